@@ -1,0 +1,374 @@
+"""The only door for faces: a Conversation to talk to, a Library to find conversations in, and what surrounds them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ba_tui.core.agent import Agent
+from ba_tui.core.errors import BaError, ErrorInfo, StopTurn, StorageError, UsageError
+from ba_tui.core.events import (
+    Event,
+    Mode,
+    ModeChanged,
+    ModelChanged,
+    Notice,
+    Steered,
+    Titled,
+    TurnEnded,
+    TurnStarted,
+)
+from ba_tui.core.messages import Message, clean_text, user
+from ba_tui.core.provider import ModelInfo
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch, Listener, Turn
+
+log = logging.getLogger(__name__)
+TITLE_LENGTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """What lists show of a session. Times are seconds since the epoch; ``cost`` None when any part is unknown."""
+
+    id: str
+    title: str
+    cwd: Path
+    created: float
+    updated: float
+    turns: int = 0
+    cost: float | None = None
+    model: str = ""
+    preview: str = ""
+    locked_by: str = ""
+    """Who writes it now (``pid 123``); empty when nobody does."""
+
+
+class Journal(Protocol):
+    """The session's file. ``append`` raises StorageError; what it could not write goes out with the next append."""
+
+    def append(self, event: Event) -> None: ...
+
+    def read(self) -> list[Event]:
+        """All of it, healed, oldest first."""
+        ...
+
+    def tail(self, limit: int) -> list[Event]:
+        """The newest events, at most about ``limit``, starting with a TurnStarted; cheap for any length."""
+        ...
+
+    def sync(self) -> None:
+        """fsync; slow, call it off the loop."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLine:
+    """One permission rule as shown: ``shell(git status)``, its verdict, where it stands and how often it hit."""
+
+    rule: str
+    verdict: str
+    source: str
+    hits: int = 0
+
+
+class Permissions(Protocol):
+    @property
+    def mode(self) -> Mode: ...
+
+    def set_mode(self, mode: Mode) -> None: ...
+
+    def rules(self) -> Sequence[RuleLine]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPart:
+    """A share of the window: ``tokens`` are an estimate unless ``exact``; ``detail`` says what is in it and why."""
+
+    label: str
+    tokens: int
+    detail: str = ""
+    exact: bool = False
+
+
+class Brain(Protocol):
+    """What assembly gives a conversation: the agent for a model and what is said beside a prompt."""
+
+    @property
+    def permissions(self) -> Permissions: ...
+
+    def model(self, name: str) -> ModelInfo:
+        """Raises UsageError, naming the nearest, when ``name`` can't be a model."""
+        ...
+
+    def agent(self, model: str) -> Agent:
+        """May import an SDK: call it off the loop. Raises AuthFailed when there is no key."""
+        ...
+
+    def reminders(self, transcript: Transcript) -> Sequence[Message]:
+        """Hidden notes that go with a new prompt: the time, project instructions not yet said."""
+        ...
+
+    def context(self, transcript: Transcript, model: str) -> Sequence[ContextPart]: ...
+
+
+class Conversation:
+    """One session, live. Turns run one after the other; everything they bring is in the journal first."""
+
+    def __init__(self, info: SessionInfo, journal: Journal, brain: Brain, observers: Iterable[Listener] = ()) -> None:
+        self.id = info.id
+        self.cwd = info.cwd
+        self.title = info.title
+        self.model = info.model
+        self.created = info.created
+        self.transcript = Transcript()
+        self._journal = journal
+        self._brain = brain
+        self._observers = tuple(observers)
+        self._agents: dict[str, Agent] = {}
+        self._folded: asyncio.Task[list[Event]] | None = None
+        self._turn: Turn | None = None
+
+    @property
+    def permissions(self) -> Permissions:
+        return self._brain.permissions
+
+    @property
+    def busy(self) -> bool:
+        return self._turn is not None and not self._turn.ended
+
+    def tail(self, limit: int = 400) -> list[Event]:
+        """The newest events, for a first paint before all of it is folded."""
+        return self._journal.tail(limit)
+
+    async def history(self) -> list[Event]:
+        """All events of the session when it was opened. Folds them off the loop, once."""
+        if self._folded is None:
+            self._folded = asyncio.create_task(self._fold())
+        return await asyncio.shield(self._folded)
+
+    async def _fold(self) -> list[Event]:
+        def work() -> tuple[list[Event], Transcript]:
+            events = self._journal.read()
+            return events, Transcript(events=events)
+
+        events, self.transcript = await asyncio.to_thread(work)
+        if self.transcript.mode:
+            self.permissions.set_mode(self.transcript.mode)
+        return events
+
+    async def warm(self) -> None:
+        """Do ahead what the first prompt needs: fold the history, import the SDK of the model."""
+        await self.history()
+        await self._agent()
+
+    def say(self, prompt: str | Message) -> Turn:
+        """Start a turn. Raises UsageError when one is running or the prompt is empty."""
+        if self.busy:
+            raise UsageError("A turn is running.", "Steer it, or wait for its end.")
+        message = user(clean_text(prompt)) if isinstance(prompt, str) else prompt
+        if not message.text.strip() and len(message.blocks) < 2:
+            raise UsageError("The prompt is empty.", "Type what you want to know or have done.")
+        turn = self._turn = Turn(self._journal.append, *map(_shielded, self._observers))
+        turn.run(asyncio.get_running_loop().create_task(self._run(turn, message)))
+        return turn
+
+    async def _run(self, turn: Turn, prompt: Message) -> None:
+        branch = Branch(turn, self.transcript)
+        ending = TurnEnded("error")
+        try:
+            await self.history()
+            branch = Branch(turn, self.transcript)
+            self._open_turn(branch, prompt)
+            agent = await self._agent()
+            await agent.run(branch)
+            ending = TurnEnded("done")
+        except asyncio.CancelledError:
+            ending = TurnEnded("cancelled")
+        except StopTurn as stop:
+            ending = TurnEnded("limit", stop.info())
+        except BaError as error:
+            ending = TurnEnded("error", error.info())
+        except Exception as error:
+            log.exception("turn failed")
+            ending = TurnEnded("error", ErrorInfo("internal_error", f"{type(error).__name__}: {error}", "See ba logs."))
+        try:
+            branch.emit(ending)
+            await asyncio.to_thread(self._journal.sync)
+        except StorageError as error:
+            turn.deliver(TurnEnded("error", error.info()))
+
+    def _open_turn(self, branch: Branch, prompt: Message) -> None:
+        branch.emit(TurnStarted(prompt))
+        if not self.title:
+            self.title = title_of(prompt.text)
+            branch.emit(Titled(self.title))
+        for note in self._brain.reminders(self.transcript):
+            branch.emit(Steered(note))
+
+    async def _agent(self) -> Agent:
+        if self.model not in self._agents:
+            self._agents = {self.model: await asyncio.to_thread(self._brain.agent, self.model)}
+        return self._agents[self.model]
+
+    def use_model(self, name: str) -> ModelInfo:
+        """From the next turn on. Raises UsageError for a model that can't be."""
+        info = self._brain.model(name)
+        self.model = info.id
+        self._record(ModelChanged(info.id))
+        return info
+
+    def model_info(self) -> ModelInfo:
+        return self._brain.model(self.model)
+
+    def set_mode(self, mode: Mode) -> None:
+        self.permissions.set_mode(mode)
+        self._record(ModeChanged(mode))
+
+    def rename(self, title: str) -> None:
+        self.title = clean_text(title).strip()[:200]
+        self._record(Titled(self.title))
+
+    def notify(self, notice: Notice) -> None:
+        """Keep a line for the person with the session."""
+        self._record(notice)
+
+    def context(self) -> Sequence[ContextPart]:
+        return self._brain.context(self.transcript, self.model)
+
+    async def close(self) -> None:
+        """Stop what runs, then let go of the file."""
+        if self._turn:
+            self._turn.cancel()
+            await self._turn.wait()
+        await asyncio.to_thread(self._journal.close)
+
+    def _record(self, event: Event) -> None:
+        self._journal.append(event)
+        self.transcript.apply(event)
+        for observer in self._observers:
+            _shielded(observer)(event)
+
+
+class Library(Protocol):
+    """Sessions on disk. Every ``id`` may be shortened as long as it stays unambiguous."""
+
+    def sessions(self, *, everywhere: bool = False) -> Sequence[SessionInfo]:
+        """Newest first; those of this folder, or of all folders."""
+        ...
+
+    def search(self, text: str, *, everywhere: bool = False) -> Sequence[SessionInfo]: ...
+
+    def find(self, key: str) -> SessionInfo:
+        """By id, part of an id, or words. Raises SessionNotFound."""
+        ...
+
+    def create(self) -> Conversation:
+        """Nothing is on disk before the first event."""
+        ...
+
+    def open(self, id: str) -> Conversation:
+        """Raises SessionLocked, SessionNotFound, NewerSchema, StorageError."""
+        ...
+
+    def fork(self, id: str, upto: int | None = None) -> SessionInfo:
+        """A new session with the first ``upto`` turns of another (all of them by default)."""
+        ...
+
+    def rename(self, id: str, title: str) -> None: ...
+
+    def delete(self, id: str) -> None: ...
+
+    def export(self, id: str, format: str) -> str:
+        """``md`` or ``json``. Raises UsageError for another format."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A model server found on loopback, and the ids (``openai/…``) it offers."""
+
+    name: str
+    base_url: str
+    models: tuple[str, ...]
+
+
+class Catalogue(Protocol):
+    """What can be chosen: models and files."""
+
+    def models(self) -> Sequence[ModelInfo]: ...
+
+    async def files(self, query: str, limit: int = 50) -> Sequence[str]:
+        """Paths of the workspace, best match first; folders end in ``/``."""
+        ...
+
+
+class Setup(Protocol):
+    """The way to a first answer."""
+
+    def missing(self, model: str) -> str:
+        """Why ``model`` can't be asked yet, as one line; empty when it can."""
+        ...
+
+    async def local_servers(self) -> Sequence[LocalServer]: ...
+
+    def save_key(self, provider: str, key: str) -> str:
+        """Keep an API key for later starts; says where it went. Raises StorageError."""
+        ...
+
+    def use_server(self, server: LocalServer, model: str) -> None:
+        """Make a local server's model the default of later starts."""
+        ...
+
+    def remember(self, key: str, value: str) -> None:
+        """Set one preference (``theme``, ``model``) in the person's config.yaml. Raises StorageError, UsageError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """All that a face is given. ``notices``: what start-up has to say (unknown settings, files not loaded)."""
+
+    library: Library
+    catalogue: Catalogue
+    setup: Setup
+    notices: Sequence[Notice] = ()
+
+
+Connect = Callable[[], Doors]
+
+
+def title_of(prompt: str) -> str:
+    """A session's title from its first prompt: the first line with words, at most 60 characters."""
+    line = next((line.strip() for line in prompt.splitlines() if line.strip()), "Untitled")
+    line = " ".join(line.lstrip("#>-* ").split()) or "Untitled"
+    if len(line) <= TITLE_LENGTH:
+        return line
+    return line[:TITLE_LENGTH].rsplit(" ", 1)[0] + "…"
+
+
+def _shielded(listener: Listener) -> Listener:
+    def observe(event: Event) -> None:
+        try:
+            listener(event)
+        except Exception:
+            log.exception("observer failed")
+
+    return observe
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a face begins: with a ``prompt``, with a session (an id, words to find one, ``last``, or ``pick`` one)."""
+
+    prompt: str = ""
+    resume: str | None = None
+    fork: bool = False
+    theme: str = ""
+    color: bool = True

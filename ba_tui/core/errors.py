@@ -1,0 +1,127 @@
+"""Everything that can go wrong, as types. Each says what happened and, in ``hint``, what to do about it.
+
+BaError
+├── UsageError                 bad flag, bad config, bad input: exit 1
+├── ProviderError              the model or the way to it: exit 2
+│   ├── AuthFailed             401, 403, no key
+│   ├── ModelNotFound          404
+│   ├── BadRequest             400 and other refusals of the request itself
+│   │   └── ContextOverflow    the prompt is larger than the window
+│   └── Passing                worth another try
+│       ├── RateLimited        429, with ``retry_after`` seconds when told
+│       ├── Overloaded         529, 5xx
+│       └── ConnectionLost     network, time-out, a stream cut before its end
+├── StorageError               the session cannot be read or written: exit 2
+│   ├── SessionLocked          another process writes it
+│   ├── SessionNotFound
+│   └── NewerSchema            written by a later version of ba
+└── StopTurn                   an interceptor ends the turn
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+ErrorKind: TypeAlias = Literal[
+    "timeout",
+    "rate_limit",
+    "resource_error",
+    "transient_error",
+    "permission_denied",
+    "invalid_parameters",
+    "not_found",
+    "validation_error",
+    "execution_error",
+    "internal_error",
+    "dependency_error",
+    "interrupted",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorInfo:
+    """A failure as data: its kind, one line of what happened and one of what to do."""
+
+    kind: str
+    message: str
+    hint: str = ""
+
+
+class BaError(Exception):
+    """Root of ours. ``str(error)`` is the line for people; ``hint`` the cure, possibly empty."""
+
+    kind = "error"
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+    def info(self) -> ErrorInfo:
+        return ErrorInfo(self.kind, str(self), self.hint)
+
+
+class UsageError(BaError):
+    kind = "usage"
+
+
+class ProviderError(BaError):
+    kind = "provider"
+
+
+class AuthFailed(ProviderError):
+    kind = "auth_failed"
+
+
+class ModelNotFound(ProviderError):
+    kind = "model_not_found"
+
+
+class BadRequest(ProviderError):
+    kind = "bad_request"
+
+
+class ContextOverflow(BadRequest):
+    kind = "context_overflow"
+
+
+class Passing(ProviderError):
+    """A failure that another try may cure. ``retry_after``: seconds the vendor asked us to wait, if it did."""
+
+    kind = "passing"
+
+    def __init__(self, message: str, hint: str = "", *, retry_after: float | None = None) -> None:
+        super().__init__(message, hint)
+        self.retry_after = retry_after
+
+
+class RateLimited(Passing):
+    kind = "rate_limited"
+
+
+class Overloaded(Passing):
+    kind = "overloaded"
+
+
+class ConnectionLost(Passing):
+    kind = "connection_lost"
+
+
+class StorageError(BaError):
+    kind = "storage"
+
+
+class SessionLocked(StorageError):
+    kind = "session_locked"
+
+
+class SessionNotFound(StorageError):
+    kind = "session_not_found"
+
+
+class NewerSchema(StorageError):
+    kind = "newer_schema"
+
+
+class StopTurn(BaError):
+    kind = "stopped"

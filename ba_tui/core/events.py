@@ -1,0 +1,217 @@
+"""The closed union of everything that happens. All faces, files and meters are folds over it.
+
+Events are frozen and JSON-ready: nothing live inside. ``TRANSIENT`` ones are never written to the journal.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from ba_tui.core.errors import ErrorInfo
+from ba_tui.core.messages import ByType, Message, ToolUse
+from ba_tui.core.questions import Question, Reply
+from ba_tui.core.results import ToolResult
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+Mode: TypeAlias = Literal["default", "accept-edits", "plan"]
+Ending: TypeAlias = Literal["done", "cancelled", "limit", "error", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signed:
+    """Who (``main``, ``main/explore-1``) and when (seconds since the epoch)."""
+
+    agent: str = "main"
+    at: float = field(default_factory=time.time)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted(Signed):
+    """The person said ``prompt``; opens a turn."""
+
+    prompt: Message
+    type: Literal["turn_started"] = "turn_started"
+
+
+@dataclass(frozen=True, slots=True)
+class Steered(Signed):
+    """A message that joined a running turn: the person's steering, or a hidden reminder (see its origin)."""
+
+    message: Message
+    type: Literal["steered"] = "steered"
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta(Signed):
+    text: str
+    type: Literal["text_delta"] = "text_delta"
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta(Signed):
+    text: str
+    type: Literal["thinking_delta"] = "thinking_delta"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInputDelta(Signed):
+    """The model is writing the arguments of a call; ``size`` characters so far."""
+
+    call_id: str
+    name: str
+    size: int
+    type: Literal["tool_input_delta"] = "tool_input_delta"
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying(Signed):
+    """The request failed and is sent again after ``delay`` seconds; ``attempt`` of ``attempts``."""
+
+    reason: str
+    delay: float
+    attempt: int
+    attempts: int
+    type: Literal["retrying"] = "retrying"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRestarted(Signed):
+    """The answer begins anew; what its deltas had brought so far is void."""
+
+    type: Literal["message_restarted"] = "message_restarted"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDone(Signed):
+    """An answer is complete (or kept in part: see its ``stop``). ``cost`` in US dollars, None when unknown."""
+
+    message: Message
+    cost: float | None = None
+    type: Literal["message_done"] = "message_done"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted(Signed):
+    """``target`` names what the call is about in one line: a path, a pattern, a command."""
+
+    call: ToolUse
+    target: str = ""
+    type: Literal["tool_started"] = "tool_started"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProgress(Signed):
+    call_id: str
+    text: str
+    type: Literal["tool_progress"] = "tool_progress"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished(Signed):
+    """``duration`` in seconds, without the time that a person took to answer."""
+
+    call_id: str
+    result: ToolResult
+    duration: float = 0.0
+    type: Literal["tool_finished"] = "tool_finished"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Signed):
+    ask_id: str
+    question: Question
+    type: Literal["asked"] = "asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Signed):
+    ask_id: str
+    reply: Reply
+    type: Literal["answered"] = "answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice(Signed):
+    """A line for the person that the model does not see."""
+
+    text: str
+    level: Literal["info", "warning", "error"] = "info"
+    hint: str = ""
+    type: Literal["notice"] = "notice"
+
+
+@dataclass(frozen=True, slots=True)
+class ModeChanged(Signed):
+    mode: Mode
+    type: Literal["mode_changed"] = "mode_changed"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChanged(Signed):
+    model: str
+    type: Literal["model_changed"] = "model_changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Titled(Signed):
+    title: str
+    type: Literal["titled"] = "titled"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded(Signed):
+    reason: Ending
+    error: ErrorInfo | None = None
+    type: Literal["turn_ended"] = "turn_ended"
+
+
+Event: TypeAlias = Annotated[
+    TurnStarted
+    | Steered
+    | TextDelta
+    | ThinkingDelta
+    | ToolInputDelta
+    | Retrying
+    | MessageRestarted
+    | MessageDone
+    | ToolStarted
+    | ToolProgress
+    | ToolFinished
+    | Asked
+    | Answered
+    | Notice
+    | ModeChanged
+    | ModelChanged
+    | Titled
+    | TurnEnded,
+    ByType(),
+]
+
+TRANSIENT = (TextDelta, ThinkingDelta, ToolInputDelta, Retrying, MessageRestarted, ToolProgress)
+
+
+@cache
+def event_adapter() -> TypeAdapter[Any]:
+    """The validator and serializer of Event; built on first use, because it costs a sixth of a second."""
+    from pydantic import TypeAdapter  # noqa: PLC0415 - see ByType
+
+    return TypeAdapter(Event)
+
+
+def event_to_json(event: Event) -> bytes:
+    """One line of JSON without a line end.
+
+    Raises:
+        pydantic_core.PydanticSerializationError: a string holds a lone surrogate (see messages.clean_text).
+    """
+    return event_adapter().dump_json(event, exclude_defaults=False)
+
+
+def event_from_json(line: bytes | str) -> Event:
+    """Raises pydantic.ValidationError when the line is no event."""
+    return event_adapter().validate_json(line)

@@ -1,0 +1,220 @@
+"""What is said: blocks, messages and token usage, in the Anthropic content-block shape.
+
+Pure frozen values. How a message travels to a vendor is the provider adapter's business, not this file's.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, TypeAlias, cast
+
+Role: TypeAlias = Literal["user", "assistant"]
+Stop: TypeAlias = Literal[
+    "end_turn",
+    "tool_use",
+    "max_tokens",
+    "stop_sequence",
+    "refusal",
+    "pause_turn",
+    "context_window",
+    "cancelled",
+    "error",
+]
+Origin: TypeAlias = Literal["user", "assistant", "tool", "reminder", "steer", "skill", "memory", "compaction"]
+
+
+class ByType:
+    """Union tag: pydantic picks the member by its ``type`` field. A class of its own so that pydantic loads late."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic import Field  # noqa: PLC0415 - the vocabulary must import without pydantic (first paint)
+
+        return handler.generate_schema(Annotated[source, Field(discriminator="type")])
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words. ``citations`` are kept as the vendor sent them."""
+
+    text: str
+    citations: tuple[dict[str, Any], ...] = ()
+    type: Literal["text"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """Reasoning shown by the model. Never edited: ``signature`` covers ``thinking`` byte for byte."""
+
+    thinking: str
+    signature: str | None = None
+    type: Literal["thinking"] = "thinking"
+
+
+@dataclass(frozen=True, slots=True)
+class RedactedThinking:
+    """Reasoning that the vendor encrypted; sent back as it came."""
+
+    data: str
+    type: Literal["redacted_thinking"] = "redacted_thinking"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture: base64 ``data`` of ``media_type``, or a ``url`` with empty data."""
+
+    media_type: str
+    data: str = ""
+    url: str | None = None
+    type: Literal["image"] = "image"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file the model reads itself (PDF or plain text): base64 ``data`` of ``media_type``."""
+
+    media_type: str
+    data: str
+    title: str = ""
+    type: Literal["document"] = "document"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A call by the model; ``id`` is the model's own. ``malformed`` holds argument text that was no JSON object."""
+
+    id: str
+    name: str
+    input: dict[str, Any]
+    malformed: str | None = None
+    type: Literal["tool_use"] = "tool_use"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """The observation that answers one call: one plain string, with pictures or documents beside it."""
+
+    tool_use_id: str
+    content: str
+    is_error: bool = False
+    attachments: tuple[Image | Document, ...] = ()
+    type: Literal["tool_result"] = "tool_result"
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A block of a kind we do not know, kept verbatim; ``vendor`` is the adapter that may send it back."""
+
+    raw: dict[str, Any]
+    vendor: str
+    type: Literal["opaque"] = "opaque"
+
+
+Block: TypeAlias = Annotated[
+    Text | Thinking | RedactedThinking | Image | Document | ToolUse | ToolOutput | Opaque, ByType()
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the vendor billed them. ``input`` excludes what was read from or written to the prompt cache."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+
+    @property
+    def prompt(self) -> int:
+        """All tokens that went in: fresh, cached and newly cached."""
+        return self.input + self.cache_read + self.cache_write
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+        )
+
+
+def new_id() -> str:
+    """A fresh message id: 32 hex digits, unique without coordination."""
+    return uuid.uuid4().hex
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of the conversation. ``hidden`` ones reach the model only; ``model`` is who wrote an answer."""
+
+    role: Role
+    blocks: tuple[Block, ...]
+    usage: Usage | None = None
+    stop: Stop | None = None
+    model: str = ""
+    origin: Origin = "user"
+    hidden: bool = False
+    id: str = field(default_factory=new_id)
+    at: datetime = field(default_factory=utc_now)
+
+    @property
+    def text(self) -> str:
+        """The words of the message, without thinking and calls."""
+        return "".join(block.text for block in self.blocks if isinstance(block, Text))
+
+    @property
+    def calls(self) -> tuple[ToolUse, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, ToolUse))
+
+    def joined(self, later: Message) -> Message:
+        """This message with the blocks of ``later``, of the same role, at its end."""
+        return replace(self, blocks=self.blocks + later.blocks, usage=later.usage or self.usage, stop=later.stop)
+
+
+def user(text: str, *, origin: Origin = "user", hidden: bool = False) -> Message:
+    """A message of the person, or a note in the person's role when ``origin`` says so."""
+    return Message("user", (Text(text),), origin=origin, hidden=hidden)
+
+
+def reminder(text: str) -> Message:
+    """A hidden note for the model, wrapped so that it can tell it from the person's words."""
+    return user(f"<system-reminder>\n{text}\n</system-reminder>", origin="reminder", hidden=True)
+
+
+def partial(blocks: Iterable[Block], stop: Stop, model: str) -> Message | None:
+    """What can be kept of an answer that broke off: text and signed thinking. None when that leaves no words."""
+    kept = tuple(
+        block
+        for block in blocks
+        if (isinstance(block, Text) and block.text.strip())
+        or (isinstance(block, Thinking) and block.signature)
+        or isinstance(block, RedactedThinking)
+    )
+    if not any(isinstance(block, Text) for block in kept):
+        return None
+    return Message("assistant", kept, stop=stop, model=model, origin="assistant")
+
+
+def clean_text(text: str) -> str:
+    """``text`` with lone surrogates and NULs replaced: neither survives UTF-8, JSON or a vendor's API."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def clean_json(value: Any) -> Any:
+    """The same for every string within a JSON value."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, dict):
+        pairs = cast("dict[Any, Any]", value).items()
+        return {clean_text(str(key)): clean_json(item) for key, item in pairs}
+    if isinstance(value, list | tuple):
+        return [clean_json(item) for item in cast("list[Any]", value)]
+    return value

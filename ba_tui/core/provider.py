@@ -1,0 +1,76 @@
+"""The seam to models: one method. Retrying(provider) is again a Provider."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from ba_tui.core.events import MessageRestarted, Retrying, TextDelta, ThinkingDelta, ToolInputDelta
+from ba_tui.core.messages import Message, Usage
+from ba_tui.core.tool import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """US dollars per million tokens."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+
+    def cost(self, usage: Usage) -> float:
+        """US dollars for ``usage``."""
+        return (
+            usage.input * self.input
+            + usage.output * self.output
+            + usage.cache_read * self.cache_read
+            + usage.cache_write * self.cache_write
+        ) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """Facts of one model. ``id`` is what people write (``anthropic/claude-…``), ``name`` what the vendor is sent.
+
+    ``window`` and ``max_output`` in tokens; ``prices`` None when unknown, and then no cost is ever shown.
+    """
+
+    id: str
+    provider: str
+    name: str
+    family: str = "custom"
+    window: int = 200_000
+    max_output: int = 8_192
+    prices: Prices | None = None
+    vision: bool = False
+    thinking: bool = False
+    known: bool = False
+    """False when nothing told us about this model and ``window`` is an assumption."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Everything a model is sent. ``call_tools`` False forbids calls while the tools stay listed (prompt cache)."""
+
+    system: str
+    messages: Sequence[Message]
+    tools: Sequence[Tool]
+    call_tools: bool = True
+
+
+Chunk: TypeAlias = TextDelta | ThinkingDelta | ToolInputDelta | Retrying | MessageRestarted | Message
+
+
+class Provider(Protocol):
+    @property
+    def model(self) -> ModelInfo: ...
+
+    def stream(self, request: Request) -> AsyncIterator[Chunk]:
+        """Deltas as they come, then the whole Message, last and once.
+
+        Raises:
+            ProviderError: in our words; deltas that came before stay with the caller.
+        """
+        ...

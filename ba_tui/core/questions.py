@@ -1,0 +1,48 @@
+"""What is asked of the person and what they answer: approvals, choices and going on at a limit alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from ba_tui.core.results import Display
+
+Risk: TypeAlias = Literal["writes", "network", "outside the workspace", "destructive", "runs a command"]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    label: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """``permission``: may this call run; ``choice``: pick or write an answer; ``continue``: go on past a limit.
+
+    For a permission, ``tool``, ``args`` and ``preview`` are what would run, ``reason`` the rule that made us ask,
+    ``rule`` the narrowest rule worth remembering (None when nothing should be remembered).
+    """
+
+    kind: Literal["permission", "choice", "continue"]
+    text: str
+    call_id: str = ""
+    tool: str = ""
+    args: dict[str, Any] = field(default_factory=dict[str, Any])
+    preview: Display | None = None
+    reason: str = ""
+    risks: tuple[Risk, ...] = ()
+    rule: str | None = None
+    options: tuple[Option, ...] = ()
+    multiple: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """``text`` carries the words of a denial or of an answer; ``rule`` what session/always remembers;
+    ``edited`` the arguments that the person changed before allowing the call."""
+
+    choice: Literal["once", "session", "always", "deny", "text"]
+    text: str = ""
+    rule: str | None = None
+    edited: dict[str, Any] | None = None

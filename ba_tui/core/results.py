@@ -1,0 +1,113 @@
+"""What a tool gives back: text for the model, a Display for people, a state change for the session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeAlias
+
+from ba_tui.core.errors import ErrorInfo, ErrorKind
+from ba_tui.core.messages import ByType, Document, Image
+from ba_tui.core.work import Todo
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """A change of one file. ``before`` is None when the file is new; both texts use ``\\n`` line ends."""
+
+    path: str
+    before: str | None
+    after: str
+    type: Literal["diff"] = "diff"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command and what it printed, colours included. ``exit_code`` is None while unknown (preview, killed)."""
+
+    command: str
+    cwd: str = ""
+    output: str = ""
+    exit_code: int | None = None
+    type: Literal["command"] = "command"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Lines of a file, from line ``start`` (1-based)."""
+
+    path: str
+    text: str
+    start: int = 1
+    type: Literal["source"] = "source"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    type: Literal["table"] = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """Plain text, or Markdown when ``markdown``."""
+
+    text: str
+    markdown: bool = False
+    type: Literal["prose"] = "prose"
+
+
+@dataclass(frozen=True, slots=True)
+class Todos:
+    items: tuple[Todo, ...]
+    type: Literal["todos"] = "todos"
+
+
+Display: TypeAlias = Annotated[Diff | Command | Source | Table | Prose | Todos, ByType()]
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """What a result changes in the session; folded with the result, so both are there or neither."""
+
+    todos: tuple[Todo, ...] | None = None
+    cwd: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """``text`` is the observation for the model, ``summary`` a few words for the pane's row (``+3 -1``, ``exit 0``)."""
+
+    text: str
+    display: Display | None = None
+    is_error: bool = False
+    summary: str = ""
+    attachments: tuple[Image | Document, ...] = ()
+    error: ErrorInfo | None = None
+    changes: StateChange | None = None
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+_SUGGESTIONS: dict[ErrorKind, str] = {
+    "timeout": "Try again with a longer timeout, or do less in one call.",
+    "rate_limit": "Wait before trying again.",
+    "resource_error": "Free the resource or ask for less, then try again.",
+    "transient_error": "Try again.",
+    "permission_denied": "Do not repeat the call. Use another way, or ask the person.",
+    "invalid_parameters": "Correct the arguments as the message says and call again.",
+    "not_found": "Check the name; list or search first.",
+    "validation_error": "Correct what the message names and call again.",
+    "execution_error": "Read the message; change the approach before trying again.",
+    "internal_error": "Do not repeat the same call; use another tool or tell the person.",
+    "dependency_error": "Something the tool needs is missing; tell the person what to install.",
+    "interrupted": "Ask the person before going on.",
+}
+
+
+def failure(kind: ErrorKind, message: str, *, hint: str = "", display: Display | None = None) -> ToolResult:
+    """The one shape of a failed call: what the model reads, and the same as data for people."""
+    suggestion = hint or _SUGGESTIONS[kind]
+    text = f"Operation failed.\nError Type: {kind}\nError Message: {message}\nSuggestion: {suggestion}"
+    return ToolResult(
+        text, display, is_error=True, summary=kind.replace("_", " "), error=ErrorInfo(kind, message, hint)
+    )

@@ -1,0 +1,91 @@
+"""What a tool is: a value with a name, a schema and a function. Guards wrap a tool into a tool."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from ba_tui.core.events import ToolProgress
+from ba_tui.core.questions import Question, Reply
+from ba_tui.core.results import Display, ToolResult
+from ba_tui.core.turn import Branch
+
+
+class Effect(StrEnum):
+    """The worst a tool can do; drives permission and parallel running."""
+
+    READ = "read"
+    WRITE = "write"
+    EXECUTE = "execute"
+    NETWORK = "network"
+
+
+class Call:
+    """What a running tool may do beside returning: report progress and ask the person. Never a service."""
+
+    TAIL = 8_000
+
+    def __init__(self, id: str, branch: Branch) -> None:
+        self.id = id
+        self.branch = branch
+        self.waited = 0.0
+        """Seconds that people took to answer; they count neither as duration nor towards a timeout."""
+        self._tail = ""
+
+    @property
+    def tail(self) -> str:
+        """The last characters reported, kept for the case that the call is interrupted."""
+        return self._tail
+
+    def report(self, text: str) -> None:
+        """Show ``text`` in the call's pane while it runs."""
+        self._tail = (self._tail + text)[-self.TAIL :]
+        self.branch.emit(ToolProgress(self.id, text))
+
+    async def ask(self, question: Question) -> Reply:
+        start = time.monotonic()
+        try:
+            return await self.branch.ask(question)
+        finally:
+            self.waited += time.monotonic() - start
+
+
+Run = Callable[[Mapping[str, Any], Call], Awaitable[ToolResult]]
+Preview = Callable[[Mapping[str, Any]], Awaitable[Display | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFacts:
+    """``target``: the argument that names what a call is about (shown in its row, matched by rules).
+    ``paths``: the arguments that hold file paths, which the path policy judges."""
+
+    category: str = "other"
+    target: str = ""
+    paths: tuple[str, ...] = ()
+    repeatable: bool = False
+    """True for tools that are meant to be called again with the same arguments (polling, the clock)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """``timeout`` in seconds, None for tools that wait for people or keep time themselves."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    run: Run
+    effect: Effect = Effect.READ
+    timeout: float | None = 120
+    facts: ToolFacts = field(default_factory=ToolFacts)
+    preview: Preview | None = None
+
+    def target(self, args: Mapping[str, Any]) -> str:
+        """What a call with ``args`` is about, as one line."""
+        value = args.get(self.facts.target, "") if self.facts.target else ""
+        return " ".join(str(value).split())
+
+
+Guard = Callable[[Tool], Tool]

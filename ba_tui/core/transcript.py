@@ -1,0 +1,96 @@
+"""The fold from events to the messages a model is sent. It cannot hold a call without an output.
+
+Pure: reading never changes it, and a refolded journal equals the live one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ba_tui.core.events import Event, MessageDone, Mode, ModeChanged, Steered, ToolFinished, TurnStarted
+from ba_tui.core.messages import Message, ToolOutput, ToolUse
+from ba_tui.core.results import StateChange
+from ba_tui.core.work import Todo
+
+INTERRUPTED = "Interrupted before it finished: no result. Ask the person before going on."
+
+
+class Transcript:
+    """Messages of one agent, in order. Neighbours of the same role are merged, so roles always alternate."""
+
+    def __init__(self, agent: str = "main", events: Iterable[Event] = ()) -> None:
+        self.agent = agent
+        self.todos: tuple[Todo, ...] = ()
+        self.cwd: str | None = None
+        self.mode: Mode | None = None
+        self._messages: list[Message] = []
+        self._open: tuple[ToolUse, ...] = ()
+        self._outputs: dict[str, ToolOutput] = {}
+        for event in events:
+            self.apply(event)
+
+    def apply(self, event: Event) -> None:
+        if event.agent != self.agent:
+            return
+        match event:
+            case TurnStarted(prompt=message) | Steered(message=message) | MessageDone(message=message):
+                self._add(message)
+            case ToolFinished(call_id=call_id, result=result):
+                self._outputs[call_id] = ToolOutput(call_id, result.text, result.is_error, result.attachments)
+                if result.changes:
+                    self._change(result.changes)
+            case ModeChanged(mode=mode):
+                self.mode = mode
+            case _:
+                pass
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """All messages so far; unfinished calls read as interrupted."""
+        if not self._open:
+            return tuple(self._messages)
+        return (*self._messages, self._answers())
+
+    @property
+    def open_calls(self) -> tuple[ToolUse, ...]:
+        """Calls of the last answer that have no result yet."""
+        return tuple(call for call in self._open if call.id not in self._outputs)
+
+    def calls_since_prompt(self) -> list[ToolUse]:
+        """Every call of the current turn, oldest first."""
+        calls: list[ToolUse] = []
+        for message in reversed(self._messages):
+            if message.role == "user" and message.origin == "user":
+                break
+            calls.extend(reversed(message.calls))
+        return calls[::-1]
+
+    def _add(self, message: Message) -> None:
+        if self._open:
+            answers = self._answers()
+            self._open, self._outputs = (), {}
+            self._merge(answers)
+        self._merge(message)
+        if message.role == "assistant":
+            self._open, self._outputs = message.calls, {}
+
+    def _merge(self, message: Message) -> None:
+        if not message.blocks:
+            return
+        if self._messages and self._messages[-1].role == message.role:
+            self._messages[-1] = self._messages[-1].joined(message)
+        else:
+            self._messages.append(message)
+
+    def _answers(self) -> Message:
+        blocks = tuple(
+            self._outputs.get(call.id) or ToolOutput(call.id, INTERRUPTED, is_error=True) for call in self._open
+        )
+        # One id per answer, so that a provider's encoding of it can be kept while it stays the same.
+        return Message("user", blocks, origin="tool", id=f"{self._messages[-1].id}-out", at=self._messages[-1].at)
+
+    def _change(self, change: StateChange) -> None:
+        if change.todos is not None:
+            self.todos = change.todos
+        if change.cwd is not None:
+            self.cwd = change.cwd

@@ -1,0 +1,123 @@
+"""Turn and Branch: the two ends of the one channel between faces and agents.
+
+A face holds the Turn: it iterates, answers, steers, cancels. An agent holds a Branch: it emits and asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+from ba_tui.core.events import Answered, Asked, Event, Steered, TurnEnded
+from ba_tui.core.messages import Message, user
+from ba_tui.core.questions import Question, Reply
+from ba_tui.core.transcript import Transcript
+
+Listener = Callable[[Event], None]
+
+
+class Turn:
+    """One request of the person and all that follows, until TurnEnded. Iterate it once."""
+
+    def __init__(self, *listeners: Listener) -> None:
+        self._listeners = listeners
+        self._events: deque[Event] = deque()
+        self._arrived = asyncio.Event()
+        self._questions: dict[str, asyncio.Future[Reply]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self.inbox: deque[Message] = deque()
+        self.ended = False
+
+    def run(self, task: asyncio.Task[None]) -> None:
+        """Bind the work that ``cancel`` stops."""
+        self._task = task
+
+    def publish(self, event: Event) -> None:
+        """To every listener first (the journal is one), then to the face. A listener's error reaches the agent."""
+        for listener in self._listeners:
+            listener(event)
+        self.deliver(event)
+
+    def deliver(self, event: Event) -> None:
+        """To the face alone: for the end of a turn whose journal has failed."""
+        self.ended = self.ended or isinstance(event, TurnEnded)
+        self._events.append(event)
+        self._arrived.set()
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        while True:
+            while self._events:
+                event = self._events.popleft()
+                yield event
+                if isinstance(event, TurnEnded):
+                    return
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    def ask(self, ask_id: str) -> asyncio.Future[Reply]:
+        future = asyncio.get_running_loop().create_future()
+        self._questions[ask_id] = future
+        return future
+
+    def answer(self, ask_id: str, reply: Reply) -> bool:
+        """False when the question was answered before or is gone: the first answer wins."""
+        future = self._questions.pop(ask_id, None)
+        if future is None or future.done():
+            return False
+        future.set_result(reply)
+        return True
+
+    def steer(self, text: str) -> bool:
+        """Hand words to the running turn; False when it has ended, and the words should open a new one."""
+        if self.ended:
+            return False
+        self.inbox.append(user(text, origin="steer"))
+        return True
+
+    def cancel(self) -> None:
+        """Stop the work. Returns at once; the end arrives as TurnEnded("cancelled")."""
+        if self._task and not self._task.done():
+            self._task.cancel()
+
+    async def wait(self) -> None:
+        """Until the work is over, also when nobody iterates."""
+        if self._task:
+            await asyncio.wait([self._task])
+
+
+class Branch:
+    """An agent's end: everything it says goes out signed with its name and into its own transcript."""
+
+    def __init__(self, turn: Turn, transcript: Transcript) -> None:
+        self._turn = turn
+        self.transcript = transcript
+        self.name = transcript.agent
+
+    def emit(self, event: Event) -> None:
+        if event.agent != self.name:
+            event = replace(event, agent=self.name)
+        self._turn.publish(event)
+        self.transcript.apply(event)
+
+    async def ask(self, question: Question) -> Reply:
+        """Wait for the person. Cancelling withdraws the question."""
+        ask_id = uuid.uuid4().hex
+        future = self._turn.ask(ask_id)
+        self.emit(Asked(ask_id, question))
+        reply = await future
+        self.emit(Answered(ask_id, reply))
+        return reply
+
+    def post(self, message: Message) -> None:
+        """Leave a note that joins before the next request."""
+        self._turn.inbox.append(message)
+
+    def drain(self) -> bool:
+        """Let waiting notes join the conversation; True when there were any."""
+        waiting = bool(self._turn.inbox)
+        while self._turn.inbox:
+            self.emit(Steered(self._turn.inbox.popleft()))
+        return waiting

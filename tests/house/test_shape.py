@@ -1,0 +1,90 @@
+"""The shape of the house: how long a file may be, what it may be called, what its docstring says, who imports whom.
+
+What a module does when it is imported or run is not judged here (see test_imports).
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+LONGEST = 400
+FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "managers"}
+MODULES = sorted([*(CHECKOUT / "ba_tui").rglob("*.py"), *(CHECKOUT / "tests").rglob("*.py")])
+PACKAGES = [module for module in MODULES if module.name == "__init__.py" and "ba_tui" in module.parts]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(CHECKOUT).as_posix()
+
+
+def tracked_files() -> list[Path]:
+    """Every file that git knows or would add; all of them where there is no git."""
+    asked = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if asked.returncode:
+        pytest.skip("not a git checkout: nothing says which files are the project's")
+    return [CHECKOUT / name for name in asked.stdout.split("\0") if name and (CHECKOUT / name).is_file()]
+
+
+def test_no_file_is_longer_than_a_person_reads() -> None:
+    lengths = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in MODULES}
+    assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
+
+
+def test_no_module_is_a_drawer() -> None:
+    assert [name_of(path) for path in MODULES if {path.stem, path.parent.name} & FORBIDDEN_NAMES] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=name_of)
+def test_each_package_says_who_it_may_import(package: Path) -> None:
+    words = (ast.get_docstring(ast.parse(package.read_text("utf-8"))) or "").lower()
+    assert words, f"{name_of(package)} has no docstring"
+    if package.parent.name != "ba_tui":
+        assert "import" in words, f"{name_of(package)} does not say who it may import"
+
+
+def test_each_module_says_what_lives_in_it() -> None:
+    modules = [path for path in MODULES if "ba_tui" in path.parts and path.name != "__init__.py"]
+    assert [name_of(path) for path in modules if not ast.get_docstring(ast.parse(path.read_text("utf-8")))] == []
+
+
+def test_imports_keep_to_the_floors() -> None:
+    run = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache", "--no-logo"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_no_file_knows_this_machine() -> None:
+    """A path of the checkout or of somebody's home works on one machine only."""
+    places = [str(place).encode() for place in (CHECKOUT, Path.home()) if len(place.parts) > 2]
+    knowing = [
+        f"{name_of(path)}: {place.decode()}"
+        for path in tracked_files()
+        for place in places
+        if place in path.read_bytes()
+    ]
+    assert knowing == []
+
+
+@pytest.mark.parametrize("name", ["run", "check", "environment"])
+def test_each_script_is_good_bash(name: str) -> None:
+    script = CHECKOUT / ".ci" / name
+    read = subprocess.run(["bash", "-n", script], capture_output=True, text=True, check=False)
+    assert (read.returncode, read.stderr) == (0, "")
+    assert "\nset -euo pipefail\n" in script.read_text("utf-8")

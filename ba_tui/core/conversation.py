@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ba_tui.core.agent import Agent
-from ba_tui.core.errors import BaError, ErrorInfo, StopTurn, StorageError, UsageError
+from ba_tui.core.errors import BaError, ErrorInfo, SessionNotFound, StopTurn, StorageError, UsageError
 from ba_tui.core.events import (
     Event,
     Mode,
@@ -339,6 +339,7 @@ class Doors:
     catalogue: Catalogue
     setup: Setup
     notices: Sequence[Notice] = ()
+    output_format: str = "text"
 
 
 Connect = Callable[[], Doors]
@@ -372,3 +373,21 @@ class Start:
     fork: bool = False
     theme: str = ""
     color: bool = True
+
+
+def begin(library: Library, start: Start) -> Conversation:
+    """The conversation that ``start`` names, or a new one.
+
+    Raises:
+        SessionNotFound, SessionLocked, NewerSchema, StorageError: as Library.open does.
+    """
+    if start.resume is None:
+        return library.create()
+    if start.resume == "last":
+        sessions = library.sessions()
+        if not sessions:
+            raise SessionNotFound("No session was saved in this folder yet.", "Start one: ba.")
+        info = sessions[0]
+    else:
+        info = library.find(start.resume)
+    return library.open(library.fork(info.id).id if start.fork else info.id)

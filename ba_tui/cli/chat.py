@@ -1,0 +1,107 @@
+"""``ba [PROMPT]``: what its flags mean, and which face opens."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ba_tui.cli.launch import current_folder, open_app
+from ba_tui.core.conversation import Start
+from ba_tui.core.errors import UsageError
+
+Format = Literal["text", "json", "stream-json"]
+Mode = Literal["default", "accept-edits", "plan"]
+
+
+def _folder(cwd: Path | None) -> Path:
+    if cwd is None:
+        return current_folder()
+    if not cwd.is_dir():
+        raise UsageError(f"There is no folder {cwd}.", "Check --cwd.")
+    return cwd.absolute()
+
+
+def chat(  # noqa: PLR0913 - typer reads one parameter a flag
+    prompt: Annotated[list[str] | None, typer.Argument(help="What you want to know or have done.")] = None,
+    print_: Annotated[
+        bool, typer.Option("--print", "-p", help="Print one answer and exit; stdin joins the prompt.")
+    ] = False,
+    output_format: Annotated[Format | None, typer.Option(help="What -p prints.")] = None,
+    continue_: Annotated[
+        bool, typer.Option("--continue", "-c", help="Go on with this folder's newest session.")
+    ] = False,
+    resume: Annotated[
+        str | None, typer.Option("--resume", "-r", metavar="[ID|TEXT]", help="Go on with a session; bare: pick one.")
+    ] = None,
+    fork: Annotated[bool, typer.Option("--fork", help="Go on in a copy; the session itself stays as it is.")] = False,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", metavar="PROVIDER/MODEL", help="The model to ask.")
+    ] = None,
+    permission_mode: Annotated[Mode | None, typer.Option(help="What may run without asking.")] = None,
+    allow: Annotated[
+        list[str] | None, typer.Option(metavar="RULE", help="Allow, e.g. 'edit_file(src/**)'. Repeatable.")
+    ] = None,
+    ask: Annotated[list[str] | None, typer.Option(metavar="RULE", help="Always ask. Repeatable.")] = None,
+    deny: Annotated[list[str] | None, typer.Option(metavar="RULE", help="Never allow. Repeatable.")] = None,
+    add_dir: Annotated[
+        list[Path] | None, typer.Option(metavar="DIR", help="Another folder to work in. Repeatable.")
+    ] = None,
+    max_loops: Annotated[int | None, typer.Option(min=1, max=500, help="Model requests within one turn (100).")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.1, metavar="SECONDS", help="With -p: stop after this long.")
+    ] = None,
+    system_prompt_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Use this system prompt instead of ba's.")
+    ] = None,
+    append_system_prompt: Annotated[str | None, typer.Option(metavar="TEXT", help="Add to the system prompt.")] = None,
+    cwd: Annotated[Path | None, typer.Option(metavar="DIR", help="Work in this folder.")] = None,
+    theme: Annotated[str | None, typer.Option(help="Colours: dark, light, …")] = None,
+    no_color: Annotated[bool, typer.Option("--no-color", help="No colours.")] = False,
+    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.")] = False,
+) -> int:
+    folder = _folder(cwd)
+    flags: dict[str, object] = {
+        "model": model,
+        "permission_mode": permission_mode,
+        "output_format": output_format,
+        "permissions.allow": allow,
+        "permissions.ask": ask,
+        "permissions.deny": deny,
+        "add_dirs": [str(path) for path in add_dir] if add_dir else None,
+        "max_loops": max_loops,
+        "system_prompt_file": str(system_prompt_file) if system_prompt_file else None,
+        "append_system_prompt": append_system_prompt,
+        "theme": theme,
+    }
+    flags = {key: value for key, value in flags.items() if value is not None}
+    words = " ".join(prompt or ())
+    start = Start(words, "last" if continue_ else resume, fork, theme or "", not no_color)
+    if not print_:
+        return open_app(flags, start, folder)
+    if start.resume == "pick":
+        raise UsageError("-p can't show the session picker.", "Name a session: ba -p -r ID, or use -c.")
+    return asyncio.run(_print(flags, start, folder, timeout))
+
+
+async def _print(flags: dict[str, object], start: Start, folder: Path, timeout: float | None) -> int:
+    from ba_tui.assembly import connect  # noqa: PLC0415 - only where it is used: --help stays quick
+    from ba_tui.faces.headless import Printer, speak  # noqa: PLC0415
+
+    doors = connect({**flags, "strict": True}, folder)
+    chosen = str(flags.get("output_format") or doors.output_format)
+    printer = Printer(chosen, sys.stdout, sys.stderr)
+    return await speak(doors, Start(_prompt(start.prompt), start.resume, start.fork), printer, timeout)
+
+
+def _prompt(words: str) -> str:
+    """The prompt and what was piped in, below it."""
+    piped: Sequence[str] = ()
+    if not sys.stdin.isatty():
+        data = sys.stdin.buffer.read().decode("utf-8", "replace")
+        piped = (data,) if data.strip() else ()
+    return "\n\n".join(part for part in (words, *piped) if part)

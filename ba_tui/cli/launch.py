@@ -1,0 +1,50 @@
+"""Opens a face for a conversation. No typer here: the plain start of the app must not pay for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from ba_tui.core.conversation import Doors, Start
+
+Flags = Mapping[str, object]
+NO_FLAGS: Flags = {}
+
+
+def open_app(flags: Flags = NO_FLAGS, start: Start | None = None, cwd: Path | None = None) -> int:
+    """The full-screen app. What is heavy is connected after its first paint."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        sys.stderr.write('ba: This is no terminal. Use ba -p "…" to print one answer.\n')
+        return 1
+    from ba_tui.faces.tui.app import BaApp  # noqa: PLC0415 - print mode must never load Textual
+    from ba_tui.resources import first_theme, places  # noqa: PLC0415
+
+    folder = cwd or current_folder()
+    start = start or Start()
+    theme = start.theme or first_theme(places())
+    color = start.color and not os.environ.get("NO_COLOR")
+    begin = Start(start.prompt, start.resume, start.fork, theme, color)
+
+    def connect() -> Doors:
+        from ba_tui.assembly import connect as assemble  # noqa: PLC0415 - after the first paint, in a thread
+
+        return assemble(flags, folder)
+
+    app = BaApp(connect, begin)
+    app.run()
+    return app.return_code or 0
+
+
+def current_folder() -> Path:
+    """The working folder as the person sees it (``$PWD`` keeps their symlinks), or where it was before it vanished."""
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        return Path(os.environ.get("PWD", "/"))
+    shown = Path(os.environ.get("PWD", ""))
+    try:
+        return shown if shown.is_absolute() and shown.samefile(here) else here
+    except OSError:
+        return here

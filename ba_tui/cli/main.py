@@ -1,0 +1,121 @@
+"""The command line as typer sees it: routing of argv, the group, errors in one line.
+
+What a command does stands in its own file; ``chat`` is the hidden one behind ``ba [PROMPT]``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer._click.exceptions import NoSuchOption
+from typer.core import TyperGroup
+
+from ba_tui import __version__
+from ba_tui.cli import chat, config, demo, doctor, permissions, sessions
+from ba_tui.core.errors import BaError, StorageError, UsageError
+
+EPILOG = """Examples:  ba · ba "why does test_parser fail?" · ba -c · git diff | ba -p "review this" ·
+ba -p --output-format json "how many rows has sales.csv?"
+
+Exit codes:  0 ok · 1 usage or configuration · 2 model or infrastructure · 3 a limit was reached ·
+4 something needed approval and was denied · 130 interrupted"""
+
+
+class Group(TyperGroup):
+    """A group whose help also lists what ``ba [PROMPT]`` takes."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        shown = self.commands["chat"].get_params(ctx) if ctx.command_path == "ba" else []
+        return [*(param for param in shown if param.name != "help"), *super().get_params(ctx)]
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return ["[OPTIONS] [PROMPT] | COMMAND [ARGS]..."]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        # The parameters above are for the help only; argv was routed before, so a command comes first.
+        if args and args[0] in {"--help", "-h"}:
+            sys.stdout.write(ctx.get_help())
+            ctx.exit()
+        ctx.args, ctx._protected_args = args[1:], args[:1]
+        return args
+
+
+app = typer.Typer(
+    name="ba",
+    cls=Group,
+    help="An assistant for coding and data analysis in your terminal. Type a prompt, or start it and chat.",
+    epilog=EPILOG,
+    add_completion=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+app.command("chat", hidden=True)(chat.chat)
+app.command("demo", help="A guided tour with a scripted model: real tools, sample data, two minutes.")(demo.demo)
+app.add_typer(sessions.app, name="sessions", help="List, show, export, rename, fork and delete saved sessions.")
+app.add_typer(config.app, name="config", help="Show, check and change settings.")
+app.add_typer(permissions.app, name="permissions", help="List and check permission rules.")
+app.add_typer(doctor.app, name="doctor", help="Check that everything ba needs works, and say how to mend it.")
+
+COMMANDS = ("sessions", "config", "permissions", "doctor", "demo")
+PASS = ("--help", "-h", "--install-completion", "--show-completion")
+
+
+def route(argv: Sequence[str]) -> list[str]:
+    """argv with the hidden ``chat`` put first unless a sub-command is; a bare ``-r`` asks for the picker."""
+    if argv and (argv[0] in COMMANDS or argv[0] in PASS):
+        return list(argv)
+    routed = ["chat"]
+    for index, word in enumerate(argv):
+        if word == "--":
+            return [*routed, *argv[index:]]
+        following = argv[index + 1] if index + 1 < len(argv) else "-"
+        bare = word in {"-r", "--resume"} and following.startswith("-")
+        routed.append("--resume=pick" if bare else word)
+    return routed
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command line; errors of ours and of typer end as one or two lines on stderr."""
+    if "--version" in argv[:1]:
+        sys.stdout.write(f"ba {__version__}\n")
+        return 0
+    try:
+        result = app(list(route(argv)), prog_name="ba", standalone_mode=False)
+    except NoSuchOption as error:
+        return _fail(f"Unknown option {error.option_name}.", _nearest(error.option_name, argv))
+    except typer.TyperException as error:
+        return _fail(error.format_message(), "See ba --help.")
+    except UsageError as error:
+        return _fail(str(error), error.hint)
+    except BaError as error:
+        return _fail(str(error), error.hint, code=2)
+    except typer.Abort:
+        return 130
+    except BrokenPipeError:
+        # The reader went away (``ba … | head``): nothing to say, and nobody to say it to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        broken = StorageError(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
+        return _fail(str(broken), "Check the path and its rights.", code=2)
+    return result if isinstance(result, int) else 0
+
+
+def _fail(message: str, hint: str, *, code: int = 1) -> int:
+    sys.stderr.write(f"ba: {message}{' ' + hint if hint else ''}\n")
+    return code
+
+
+def _nearest(option: str, argv: Sequence[str]) -> str:
+    """A hint with the option that was probably meant, of the command that was called."""
+    command: Any = typer.main.get_command(app)
+    for word in route(argv):
+        command = getattr(command, "commands", {}).get(word, command)
+    known = [name for param in command.params for name in (*param.opts, *param.secondary_opts)]
+    close = difflib.get_close_matches(option, known, 1, 0.5)
+    return f"Did you mean {close[0]}?" if close else "See ba --help."

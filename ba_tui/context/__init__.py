@@ -1,0 +1,1 @@
+"""What goes into the window beside the talk. May import core, settings, resources and resilience only."""

@@ -1,0 +1,124 @@
+"""Project instructions (AGENTS.md, else CLAUDE.md), read as data and said once as a hidden reminder.
+
+Which folders count is decided here; how a model is told, too. Nothing here grants a permission.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ba_tui.core.messages import Message, Text, clean_text, reminder
+
+NAMES = ("AGENTS.md", "CLAUDE.md", "BA.md")
+LIMIT = 32_000
+IMPORT_DEPTH = 3
+_IMPORT = re.compile(r"^@(\S+)\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """One file's words; ``shown`` is its path as people know it, ``note`` what is wrong with it, if anything."""
+
+    shown: str
+    text: str
+    note: str = ""
+
+
+def read_instructions(cwd: Path, root: Path, person: Path) -> tuple[Instructions, ...]:
+    """The person's own file first, then from the project root down to ``cwd``: what stands nearest comes last.
+
+    In each folder the first of AGENTS.md, CLAUDE.md, BA.md counts. A file that can't be read is listed with a note.
+    """
+    found: list[Instructions] = []
+    seen: set[Path] = set()
+    for folder in (person, *_between(root, cwd)):
+        for name in NAMES:
+            path = folder / name
+            try:
+                there = path.is_file()
+            except OSError:
+                there = False
+            if there:
+                if path.resolve() not in seen:
+                    seen.add(path.resolve())
+                    found.append(_read(path, root, person))
+                break
+    return tuple(found)
+
+
+def said(instructions: Iterable[Instructions], messages: Sequence[Message]) -> Message | None:
+    """The reminder that says what of ``instructions`` the conversation has not been told yet; None when all was."""
+    blocks = [(item, _block(item)) for item in instructions if item.text]
+    told = _told(messages) if blocks else frozenset[str]()
+    new = [block for _, block in blocks if _mark(block) not in told]
+    if not new:
+        return None
+    intro = "Instructions of this project, from its files. Follow them where they do not contradict the person."
+    return reminder("\n".join([intro, *new]))
+
+
+def _block(item: Instructions) -> str:
+    body = f"{item.shown}\n{item.text}"
+    mark = hashlib.sha256(body.encode()).hexdigest()[:12]
+    return f'<project-instructions source="{item.shown}" id="{mark}">\n{item.text}\n</project-instructions>'
+
+
+def _mark(block: str) -> str:
+    match = re.search(r'id="([0-9a-f]{12})">', block)
+    return match.group(1) if match else ""
+
+
+def _told(messages: Sequence[Message]) -> frozenset[str]:
+    marks: set[str] = set()
+    for message in messages:
+        if message.role == "user":
+            for block in message.blocks:
+                if isinstance(block, Text) and block.text.startswith("<system-reminder>"):
+                    marks.update(re.findall(r'<project-instructions source="[^"]*" id="([0-9a-f]{12})">', block.text))
+    return frozenset(marks)
+
+
+def _between(root: Path, cwd: Path) -> list[Path]:
+    """The folders from ``root`` down to ``cwd``, or only ``cwd`` when it does not lie below."""
+    if not cwd.is_relative_to(root):
+        return [cwd]
+    folders = [root]
+    for part in cwd.relative_to(root).parts:
+        folders.append(folders[-1] / part)
+    return folders
+
+
+def _read(path: Path, root: Path, person: Path) -> Instructions:
+    shown = f"~{path.name}" if path.parent == person else _shown(path, root)
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        return Instructions(shown, "", f"can't be read: {error.strerror}")
+    text = _imported(clean_text(text), path.parent, root, IMPORT_DEPTH)
+    if len(text) > LIMIT:
+        return Instructions(shown, text[:LIMIT], f"cut at {LIMIT:,} of {len(text):,} characters")
+    return Instructions(shown, text)
+
+
+def _imported(text: str, folder: Path, root: Path, depth: int) -> str:
+    """``text`` with lines ``@path`` replaced by that file, inside the project only, to a limited depth."""
+
+    def replace(match: re.Match[str]) -> str:
+        path = (folder / match.group(1)).resolve()
+        if depth == 0 or not path.is_relative_to(root.resolve()) or not path.is_file():
+            return match.group(0)
+        try:
+            words = clean_text(path.read_text(encoding="utf-8", errors="replace"))[:LIMIT]
+        except OSError:
+            return match.group(0)
+        return _imported(words, path.parent, root, depth - 1)
+
+    return _IMPORT.sub(replace, text)
+
+
+def _shown(path: Path, root: Path) -> str:
+    return str(path.relative_to(root)) if path.is_relative_to(root) else path.name

@@ -1,0 +1,264 @@
+"""Print mode: one prompt, one answer, as text, one JSON object or JSON lines. Nobody is asked: what asks is denied.
+
+stdout carries data only; narration goes to stderr. Its JSON carries ``schema_version`` SCHEMA.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, TextIO
+
+from ba_tui.core.conversation import Conversation, Doors, Start, begin
+from ba_tui.core.errors import BaError, ErrorInfo, SessionNotFound
+from ba_tui.core.events import (
+    Asked,
+    Event,
+    MessageDone,
+    Notice,
+    Retrying,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+)
+from ba_tui.core.messages import Message, Thinking, Usage
+from ba_tui.core.questions import Question, Reply
+from ba_tui.core.turn import Turn
+from ba_tui.core.untrusted import paintable
+
+SCHEMA = 1
+OK, USAGE, INFRASTRUCTURE, LIMIT, DENIED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+NOBODY = "Nobody is here to approve this. It was denied; go on without it and say so."
+NOBODY_ANSWERS = "Nobody is here to answer. Decide yourself and name the assumption."
+
+
+@dataclass
+class Outcome:
+    """What one run brought, gathered from its events."""
+
+    session: str = ""
+    model: str = ""
+    result: str = ""
+    ending: str = "error"
+    error: ErrorInfo | None = None
+    loops: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = 0.0
+    tools: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    denied: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    timed_out: bool = False
+
+    @property
+    def code(self) -> int:
+        if self.ending == "cancelled":
+            return LIMIT if self.timed_out else INTERRUPTED
+        if self.ending == "limit":
+            return LIMIT
+        if self.ending != "done":
+            return INFRASTRUCTURE
+        return DENIED if self.denied else OK
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case MessageDone(message=message, cost=cost, agent=agent):
+                self.loops += 1
+                self.usage += message.usage or Usage()
+                self.cost = None if cost is None or self.cost is None else self.cost + cost
+                if agent == "main" and message.text.strip():
+                    self.result = message.text
+            case ToolStarted(call=call):
+                self.tools.append({"id": call.id, "name": call.name, "ok": False, "duration_ms": 0})
+            case ToolFinished(call_id=call_id, result=result, duration=duration):
+                for row in self.tools:
+                    if row["id"] == call_id:
+                        row.update(ok=not result.is_error, duration_ms=round(duration * 1000))
+                        if result.error and result.error.kind == "permission_denied":
+                            self.denied.append({"tool": row["name"], "reason": result.error.message})
+            case TurnEnded(reason=reason, error=error):
+                self.ending, self.error = reason, error
+            case _:
+                pass
+
+    def report(self, started: float) -> dict[str, Any]:
+        """The JSON object of ``--output-format json`` and the last line of stream-json."""
+        report: dict[str, Any] = {
+            "schema_version": SCHEMA,
+            "result": self.result,
+            "session_id": self.session,
+            "model": self.model,
+            "stop_reason": "timeout" if self.timed_out else self.ending,
+            "num_turns": self.loops,
+            "usage": asdict(self.usage),
+            "cost_usd": None if self.cost is None else round(self.cost, 6),
+            "duration_ms": round((time.monotonic() - started) * 1000),
+            "tool_calls": [{key: row[key] for key in ("name", "ok", "duration_ms")} for row in self.tools],
+            "denied": self.denied,
+        }
+        if self.error:
+            report["error"] = asdict(self.error)
+        return report
+
+
+class Printer:
+    """Writes a run in one of the three formats."""
+
+    def __init__(self, format: str, out: TextIO, err: TextIO) -> None:
+        self._format = format
+        self._out = out
+        self._err = err
+        self._started = time.monotonic()
+
+    def begin(self, conversation: Conversation) -> None:
+        if self._format == "stream-json":
+            line = {"schema_version": SCHEMA, "session_id": conversation.id, "model": conversation.model}
+            self._line("init", **line, cwd=str(conversation.cwd))
+
+    def event(self, event: Event) -> None:
+        if self._format == "stream-json":
+            for kind, fields in _lines(event):
+                self._line(kind, agent=event.agent, **fields)
+        else:
+            self._narrate(event)
+
+    def finish(self, outcome: Outcome) -> None:
+        if self._format == "text":
+            if outcome.result:
+                self._out.write(paintable(outcome.result).rstrip("\n") + "\n")
+            if outcome.error:
+                self.say(f"{outcome.error.message} {outcome.error.hint}".strip())
+            elif outcome.timed_out:
+                self.say("Stopped at the time limit; this answer is incomplete.")
+        elif self._format == "json":
+            self._out.write(_json(outcome.report(self._started)) + "\n")
+        else:
+            self._line("result", **outcome.report(self._started))
+        self._out.flush()
+
+    def failed(self, error: BaError) -> None:
+        """Before there was a session to talk to."""
+        if self._format != "text":
+            self.finish(Outcome(error=error.info(), cost=None))
+        self.say(f"{error} {error.hint}".strip())
+
+    def say(self, text: str) -> None:
+        self._err.write(f"ba: {paintable(text, newlines=False)}\n")
+        self._err.flush()
+
+    def _narrate(self, event: Event) -> None:
+        match event:
+            case ToolStarted(call=call, target=target):
+                self.say(f"{call.name} {target}".rstrip())
+            case Retrying(reason=reason, delay=delay):
+                self.say(f"{reason} Trying again in {delay:.0f} s.")
+            case Notice(text=text, hint=hint):
+                self.say(f"{text} {hint}".rstrip())
+            case _:
+                pass
+
+    def _line(self, kind: str, **fields: Any) -> None:
+        self._out.write(_json({"type": kind, **fields}) + "\n")
+        self._out.flush()
+
+
+def _json(value: dict[str, Any]) -> str:
+    # ASCII keeps control characters and bidi marks of foreign text out of a terminal.
+    return json.dumps(value, ensure_ascii=True, default=str)
+
+
+def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The stream-json lines of one event."""
+    match event:
+        case MessageDone(message=message):
+            yield from _message_lines(message)
+        case ToolFinished(call_id=call_id, result=result, duration=duration):
+            fields = {"id": call_id, "ok": not result.is_error, "output": result.text}
+            yield "tool_result", {**fields, "duration_ms": round(duration * 1000)}
+            if result.changes and result.changes.todos is not None:
+                yield "todo", {"items": [asdict(todo) for todo in result.changes.todos]}
+        case Retrying(reason=reason):
+            yield "error", {"message": reason, "retrying": True, "delay_s": event.delay}
+        case Notice(text=text, level=level, hint=hint):
+            yield "notice", {"level": level, "message": text, "hint": hint}
+        case TurnEnded(error=ErrorInfo() as error):
+            yield "error", {"message": error.message, "hint": error.hint, "kind": error.kind, "retrying": False}
+        case _:
+            pass
+
+
+def _message_lines(message: Message) -> Iterator[tuple[str, dict[str, Any]]]:
+    for block in message.blocks:
+        if isinstance(block, Thinking) and block.thinking:
+            yield "thinking", {"text": block.thinking}
+    if message.text:
+        yield "message", {"role": "assistant", "text": message.text}
+    for call in message.calls:
+        yield "tool_use", {"id": call.id, "name": call.name, "input": call.input}
+    if message.usage:
+        yield "usage", asdict(message.usage)
+
+
+def denial(question: Question) -> Reply:
+    """What print mode answers: no to every approval and limit; a choice is the model's own to make."""
+    return Reply("deny", NOBODY_ANSWERS if question.kind == "choice" else NOBODY)
+
+
+async def speak(doors: Doors, start: Start, printer: Printer, timeout: float | None = None) -> int:
+    """Run ``start`` to its end and print it; returns the exit code."""
+    for notice in doors.notices:
+        printer.event(notice)
+    try:
+        conversation = begin(doors.library, start)
+    except BaError as error:
+        printer.failed(error)
+        return USAGE if isinstance(error, SessionNotFound) or error.kind == "usage" else INFRASTRUCTURE
+    try:
+        await conversation.history()
+        missing = doors.setup.missing(conversation.model)
+        if missing:
+            printer.failed(BaError(missing))
+            return USAGE
+        turn = conversation.say(start.prompt)
+    except BaError as error:
+        await conversation.close()
+        printer.failed(error)
+        return USAGE if error.kind == "usage" else INFRASTRUCTURE
+    outcome = Outcome(conversation.id, conversation.model)
+    printer.begin(conversation)
+    with _interrupts(turn):
+        timer = asyncio.get_running_loop().call_later(timeout, _expire, turn, outcome) if timeout else None
+        async for event in turn:
+            outcome.apply(event)
+            printer.event(event)
+            if isinstance(event, Asked):
+                turn.answer(event.ask_id, denial(event.question))
+        if timer:
+            timer.cancel()
+    await conversation.close()
+    printer.finish(outcome)
+    return outcome.code
+
+
+def _expire(turn: Turn, outcome: Outcome) -> None:
+    outcome.timed_out = True
+    turn.cancel()
+
+
+@contextlib.contextmanager
+def _interrupts(turn: Turn) -> Iterator[None]:
+    """SIGINT and SIGTERM end the turn in order: what came is saved and printed."""
+    loop = asyncio.get_running_loop()
+    caught: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+            loop.add_signal_handler(number, turn.cancel)
+            caught.append(number)
+    try:
+        yield
+    finally:
+        for number in caught:
+            loop.remove_signal_handler(number)

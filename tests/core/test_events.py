@@ -1,0 +1,130 @@
+"""Every event survives the journal; the union is closed."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from ba_tui.core import events
+from ba_tui.core.errors import ErrorInfo
+from ba_tui.core.events import Event, event_from_json, event_to_json
+from ba_tui.core.messages import (
+    Document,
+    Image,
+    Message,
+    Opaque,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolOutput,
+    ToolUse,
+    Usage,
+    clean_json,
+    clean_text,
+)
+from ba_tui.core.questions import Option, Question, Reply
+from ba_tui.core.results import Command, Diff, Prose, Source, StateChange, Table, Todos, ToolResult, failure
+from ba_tui.core.work import Todo
+
+UNION = typing.get_args(typing.get_args(Event)[0])
+TODO = Todo("1", "count rows", "in_progress", "high")
+DISPLAYS = (
+    Diff("a.py", None, "x\n"),
+    Command("ls", "/w", "\x1b[31mred\x1b[0m", 0),
+    Source("a.py", "x", 7),
+    Table(("a", "b"), ((1, None), ("x", 2.5))),
+    Prose("**b**", markdown=True),
+    Todos((TODO,)),
+)
+MESSAGE = Message(
+    "assistant",
+    (
+        Thinking("hm", "sig=="),
+        RedactedThinking("enc"),
+        Text("數字 🎉 [b]", ({"url": "u"},)),
+        Image("image/png", "aGk="),
+        Document("application/pdf", "aGk=", "t"),
+        ToolUse("1", "grep", {"pattern": "x", "n": [1, {"y": None}]}, malformed="{"),
+        ToolOutput("1", "out", True, (Image("image/png", url="https://x"),)),
+        Opaque({"type": "new_kind", "v": [1]}, "anthropic"),
+    ),
+    Usage(1, 2, 3, 4),
+    "tool_use",
+    "test/model",
+    "assistant",
+    True,
+)
+RESULT = ToolResult("ok", DISPLAYS[0], changes=StateChange((TODO,), "/w"), meta={"a": [1]})
+QUESTION = Question(
+    "permission",
+    "Run?",
+    "1",
+    "shell",
+    {"command": "ls"},
+    DISPLAYS[1],
+    "why",
+    ("writes",),
+    "shell(ls)",
+    (Option("a", "b"),),
+    True,
+)
+SAMPLES: tuple[Event, ...] = (
+    events.TurnStarted(MESSAGE),
+    events.Steered(MESSAGE),
+    events.TextDelta("x"),
+    events.ThinkingDelta("x"),
+    events.ToolInputDelta("1", "grep", 10),
+    events.Retrying("Overloaded.", 1.5, 1, 5),
+    events.MessageRestarted(),
+    events.MessageDone(MESSAGE, 0.25),
+    events.ToolStarted(ToolUse("1", "grep", {}), "x"),
+    events.ToolProgress("1", "line"),
+    *(events.ToolFinished("1", ToolResult("x", display), 0.5, agent="main/a", at=1.5) for display in DISPLAYS),
+    events.ToolFinished("1", RESULT),
+    events.ToolFinished("1", failure("timeout", "too slow")),
+    events.Asked("q", QUESTION),
+    events.Answered("q", Reply("deny", "no", "shell(ls)", {"a": 1})),
+    events.Notice("x", "warning", "y"),
+    events.ModeChanged("plan"),
+    events.ModelChanged("a/b"),
+    events.Titled("t"),
+    events.TurnEnded("error", ErrorInfo("k", "m", "h")),
+)
+
+
+@pytest.mark.parametrize("event", SAMPLES, ids=lambda event: event.type)
+def test_every_event_round_trips(event: Event):
+    assert event_from_json(event_to_json(event)) == event
+
+
+def test_every_kind_has_a_sample():
+    assert {type(event) for event in SAMPLES} == set(UNION)
+
+
+def test_the_union_holds_every_event_of_the_module():
+    named = {kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, events.Signed)}
+    assert named - {events.Signed} == set(UNION)
+
+
+@pytest.mark.parametrize("line", [b"{}", b'{"type":"unheard_of"}', b"not json", b'{"type":"text_delta"}'])
+def test_a_line_that_is_no_event_is_refused(line: bytes):
+    with pytest.raises(ValidationError):
+        event_from_json(line)
+
+
+@given(st.text(st.characters(), max_size=50))
+def test_cleaned_text_survives_utf8_and_holds_no_nul(text: str):
+    cleaned = clean_text(text)
+    assert cleaned.encode("utf-8").decode("utf-8") == cleaned
+    assert "\0" not in cleaned
+    assert len(cleaned) == len(text)
+
+
+def test_json_values_are_cleaned_to_their_leaves():
+    assert clean_json({"a\0": ["\ud800", 1, None, {"b": ("x",)}]}) == {
+        "a\N{REPLACEMENT CHARACTER}": ["?", 1, None, {"b": ["x"]}]
+    }

@@ -1,0 +1,61 @@
+"""The fold can't hold a call without an output, whatever comes in whatever order."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ba_tui.core.events import Event, MessageDone, Steered, ToolFinished, TurnStarted
+from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, user
+from ba_tui.core.results import StateChange, ToolResult
+from ba_tui.core.transcript import INTERRUPTED, Transcript
+from ba_tui.core.work import Todo
+from tests.turns.test_loop import paired
+
+IDS = st.sampled_from(["a", "b", "c"])
+
+
+def answer(ids: list[str]) -> MessageDone:
+    calls = tuple(ToolUse(id, "t", {}) for id in ids)
+    return MessageDone(Message("assistant", (Text("x"), *calls), origin="assistant"))
+
+
+EVENTS = st.one_of(
+    st.builds(lambda text: TurnStarted(user(text)), st.just("hi")),
+    st.builds(lambda text: Steered(user(text, origin="steer")), st.just("also")),
+    st.builds(answer, st.lists(IDS, unique=True, max_size=3)),
+    st.builds(lambda id: ToolFinished(id, ToolResult("ok")), IDS),
+)
+
+
+@given(st.lists(EVENTS, max_size=30))
+def test_any_stream_folds_to_a_valid_conversation(events: list[Event]):
+    transcript = Transcript(events=[TurnStarted(user("first")), *events])
+    assert paired(transcript.messages)
+    assert transcript.messages == transcript.messages
+
+
+def test_unfinished_calls_read_as_interrupted_and_reading_changes_nothing():
+    transcript = Transcript(events=[TurnStarted(user("go")), answer(["a", "b"]), ToolFinished("b", ToolResult("fine"))])
+    outputs = transcript.messages[-1].blocks
+    assert outputs == (ToolOutput("a", INTERRUPTED, is_error=True), ToolOutput("b", "fine"))
+    transcript.apply(ToolFinished("a", ToolResult("late but there")))
+    assert transcript.messages[-1].blocks[0] == ToolOutput("a", "late but there")
+    assert transcript.open_calls == ()
+
+
+def test_state_changes_ride_on_results():
+    todo = Todo("1", "write it")
+    change = StateChange(todos=(todo,), cwd="/work/sub")
+    transcript = Transcript(
+        events=[TurnStarted(user("go")), answer(["a"]), ToolFinished("a", ToolResult("", changes=change))]
+    )
+    assert transcript.todos == (todo,)
+    assert transcript.cwd == "/work/sub"
+
+
+def test_another_agents_events_stay_out():
+    transcript = Transcript(
+        events=[TurnStarted(user("go")), MessageDone(Message("assistant", (Text("x"),)), agent="main/helper")]
+    )
+    assert len(transcript.messages) == 1

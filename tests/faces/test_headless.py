@@ -1,0 +1,149 @@
+"""Print mode: the three formats, the exit codes, and that nobody is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+
+from ba_tui.core.conversation import Conversation, Doors, Start
+from ba_tui.core.errors import AuthFailed, SessionNotFound
+from ba_tui.core.events import Notice, TextDelta
+from ba_tui.core.messages import Message, Text, Thinking
+from ba_tui.core.provider import Chunk, Request
+from ba_tui.core.questions import Question
+from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.tool import Call, Tool
+from ba_tui.faces.headless import Printer, speak
+from tests.script import Script, conversation, says
+
+
+class Shelf:
+    """A library with one new conversation."""
+
+    def __init__(self, talk: Conversation) -> None:
+        self.talk = talk
+
+    def create(self) -> Conversation:
+        return self.talk
+
+    def sessions(self, *, everywhere: bool = False) -> list[Any]:
+        return []
+
+    def find(self, key: str) -> Any:
+        raise SessionNotFound(f"No session matches {key!r}.", "See ba sessions list.")
+
+
+class Ready:
+    def __init__(self, missing: str = "") -> None:
+        self._missing = missing
+
+    def missing(self, model: str) -> str:
+        return self._missing
+
+
+async def asks(args: Mapping[str, Any], call: Call) -> ToolResult:
+    reply = await call.ask(Question("permission", "Run?"))
+    return failure("permission_denied", reply.text) if reply.choice == "deny" else ToolResult("ran")
+
+
+async def run(
+    *steps: Any, format: str = "text", start: Start | None = None, timeout: float | None = None, missing: str = ""
+) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    tool = Tool("asks", "Asks.", {"type": "object"}, asks)
+    talk = conversation(Script(*steps), tool, max_loops=3)
+    doors = Doors(Shelf(talk), None, Ready(missing), [Notice("Unknown setting.", "warning")])  # type: ignore[arg-type]
+    code = await speak(doors, start or Start("hello"), Printer(format, out, err), timeout)
+    return code, out.getvalue(), err.getvalue()
+
+
+async def test_text_prints_the_answer_and_nothing_else_on_stdout():
+    code, out, err = await run(says("Looking.", ("asks", {})), says("All **good**."))
+    assert out == "All **good**.\n"
+    assert "ba: asks" in err
+    assert "Unknown setting." in err
+    assert code == 4
+
+
+async def test_a_plain_answer_is_exit_0():
+    assert (await run(says("Hi.")))[0] == 0
+
+
+async def test_json_has_every_field_of_the_contract():
+    code, out, _ = await run(says("", ("asks", {})), says("Done."), format="json")
+    report = json.loads(out)
+    assert code == 4
+    assert report["result"] == "Done."
+    assert report["session_id"] == "20261121-120000-test"
+    assert report["model"] == "test/model"
+    assert report["stop_reason"] == "done"
+    assert report["num_turns"] == 2
+    assert report["usage"] == {"input": 200, "output": 20, "cache_read": 0, "cache_write": 0}
+    assert report["cost_usd"] == pytest.approx(2 * (100 + 20) / 1e6)
+    assert [(row["name"], row["ok"]) for row in report["tool_calls"]] == [("asks", False)]
+    assert report["denied"][0]["tool"] == "asks"
+    assert "Nobody is here" in report["denied"][0]["reason"]
+    assert report["duration_ms"] >= 0
+    assert "error" not in report
+
+
+async def test_stream_json_is_one_event_a_line_and_ends_with_the_result():
+    thought = Message("assistant", (Thinking("hm"), Text("Done.")), stop="end_turn", origin="assistant")
+    _, out, _ = await run(says("", ("asks", {})), thought, format="stream-json")
+    lines = [json.loads(line) for line in out.splitlines()]
+    kinds = [line["type"] for line in lines]
+    assert kinds == ["notice", "init", "tool_use", "usage", "tool_result", "thinking", "message", "result"]
+    assert lines[-1]["result"] == "Done."
+
+
+async def test_the_step_limit_is_exit_3_with_the_best_answer_so_far():
+    steps = [says(f"s{n}", ("asks", {"n": n})) for n in range(3)]
+    code, out, err = await run(*steps, says("So far."))
+    assert (code, out) == (3, "So far.\n")
+    assert "limit of 3 steps" in err
+
+
+async def test_a_provider_error_is_exit_2_with_its_cure_in_one_line():
+    code, out, err = await run(AuthFailed("The key was refused (401).", "Check ANTHROPIC_API_KEY."))
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1] == "ba: The key was refused (401). Check ANTHROPIC_API_KEY."
+
+
+async def test_a_time_limit_is_exit_3_and_keeps_the_words():
+    async def stuck(request: Request) -> AsyncIterator[Chunk]:
+        yield TextDelta("Half")
+        await asyncio.Event().wait()
+
+    code, out, err = await run(stuck, timeout=0.05)
+    assert (code, out) == (3, "Half\n")
+    assert "time limit" in err
+
+
+async def test_an_empty_prompt_is_exit_1():
+    code, out, err = await run(start=Start(" "))
+    assert (code, out) == (1, "")
+    assert "The prompt is empty." in err
+
+
+async def test_a_missing_key_is_exit_1_before_anything_is_sent():
+    code, out, err = await run(missing="No API key. Set ANTHROPIC_API_KEY.", format="json")
+    assert code == 1
+    assert "ANTHROPIC_API_KEY" in json.loads(out)["error"]["message"]
+    assert "ANTHROPIC_API_KEY" in err
+
+
+@pytest.mark.parametrize("resume", ["last", "nothing like it"])
+async def test_a_session_that_is_not_there_is_exit_1(resume: str):
+    code, _, err = await run(start=Start("hi", resume=resume))
+    assert code == 1
+    assert "session" in err
+
+
+async def test_escape_sequences_of_the_model_never_reach_stdout():
+    _, out, err = await run(says("a\x1b]0;pwned\x07b\x9b31mc"))
+    assert not set(out + err) & {"\x1b", "\x07", "\x9b"}

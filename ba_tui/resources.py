@@ -1,0 +1,212 @@
+"""Where things lie: the person's folders, what ships with ba, the project's root; and how a file is saved whole.
+
+Standard library only, because the first paint asks here. What is in the files is no business of this module.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ba_tui.core.errors import StorageError
+
+MARKS = (".ba", ".git", "pyproject.toml")
+FIRST_LOOK = 64_000
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The person's folders; none of them need exist. ``home`` is ``$BA_HOME`` when that holds everything."""
+
+    config: Path
+    data: Path
+    cache: Path
+    state: Path
+    home: Path | None = None
+
+    @property
+    def settings(self) -> Path:
+        return self.config / "config.yaml"
+
+    @property
+    def keys(self) -> Path:
+        return self.config / "keys.yaml"
+
+    @property
+    def approvals(self) -> Path:
+        return self.config / "approvals.yaml"
+
+    @property
+    def sessions(self) -> Path:
+        return self.data / "sessions"
+
+    @property
+    def logs(self) -> Path:
+        return self.state / "logs"
+
+    @property
+    def dotenv(self) -> Path:
+        return self.state / ".env"
+
+
+def places(env: Mapping[str, str] | None = None) -> Places:
+    """``$BA_HOME`` for everything, else the platform's folders. Touches no disk."""
+    env = os.environ if env is None else env
+    if chosen := env.get("BA_HOME", "").strip():
+        home = Path(os.path.abspath(_expanded(chosen)))  # noqa: PTH100 - resolve() would follow links of a folder to be made
+        return Places(home, home, home / "cache", home, home)
+    import platformdirs  # noqa: PLC0415 - 10 ms that $BA_HOME saves
+
+    dirs = platformdirs.PlatformDirs("ba", appauthor=False)
+    return Places(dirs.user_config_path, dirs.user_data_path, dirs.user_cache_path, dirs.user_state_path)
+
+
+def _expanded(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
+
+
+def bundled(name: str) -> Path:
+    """What ships with ba (``config``, ``skills``, ``themes``): inside the wheel, else the checkout's top level."""
+    here = Path(__file__).resolve().parent
+    packed = here / "_bundled" / name
+    return packed if packed.exists() else here.parent / name
+
+
+def user_home() -> Path | None:
+    """The person's home folder, or None where there is none (containers without a user entry)."""
+    try:
+        return Path.home().resolve()
+    except (RuntimeError, OSError):
+        return None
+
+
+def project_root(cwd: Path) -> Path:
+    """The nearest folder upwards with a mark of a project, never above ``$HOME``; else ``cwd`` itself."""
+    cwd = cwd.resolve()
+    home = user_home()
+    for folder in (cwd, *cwd.parents):
+        if home is not None and folder in home.parents:
+            break
+        if any(_exists(folder / mark) for mark in MARKS):
+            return folder
+        if folder == home:
+            break
+    return cwd
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def folder_slug(folder: Path) -> str:
+    """A name for ``folder`` that people recognise and no other folder has: ``sales-report-1f0c2ab9``."""
+    words = re.sub(r"[^A-Za-z0-9]+", "-", folder.name).strip("-").lower()[:40]
+    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]
+    return f"{words or 'root'}-{digest}"
+
+
+def first_theme(where: Places, env: Mapping[str, str] | None = None) -> str:
+    """The theme for the first paint, from BA_THEME or the ``theme:`` line of the person's config.yaml; else empty.
+
+    A look at one line, without a YAML parser: the settings proper are loaded after the paint and win.
+    """
+    env = os.environ if env is None else env
+    if named := env.get("BA_THEME", "").strip():
+        return named
+    try:
+        text = read_regular(where.settings, FIRST_LOOK).decode("utf-8-sig", "replace")
+    except OSError:
+        return ""
+    found = re.search(r"""^theme[ \t]*:[ \t]*(?:"([^"\n]*)"|'([^'\n]*)'|([^\s#"'][^#\n]*))""", text, re.MULTILINE)
+    return next((group.strip() for group in found.groups() if group), "") if found else ""
+
+
+def read_regular(path: Path, limit: int) -> bytes:
+    """At most ``limit`` bytes of a regular file. A pipe or a device raises OSError instead of blocking for ever."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(f"{path} is not a regular file")
+        return file.read(limit)
+
+
+def save_whole(path: Path, text: str, *, mode: int | None = None) -> None:
+    """Write ``text`` so that the file is the old or the new one, never half. Follows a link to where the file lies.
+
+    ``mode`` are the rights of the result; by default those of the old file, else 0600.
+
+    Raises:
+        StorageError: it could not be written; the old file is as it was.
+    """
+    try:
+        target = Path(os.path.realpath(path))
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        rights = mode if mode is not None else (target.stat().st_mode & 0o777 if target.exists() else 0o600)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        try:
+            with open(handle, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+                file.flush()
+                os.fchmod(handle, rights)
+                os.fsync(handle)
+            os.replace(name, target)  # noqa: PTH105 - a name, not a Path
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name)  # noqa: PTH108 - a name, not a Path
+            raise
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError(
+            f"{path} could not be written: {reason}.", "Check the folder's rights and free space, or set BA_HOME."
+        ) from error
+
+
+@contextmanager
+def alone(folder: Path) -> Generator[None]:
+    """Only one process at a time is inside for ``folder``; for reading a file, changing it and saving it.
+
+    Raises:
+        StorageError: the folder can't be made or opened.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise StorageError(
+            f"{folder} can't be used: {error.strerror}.", "Check the folder's rights, or set BA_HOME."
+        ) from error
+    try:
+        with suppress(OSError):
+            # Some network file systems know no locks; then the last writer wins, as it would without asking.
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def writable(folder: Path) -> str:
+    """Why nothing can be written into ``folder`` (or where it would be made); empty when it can."""
+    existing = folder
+    while not _exists(existing) and existing != existing.parent:
+        existing = existing.parent
+    if not existing.is_dir():
+        return f"{existing} is not a folder"
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            return ""
+    except OSError as error:
+        return f"{existing}: {error.strerror}"

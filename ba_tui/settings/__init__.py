@@ -1,0 +1,22 @@
+"""Settings: their models, layers, sources, keys and how one is changed. May import core and resources only."""
+
+from ba_tui.settings.document import Document, Problem, read_document
+from ba_tui.settings.editing import set_value
+from ba_tui.settings.keys import Key, read_key, save_key
+from ba_tui.settings.layers import Loaded, load_settings
+from ba_tui.settings.model import Profile, Rules, Settings
+
+__all__ = [
+    "Document",
+    "Key",
+    "Loaded",
+    "Problem",
+    "Profile",
+    "Rules",
+    "Settings",
+    "load_settings",
+    "read_document",
+    "read_key",
+    "save_key",
+    "set_value",
+]

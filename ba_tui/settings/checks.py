@@ -1,0 +1,178 @@
+"""One layer of settings, and the check of it: what does not fit the model is left out and told in our words.
+
+Which layers there are and how they rank is decided in ``layers``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from pydantic import BaseModel, ValidationError
+
+from ba_tui.settings.document import KeyPath, Problem, shown
+from ba_tui.settings.model import Profile, Rules, Settings
+
+ROUNDS = 20
+Place: TypeAlias = tuple[str, int]
+
+_EXPECTED = {
+    "string_type": "expected text",
+    "int_type": "expected a whole number",
+    "int_parsing": "expected a whole number",
+    "int_from_float": "expected a whole number",
+    "float_type": "expected a number",
+    "float_parsing": "expected a number",
+    "finite_number": "expected a finite number",
+    "tuple_type": "expected a list",
+    "path_type": "expected a path",
+    "model_type": "expected a group of settings",
+    "model_attributes_type": "expected a group of settings",
+    "dict_type": "expected a group of settings",
+}
+
+
+@dataclass(slots=True)
+class Layer:
+    """One source of settings. ``place`` tells the file (or flag, or variable) and line of a key.
+
+    ``folder`` is what relative paths in it start from.
+    """
+
+    data: dict[str, Any]
+    place: Callable[[KeyPath], Place]
+    folder: Path
+    problems: list[Problem] = field(default_factory=list[Problem])
+    gone: dict[KeyPath, list[int]] = field(default_factory=dict[KeyPath, list[int]])
+    """Indexes of list items that were left out, so that those behind them still know their lines."""
+    void: set[str] = field(default_factory=set[str])
+    """Providers with something wrong in them: used in part, they could send words to the wrong server."""
+
+    def source(self, path: KeyPath) -> str:
+        where, line = self._place(path)
+        return f"{where}:{line}" if line else where
+
+    def complain(self, path: KeyPath, text: str, *, fatal: bool = True) -> None:
+        where, line = self._place(path)
+        self.problems.append(Problem(where, text, line, dotted(path), fatal))
+
+    def _place(self, path: KeyPath) -> Place:
+        if path and isinstance(path[-1], int):
+            index = path[-1]
+            for missing in sorted(self.gone.get(path[:-1], ())):
+                index += missing <= index
+            path = (*path[:-1], index)
+        return self.place(path)
+
+    def drop(self, path: KeyPath) -> None:
+        """Leave out what stands at ``path``."""
+        if not path:
+            self.data = {}
+            return
+        holder: Any = self.data
+        for part in path[:-1]:
+            holder = holder[part]
+        del holder[path[-1]]
+        if isinstance(path[-1], int):
+            gone = self.gone.setdefault(path[:-1], [])
+            index = path[-1]
+            for missing in sorted(gone):
+                index += missing <= index
+            gone.append(index)
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """``permissions.allow``; what is not printable in a key is escaped, for it may come from anybody's file."""
+    text = ".".join(str(part) for part in path if isinstance(part, str))
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def check(layer: Layer) -> None:
+    """Leave out and tell everything in ``layer`` that the model of settings does not take."""
+    layer.data = cast("dict[str, Any]", _without_nothing(layer.data))
+    for _ in range(ROUNDS):
+        try:
+            Settings(**layer.data)
+        except ValidationError as error:
+            paths = sorted({_existing(layer.data, item["loc"]) for item in error.errors()}, key=_order, reverse=True)
+            told: set[KeyPath] = set()
+            for item in error.errors():
+                path = _existing(layer.data, item["loc"])
+                if path not in told:
+                    told.add(path)
+                    layer.complain(path, expectation(item, path))
+            for path in paths:
+                layer.drop(path)
+                if path[:1] == ("providers",) and len(path) > 2:
+                    layer.void.add(str(path[1]))
+            if () in paths:
+                return
+        else:
+            return
+    layer.data = {}
+
+
+def _order(path: KeyPath) -> list[tuple[int, str]]:
+    return [(part, "") if isinstance(part, int) else (-1, part) for part in path]
+
+
+def _existing(data: Any, loc: Sequence[str | int]) -> KeyPath:
+    """The part of an error's location that stands in the data; the rest names types within the model."""
+    path: list[str | int] = []
+    for part in loc:
+        try:
+            data = data[part]
+        except (KeyError, IndexError, TypeError):
+            break
+        path.append(part)
+    return tuple(path)
+
+
+def _without_nothing(value: Any) -> Any:
+    """A key with no value is a key that is not set."""
+    if not isinstance(value, Mapping):
+        return value
+    return {k: _without_nothing(v) for k, v in cast("Mapping[str, Any]", value).items() if v is not None}
+
+
+def expectation(error: Mapping[str, Any], path: KeyPath) -> str:
+    """pydantic's complaint in our words: what was expected and what came."""
+    kind, value = str(error["type"]), error.get("input")
+    context = cast("dict[str, Any]", error.get("ctx") or {})
+    if kind == "extra_forbidden":
+        return unknown(path)
+    if kind in _EXPECTED:
+        expected = _EXPECTED[kind]
+    elif kind == "literal_error":
+        expected = f"expected {context['expected']}".replace("'", "")
+    elif kind == "greater_than_equal":
+        expected = f"expected at least {context['ge']}"
+    elif kind == "less_than_equal":
+        expected = f"expected at most {context['le']}"
+    elif kind == "greater_than":
+        expected = f"expected more than {context['gt']}"
+    elif kind == "value_error":
+        expected = str(context.get("error", error["msg"]))
+    else:
+        expected = str(error["msg"]).replace("Input should be", "expected")
+    return f"{expected}, got {shown(value)}"
+
+
+def unknown(path: KeyPath) -> str:
+    """What to say about a key that is no setting: the nearest one, when there is one near."""
+    name = str(path[-1])
+    if "key" in name.replace("-", "_").lower().split("_") or "token" in name.lower():
+        return "unknown setting; API keys stand in the environment or the keyring, not in this file"
+    close = difflib.get_close_matches(name.replace("-", "_"), names(path[:-1]), 1, 0.5)
+    return f"unknown setting; did you mean {close[0]}?" if close else "unknown setting"
+
+
+def names(group: Sequence[str | int]) -> list[str]:
+    """The settings in ``group``: ``()`` for the top, ``("permissions",)``, ``("providers", NAME)``."""
+    model: type[BaseModel] = (
+        {"permissions": Rules, "providers": Profile}.get(str(group[0]), Settings) if group else Settings
+    )
+    return list(model.model_fields)

@@ -1,0 +1,188 @@
+"""A YAML file as data with line numbers, and what is wrong with it in one line that names file, line and key.
+
+What the keys mean is not known here: rule files and key files are read with the same eyes as config.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import yaml
+
+from ba_tui.core.errors import StorageError
+from ba_tui.resources import read_regular
+
+SIZE = 1_000_000
+SHOWN = 60
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with one setting: where, what was expected, and so what is used instead.
+
+    ``fatal``: the app goes on with what is left and says so; ``-p`` and ``ba config validate`` exit 1.
+    """
+
+    where: str
+    text: str
+    line: int = 0
+    key: str = ""
+    fatal: bool = True
+
+    def __str__(self) -> str:
+        place = f"{self.where}:{self.line}" if self.line else self.where
+        return f"{place}: {self.key}: {self.text}" if self.key else f"{place}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The mapping in a file, the line of every key and list item in it, and what could not be understood."""
+
+    path: Path
+    data: dict[str, Any] = field(default_factory=dict[str, Any])
+    lines: Mapping[KeyPath, int] = field(default_factory=dict[KeyPath, int])
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def broken(self) -> bool:
+        """True when the file as a whole could not be read."""
+        return any(problem.fatal and not problem.key for problem in self.problems)
+
+    def line(self, path: KeyPath) -> int:
+        """The line of ``path``, or of the nearest thing around it; 0 when unknown."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, 0)
+
+
+def read_document(path: Path) -> Document | None:
+    """The file at ``path``; None when there is none. Never raises: what is wrong stands in ``problems``."""
+    try:
+        raw = read_regular(path, SIZE + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return _broken(path, f"can't be read: {error.strerror or error}")
+    if len(raw) > SIZE:
+        return _broken(path, f"is larger than {SIZE // 1000} KB; expected a short YAML file")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return _broken(path, "is not UTF-8 text", raw.count(b"\n", 0, error.start) + 1)
+    return parse_document(path, text)
+
+
+def parse_document(path: Path, text: str) -> Document:
+    """``text`` as the content of ``path``. Never raises: what is wrong stands in ``problems``."""
+    try:
+        loader = yaml.SafeLoader(text)
+        root = loader.get_single_node()
+        if root is None:
+            return Document(path)
+        if not isinstance(root, yaml.MappingNode):
+            return _broken(path, f"expected settings as `name: value`, got {_kind(root)}", root.start_mark.line + 1)
+        reading = _Reading(path, loader)
+        return Document(path, reading.mapping(root, ()), reading.lines, tuple(reading.problems))
+    except yaml.MarkedYAMLError as error:
+        return _broken(path, *_explained(error))
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, int(error.position)) + 1
+        return _broken(path, f"a character that YAML does not allow: U+{ord(text[error.position]):04X}", line)
+    except (RecursionError, ValueError) as error:
+        what = "is nested too deeply" if isinstance(error, RecursionError) else f"can't be understood: {error}"
+        return _broken(path, what)
+
+
+def load_mapping(path: Path) -> dict[str, Any]:
+    """A file that ba itself keeps (keys, approvals); empty when there is none.
+
+    Raises:
+        StorageError: it can't be understood; it must not be overwritten then.
+    """
+    document = read_document(path)
+    if document is None:
+        return {}
+    if document.problems:
+        raise StorageError(str(document.problems[0]), "Correct the file, or move it away.")
+    return document.data
+
+
+def shown(value: object) -> str:
+    """``value`` as a message may show it: short, on one line, nothing that acts on a terminal."""
+    if isinstance(value, Mapping):
+        return "a group of settings"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+class _Reading:
+    """One walk over the nodes of a document, noting the line of everything."""
+
+    def __init__(self, path: Path, loader: yaml.SafeLoader) -> None:
+        self.path = path
+        self.lines: dict[KeyPath, int] = {}
+        self.problems: list[Problem] = []
+        self._loader = loader
+        self._budget = 20_000
+
+    def value(self, node: yaml.Node, path: KeyPath) -> Any:
+        # Aliases make a small file large when they are followed; a settings file has no use for that many values.
+        self._budget -= 1
+        if self._budget < 0:
+            raise ValueError("too many values; are there aliases of aliases?")
+        if isinstance(node, yaml.MappingNode):
+            return self.mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            items: list[Any] = []
+            for index, item in enumerate(cast("list[yaml.Node]", node.value)):
+                self.lines[(*path, index)] = item.start_mark.line + 1
+                items.append(self.value(item, (*path, index)))
+            return items
+        return self._plain(node)
+
+    def _plain(self, node: yaml.Node) -> Any:
+        construct = cast("Callable[..., Any]", self._loader.construct_object)
+        return construct(node, deep=True)
+
+    def mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        self._loader.flatten_mapping(node)
+        for name, item in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
+            key = str(name.value) if isinstance(name, yaml.ScalarNode) else str(self._plain(name))
+            line = name.start_mark.line + 1
+            here = (*path, key)
+            if key in found:
+                dotted = ".".join(map(str, here))
+                text = f"stands here again (first in line {self.lines[here]}); the last one counts"
+                self.problems.append(Problem(str(self.path), text, line, dotted))
+            self.lines[here] = line
+            found[key] = self.value(item, here)
+        return found
+
+
+def _broken(path: Path, text: str, line: int = 0) -> Document:
+    return Document(path, problems=(Problem(str(path), text, line),))
+
+
+def _kind(node: yaml.Node) -> str:
+    return "a list" if isinstance(node, yaml.SequenceNode) else "a single value"
+
+
+def _explained(error: yaml.MarkedYAMLError) -> tuple[str, int]:
+    """YAML's complaint in one line, and the line it is about."""
+    mark = error.problem_mark or error.context_mark
+    said = " ".join(part for part in (error.problem, f"({error.context})" if error.context else "") if part)
+    if "\\t" in said or "cannot start any token" in said:
+        said += "; indent with spaces, and quote values that begin with a special character"
+    return f"is not valid YAML: {said or 'it can not be parsed'}", mark.line + 1 if mark else 0

@@ -1,0 +1,155 @@
+"""Setting one key in the person's config.yaml: one line changes, the rest of the file stays, comments and all.
+
+The new text is parsed again before it is saved; a file that can't be understood is never written over.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from ba_tui.core.errors import UsageError
+from ba_tui.resources import Places, alone, read_regular, save_whole
+from ba_tui.settings.checks import Layer, check
+from ba_tui.settings.document import parse_document
+from ba_tui.settings.layers import leaves
+from ba_tui.settings.model import Settings
+
+
+def set_value(places: Places, key: str, text: str) -> Path:
+    """Set ``key`` (dotted) to ``text`` in the person's config.yaml; says which file that is.
+
+    Raises:
+        UsageError: there is no such key, the value does not fit, or the file is broken.
+        StorageError: it can't be written.
+    """
+    path = places.settings
+    value = _checked(key, text)
+    with alone(path.parent):
+        before = _read(path)
+        document = parse_document(path, before)
+        if document.broken:
+            raise UsageError(f"{document.problems[0]}.", "Correct the file first: ba config edit.")
+        after = _with(before, key.split("."), value)
+        expected = _nested(document.data, key.split("."), value)
+        read_back = parse_document(path, after)
+        if read_back.broken or read_back.data != expected:
+            raise UsageError(
+                f"{key} can't be set in {path} without disturbing it.", "Change it by hand: ba config edit."
+            )
+        if after != before:
+            save_whole(path, after)
+    return path
+
+
+def _read(path: Path) -> str:
+    try:
+        return read_regular(path, 2_000_000).decode("utf-8")
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text.", "Correct the file first: ba config edit.") from error
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror or error}.", "Check its rights.") from error
+
+
+def _checked(key: str, text: str) -> Any:
+    """``text`` as the value that ``key`` takes: as it stands when that fits, else read as YAML, else as a list of one."""
+    parts = key.split(".")
+    candidates: list[Any] = [text]
+    with suppress(yaml.YAMLError):
+        candidates.append(yaml.safe_load(text))
+    candidates.append([text])
+    complaint = ""
+    for candidate in candidates:
+        layer = Layer(_nested({}, parts, candidate), lambda _: ("", 0), Path())
+        check(layer)
+        if not layer.problems:
+            found = leaves(Settings(**layer.data).model_dump(mode="json"))
+            if key in found:
+                return found[key]
+            complaint = complaint or "this is a group of settings; set one of them"
+        else:
+            complaint = complaint or layer.problems[0].text
+    raise UsageError(f"{key}: {complaint}.", "See ba config schema.")
+
+
+def _nested(data: dict[str, Any], parts: list[str], value: Any) -> dict[str, Any]:
+    """A copy of ``data`` with ``value`` at ``parts``."""
+    first, *rest = parts
+    if not rest:
+        return {**data, first: value}
+    inner = data.get(first)
+    return {**data, first: _nested(cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}, rest, value)}
+
+
+def _with(text: str, parts: list[str], value: Any) -> str:
+    """``text`` with ``value`` at ``parts``: put in place of the old value, into its group, or at the end."""
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    if root is None:
+        return _appended(text, _block(parts, value))
+    node, depth = root, 0
+    while isinstance(node, yaml.MappingNode) and depth < len(parts):
+        child = next((item for name, item in _pairs(node) if name.value == parts[depth]), None)
+        if child is None:
+            return _into(text, node, parts[depth:], value)
+        node, depth = child, depth + 1
+    return _replaced(text, node, _flow(parts[depth:], value))
+
+
+def _pairs(node: yaml.MappingNode) -> list[tuple[yaml.Node, yaml.Node]]:
+    return cast("list[tuple[yaml.Node, yaml.Node]]", node.value)
+
+
+def _replaced(text: str, node: yaml.Node, value: str) -> str:
+    start, end = node.start_mark.index, max(node.start_mark.index, _end(text, node))
+    space = " " if text[start - 1 : start] == ":" else ""
+    return text[:start] + space + value + text[end:]
+
+
+def _end(text: str, node: yaml.Node) -> int:
+    """Where ``node`` ends. The marks of block collections and block scalars lie behind what follows them."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = cast("list[yaml.Node | tuple[yaml.Node, yaml.Node]]", node.value)[-1]
+        return _end(text, last[1] if isinstance(last, tuple) else last)
+    return len(text[: node.end_mark.index].rstrip("\r\n"))
+
+
+def _into(text: str, group: yaml.MappingNode, parts: list[str], value: Any) -> str:
+    """``text`` with a new entry in ``group``: the first one, or the file's last when the group is the whole file."""
+    start = group.start_mark.index
+    if group.flow_style:
+        entry = _flow(parts, value).removeprefix("{").removesuffix("}")
+        return f"{text[: start + 1]}{entry}{', ' if group.value else ''}{text[start + 1 :]}"
+    lines = _block(parts, value)
+    if group.start_mark.column == 0:
+        return _appended(text, lines)
+    margin = _newline(text) + " " * group.start_mark.column
+    return text[:start] + margin.join(lines) + margin + text[start:]
+
+
+def _appended(text: str, lines: list[str]) -> str:
+    newline = _newline(text)
+    lead = text if not text or text.endswith(("\n", "\r")) else text + newline
+    return lead + newline.join(lines) + newline
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _block(parts: list[str], value: Any) -> list[str]:
+    """The lines of ``value`` at ``parts`` in block style."""
+    groups = [f"{'  ' * depth}{_flow([], part)}:" for depth, part in enumerate(parts[:-1])]
+    return [*groups, f"{'  ' * len(groups)}{_flow([], parts[-1])}: {_flow([], value)}"]
+
+
+def _flow(parts: list[str], value: Any) -> str:
+    """``value`` at ``parts`` on one line."""
+    for part in reversed(parts):
+        value = {part: value}
+    text = yaml.safe_dump(value, default_flow_style=True, width=10**9, allow_unicode=True, sort_keys=False)
+    return text.removesuffix("\n").removesuffix("\n...")

@@ -1,0 +1,92 @@
+"""API keys: from the environment, else the system's keyring, else ``keys.yaml``, which only its owner can read.
+
+A key is never shown, logged or put into config.yaml.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.resources import Places, alone, save_whole
+from ba_tui.settings.document import load_mapping
+from ba_tui.settings.environment import variables
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """``source``: the variable, ``keyring``, or the file it came from."""
+
+    value: str = field(repr=False)
+    source: str
+
+
+def read_key(provider: str, variable: str | None, places: Places, env: Mapping[str, str] | None = None) -> Key | None:
+    """The API key of a provider; None when there is none. ``variable`` names the environment variable to look in.
+
+    Raises:
+        StorageError: ``keys.yaml`` is there and can't be understood.
+    """
+    if variable and (value := variables(places, env).get(variable, "").strip()):
+        return Key(value, variable)
+    if value := _from_keyring(provider, places):
+        return Key(value, "keyring")
+    value = load_mapping(places.keys).get(provider)
+    return Key(value.strip(), str(places.keys)) if isinstance(value, str) and value.strip() else None
+
+
+def save_key(provider: str, key: str, places: Places) -> str:
+    """Keep ``key`` for later starts; says where it went.
+
+    Raises:
+        UsageError: it can't be a key.
+        StorageError: it could not be kept.
+    """
+    key = key.strip()
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise UsageError("That is not an API key.", "Paste it alone, on one line.")
+    if _into_keyring(provider, key, places):
+        return "the system's keyring"
+    with alone(places.config):
+        kept = load_mapping(places.keys) | {provider: key}
+        lines = "# API keys, for your eyes only. The environment and the keyring are looked at first.\n"
+        save_whole(places.keys, lines + yaml.safe_dump(kept), mode=0o600)
+    return str(places.keys)
+
+
+def _service(places: Places) -> str:
+    """A home of its own has keys of its own."""
+    return f"ba ({places.home})" if places.home else "ba"
+
+
+def _from_keyring(provider: str, places: Places) -> str:
+    return _asked(lambda ring: ring.get_password(_service(places), provider) or "").strip()
+
+
+def _into_keyring(provider: str, key: str, places: Places) -> bool:
+    _asked(lambda ring: ring.set_password(_service(places), provider, key) or "")
+    # Some back ends take a key and keep nothing, so only reading it back tells.
+    return _from_keyring(provider, places) == key
+
+
+def _asked(question: Callable[[Any], str]) -> str:
+    """What the keyring says, when the package is installed and has a real store behind it; else empty."""
+    try:
+        ring = importlib.import_module("keyring")
+        return question(ring) if ring.get_keyring().priority > 0 else ""
+    except Exception:  # noqa: BLE001 - back ends raise what they like, and keys.yaml is there for that case
+        return ""
+
+
+def saved_openly(places: Places) -> StorageError | None:
+    """What is wrong with the rights of ``keys.yaml``, if others can read it."""
+    try:
+        rights = places.keys.stat().st_mode & 0o077
+    except OSError:
+        return None
+    return StorageError(f"{places.keys} can be read by others.", f"chmod 600 {places.keys}") if rights else None

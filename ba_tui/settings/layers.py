@@ -1,0 +1,214 @@
+"""The layers of settings and how they become one: flags over environment over project over person over bundled.
+
+Every value knows its source. What is wrong in a layer is left out and told; nothing is ever written here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from ba_tui.core.conversation import RuleLine
+from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.resources import Places, bundled
+from ba_tui.settings.checks import Layer, Place, check, dotted
+from ba_tui.settings.document import Document, KeyPath, Problem, read_document
+from ba_tui.settings.environment import Environment, dotenv
+from ba_tui.settings.model import Settings
+
+PROJECT_KEYS = ("theme", "model", "output_format")
+"""What a folder's own file may set before folders can be trusted."""
+
+FLAGS = {"add_dirs": "--add-dir"}
+OTHER_VARIABLES = ("BA_HOME",)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """``sources``: dotted key to where its value came from. ``warnings``: one line each, see Problem."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+    warnings: tuple[Problem, ...] = ()
+    rules: tuple[RuleLine, ...] = ()
+    """The permission rules of ``settings``, each with its own source."""
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        """The warnings that are errors in ``-p`` and ``ba config validate``."""
+        return tuple(problem for problem in self.warnings if problem.fatal)
+
+
+def load_settings(
+    flags: Mapping[str, object], places: Places, project: Path, env: Mapping[str, str] | None = None
+) -> Loaded:
+    """All layers as one. ``flags`` are dotted keys (``model``, ``permissions.allow``); None means not given.
+
+    Raises:
+        UsageError: a flag has a wrong value. Everything else that is wrong is in ``warnings``, and left out.
+    """
+    data: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    rules: list[RuleLine] = []
+    problems: list[Problem] = []
+    for layer in _layers(flags, places, project, os.environ if env is None else env):
+        check(layer)
+        _anchor(layer)
+        _merge(data, layer.data, layer, (), sources)
+        rules += _rules(layer)
+        problems += layer.problems
+        for name in layer.void:
+            data.get("providers", {}).pop(name, None)
+    settings = Settings(**data)
+    known = {key: sources.get(key, "default") for key in leaves(settings.model_dump())}
+    return Loaded(settings, known, tuple(problems), tuple(dict.fromkeys(rules)))
+
+
+def setting_files(places: Places, project: Path) -> dict[str, Path]:
+    """Every file that settings are read from, by the name of its layer, lowest first; they need not exist."""
+    files = {"bundled": bundled("config") / "default.yaml", "yours": places.settings}
+    folder = project / ".ba"
+    if folder.resolve() != places.config.resolve():
+        files |= {"project": folder / "config.yaml", "project, local": folder / "config.local.yaml"}
+    return files
+
+
+def leaves(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A nested mapping as dotted keys and values."""
+    found: dict[str, Any] = {}
+    for key, value in data.items():
+        if isinstance(value, Mapping) and value:
+            found |= leaves(cast("Mapping[str, Any]", value), f"{prefix}{key}.")
+        else:
+            found[prefix + key] = value
+    return found
+
+
+def _layers(flags: Mapping[str, object], places: Places, project: Path, env: Mapping[str, str]) -> list[Layer]:
+    layers: list[Layer] = []
+    for name, path in setting_files(places, project).items():
+        if document := read_document(path):
+            layer = _file(document, "bundled" if name == "bundled" else str(path))
+            if name.startswith("project"):
+                _narrow(layer)
+            layers.append(layer)
+    try:
+        layers.append(_variables(dotenv(places), str(places.dotenv)))
+    except StorageError as error:
+        layers.append(_variables({}, ""))
+        layers[-1].problems.append(Problem(str(places.dotenv), str(error)))
+    layers.append(_variables(env, ""))
+    # Checked on their own, because a wrong flag stops everything while a wrong line in a file does not.
+    given = _flags(flags)
+    check(given)
+    if given.problems:
+        first = given.problems[0]
+        raise UsageError(f"{first.where.removeprefix('flag ')}: {first.text}.", "See ba --help.")
+    return [*layers, given]
+
+
+def _file(document: Document, name: str) -> Layer:
+    def place(path: KeyPath) -> Place:
+        return (name, 0) if name == "bundled" else (name, document.line(path))
+
+    return Layer(document.data, place, document.path.parent, list(document.problems))
+
+
+def _narrow(layer: Layer) -> None:
+    """Leave out what a project must not set: it came with the folder, and nobody has vouched for it."""
+    known = set(Settings.model_fields)
+    for key in [key for key in layer.data if key not in PROJECT_KEYS and key in known]:
+        text = f"ignored: a project's own file may only set {', '.join(PROJECT_KEYS)}; set it in your config.yaml"
+        layer.complain((key,), text, fatal=False)
+        layer.drop((key,))
+
+
+def _variables(env: Mapping[str, str], file: str) -> Layer:
+    source = Environment(env)
+
+    def place(path: KeyPath) -> Place:
+        name = source.name(path)
+        return (f"{name} in {file}" if file else name, 0)
+
+    layer = Layer(source.data(), place, Path.cwd() if _has_cwd() else Path("/"))
+    for name in env:
+        group = name.removeprefix("BA_").split("__")[0].lower()
+        if not name.startswith("BA_") or name in OTHER_VARIABLES or group in Settings.model_fields:
+            continue
+        # Other programs have variables that begin like ours, so only a near miss is worth a word.
+        if close := difflib.get_close_matches(group, list(Settings.model_fields), 1, 0.75):
+            text = f"unknown variable; did you mean BA_{close[0].upper()}?"
+            layer.problems.append(Problem(name, text, fatal=False))
+    return layer
+
+
+def _has_cwd() -> bool:
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True
+
+
+def _flags(flags: Mapping[str, object]) -> Layer:
+    data: dict[str, Any] = {}
+    for key, value in flags.items():
+        if value is None:
+            continue
+        *groups, last = key.split(".")
+        holder = data
+        for group in groups:
+            holder = holder.setdefault(group, {})
+        holder[last] = list(cast("list[Any]", value)) if isinstance(value, list | tuple) else value
+
+    def place(path: KeyPath) -> Place:
+        names = [str(part) for part in path if isinstance(part, str)]
+        return (f"flag {FLAGS.get(names[-1], '--' + names[-1].replace('_', '-'))}" if names else "flags", 0)
+
+    return Layer(data, place, Path.cwd() if _has_cwd() else Path("/"))
+
+
+def _anchor(layer: Layer) -> None:
+    """Relative paths start from the folder of the file that names them; flags and variables from where we are."""
+
+    def absolute(text: Any) -> str:
+        try:
+            return str(layer.folder / Path(str(text)).expanduser())
+        except RuntimeError:
+            return str(layer.folder / str(text))
+
+    if "add_dirs" in layer.data:
+        layer.data["add_dirs"] = [absolute(item) for item in layer.data["add_dirs"]]
+    if "system_prompt_file" in layer.data:
+        layer.data["system_prompt_file"] = absolute(layer.data["system_prompt_file"])
+
+
+def _merge(into: dict[str, Any], data: Mapping[str, Any], layer: Layer, path: KeyPath, sources: dict[str, str]) -> None:
+    """Scalars override, lists grow, groups merge."""
+    for key, value in data.items():
+        here = (*path, key)
+        name = dotted(here)
+        if isinstance(value, Mapping):
+            _merge(into.setdefault(key, {}), cast("Mapping[str, Any]", value), layer, here, sources)
+        elif isinstance(value, list | tuple):
+            items = list(cast("list[Any]", value))
+            if items or key not in into:
+                earlier = [sources[name]] if into.get(key) else []
+                into[key] = list(dict.fromkeys([*into.get(key, ()), *items]))
+                sources[name] = ", ".join([*earlier, layer.source(here)])
+        else:
+            into[key] = value
+            sources[name] = layer.source(here)
+
+
+def _rules(layer: Layer) -> list[RuleLine]:
+    lists: Mapping[str, Any] = layer.data.get("permissions", {})
+    return [
+        RuleLine(rule, verdict, layer.source(("permissions", verdict, index)))
+        for verdict in ("deny", "ask", "allow")
+        for index, rule in enumerate(lists.get(verdict, ()))
+    ]

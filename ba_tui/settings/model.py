@@ -1,0 +1,114 @@
+"""What can be set, with its meaning, type and default. Where a value comes from is the business of ``layers``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from ba_tui.core.events import Mode
+
+
+def _no_switch(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("expected a number")
+    return value
+
+
+def _web_address(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("expected an address that begins with http:// or https://")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_no_switch)]
+Address = Annotated[str, AfterValidator(_web_address)]
+Effort = Literal["low", "medium", "high", "xhigh", "max"]
+Kind = Literal["anthropic", "openai", "scripted"]
+OutputFormat = Literal["text", "json", "stream-json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+class Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Profile(Group):
+    """A way to models: whose wire format, at which address, with which key."""
+
+    kind: Kind = "openai"
+    """The wire format: anthropic, openai (any OpenAI-compatible server) or scripted."""
+    base_url: Address | None = None
+    """The server's address; the vendor's own when not set."""
+    api_key_env: str | None = None
+    """The environment variable that holds the API key; not set for servers that need none."""
+
+
+class Rules(Group):
+    """Permission rules such as `edit_file(src/**)`. deny wins over ask, ask over allow, whatever the layer."""
+
+    allow: tuple[str, ...] = ()
+    """What may run without asking."""
+    ask: tuple[str, ...] = ()
+    """What always asks."""
+    deny: tuple[str, ...] = ()
+    """What never runs."""
+
+
+class Settings(BaseSettings):
+    """All settings of ba. Environment: `BA_` and the name (`BA_MODEL`), groups with `__` (`BA_PERMISSIONS__DENY`)."""
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        env_prefix="BA_",
+        env_nested_delimiter="__",
+        use_attribute_docstrings=True,
+        title="Settings of ba",
+        protected_namespaces=(),
+    )
+
+    model: str = ""
+    """The model to ask, as PROVIDER/MODEL; the provider is one of `providers`."""
+    max_output_tokens: Annotated[Whole, Field(ge=1)] | None = None
+    """The longest answer to ask for, in tokens; by default what fits the model."""
+    effort: Effort | None = None
+    """How hard a model that can think should think; by default the vendor's own setting."""
+    providers: dict[str, Profile] = {}
+    """Ways to models, by name; anthropic and openai are built in."""
+    permission_mode: Mode = "default"
+    """What may run without asking: default (reads), accept-edits (edits in the workspace too), plan (reads only)."""
+    permissions: Rules = Rules()
+    """Rules that decide before the mode does."""
+    add_dirs: tuple[Path, ...] = ()
+    """Further folders to work in beside the project."""
+    max_loops: Annotated[Whole, Field(ge=1, le=500)] = 100
+    """Model requests within one turn before you are asked whether to go on."""
+    request_timeout: Annotated[float, BeforeValidator(_no_switch), Field(gt=0, allow_inf_nan=False)] = 600
+    """Seconds to wait for a model that sends nothing."""
+    system_prompt_file: Path | None = None
+    """A file with a system prompt to use instead of the built-in one."""
+    append_system_prompt: str = ""
+    """Text added to the system prompt."""
+    theme: str = "auto"
+    """Colours of the app, by the name of a theme; auto follows the terminal."""
+    output_format: OutputFormat = "text"
+    """What `ba -p` prints: text, json (one object) or stream-json (one event a line)."""
+    log_level: LogLevel = "info"
+    """How much goes into the log file: debug, info, warning or error."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what ``layers`` has merged, the environment among it, so that each value knows its source."""
+        return (init_settings,)

@@ -1,0 +1,45 @@
+"""``python -m tests.bench``: measures the whole table and prints it. Nothing is measured here."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tests.bench import flow, long, rest, start, steps
+from tests.bench.figures import HEAD, QUICK, Effort, Family, Figure, as_json, line
+
+FAMILIES: dict[str, Family] = {
+    "words": start.words,
+    "screen": start.screen,
+    "request": start.first_request,
+    "steps": steps.few,
+    "many-steps": steps.many,
+    "long-answer": flow.long_answer,
+    "trickle": flow.trickle,
+    "idle": rest.idle,
+    "sessions": long.sessions,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure ba against its targets.")
+    parser.add_argument("--only", action="append", choices=FAMILIES, help="measure this family only; repeatable")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions and shorter looks")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a Markdown table")
+    given = parser.parse_args()
+    effort = QUICK if given.quick else Effort()
+    figures: list[Figure] = []
+    if not given.json:
+        print(HEAD, flush=True)
+    for name in given.only or FAMILIES:
+        for figure in FAMILIES[name](effort):
+            figures.append(figure)
+            if not given.json:
+                print(line(figure), flush=True)
+    if given.json:
+        print(as_json(figures))
+    return 0 if all(figure.holds for figure in figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

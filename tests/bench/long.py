@@ -1,0 +1,62 @@
+"""A session of 10 000 messages against one of 100: how soon it is there, and what a key costs in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import cycle, islice
+
+from ba_tui.core.events import MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
+from ba_tui.core.messages import Message, Text, ToolUse, user
+from ba_tui.core.results import ToolResult
+from ba_tui.resources import folder_slug
+from ba_tui.sessions.journal import JournalFile
+from ba_tui.sessions.records import Header
+from tests.bench.figures import Effort, Figure, median, p95
+from tests.bench.place import KEYS, MODEL, Place, patiently, place
+from tests.bench.prose import answer
+
+LAST = "this was the newest answer of all"
+PART = answer(1_500)
+
+
+def write_session(spot: Place, messages: int) -> None:
+    """Turns of four messages each: a prompt, an answer with a call, its output, an answer in Markdown."""
+    folder = spot.home / "sessions" / folder_slug(spot.folder.resolve()) / f"{messages:032x}"
+    journal = JournalFile(folder, Header(folder.name, str(spot.folder.resolve()), time.time() - 3600, MODEL))
+    turns = messages // 4
+    for number in range(turns):
+        call = ToolUse(f"toolu_{number}", "read_file", {"path": f"part-{number}.csv"})
+        words = LAST if number == turns - 1 else f"Part {number}\n\n{PART}"
+        journal.append(TurnStarted(user(f"What is in part {number}?")))
+        journal.append(MessageDone(Message("assistant", (Text("I look."), call), model=MODEL, origin="assistant")))
+        journal.append(ToolStarted(call, f"part-{number}.csv"))
+        journal.append(ToolFinished(call.id, ToolResult("a,b\n1,2\n" * 20, summary="20 lines"), 0.01))
+        journal.append(MessageDone(Message("assistant", (Text(words),), model=MODEL, origin="assistant")))
+        journal.append(TurnEnded("done"))
+    journal.close()
+
+
+def one(messages: int, effort: Effort) -> tuple[float, list[float]]:
+    """Seconds until the newest answer shows, and what keys take then."""
+    opened: list[float] = []
+    keys: list[float] = []
+    with place(model=False) as spot:
+        write_session(spot, messages)
+        for _ in range(max(2, effort.starts // 2)):
+            with spot.app("-c") as terminal:
+                opened.append(terminal.until(lambda screen: LAST in screen) - terminal.started)
+                terminal.watch(2.0)
+                keys += patiently(terminal, list(islice(cycle(KEYS), effort.keys)), 0.05)
+    return median(opened), keys
+
+
+def sessions(effort: Effort) -> Iterator[Figure]:
+    short, short_keys = one(100, effort)
+    opened, keys = one(10_000, effort)
+    against = f"100 messages: {short:.2f}"
+    yield Figure("10,000 messages, start to newest answer", opened, "s", 0.5, against)
+    yield Figure("the same against 100 messages", opened / short, "×", 1.2)
+    yield Figure("a key in 10,000 messages, p95", p95(keys) * 1e3, "ms", 30.0)
+    ratio = p95(keys) / p95(short_keys)
+    yield Figure("the same against 100 messages", ratio, "×", 1.2, f"100 messages: {p95(short_keys) * 1e3:.1f} ms")

@@ -1,1 +1,1 @@
-"""Speed: ``python -m tests.bench`` measures it. One file a family of figures, each set against a floor of the same run."""
+"""Speed, measured by ``python -m tests.bench``. One file a family of figures; floors are taken in the same run."""

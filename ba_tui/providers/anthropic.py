@@ -1,0 +1,139 @@
+"""Anthropic's Messages API through its SDK: sends pre-encoded bytes, reads the plain event stream.
+
+The format itself lives in anthropic_wire, errors in faults; retries are Persistent's, never the SDK's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import anthropic
+import httpx2
+
+from ba_tui.core.errors import AuthFailed, BadRequest, ProviderError
+from ba_tui.core.messages import Message
+from ba_tui.core.provider import Chunk, ModelInfo, Request
+from ba_tui.providers import sse
+from ba_tui.providers.anthropic_wire import Assembly, encode_message, message_from_wire, tool_to_wire
+from ba_tui.providers.bodies import Body
+from ba_tui.providers.faults import Service, from_network, from_response, is_loopback
+from ba_tui.providers.shapes import decode, encode, fields
+
+VARIABLE = "ANTHROPIC_API_KEY"
+MARK = {"type": "ephemeral"}
+CONNECT = 15.0
+LOCAL_KEY = "local"
+
+
+class AnthropicProvider:
+    """``options`` are further fields of each request, as the API names them; ``idle`` seconds may pass in silence.
+
+    Raises:
+        AuthFailed: there is no key, and the endpoint is not on this machine.
+    """
+
+    def __init__(
+        self,
+        model: ModelInfo,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        idle: float = 300.0,
+    ) -> None:
+        self._model = model
+        self._options = dict(options or {})
+        url = base_url or os.environ.get("ANTHROPIC_BASE_URL") or None
+        if api_key is None and not os.environ.get(VARIABLE) and url and is_loopback(url):
+            api_key = LOCAL_KEY
+        self._client = anthropic.AsyncAnthropic(
+            api_key=api_key,
+            base_url=url,
+            max_retries=0,
+            timeout=httpx2.Timeout(idle, connect=CONNECT),
+            open_telemetry=False,
+        )
+        if not (self._client.api_key or self._client.auth_token or self._client.credentials):
+            raise AuthFailed("No API key for Anthropic.", f"Set {VARIABLE}, or choose another model with /model.")
+        key = self._client.api_key or self._client.auth_token or ""
+        self._service = Service("Anthropic", VARIABLE, str(self._client.base_url), model.name, key)
+        self._cached = True
+        self._body = Body(self._head, lambda message: encode_message(message, model))
+
+    @property
+    def model(self) -> ModelInfo:
+        return self._model
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        await self._client.close()
+
+    async def stream(self, request: Request) -> AsyncIterator[Chunk]:
+        """See core.provider.Provider."""
+        try:
+            response = await self._post(request)
+        except BadRequest as error:
+            if not self._cached or "cache_control" not in str(error):
+                raise
+            # Servers that speak this format without knowing the mark; they are asked once more without it.
+            self._cached = False
+            self._body.forget()
+            response = await self._post(request)
+        assembly = Assembly(self._model, self._service)
+        try:
+            if "text/event-stream" in response.headers.get("content-type", "text/event-stream"):
+                async with contextlib.aclosing(sse.chunks(response.aiter_bytes(), assembly)) as deltas:
+                    async for delta in deltas:
+                        yield delta
+                message = assembly.finish()
+            else:
+                message = await self._whole(response)
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            raise from_network(self._service, error) from error
+        finally:
+            await response.aclose()
+        yield message
+
+    async def _whole(self, response: httpx2.Response) -> Message:
+        body = await response.aread()
+        try:
+            return message_from_wire(fields(decode(body)), self._model)
+        except ValueError as error:
+            raise from_network(self._service, error) from error
+
+    async def _post(self, request: Request) -> httpx2.Response:
+        try:
+            stream = await self._client.post(
+                "/v1/messages",
+                cast_to=object,
+                content=self._body.join(request, self._tail(request)),
+                options={"headers": {"Content-Type": "application/json"}},
+                stream=True,
+                stream_cls=anthropic.AsyncStream[object],
+            )
+        except anthropic.APIStatusError as error:
+            raise self._refusal(error) from error
+        except (anthropic.AnthropicError, httpx2.HTTPError) as error:
+            raise from_network(self._service, error) from error
+        return stream.response
+
+    def _refusal(self, error: anthropic.APIStatusError) -> ProviderError:
+        return from_response(self._service, error.status_code, error.response.headers, error.body or error.message)
+
+    def _head(self, request: Request) -> bytes:
+        """Tools, then system, then messages: the stable first, so that each request extends the last."""
+        head: dict[str, Any] = {"model": self._model.name, "max_tokens": self._model.max_output, "stream": True}
+        head |= self._options
+        mark = {"cache_control": MARK} if self._cached else {}
+        head |= mark
+        if request.tools:
+            head["tools"] = [tool_to_wire(tool) for tool in request.tools]
+        if request.system:
+            head["system"] = [{"type": "text", "text": request.system, **mark}]
+        return encode(head)[:-1] + b',"messages":['
+
+    def _tail(self, request: Request) -> bytes:
+        return b"]}" if request.call_tools or not request.tools else b'],"tool_choice":{"type":"none"}}'

@@ -1,0 +1,301 @@
+"""The Messages format: blocks to wire and back, and an answer put together from its events.
+
+Pure. How it travels is anthropic.py's business.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ba_tui.core.errors import ConnectionLost
+from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
+from ba_tui.core.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    RedactedThinking,
+    Stop,
+    Text,
+    Thinking,
+    ToolOutput,
+    ToolUse,
+    Usage,
+    clean_json,
+    clean_text,
+)
+from ba_tui.core.provider import Chunk, ModelInfo
+from ba_tui.core.tool import Tool
+from ba_tui.providers.faults import Service, cut, from_event
+from ba_tui.providers.shapes import arguments, call_id, clean, count, encode, fields, items, words
+
+log = logging.getLogger(__name__)
+VENDOR = "anthropic"
+ID_LENGTH = 64
+UNSEEN = "[A picture was here; this model can't see pictures.]"
+STOPS: Mapping[str, Stop] = {
+    "end_turn": "end_turn",
+    "tool_use": "tool_use",
+    "max_tokens": "max_tokens",
+    "stop_sequence": "stop_sequence",
+    "refusal": "refusal",
+    "pause_turn": "pause_turn",
+    "model_context_window_exceeded": "context_window",
+}
+
+
+def encode_message(message: Message, model: ModelInfo) -> bytes:
+    """As it stands in ``messages``; b"" when nothing of it can be sent to this model."""
+    own = message.model == model.id
+    content = [wire for block in message.blocks if (wire := block_to_wire(block, own=own, model=model)) is not None]
+    if not content:
+        return b""
+    # Answers to calls come first, whatever was said meanwhile: the API refuses any other order.
+    content.sort(key=lambda wire: wire["type"] != "tool_result")
+    return encode({"role": message.role, "content": content})
+
+
+def block_to_wire(block: Block, *, own: bool, model: ModelInfo) -> dict[str, Any] | None:
+    """``own``: this very model said it, so that it may have its reasoning back."""
+    match block:
+        case Text():
+            if not block.text.strip():
+                return None
+            cited = {"citations": list(block.citations)} if block.citations else {}
+            return {"type": "text", "text": block.text, **cited}
+        case Thinking():
+            if not own or not block.signature:
+                return None
+            return {"type": "thinking", "thinking": block.thinking, "signature": block.signature}
+        case RedactedThinking():
+            return {"type": "redacted_thinking", "data": block.data} if own else None
+        case Image() | Document():
+            return _media_to_wire(block, model)
+        case ToolUse():
+            return {"type": "tool_use", "id": call_id(block.id, ID_LENGTH), "name": block.name, "input": block.input}
+        case ToolOutput():
+            return _output_to_wire(block, model)
+        case Opaque():
+            return block.raw if block.vendor == VENDOR else None
+
+
+def _output_to_wire(block: ToolOutput, model: ModelInfo) -> dict[str, Any]:
+    content: str | list[dict[str, Any]] = block.content
+    if block.attachments:
+        said = [{"type": "text", "text": block.content}] if block.content.strip() else []
+        content = [*said, *(_media_to_wire(media, model) for media in block.attachments)]
+    wire = {"type": "tool_result", "tool_use_id": call_id(block.tool_use_id, ID_LENGTH), "content": content}
+    return {**wire, "is_error": True} if block.is_error else wire
+
+
+def _media_to_wire(media: Image | Document, model: ModelInfo) -> dict[str, Any]:
+    source = {"type": "base64", "media_type": media.media_type, "data": media.data}
+    if isinstance(media, Image):
+        if model.known and not model.vision:
+            return {"type": "text", "text": UNSEEN}
+        return {"type": "image", "source": {"type": "url", "url": media.url} if media.url else source}
+    if media.media_type == "text/plain":
+        text = base64.b64decode(media.data).decode("utf-8", "replace")
+        source = {"type": "text", "media_type": "text/plain", "data": text}
+    return {"type": "document", "source": source, **({"title": media.title} if media.title else {})}
+
+
+def tool_to_wire(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.input_schema)}
+
+
+def block_from_wire(raw: Mapping[str, Any]) -> Block:
+    """A block of an answer, or of a request that we have sent; whatever we don't know is kept as it came."""
+    match raw.get("type"):
+        case "text":
+            citations = tuple(clean_json(cited) for cited in items(raw.get("citations")))
+            return Text(clean(words(raw.get("text"))), citations)
+        case "thinking":
+            return Thinking(clean(words(raw.get("thinking"))), words(raw.get("signature")) or None)
+        case "redacted_thinking":
+            return RedactedThinking(clean_text(words(raw.get("data"))))
+        case "tool_use":
+            given, malformed = arguments(raw.get("input"))
+            text = None if malformed is None else clean_text(malformed)
+            id, name = clean_text(words(raw.get("id"))), clean_text(words(raw.get("name")))
+            return ToolUse(id, name, clean_json(given), text)
+        case "tool_result":
+            return _output_from_wire(raw)
+        case "image" | "document" if media := _media_from_wire(raw):
+            return media
+        case _:
+            return Opaque(clean_json(dict(raw)), VENDOR)
+
+
+def _output_from_wire(raw: Mapping[str, Any]) -> ToolOutput:
+    content = raw.get("content")
+    parts = [block_from_wire(fields(part)) for part in items(content)]
+    text = words(content) or "".join(part.text for part in parts if isinstance(part, Text))
+    attachments = tuple(part for part in parts if isinstance(part, Image | Document))
+    return ToolOutput(words(raw.get("tool_use_id")), clean(text), raw.get("is_error") is True, attachments)
+
+
+def _media_from_wire(raw: Mapping[str, Any]) -> Image | Document | None:
+    source = fields(raw.get("source"))
+    media_type, data = words(source.get("media_type")), words(source.get("data"))
+    if raw.get("type") == "image" and source.get("type") == "url":
+        return Image("", url=words(source.get("url")))
+    if source.get("type") == "text":
+        data = base64.b64encode(data.encode("utf-8", "replace")).decode("ascii")
+    elif source.get("type") != "base64":
+        return None
+    try:
+        base64.b64decode(data, validate=True)
+    except binascii.Error:
+        return None
+    if raw.get("type") == "image":
+        return Image(media_type, data)
+    return Document(media_type, data, words(raw.get("title")))
+
+
+def usage_from_wire(raw: Mapping[str, Any]) -> Usage:
+    return Usage(
+        count(raw.get("input_tokens")),
+        count(raw.get("output_tokens")),
+        count(raw.get("cache_read_input_tokens")),
+        count(raw.get("cache_creation_input_tokens")),
+    )
+
+
+def message_from_wire(body: Mapping[str, Any], model: ModelInfo) -> Message:
+    """A whole answer that came in one piece.
+
+    Raises:
+        ConnectionLost: it is no answer.
+    """
+    if not isinstance(body.get("content"), list):
+        raise ConnectionLost("The model server's answer holds no content.", "Check base_url: is it a Messages API?")
+    blocks = tuple(block_from_wire(fields(raw)) for raw in items(body["content"]))
+    return _message(blocks, usage_from_wire(fields(body.get("usage"))), words(body.get("stop_reason")), model)
+
+
+def _message(blocks: tuple[Block, ...], usage: Usage, reason: str, model: ModelInfo) -> Message:
+    calls = any(isinstance(block, ToolUse) for block in blocks)
+    stop = STOPS.get(reason, "tool_use" if calls else "end_turn")
+    if reason not in STOPS:
+        log.info("unknown stop reason %r", reason)
+    return Message("assistant", blocks, usage=usage, stop=stop, model=model.id, origin="assistant")
+
+
+class Assembly:
+    """One streamed answer. Blocks are kept as the wire has them and read when it is complete."""
+
+    def __init__(self, model: ModelInfo, service: Service) -> None:
+        self.done = False
+        self._model = model
+        self._service = service
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._pieces: dict[int, dict[str, list[str]]] = {}
+        self._sizes: dict[int, int] = {}
+        self._usage: dict[str, Any] = {}
+        self._stop = ""
+
+    def feed(self, name: str, data: dict[str, Any]) -> Iterable[Chunk]:
+        """The deltas of one event."""
+        match data.get("type") or name:
+            case "content_block_delta":
+                return self._delta(int(count(data.get("index"))), fields(data.get("delta")))
+            case "content_block_start":
+                return self._start(int(count(data.get("index"))), fields(data.get("content_block")))
+            case "message_start":
+                message = fields(data.get("message"))
+                self._bill(fields(message.get("usage")))
+                return [
+                    chunk
+                    for index, raw in enumerate(items(message.get("content")))
+                    for chunk in self._start(index, fields(raw))
+                ]
+            case "message_delta":
+                self._stop = words(fields(data.get("delta")).get("stop_reason")) or self._stop
+                self._bill(fields(data.get("usage")))
+            case "message_stop":
+                self.done = True
+            case "error":
+                raise from_event(self._service, data)
+            case "ping" | "content_block_stop":
+                pass
+            case unknown:
+                log.info("ignored event %r", unknown)
+        return ()
+
+    def close(self) -> None:
+        """The Messages API has no end mark but ``message_stop``."""
+
+    def finish(self) -> Message:
+        """The answer. Raises ConnectionLost when its last event is missing."""
+        if not self.done:
+            raise cut(self._service)
+        blocks = tuple(self._block(index, raw) for index, raw in self._blocks.items())
+        return _message(blocks, usage_from_wire(self._usage), self._stop, self._model)
+
+    def _bill(self, usage: dict[str, Any]) -> None:
+        self._usage.update({key: value for key, value in usage.items() if value})
+
+    def _start(self, index: int, raw: dict[str, Any]) -> Iterable[Chunk]:
+        self._blocks[index] = raw
+        if text := words(raw.get("text")):
+            yield TextDelta(clean_text(text))
+        if text := words(raw.get("thinking")):
+            yield ThinkingDelta(clean_text(text))
+        if raw.get("type") == "tool_use":
+            yield ToolInputDelta(clean_text(words(raw.get("id"))), clean_text(words(raw.get("name"))), 0)
+
+    def _delta(self, index: int, delta: dict[str, Any]) -> Iterable[Chunk]:
+        raw = self._blocks.setdefault(index, {"type": words(delta.get("type")).removesuffix("_delta")})
+        match delta:
+            case {"type": "text_delta", "text": str(text)}:
+                self._grow(index, "text", text)
+                return (TextDelta(clean_text(text)),)
+            case {"type": "thinking_delta", "thinking": str(text)}:
+                self._grow(index, "thinking", text)
+                return (ThinkingDelta(clean_text(text)),)
+            case {"type": "input_json_delta", "partial_json": str(text)}:
+                self._grow(index, "input", text)
+                if raw.get("type") == "tool_use":
+                    self._sizes[index] = self._sizes.get(index, 0) + len(text)
+                    id, name = clean_text(words(raw.get("id"))), clean_text(words(raw.get("name")))
+                    return (ToolInputDelta(id, name, self._sizes[index]),)
+            case {"type": "citations_delta", "citation": citation}:
+                raw["citations"] = [*items(raw.get("citations")), citation]
+            case _:
+                self._keep(index, raw, delta)
+        return ()
+
+    def _grow(self, index: int, key: str, text: str) -> None:
+        self._pieces.setdefault(index, {}).setdefault(key, []).append(text)
+
+    def _keep(self, index: int, raw: dict[str, Any], delta: dict[str, Any]) -> None:
+        """A delta we don't know: words grow, lists grow, anything else is as it was last told."""
+        for key, value in delta.items():
+            if key == "type":
+                continue
+            if key == "signature" or not isinstance(value, str | list):
+                raw[key] = value
+            elif isinstance(value, str):
+                self._grow(index, key, value)
+            else:
+                raw[key] = items(raw.get(key)) + items(delta[key])
+
+    def _block(self, index: int, raw: dict[str, Any]) -> Block:
+        for key, pieces in self._pieces.get(index, {}).items():
+            text = "".join(pieces)
+            raw[key] = text if key == "input" else words(raw.get(key)) + text
+        if raw.get("type") == "tool_use":
+            last = index == max(self._blocks)
+            if last and self._stop == "max_tokens" and not raw.get("input"):
+                # Cut before its first argument: what reads as a call without arguments was never finished.
+                return ToolUse(words(raw.get("id")), words(raw.get("name")), {}, "")
+        elif isinstance(raw.get("input"), str):
+            given, malformed = arguments(raw["input"])
+            raw["input"] = given if malformed is None else malformed
+        return block_from_wire(raw)

@@ -1,0 +1,205 @@
+"""What went wrong on the way to a model, in our words and with the cure; shared by the vendor files.
+
+Texts of a server are quoted in one short line, and never with anything that looks like a key.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import re
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from ba_tui.core.errors import (
+    AuthFailed,
+    BadRequest,
+    ConnectionLost,
+    ContextOverflow,
+    ModelNotFound,
+    Overloaded,
+    Passing,
+    ProviderError,
+    RateLimited,
+)
+from ba_tui.core.messages import clean_text
+from ba_tui.providers.shapes import decode, fields, items, words
+
+LONGEST = 300
+_KEY = re.compile(r"\b(?:sk|pk|gsk|xai|AIza|key|Bearer)[-_ ][\w.*\-]{6,}|\bAIza[\w\-]{10,}")
+_TOO_LONG = re.compile(
+    r"prompt is too long|maximum context length|context[_ ]length|context[_ ]window|context[_ ]size|context limit"
+    r"|exceeds? the (?:maximum number of (?:input )?tokens|model'?s? (?:maximum|limit))|input token count"
+    r"|reduce the length of the (?:messages|prompt)|too many (?:input )?tokens|token limit exceeded|request_too_large",
+    re.IGNORECASE,
+)
+_NO_MONEY = re.compile(
+    r"insufficient[_ ](?:quota|balance|credits?|funds)|credit balance|billing|payment", re.IGNORECASE
+)
+_AGAIN = re.compile(r"(?:try again|retry) in (\d+(?:\.\d+)?) ?(ms|s|m)", re.IGNORECASE)
+_BY_CODE = {
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "model_not_found": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "billing_error": 402,
+    "invalid_request_error": 400,
+    "timeout_error": 504,
+    "api_error": 500,
+    "server_error": 500,
+    "overloaded_error": 529,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Who is asked, for the words of an error: ``variable`` holds its key, ``model`` is the name it was sent."""
+
+    name: str
+    variable: str
+    url: str
+    model: str
+    key: str = field(default="", repr=False)
+
+    @property
+    def host(self) -> str:
+        parts = urlsplit(self.url)
+        return parts.netloc.rpartition("@")[2] or self.url
+
+    @property
+    def local(self) -> bool:
+        return is_loopback(self.url)
+
+    def quote(self, text: str) -> str:
+        """A server's own words, fit for one line: no key, no line ends, not endless."""
+        if self.key:
+            text = text.replace(self.key, "…")
+        text = _KEY.sub("…", " ".join(clean_text(text).split()))
+        return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def is_loopback(url: str) -> bool:
+    host = (urlsplit(url).hostname or "").lower()
+    return host in {"localhost", "::1", "0.0.0.0"} or host.startswith("127.") or host.endswith(".localhost")  # noqa: S104 - compared, never bound
+
+
+def from_response(service: Service, status: int, headers: Mapping[str, str], body: object) -> ProviderError:
+    """For a status that is no success. ``body`` is JSON or text, as it came."""
+    code, text = _said(body)
+    return _by_status(service, status, code, text, _retry_after(headers, text))
+
+
+def from_event(service: Service, error: object) -> ProviderError:
+    """For an error object within a stream."""
+    code, text = _said(error)
+    found = fields(error)
+    inner = fields(found.get("error")) or found
+    number = next((inner[key] for key in ("status_code", "code") if isinstance(inner.get(key), int)), None)
+    if "tool_use_failed" in code:
+        return Passing(f"{service.name} discarded a malformed tool call of the model.", "Send the request again.")
+    status = number or next((_BY_CODE[part] for part in code.split() if part in _BY_CODE), 500)
+    return _by_status(service, status, code, text, _retry_after({}, text))
+
+
+def from_network(service: Service, error: BaseException) -> ConnectionLost:
+    """For everything below HTTP: names, sockets, TLS, time-outs, a body that ended too early."""
+    where = service.host
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    kinds = " ".join(type(link).__name__ for link in chain)
+    said = " ".join(str(link) for link in chain)
+    if "Timeout" in kinds:
+        return ConnectionLost(f"{where} did not answer in time.", "Try again, or use another model with /model.")
+    if any(isinstance(link, ssl.SSLError) for link in chain) or "CERTIFICATE" in said or "SSL" in said:
+        hint = "Behind a company proxy, point SSL_CERT_FILE at its certificate."
+        return ConnectionLost(f"No secure connection to {where}: {service.quote(str(chain[-1]))}", hint)
+    if any(isinstance(link, socket.gaierror) for link in chain) or "getaddrinfo" in said or "resolution" in said:
+        return ConnectionLost(f"The name {where} was not found.", "Check the network, the proxy and base_url.")
+    if any(isinstance(link, ConnectionRefusedError) for link in chain) or "refused" in said or "All connection" in said:
+        hint = "Start the model server, or correct base_url." if service.local else "Check base_url and the network."
+        return ConnectionLost(f"Nothing answers at {where}.", hint)
+    return ConnectionLost(f"The connection to {where} broke.", "Check the network, then send the request again.")
+
+
+def cut(service: Service) -> ConnectionLost:
+    """The stream ended, politely or not, before the answer did."""
+    return ConnectionLost(f"The answer from {service.host} was cut off before its end.", "Send the request again.")
+
+
+def _by_status(service: Service, status: int, code: str, text: str, again: float | None) -> ProviderError:
+    said = service.quote(text)
+    tail = f": {said}" if said else "."
+    if status == 402 or (status in {400, 403, 429} and _NO_MONEY.search(f"{code} {text}")):
+        return BadRequest(f"{service.name} refuses for want of credit{tail}", "Top up the account, or use /model.")
+    if status in {401, 403}:
+        verb = "does not accept the API key" if status == 401 else "does not allow this"
+        cure = f"Check {service.variable}, and that it belongs to {service.host}."
+        return AuthFailed(f"{service.name} {verb} ({status}){tail}", cure)
+    if status == 413 or (status < 500 and _TOO_LONG.search(f"{code} {text}")):
+        hint = "Start afresh with /clear, or choose a model with a larger window."
+        return ContextOverflow(f"The conversation is longer than {service.model} can read{tail}", hint)
+    if status == 404:
+        hint = "“ba config show” shows the model and base_url; /model lists what can be chosen."
+        return ModelNotFound(f"{service.host} knows no model {service.model!r}{tail}", hint)
+    if status == 429:
+        hint = "Wait, or use another model with /model."
+        return RateLimited(f"{service.name} limits the rate of requests{tail}", hint, retry_after=again)
+    if status >= 500 or status in {408, 409, 425}:
+        hint = "It usually passes; try again, or use another model with /model."
+        return Overloaded(f"{service.name} can't answer now ({status}){tail}", hint, retry_after=again)
+    hint = "Check the model's settings; /model changes the model."
+    return BadRequest(f"{service.name} refused the request ({status}){tail}", hint)
+
+
+def _said(body: object) -> tuple[str, str]:
+    """The codes and the words of an error body, wherever the server put them."""
+    if isinstance(body, bytes | str):
+        try:
+            body = decode(body)
+        except ValueError:
+            text = body if isinstance(body, str) else body.decode("utf-8", "replace")
+            return "", re.sub(r"<[^>]*>", " ", text)
+    outer = fields(body) or fields(next(iter(items(body)), None))
+    inner: Any = outer.get("error") or outer.get("detail") or outer
+    if isinstance(inner, str):
+        return "", inner
+    found = fields(inner) or outer
+    code = " ".join(str(found[key]) for key in ("type", "code") if found.get(key))
+    text = words(found.get("message")) or words(found.get("msg")) or words(outer.get("message"))
+    raw = words(fields(found.get("metadata")).get("raw"))
+    return code, f"{text}: {raw}" if raw and raw not in text else text
+
+
+def _retry_after(headers: Mapping[str, str], text: str) -> float | None:
+    if milliseconds := _number(headers.get("retry-after-ms", "")):
+        return milliseconds / 1000
+    value = headers.get("retry-after", "")
+    if (seconds := _number(value)) is not None:
+        return seconds
+    if value:
+        try:
+            return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+        except ValueError:
+            return None
+    found = _AGAIN.search(text)
+    return float(found[1]) * {"ms": 0.001, "s": 1, "m": 60}[found[2].lower()] if found else None
+
+
+def _number(value: str) -> float | None:
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if 0 <= number < 1e9 else None

@@ -1,0 +1,138 @@
+"""Any endpoint that speaks Chat Completions, through OpenAI's SDK: sends pre-encoded bytes, reads the raw stream.
+
+The format itself lives in openai_wire, errors in faults; retries are Persistent's, never the SDK's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import httpx2
+import openai
+
+from ba_tui.core.errors import AuthFailed, BadRequest
+from ba_tui.core.messages import Message
+from ba_tui.core.provider import Chunk, ModelInfo, Request
+from ba_tui.providers import sse
+from ba_tui.providers.bodies import Body
+from ba_tui.providers.faults import Service, from_network, from_response
+from ba_tui.providers.openai_wire import Assembly, ReasoningField, encode_message, message_from_wire, tool_to_wire
+from ba_tui.providers.shapes import decode, encode, fields
+
+VARIABLE = "OPENAI_API_KEY"
+HOME = "https://api.openai.com/v1"
+CONNECT = 15.0
+NO_KEY = "none"
+"""What is sent where there is no key: servers of one's own ask for none."""
+
+
+class OpenAIProvider:
+    """``options`` are further fields of each request, as the API names them; ``idle`` seconds may pass in silence.
+
+    Raises:
+        AuthFailed: there is no key, and the endpoint is OpenAI's own.
+    """
+
+    def __init__(
+        self,
+        model: ModelInfo,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        idle: float = 300.0,
+    ) -> None:
+        self._model = model
+        self._options = dict(options or {})
+        url = base_url or os.environ.get("OPENAI_BASE_URL") or HOME
+        key = api_key or os.environ.get(VARIABLE) or ""
+        if not key and url.startswith("https://api.openai.com"):
+            raise AuthFailed("No API key for OpenAI.", f"Set {VARIABLE}, or set base_url to a server of your own.")
+        self._client = openai.AsyncOpenAI(
+            api_key=key or NO_KEY,
+            base_url=url,
+            max_retries=0,
+            timeout=httpx2.Timeout(idle, connect=CONNECT),
+        )
+        service = Service("", VARIABLE, url, model.name, key)
+        name = "OpenAI" if service.host == "api.openai.com" else service.host
+        self._service = Service(name, VARIABLE, url, model.name, key)
+        self._counted = True
+        self._reasoning: ReasoningField = "reasoning_content"
+        self._body = Body(self._head, lambda message: encode_message(message, model, self._reasoning))
+
+    @property
+    def model(self) -> ModelInfo:
+        return self._model
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        await self._client.close()
+
+    async def stream(self, request: Request) -> AsyncIterator[Chunk]:
+        """See core.provider.Provider."""
+        try:
+            response = await self._post(request)
+        except BadRequest as error:
+            if not self._counted or "stream_options" not in str(error):
+                raise
+            # Servers that don't know how to count while streaming; they are asked once more without it.
+            self._counted = False
+            self._body.forget()
+            response = await self._post(request)
+        assembly = Assembly(self._model, self._service)
+        try:
+            if "application/json" in response.headers.get("content-type", ""):
+                message = await self._whole(response)
+            else:
+                async with contextlib.aclosing(sse.chunks(response.aiter_bytes(), assembly)) as deltas:
+                    async for delta in deltas:
+                        yield delta
+                message = assembly.finish()
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            raise from_network(self._service, error) from error
+        finally:
+            await response.aclose()
+        self._reasoning = assembly.reasoning or self._reasoning
+        yield message
+
+    async def _whole(self, response: httpx2.Response) -> Message:
+        body = await response.aread()
+        try:
+            return message_from_wire(fields(decode(body)), self._model, self._service)
+        except ValueError as error:
+            raise from_network(self._service, error) from error
+
+    async def _post(self, request: Request) -> httpx2.Response:
+        try:
+            stream = await self._client.post(
+                "/chat/completions",
+                cast_to=object,
+                content=self._body.join(request, self._tail(request)),
+                options={"headers": {"Content-Type": "application/json"}},
+                stream=True,
+                stream_cls=openai.AsyncStream[object],
+            )
+        except openai.APIStatusError as error:
+            body = error.body or error.message
+            raise from_response(self._service, error.status_code, error.response.headers, body) from error
+        except (openai.OpenAIError, httpx2.HTTPError) as error:
+            raise from_network(self._service, error) from error
+        return stream.response
+
+    def _head(self, request: Request) -> bytes:
+        """Tools, then system, then messages: the stable first, so that each request extends the last."""
+        head: dict[str, Any] = {"model": self._model.name, "stream": True}
+        if self._counted:
+            head["stream_options"] = {"include_usage": True}
+        head |= self._options
+        if request.tools:
+            head["tools"] = [tool_to_wire(tool) for tool in request.tools]
+        system = encode({"role": "system", "content": request.system}) + b"," if request.system else b""
+        return encode(head)[:-1] + b',"messages":[' + system
+
+    def _tail(self, request: Request) -> bytes:
+        return b"]}" if request.call_tools or not request.tools else b'],"tool_choice":"none"}'

@@ -1,0 +1,87 @@
+"""Scripts from YAML files; the format stands in scripted.py.
+
+What a script does is not known here.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from ba_tui.core.messages import Stop, Usage
+from ba_tui.providers.marked_yaml import Node, parse, read
+from ba_tui.providers.scripted import ERRORS, Failure, Planned, Script, Step, When
+
+STEP = ("say", "think", "calls", "usage", "stop", "error", "when", "delay")
+USAGE = ("input", "output", "cache_read", "cache_write")
+
+
+def read_script(path: Path) -> Script:
+    """Raises UsageError naming file, line and expectation."""
+    top = parse(read(path), str(path))
+    if top is None:
+        raise Node(str(path), 1, "", None).wrong("a mapping with “steps”")
+    found = top.mapping(("steps", "last", "delay"))
+    if "steps" not in found:
+        raise top.wrong("a mapping with “steps”")
+    steps = tuple(_step(node) for node in found["steps"].sequence())
+    last = _step(found["last"]) if "last" in found else None
+    return Script(steps, last, found["delay"].number() if "delay" in found else 0.0)
+
+
+def _step(node: Node) -> Step:
+    found = node.mapping(STEP)
+    if not {"say", "think", "calls", "error"} & found.keys():
+        raise node.wrong("a step with “say”, “think”, “calls” or “error”")
+    stop = found["stop"].plain() if "stop" in found else None
+    if stop is not None and stop not in get_args(Stop):
+        raise found["stop"].wrong(f"one of {', '.join(get_args(Stop))}")
+    return Step(
+        say=found["say"].text() if "say" in found else "",
+        think=found["think"].text() if "think" in found else "",
+        calls=tuple(_call(call) for call in found["calls"].sequence()) if "calls" in found else (),
+        usage=_usage(found["usage"]) if "usage" in found else None,
+        stop=cast("Stop | None", stop),
+        error=_failure(found["error"]) if "error" in found else None,
+        when=_when(found["when"]) if "when" in found else None,
+        delay=found["delay"].number() if "delay" in found else None,
+    )
+
+
+def _call(node: Node) -> Planned:
+    found = node.mapping(("tool", "args", "id"))
+    if "tool" not in found:
+        raise node.wrong("a call with “tool” and “args”")
+    args: dict[str, Any] = {}
+    if "args" in found:
+        args = {key: value.plain() for key, value in found["args"].mapping().items()}
+        try:
+            json.dumps(args)
+        except (TypeError, ValueError):
+            raise found["args"].wrong("plain values: texts, numbers, lists, mappings (put dates in quotes)") from None
+    return Planned(found["tool"].text(), args, found["id"].text() if "id" in found else "")
+
+
+def _usage(node: Node) -> Usage:
+    found = node.mapping(USAGE)
+    return Usage(**{key: value.whole() for key, value in found.items()})
+
+
+def _failure(node: Node) -> Failure:
+    found = node.mapping(("kind", "message", "retry_after", "after"))
+    if "kind" not in found:
+        raise node.wrong("an error with “kind”")
+    kind = found["kind"].text()
+    if kind not in ERRORS:
+        raise found["kind"].wrong(f"one of {', '.join(ERRORS)}")
+    return Failure(
+        kind,
+        found["message"].text() if "message" in found else "The script says so.",
+        found["retry_after"].number() if "retry_after" in found else None,
+        found["after"].whole() if "after" in found else 0,
+    )
+
+
+def _when(node: Node) -> When:
+    return When(**{key: value.flag() for key, value in node.mapping(("denied", "failed", "interrupted")).items()})

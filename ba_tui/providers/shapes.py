@@ -1,0 +1,80 @@
+"""Reading JSON of any shape without tripping: what is missing or of another type reads as empty.
+
+Nothing of a vendor's format is known here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn, cast
+
+from ba_tui.core.messages import clean_text
+
+
+def fields(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def words(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def count(value: object) -> int:
+    """A number of tokens: never negative, 0 when it is none."""
+    return int(value) if isinstance(value, int | float) and 0 <= value < 1e15 else 0
+
+
+def clean(text: str) -> str:
+    """``text`` without lone surrogates and NULs; halves of one character that came in two pieces are joined."""
+    if text.isascii():
+        return clean_text(text)
+    return clean_text(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+
+
+def call_id(id: str, longest: int) -> str:
+    """A call's id as every vendor takes it: another vendor's may hold characters or a length this one refuses."""
+    if len(id) <= longest and id.replace("_", "a").replace("-", "a").isalnum() and id.isascii():
+        return id
+    return "call_" + hashlib.sha256(id.encode("utf-8", "replace")).hexdigest()[:24]
+
+
+def encode(value: object) -> bytes:
+    """Compact JSON in UTF-8, the same bytes for the same value."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def decode(text: str | bytes) -> Any:
+    """JSON, strictly. Raises ValueError for anything else, also for nesting that nobody means."""
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def arguments(value: object) -> tuple[dict[str, Any], str | None]:
+    """The arguments of a call as an object, and the text that was none.
+
+    Servers send them as a string, as a string in a string, or as the object itself; nothing at all means none.
+    """
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, Any]", value)), None
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return {}, None
+    text = value if isinstance(value, str) else json.dumps(value)
+    try:
+        parsed = decode(text)
+        if isinstance(parsed, str):
+            parsed = decode(parsed)
+    except ValueError:
+        return {}, text
+    return (cast("dict[str, Any]", parsed), None) if isinstance(parsed, dict) else ({}, text)

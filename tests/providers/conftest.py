@@ -1,0 +1,88 @@
+"""What the tests of this room share: the model server, models, tools and ways to read a stream."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from typing import Any
+
+import pytest
+
+from ba_tui.core.errors import ProviderError
+from ba_tui.core.provider import ModelInfo, Provider
+from ba_tui.core.results import ToolResult
+from ba_tui.core.tool import Call, Tool
+from ba_tui.providers.anthropic import AnthropicProvider
+from ba_tui.providers.openai_compat import OpenAIProvider
+from ba_tui.providers.scripted import Script, ScriptedProvider
+from tests.loopback import ModelServer
+from tests.loopback.fixtures import model_server
+
+__all__ = ["model_server"]
+CLAUDE = ModelInfo("anthropic/claude-test", "anthropic", "claude-test", vision=True, thinking=True, known=True)
+GPT = ModelInfo("openai/gpt-test", "openai", "gpt-test", vision=True, known=True)
+
+Connect = Callable[..., AnthropicProvider | OpenAIProvider]
+
+
+async def _run(args: Mapping[str, Any], call: Call) -> ToolResult:
+    return ToolResult(str(args))
+
+
+READ = Tool("read_file", "Read a file.", {"type": "object", "properties": {"path": {"type": "string"}}}, _run)
+NOW = Tool("now", "The time.", {"type": "object", "properties": {}}, _run)
+
+
+@pytest.fixture
+async def connect() -> AsyncIterator[Connect]:
+    """A provider of a vendor for a server; its connection is closed with the test."""
+    opened: list[AnthropicProvider | OpenAIProvider] = []
+
+    def make(vendor: str, server: ModelServer, **options: Any) -> AnthropicProvider | OpenAIProvider:
+        if vendor == "anthropic":
+            provider = AnthropicProvider(
+                options.pop("model", CLAUDE), api_key="key-of-test-1234", base_url=server.url, **options
+            )
+        else:
+            provider = OpenAIProvider(
+                options.pop("model", GPT), api_key="key-of-test-1234", base_url=server.openai_url, **options
+            )
+        opened.append(provider)
+        return provider
+
+    yield make
+    for provider in opened:
+        await provider.close()
+
+
+@pytest.fixture(params=["anthropic", "openai"])
+def vendor(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(params=["anthropic", "openai", "scripted"])
+def play(
+    request: pytest.FixtureRequest, model_server: Callable[..., ModelServer], connect: Connect
+) -> Callable[[Script], Provider]:
+    """A provider that follows a script: the vendors through real HTTP, the scripted one by itself."""
+
+    def start(script: Script) -> Provider:
+        if request.param == "scripted":
+            return ScriptedProvider(script)
+        return connect(request.param, model_server(script))
+
+    return start
+
+
+async def collect(stream: AsyncGenerator[Any, None] | AsyncIterator[Any]) -> list[Any]:
+    return [chunk async for chunk in stream]
+
+
+async def until_error(stream: AsyncGenerator[Any, None] | AsyncIterator[Any]) -> tuple[list[Any], ProviderError | None]:
+    """What came, and the error it ended with."""
+    chunks: list[Any] = []
+    try:
+        async for chunk in stream:
+            chunks.append(chunk)  # noqa: PERF401 - what came before the error counts
+    except ProviderError as error:
+        return chunks, error
+    return chunks, None

@@ -1,0 +1,139 @@
+"""One contract for every provider: same script in, same chunks and message out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ba_tui.core.errors import AuthFailed, ConnectionLost, ContextOverflow, ModelNotFound, Overloaded, RateLimited
+from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
+from ba_tui.core.messages import Message, Text, Thinking, ToolUse, Usage, user
+from ba_tui.core.provider import Provider, Request
+from ba_tui.providers.scripted import Failure, Planned, Script, Step
+from tests.providers.conftest import NOW, READ, collect, until_error
+
+Play = Callable[[Script], Provider]
+ASK = Request("Be brief.", [user("Hello")], (READ, NOW))
+LONG = "A line of **Markdown** with ünïcödé, 中文 and 🎉.\n" * 300
+
+
+def text_of(chunks: list[Any], kind: type[TextDelta] | type[ThinkingDelta]) -> str:
+    return "".join(chunk.text for chunk in chunks if isinstance(chunk, kind))
+
+
+async def test_words_come_as_deltas_and_then_as_one_message(play: Play) -> None:
+    provider = play(Script((Step(say=LONG, usage=Usage(10, 20, 30, 40)),)))
+    chunks = await collect(provider.stream(ASK))
+    message = chunks[-1]
+    assert [type(chunk) for chunk in chunks].count(Message) == 1
+    assert text_of(chunks, TextDelta) == LONG
+    assert message.blocks == (Text(LONG),)
+    assert message.role == "assistant"
+    assert message.origin == "assistant"
+    assert message.model == provider.model.id
+    assert message.stop == "end_turn"
+    assert message.usage == Usage(10, 20, 30, 40)
+
+
+async def test_thinking_comes_before_the_words(play: Play) -> None:
+    chunks = await collect(play(Script((Step(think="Let me see.\nYes.", say="Done."),))).stream(ASK))
+    kinds = [type(chunk) for chunk in chunks]
+    assert kinds.index(ThinkingDelta) < kinds.index(TextDelta)
+    thought, said = chunks[-1].blocks
+    assert isinstance(thought, Thinking)
+    assert thought.thinking == text_of(chunks, ThinkingDelta) == "Let me see.\nYes."
+    assert said == Text("Done.")
+
+
+async def test_parallel_calls_keep_their_order_and_arguments(play: Play) -> None:
+    hard = {"path": 'a "quoted" \\ pâth\n', "deep": {"list": [1, 2.5, None, True, "🎉"]}}
+    step = Step(say="Two.", calls=(Planned("read_file", hard, "id-1"), Planned("now", {}, "id-2")))
+    chunks = await collect(play(Script((step,))).stream(ASK))
+    message = chunks[-1]
+    assert message.calls == (ToolUse("id-1", "read_file", hard), ToolUse("id-2", "now", {}))
+    assert message.stop == "tool_use"
+    writing = [chunk for chunk in chunks if isinstance(chunk, ToolInputDelta)]
+    assert {chunk.call_id for chunk in writing} == {"id-1", "id-2"}
+    assert {chunk.name for chunk in writing} == {"read_file", "now"}
+    assert max(chunk.size for chunk in writing) > 40
+
+
+async def test_calls_without_ids_in_the_script_get_different_ones(play: Play) -> None:
+    step = Step(calls=(Planned("now"), Planned("now")))
+    provider = play(Script((step, step)))
+    answers = [(await collect(provider.stream(ASK)))[-1] for _ in range(2)]
+    ids = [call.id for answer in answers for call in answer.calls]
+    assert len(set(ids)) == 4
+
+
+@pytest.mark.parametrize("stop", ["max_tokens", "refusal", "end_turn"])
+async def test_the_reason_to_stop_is_told(play: Play, stop: Any) -> None:
+    chunks = await collect(play(Script((Step(say="So far", stop=stop),))).stream(ASK))
+    assert chunks[-1].stop == stop
+
+
+async def test_steps_follow_each_other(play: Play) -> None:
+    provider = play(Script((Step(say="one"), Step(say="two")), last=Step(say="rest")))
+    answers = [(await collect(provider.stream(ASK)))[-1].text for _ in range(4)]
+    assert answers == ["one", "two", "rest", "rest"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("auth_failed", AuthFailed),
+        ("model_not_found", ModelNotFound),
+        ("context_overflow", ContextOverflow),
+        ("overloaded", Overloaded),
+        ("connection_lost", ConnectionLost),
+    ],
+)
+async def test_failures_are_ours(play: Play, kind: str, expected: type[Exception]) -> None:
+    provider = play(Script((Step(say=LONG, error=Failure(kind)), Step(say="Better."))))
+    with pytest.raises(expected):
+        await collect(provider.stream(ASK))
+    assert (await collect(provider.stream(ASK)))[-1].text == "Better."
+
+
+async def test_a_rate_limit_says_how_long_to_wait(play: Play) -> None:
+    with pytest.raises(RateLimited) as caught:
+        await collect(play(Script((Step(error=Failure("rate_limited", retry_after=7)),))).stream(ASK))
+    assert caught.value.retry_after == 7
+
+
+async def test_a_broken_answer_leaves_its_deltas_and_no_message(play: Play) -> None:
+    provider = play(Script((Step(say=LONG, error=Failure("connection_lost", after=20)),)))
+    chunks, error = await until_error(provider.stream(ASK))
+    assert isinstance(error, ConnectionLost)
+    said = text_of(chunks, TextDelta)
+    assert said
+    assert LONG.startswith(said)
+    assert not any(isinstance(chunk, Message) for chunk in chunks)
+
+
+async def test_leaving_early_is_clean(play: Play) -> None:
+    provider = play(Script((Step(say=LONG), Step(say="Again."))))
+    stream: Any = provider.stream(ASK)
+    await anext(stream)
+    await stream.aclose()
+    assert (await collect(provider.stream(ASK)))[-1].text == "Again."
+
+
+async def test_cancelling_in_the_stream_stops_at_once(play: Play) -> None:
+    provider = play(Script((Step(say=LONG * 20, delay=0.01), Step(say="Again."))))
+    begun = asyncio.Event()
+
+    async def follow() -> None:
+        async for _ in provider.stream(ASK):
+            begun.set()
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(follow())
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (await collect(provider.stream(ASK)))[-1].text == "Again."

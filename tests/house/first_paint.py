@@ -1,0 +1,26 @@
+"""A terminal driver that notes, the moment the input is painted, which modules are loaded. Chosen by TEXTUAL_DRIVER.
+
+What may be among them is judged in test_imports.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from textual.drivers.linux_driver import LinuxDriver
+
+SIGN = "›"
+
+
+class NotingDriver(LinuxDriver):
+    """Writes the note to $FIRST_PAINT_NOTE, once."""
+
+    noted = False
+
+    def write(self, data: str) -> None:
+        super().write(data)
+        if not self.noted and SIGN in data:
+            self.noted = True
+            Path(os.environ["FIRST_PAINT_NOTE"]).write_text("\n".join(sorted(sys.modules)), "utf-8")

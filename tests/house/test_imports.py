@@ -1,0 +1,82 @@
+"""What is loaded when: a start must not pay for what it does not use. Each case is a process of its own.
+
+Which file may import what is judged in test_shape.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from ba_tui.providers.scripted import Step
+from tests.bench.terminal import Terminal
+from tests.house.first_paint import SIGN
+from tests.loopback import ModelServer
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+RUN = """
+import sys
+sys.argv = ["ba", *sys.argv[1:]]
+from ba_tui.__main__ import main
+code = main()
+sys.stderr.write("\\nLOADED " + " ".join(sorted(sys.modules)))
+sys.exit(code)
+"""
+
+
+def loaded_by(tmp_path: Path, *argv: str, **env: str) -> set[str]:
+    """Top-level names of the modules that ``ba ARGV`` has loaded when it ends."""
+    whole = {**os.environ, "BA_HOME": str(tmp_path / "home"), **env}
+    command = [sys.executable, "-c", RUN, *argv]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=whole, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {name.partition(".")[0] for name in done.stderr.partition("\nLOADED ")[2].split()}
+
+
+def test_the_version_costs_no_import(tmp_path: Path) -> None:
+    heavy = {"typer", "rich", "textual", "pydantic", "yaml", "anthropic", "openai", "asyncio"}
+    assert loaded_by(tmp_path, "--version") & heavy == set()
+
+
+def test_help_loads_neither_face_nor_sdk(tmp_path: Path) -> None:
+    assert loaded_by(tmp_path, "sessions", "list") & {"textual", "anthropic", "openai", "chromadb"} == set()
+
+
+def test_print_mode_never_loads_the_app(tmp_path: Path) -> None:
+    with ModelServer([Step(say="Hello.")]) as server:
+        loaded = loaded_by(
+            tmp_path, "-p", "hello", BA_MODEL="anthropic/test", ANTHROPIC_API_KEY="test", ANTHROPIC_BASE_URL=server.url
+        )
+    assert "anthropic" in loaded
+    assert loaded & {"textual", "chromadb", "openai", "tiktoken"} == set()
+
+
+def test_the_first_paint_waits_for_nothing_heavy(tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    env = {
+        "BA_HOME": str(tmp_path / "home"),
+        "PYTHONPATH": str(CHECKOUT),
+        "TEXTUAL_DRIVER": "tests.house.first_paint:NotingDriver",
+        "FIRST_PAINT_NOTE": str(note),
+        "ANTHROPIC_API_KEY": "test",
+    }
+    with Terminal([sys.executable, "-m", "ba_tui"], tmp_path, env) as terminal:
+        terminal.until(lambda screen: SIGN in screen)
+    loaded = {name.partition(".")[0] for name in note.read_text("utf-8").split()}
+    heavy = {
+        "anthropic",
+        "openai",
+        "chromadb",
+        "tiktoken",
+        "pydantic",
+        "pydantic_settings",
+        "jsonschema",
+        "yaml",
+        "typer",
+    }
+    assert "textual" in loaded
+    assert loaded & heavy == set()

@@ -42,7 +42,7 @@ def test_the_version_costs_no_import(tmp_path: Path) -> None:
     assert loaded_by(tmp_path, "--version") & heavy == set()
 
 
-def test_help_loads_neither_face_nor_sdk(tmp_path: Path) -> None:
+def test_a_list_of_sessions_needs_neither_the_app_nor_an_sdk(tmp_path: Path) -> None:
     assert loaded_by(tmp_path, "sessions", "list") & {"textual", "anthropic", "openai", "chromadb"} == set()
 
 

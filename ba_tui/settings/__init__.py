@@ -1,9 +1,9 @@
 """Settings: their models, layers, sources, keys and how one is changed. May import core and resources only."""
 
 from ba_tui.settings.document import Document, Problem, read_document
-from ba_tui.settings.editing import set_value
+from ba_tui.settings.editing import add_item, remove_item, set_value
 from ba_tui.settings.keys import Key, read_key, save_key
-from ba_tui.settings.layers import Loaded, load_settings
+from ba_tui.settings.layers import Loaded, leaves, load_settings, setting_files
 from ba_tui.settings.model import Profile, Rules, Settings
 
 __all__ = [
@@ -14,9 +14,13 @@ __all__ = [
     "Profile",
     "Rules",
     "Settings",
+    "add_item",
+    "leaves",
     "load_settings",
     "read_document",
     "read_key",
+    "remove_item",
     "save_key",
     "set_value",
+    "setting_files",
 ]

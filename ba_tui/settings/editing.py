@@ -5,6 +5,7 @@ The new text is parsed again before it is saved; a file that can't be understood
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +15,7 @@ import yaml
 from ba_tui.core.errors import UsageError
 from ba_tui.resources import Places, alone, read_regular, save_whole
 from ba_tui.settings.checks import Layer, check
-from ba_tui.settings.document import parse_document
+from ba_tui.settings.document import parse_document, read_document
 from ba_tui.settings.layers import leaves
 from ba_tui.settings.model import Settings
 
@@ -26,19 +27,55 @@ def set_value(places: Places, key: str, text: str) -> Path:
         UsageError: there is no such key, the value does not fit, or the file is broken.
         StorageError: it can't be written.
     """
+    return _write(places, key.split("."), lambda _: _checked(key, text))
+
+
+def add_item(places: Places, key: str, item: str) -> Path:
+    """Put ``item`` at the end of the list ``key`` in the person's config.yaml, once. Raises as ``set_value``."""
+    return _write(places, key.split("."), lambda old: list(dict.fromkeys([*_items(old), item])))
+
+
+def remove_item(places: Places, key: str, item: str) -> bool:
+    """Take ``item`` out of the list ``key``; False when it is not in it. Raises as ``set_value``."""
+    found: list[bool] = []
+
+    def without(old: Any) -> list[Any]:
+        found.append(item in _items(old))
+        return [each for each in _items(old) if each != item]
+
+    document = read_document(places.settings)
+    if document is None or not _items(_at(document.data, key.split("."))):
+        return False
+    _write(places, key.split("."), without)
+    return found[0]
+
+
+def _items(value: Any) -> list[Any]:
+    return list(cast("list[Any]", value)) if isinstance(value, list) else []
+
+
+def _at(data: Any, parts: list[str]) -> Any:
+    for part in parts:
+        data = cast("dict[str, Any]", data).get(part) if isinstance(data, dict) else None
+    return data
+
+
+def _write(places: Places, parts: list[str], change: Callable[[Any], Any]) -> Path:
+    """Give the key at ``parts`` the value that ``change`` makes of its old one."""
     path = places.settings
-    value = _checked(key, text)
     with alone(path.parent):
         before = _read(path)
         document = parse_document(path, before)
         if document.broken:
             raise UsageError(f"{document.problems[0]}.", "Correct the file first: ba config edit.")
-        after = _with(before, key.split("."), value)
-        expected = _nested(document.data, key.split("."), value)
+        old = _at(document.data, parts)
+        value = change(old)
+        after = before if value == old else _with(before, parts, value)
         read_back = parse_document(path, after)
-        if read_back.broken or read_back.data != expected:
+        if read_back.broken or read_back.data != _nested(document.data, parts, value):
+            name = ".".join(parts)
             raise UsageError(
-                f"{key} can't be set in {path} without disturbing it.", "Change it by hand: ba config edit."
+                f"{name} can't be set in {path} without disturbing it.", "Change it by hand: ba config edit."
             )
         if after != before:
             save_whole(path, after)
@@ -57,7 +94,7 @@ def _read(path: Path) -> str:
 
 
 def _checked(key: str, text: str) -> Any:
-    """``text`` as the value that ``key`` takes: as it stands when that fits, else read as YAML, else as a list of one."""
+    """``text`` as the value that ``key`` takes: as it stands if that fits, else read as YAML, else as a list of one."""
     parts = key.split(".")
     candidates: list[Any] = [text]
     with suppress(yaml.YAMLError):
@@ -97,6 +134,8 @@ def _with(text: str, parts: list[str], value: Any) -> str:
         if child is None:
             return _into(text, node, parts[depth:], value)
         node, depth = child, depth + 1
+    if depth == len(parts) and isinstance(node, yaml.SequenceNode) and isinstance(value, list) and not node.flow_style:
+        return _relisted(text, node, cast("list[Any]", value))
     return _replaced(text, node, _flow(parts[depth:], value))
 
 
@@ -108,6 +147,29 @@ def _replaced(text: str, node: yaml.Node, value: str) -> str:
     start, end = node.start_mark.index, max(node.start_mark.index, _end(text, node))
     space = " " if text[start - 1 : start] == ":" else ""
     return text[:start] + space + value + text[end:]
+
+
+def _relisted(text: str, node: yaml.SequenceNode, value: list[Any]) -> str:
+    """``text`` with one line of a list put in or taken out, so that the comments of the others stay."""
+    items = cast("list[yaml.Node]", node.value)
+    old = [str(item.value) for item in items]
+    if value[:-1] == old:
+        end = _line_end(text, _end(text, items[-1]))
+        return f"{text[:end]}{_newline(text)}{' ' * node.start_mark.column}- {_flow([], value[-1])}{text[end:]}"
+    gone = [index for index, item in enumerate(old) if item not in value]
+    if len(gone) == 1 and value:
+        item = items[gone[0]]
+        start = text.rfind("\n", 0, item.start_mark.index) + 1
+        end = _line_end(text, _end(text, item))
+        lead, rest = text[:start], text[end:]
+        return lead + rest.removeprefix("\r").removeprefix("\n")
+    return _replaced(text, node, _flow([], value))
+
+
+def _line_end(text: str, index: int) -> int:
+    end = text.find("\n", index)
+    end = len(text) if end < 0 else end
+    return end - 1 if text[end - 1 : end] == "\r" else end
 
 
 def _end(text: str, node: yaml.Node) -> int:

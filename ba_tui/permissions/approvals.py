@@ -1,0 +1,101 @@
+"""What the person allowed "always in this project": kept in their own config folder, never in the project.
+
+Session-long answers live in ``policy`` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from ba_tui.core.errors import UsageError
+from ba_tui.permissions.rules import Rule, Subject, read_rule
+from ba_tui.resources import alone, save_whole
+from ba_tui.settings.document import load_mapping, read_document
+
+HEADER = """\
+# What you allowed "always in this project", by project folder. Remove a line to be asked again.
+# answers: the ask rules that the answer was given to, and so is stronger than.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """An allow rule that a person gave. It is stronger than the ask rules in ``answers``, and than no other."""
+
+    rule: Rule
+    answers: tuple[str, ...] = ()
+
+    def answered(self, ask: Rule, subject: Subject) -> bool:
+        return ask.text in self.answers and self.rule.covers(subject)
+
+
+class Approvals:
+    """The answers kept for one project."""
+
+    def __init__(self, path: Path, project: Path) -> None:
+        self.path = path
+        self.project = str(project)
+
+    def read(self) -> tuple[list[Approval], list[str]]:
+        """The answers that are kept, and a line for each entry that can't be used."""
+        document = read_document(self.path)
+        if document is None:
+            return [], []
+        if document.problems:
+            return [], [str(problem) for problem in document.problems]
+        found: list[Approval] = []
+        problems: list[str] = []
+        entries: Any = document.data.get(self.project, ())
+        for index, entry in enumerate(cast("Sequence[Any]", entries) if isinstance(entries, list) else [entries]):
+            source = f"{self.path}:{document.line((self.project, index))}"
+            match entry:
+                case {"rule": str(text), **rest}:
+                    try:
+                        found.append(Approval(read_rule(text, "allow", source), _texts(rest.get("answers"))))
+                    except UsageError as error:
+                        problems.append(str(error))
+                case _:
+                    problems.append(f"{source}: expected an entry with `rule`; it is ignored")
+        return found, problems
+
+    def add(self, rule: str, answers: Sequence[str]) -> None:
+        """Keep ``rule`` for this project.
+
+        Raises:
+            StorageError: the file can't be written, or can't be understood and so must not be.
+        """
+        with alone(self.path.parent):
+            kept = load_mapping(self.path)
+            entries = [entry for entry in _entries(kept.get(self.project)) if entry.get("rule") != rule]
+            kept[self.project] = [*entries, {"rule": rule, **({"answers": list(answers)} if answers else {})}]
+            save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
+
+    def remove(self, rule: str) -> bool:
+        """Forget ``rule``; False when it was not kept.
+
+        Raises:
+            StorageError: as ``add``.
+        """
+        with alone(self.path.parent):
+            kept = load_mapping(self.path)
+            entries = _entries(kept.get(self.project))
+            rest = [entry for entry in entries if entry.get("rule") != rule]
+            if len(rest) == len(entries):
+                return False
+            kept[self.project] = rest
+            save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
+            return True
+
+
+def _entries(value: Any) -> list[dict[str, Any]]:
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(str(item) for item in cast("list[Any]", value)) if isinstance(value, list) else ()

@@ -1,0 +1,183 @@
+"""Paths: what a text from a model really names, whether it lies in the workspace, and which paths need more care.
+
+Nothing is opened here; who opens a path checks it again afterwards. Verdicts are given in ``policy``.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePath
+from urllib.parse import unquote, urlsplit
+
+from ba_tui.core.errors import BaError
+
+SECRET_NAMES = (
+    ".env*", "*.kdbx", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".git-credentials", ".pypirc", ".vault-token",
+    "id_rsa", "id_rsa.*", "id_dsa", "id_dsa.*", "id_ecdsa", "id_ecdsa.*", "id_ed25519", "id_ed25519.*", ".htpasswd",
+    "shadow-", "gshadow", ".dockercfg", "credentials.tfrc.json", "application_default_credentials.json",
+)  # fmt: skip
+SECRET_IN_HOME = (".npmrc", ".yarnrc.yml")
+SECRET_FOLDERS = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".password-store", "keychains", "keyrings")
+SECRET_TAILS = (
+    "/etc/shadow", ".docker/config.json", ".config/gh/hosts.yml", ".config/gcloud/**", ".cargo/credentials",
+    ".cargo/credentials.toml", ".gem/credentials", ".config/git/credentials", ".config/rclone/rclone.conf",
+    "/proc/*/environ", "/proc/*/task/*/environ",
+)  # fmt: skip
+OPEN_NAMES = (".env.example", "id_rsa.pub", "id_dsa.pub", "id_ecdsa.pub", "id_ed25519.pub")
+
+GUARDED_FOLDERS = (
+    ".git", ".ba", ".claude", ".agents", ".ci", ".circleci", ".buildkite", ".husky", ".gitea", ".forgejo",
+    ".woodpecker", "profile.d",
+)  # fmt: skip
+GUARDED_TAILS = (
+    ".github/workflows/**", ".github/actions/**", ".config/fish/**", ".config/autostart/**", ".config/systemd/**",
+    "/etc/profile",
+)  # fmt: skip
+GUARDED_NAMES = (
+    ".mcp.json", ".gitconfig", ".gitmodules", ".gitlab-ci.yml", ".travis.yml", ".drone.yml", ".woodpecker.yml",
+    "appveyor.yml", "jenkinsfile", "azure-pipelines*.yml", "bitbucket-pipelines.yml", ".pre-commit-config.yaml",
+    ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv",
+    ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".xprofile",
+    ".xinitrc", ".xsessionrc", ".pam_environment",
+)  # fmt: skip
+
+
+LONGEST = 4_096
+LONGEST_NAME = 255
+
+
+class PathRefused(BaError):
+    """A text that can't be a path."""
+
+    kind = "invalid_parameters"
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The folders to work in. ``root`` and ``extra`` are resolved once; relative texts start from ``root``."""
+
+    root: Path
+    extra: tuple[Path, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", Path(os.path.realpath(self.root)))
+        object.__setattr__(self, "extra", tuple(Path(os.path.realpath(folder)) for folder in self.extra))
+
+    def resolve(self, text: str, cwd: Path | None = None) -> Path:
+        """The absolute path that ``text`` names, with ``~``, ``..``, ``file://`` and every link followed.
+
+        Raises:
+            PathRefused: no path can be named so.
+        """
+        resolved = Path(os.path.realpath(self.named(text, cwd)))
+        if os.path.islink(resolved):  # noqa: PTH114 - must not raise
+            raise PathRefused(f"{_brief(text)} is a link that leads to itself.", "Name the file itself.")
+        return resolved
+
+    def named(self, text: str, cwd: Path | None = None) -> Path:
+        """As ``resolve``, but links are not followed: the path as it is written."""
+        if not text.strip():
+            raise PathRefused("The path is empty.", "Name a file or folder; '.' is the current one.")
+        if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
+            raise PathRefused(f"{_brief(text)} holds a character that no path has.", "Check the path.")
+        if len(text) > LONGEST or any(len(os.fsencode(part)) > LONGEST_NAME for part in text.split("/")):
+            raise PathRefused(f"{_brief(text)} is too long for a path.", "Check the path.")
+        plain = _from_address(text)
+        try:
+            path = Path(plain).expanduser()
+        except RuntimeError as error:
+            raise PathRefused(f"{_brief(text)} names the home of an unknown user.", "Write the whole path.") from error
+        return Path(os.path.normpath(Path(cwd or self.root) / path))
+
+    def contains(self, path: Path) -> bool:
+        """Whether a resolved ``path`` lies in the workspace."""
+        return self._relative(path, (self.root, *self.extra)) is not None
+
+    def relative(self, path: Path) -> str | None:
+        """``path`` from the root, with ``/``; None when it lies elsewhere."""
+        return self._relative(path, (self.root,))
+
+    def shown(self, path: Path) -> str:
+        """``path`` for people and models: from the root when it lies there, else absolute."""
+        relative = self._relative(path, (self.root,))
+        return str(path) if relative is None else relative
+
+    @staticmethod
+    def _relative(path: Path, roots: tuple[Path, ...]) -> str | None:
+        for root in roots:
+            if path.is_relative_to(root):
+                return path.relative_to(root).as_posix()
+            depth = len(root.parts)
+            above = Path(*path.parts[:depth]) if len(path.parts) >= depth else path
+            # Only where the file system itself takes both spellings for one folder.
+            if folded(above.as_posix()) == folded(root.as_posix()) and _same(above, root):
+                return PurePath(*path.parts[depth:]).as_posix()
+        return None
+
+
+def is_secret(path: PurePath) -> bool:
+    """Whether ``path`` holds what nobody should read through a model: ``.env``, SSH keys, stored credentials."""
+    parts = [folded(part) for part in path.parts]
+    name = parts[-1] if parts else ""
+    if name in OPEN_NAMES and not any(part in SECRET_FOLDERS for part in parts[:-1]):
+        return False
+    if any(fnmatchcase(name, pattern) for pattern in SECRET_NAMES) or any(part in SECRET_FOLDERS for part in parts):
+        return True
+    if name in SECRET_IN_HOME and path.parent == PurePath(os.path.expanduser("~")):  # noqa: PTH111 - must not raise
+        return True
+    return _tail(parts, SECRET_TAILS)
+
+
+def secret_globs() -> tuple[str, ...]:
+    """Glob patterns of the files that ``is_secret`` means, for tools that search many files at once."""
+    folders = tuple(f"**/{folder}/**" for folder in SECRET_FOLDERS)
+    return (*SECRET_NAMES, *folders, *(f"**/{tail}" for tail in SECRET_TAILS if tail[0] != "/"))
+
+
+def is_guarded(path: PurePath) -> bool:
+    """Whether writing ``path`` changes what runs later: ``.git``, CI files, ``.ba``, ``.claude``, shell start-up files.
+
+    Give the path from the workspace's root when it lies there, so that the folders above do not count.
+    """
+    parts = [folded(part) for part in path.parts]
+    name = parts[-1] if parts else ""
+    if any(fnmatchcase(name, pattern) for pattern in GUARDED_NAMES) or any(part in GUARDED_FOLDERS for part in parts):
+        return True
+    return _tail(parts, GUARDED_TAILS)
+
+
+def folded(text: str) -> str:
+    """``text`` so that spellings which some file system takes for the same file are equal."""
+    return unicodedata.normalize("NFC", text).casefold()
+
+
+def _tail(parts: list[str], patterns: tuple[str, ...]) -> bool:
+    whole = "/" + "/".join(part.strip("/") for part in parts if part != "/")
+    return any(fnmatchcase(whole, pattern if pattern[0] == "/" else f"*/{pattern}") for pattern in patterns)
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _from_address(text: str) -> str:
+    """The path in a ``file://`` address; any other text as it is."""
+    if not text.lower().startswith("file:"):
+        return text
+    address = urlsplit(text)
+    if address.netloc.lower() not in {"", "localhost"} or not address.path.startswith("/"):
+        raise PathRefused(f"{_brief(text)} names a file on another machine.", "Name a local file.")
+    path = unquote(address.path)
+    if "\0" in path:
+        raise PathRefused(f"{_brief(text)} holds a character that no path has.", "Check the path.")
+    return path
+
+
+def _brief(text: str) -> str:
+    return repr(text if len(text) <= 80 else f"{text[:80]}…")

@@ -1,0 +1,51 @@
+"""Rule files: lists of rules under ``deny``, ``ask`` and ``allow``, checked as they are read.
+
+The bundled one is ``config/hitl_rules.yaml``; rules in config.yaml are read by ``ba_tui.settings``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+from ba_tui.core.conversation import RuleLine
+from ba_tui.core.errors import UsageError
+from ba_tui.permissions.rules import read_rule
+from ba_tui.resources import bundled
+from ba_tui.settings.document import read_document, shown
+
+VERDICTS = ("deny", "ask", "allow")
+
+
+def bundled_rules() -> list[RuleLine]:
+    """The rules that ship with ba."""
+    return rules_from(bundled("config") / "hitl_rules.yaml", "bundled")
+
+
+def rules_from(path: Path, name: str = "") -> list[RuleLine]:
+    """The rules in the file at ``path``; ``name`` is shown as their source, else file and line are.
+
+    Raises:
+        UsageError: the file is missing or something in it is wrong; names file, line and what was expected.
+    """
+    document = read_document(path)
+    if document is None:
+        raise UsageError(f"{path} does not exist.", "Restore the file or install ba again.")
+    if document.problems:
+        raise UsageError(f"{document.problems[0]}.", "Correct the file.")
+    found: list[RuleLine] = []
+    for verdict, rules in document.data.items():
+        where = f"{path}:{document.line((verdict,))}"
+        if verdict not in VERDICTS:
+            raise UsageError(f"{where}: expected one of {', '.join(VERDICTS)}, got {verdict!r}.", "Correct the file.")
+        if not isinstance(rules, list):
+            raise UsageError(f"{where}: {verdict}: expected a list of rules, got {shown(rules)}.", "Correct the file.")
+        for index, rule in enumerate(cast("list[Any]", rules)):
+            where = f"{path}:{document.line((verdict, index))}"
+            if not isinstance(rule, str):
+                raise UsageError(
+                    f"{where}: {verdict}: expected a rule as text, got {shown(rule)}.", "Correct the file."
+                )
+            read_rule(rule, verdict, where)
+            found.append(RuleLine(rule, verdict, name or where))
+    return found

@@ -6,8 +6,8 @@ The format itself lives in anthropic_wire, errors in faults; retries are Persist
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import anthropic
@@ -19,20 +19,24 @@ from ba_tui.core.provider import Chunk, ModelInfo, Request
 from ba_tui.providers import sse
 from ba_tui.providers.anthropic_wire import Assembly, encode_message, message_from_wire, tool_to_wire
 from ba_tui.providers.bodies import Body
-from ba_tui.providers.faults import Service, from_network, from_response, is_loopback
+from ba_tui.providers.faults import Service, from_network, from_response
 from ba_tui.providers.shapes import decode, encode, fields
 
 VARIABLE = "ANTHROPIC_API_KEY"
 MARK = {"type": "ephemeral"}
 CONNECT = 15.0
-LOCAL_KEY = "local"
+OWN = "api.anthropic.com"
+ADAPTIVE = frozenset({"claude-4.6", "claude-4.8", "claude-5"})
+"""Families that decide themselves how long to think."""
+NO_KEY = "none"
+"""What is sent where there is no key: servers of one's own ask for none."""
 
 
 class AnthropicProvider:
     """``options`` are further fields of each request, as the API names them; ``idle`` seconds may pass in silence.
 
     Raises:
-        AuthFailed: there is no key, and the endpoint is not on this machine.
+        AuthFailed: there is no key, and the endpoint is Anthropic's own.
     """
 
     def __init__(
@@ -46,12 +50,10 @@ class AnthropicProvider:
     ) -> None:
         self._model = model
         self._options = dict(options or {})
-        url = base_url or os.environ.get("ANTHROPIC_BASE_URL") or None
-        if api_key is None and not os.environ.get(VARIABLE) and url and is_loopback(url):
-            api_key = LOCAL_KEY
+        # The key of the environment belongs to the endpoint of the environment, and to no other.
         self._client = anthropic.AsyncAnthropic(
-            api_key=api_key,
-            base_url=url,
+            api_key=api_key or (NO_KEY if base_url else None),
+            base_url=base_url,
             max_retries=0,
             timeout=httpx2.Timeout(idle, connect=CONNECT),
             open_telemetry=False,
@@ -59,8 +61,13 @@ class AnthropicProvider:
         if not (self._client.api_key or self._client.auth_token or self._client.credentials):
             raise AuthFailed("No API key for Anthropic.", f"Set {VARIABLE}, or choose another model with /model.")
         key = self._client.api_key or self._client.auth_token or ""
-        self._service = Service("Anthropic", VARIABLE, str(self._client.base_url), model.name, key)
-        self._cached = True
+        service = Service("Anthropic", VARIABLE, str(self._client.base_url), model.name, key)
+        own = service.host == OWN
+        self._service = service if own else replace(service, name=service.host, variable="the key of this provider")
+        self._extras: dict[str, Any] = {"cache_control": MARK}
+        if model.family in ADAPTIVE:
+            # Their reasoning, and what they say between calls, would come as empty blocks without this.
+            self._extras["thinking"] = {"type": "adaptive", "display": "summarized"}
         self._body = Body(self._head, lambda message: encode_message(message, model))
 
     @property
@@ -73,15 +80,7 @@ class AnthropicProvider:
 
     async def stream(self, request: Request) -> AsyncIterator[Chunk]:
         """See core.provider.Provider."""
-        try:
-            response = await self._post(request)
-        except BadRequest as error:
-            if not self._cached or "cache_control" not in str(error):
-                raise
-            # Servers that speak this format without knowing the mark; they are asked once more without it.
-            self._cached = False
-            self._body.forget()
-            response = await self._post(request)
+        response = await self._answer(request)
         assembly = Assembly(self._model, self._service)
         try:
             if "text/event-stream" in response.headers.get("content-type", "text/event-stream"):
@@ -96,6 +95,18 @@ class AnthropicProvider:
         finally:
             await response.aclose()
         yield message
+
+    async def _answer(self, request: Request) -> httpx2.Response:
+        """Servers that speak this format without knowing an extra of ours are asked once more without it."""
+        while True:
+            try:
+                return await self._post(request)
+            except BadRequest as error:
+                refused = next((name for name in self._extras if name in str(error)), None)
+                if refused is None:
+                    raise
+                del self._extras[refused]
+                self._body.forget()
 
     async def _whole(self, response: httpx2.Response) -> Message:
         body = await response.aread()
@@ -126,13 +137,13 @@ class AnthropicProvider:
     def _head(self, request: Request) -> bytes:
         """Tools, then system, then messages: the stable first, so that each request extends the last."""
         head: dict[str, Any] = {"model": self._model.name, "max_tokens": self._model.max_output, "stream": True}
-        head |= self._options
-        mark = {"cache_control": MARK} if self._cached else {}
-        head |= mark
+        head |= self._extras | self._options
         if request.tools:
             head["tools"] = [tool_to_wire(tool) for tool in request.tools]
         if request.system:
-            head["system"] = [{"type": "text", "text": request.system, **mark}]
+            head["system"] = [{"type": "text", "text": request.system}]
+            if "cache_control" in self._extras:
+                head["system"][0]["cache_control"] = MARK
         return encode(head)[:-1] + b',"messages":['
 
     def _tail(self, request: Request) -> bytes:

@@ -145,7 +145,7 @@ def _by_status(service: Service, status: int, code: str, text: str, again: float
         return BadRequest(f"{service.name} refuses for want of credit{tail}", "Top up the account, or use /model.")
     if status in {401, 403}:
         verb = "does not accept the API key" if status == 401 else "does not allow this"
-        cure = f"Check {service.variable}, and that it belongs to {service.host}."
+        cure = f"Check {service.variable}: {service.host} must know it."
         return AuthFailed(f"{service.name} {verb} ({status}){tail}", cure)
     if status == 413 or (status < 500 and _TOO_LONG.search(f"{code} {text}")):
         hint = "Start afresh with /clear, or choose a model with a larger window."

@@ -90,7 +90,7 @@ class Node:
 def parse(text: str, file: str) -> Node | None:
     """The file's top node; None when it is empty. Raises UsageError when it is no YAML."""
     try:
-        node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+        node: Any = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark else ""

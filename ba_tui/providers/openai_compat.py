@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -23,7 +24,8 @@ from ba_tui.providers.openai_wire import Assembly, ReasoningField, encode_messag
 from ba_tui.providers.shapes import decode, encode, fields
 
 VARIABLE = "OPENAI_API_KEY"
-HOME = "https://api.openai.com/v1"
+OWN = "https://api.openai.com"
+HOME = f"{OWN}/v1"
 CONNECT = 15.0
 NO_KEY = "none"
 """What is sent where there is no key: servers of one's own ask for none."""
@@ -48,8 +50,9 @@ class OpenAIProvider:
         self._model = model
         self._options = dict(options or {})
         url = base_url or os.environ.get("OPENAI_BASE_URL") or HOME
-        key = api_key or os.environ.get(VARIABLE) or ""
-        if not key and url.startswith("https://api.openai.com"):
+        # The key of the environment belongs to the endpoint of the environment, and to no other.
+        key = api_key or ("" if base_url else os.environ.get(VARIABLE)) or ""
+        if not key and url.startswith(OWN):
             raise AuthFailed("No API key for OpenAI.", f"Set {VARIABLE}, or set base_url to a server of your own.")
         self._client = openai.AsyncOpenAI(
             api_key=key or NO_KEY,
@@ -57,9 +60,9 @@ class OpenAIProvider:
             max_retries=0,
             timeout=httpx2.Timeout(idle, connect=CONNECT),
         )
-        service = Service("", VARIABLE, url, model.name, key)
-        name = "OpenAI" if service.host == "api.openai.com" else service.host
-        self._service = Service(name, VARIABLE, url, model.name, key)
+        service = Service("OpenAI", VARIABLE, url, model.name, key)
+        own = url.startswith(OWN)
+        self._service = service if own else replace(service, name=service.host, variable="the key of this provider")
         self._counted = True
         self._reasoning: ReasoningField = "reasoning_content"
         self._body = Body(self._head, lambda message: encode_message(message, model, self._reasoning))

@@ -1,0 +1,165 @@
+"""What is known of models: from models.yaml, in layers that are read over each other.
+
+Which models a person may use, and with what key, is not known here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.provider import ModelInfo, Prices
+
+if TYPE_CHECKING:
+    from ba_tui.providers.marked_yaml import Node
+
+KEYS = ("match", "provider", "family", "window", "output", "prices", "vision", "thinking")
+PRICES = ("input", "output", "cache_read", "cache_write")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one place in a file says of the models it matches; None: nothing."""
+
+    patterns: tuple[str, ...]
+    provider: str | None = None
+    family: str | None = None
+    window: int | None = None
+    output: int | None = None
+    prices: Prices | None = None
+    vision: bool | None = None
+    thinking: bool | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(pattern for pattern in self.patterns if not set(pattern) & set("*?["))
+
+    def fit(self, name: str) -> int:
+        """How closely a pattern fits ``name``: the length of the longest, -1 when none does."""
+        lengths = [len(pattern) for pattern in self.patterns if fnmatch.fnmatchcase(name, _plain(pattern))]
+        return max(lengths, default=-1)
+
+
+class Catalog:
+    """``layers`` of entries, the most telling first."""
+
+    def __init__(self, layers: Sequence[Sequence[Entry]]) -> None:
+        self._layers = layers
+
+    def models(self) -> tuple[ModelInfo, ...]:
+        """All models that have a name of their own."""
+        names = {name: None for layer in self._layers for entry in layer for name in entry.names}
+        return tuple(self.find(name) for name in names)
+
+    def find(self, name: str) -> ModelInfo:
+        """For ``provider/model``, whoever the provider is, or for the bare name of a model that we know.
+
+        Raises:
+            UsageError: it can't be a model; the nearest names are in the hint.
+        """
+        given = name.strip()
+        provider, slash, model = given.partition("/")
+        if slash and provider and model:
+            return self._info(provider, model)
+        owner = None if slash else next((entry.provider for entry in self._entries(given) if entry.provider), None)
+        if owner is None:
+            raise self._unknown(given)
+        return self._info(owner, given)
+
+    def _info(self, provider: str, model: str) -> ModelInfo:
+        entries = self._entries(model)
+        if not entries:
+            return ModelInfo(f"{provider}/{model}", provider, model)
+        assumed = ModelInfo("", "", "")
+        owner = next((entry.provider for entry in entries if entry.provider), provider)
+        # A reseller asks its own price: the vendor's is told for the vendor's own name only.
+        own = owner == provider and "/" not in model
+        return ModelInfo(
+            f"{provider}/{model}",
+            provider,
+            model,
+            family=next((entry.family for entry in entries if entry.family), assumed.family),
+            window=next((entry.window for entry in entries if entry.window), assumed.window),
+            max_output=next((entry.output for entry in entries if entry.output), assumed.max_output),
+            prices=next((entry.prices for entry in entries if entry.prices), None) if own else None,
+            # Nobody said that it can't see pictures: it is asked rather than kept from them.
+            vision=next((entry.vision for entry in entries if entry.vision is not None), True),
+            thinking=next((entry.thinking for entry in entries if entry.thinking is not None), False),
+            known=True,
+        )
+
+    def _entries(self, model: str) -> list[Entry]:
+        """The best entry of each layer."""
+        name = _plain(model.rpartition("/")[2].partition(":")[0])
+        best = (max(layer, key=lambda entry: entry.fit(name), default=None) for layer in self._layers)
+        return [entry for entry in best if entry and entry.fit(name) >= 0]
+
+    def _unknown(self, given: str) -> UsageError:
+        names = [name for layer in self._layers for entry in layer for name in entry.names]
+        near = difflib.get_close_matches(_plain(given), names, 2, 0.5)
+        meant = f"Did you mean {' or '.join(near)}? " if near else ""
+        return UsageError(
+            f"There is no model {given!r}.", f"{meant}Any other is named with its provider: openai/MODEL."
+        )
+
+
+def _plain(name: str) -> str:
+    """Vendors and resellers write the same version with dots or dashes."""
+    return name.lower().replace(".", "-")
+
+
+def load_catalog(paths: Iterable[Path]) -> Catalog:
+    """From files, the most general first: what a later one says goes.
+
+    Raises:
+        UsageError: naming file, line, key and expectation.
+    """
+    return Catalog([_read(path) for path in paths][::-1])
+
+
+def _read(path: Path) -> list[Entry]:
+    from ba_tui.providers.marked_yaml import parse, read  # noqa: PLC0415 - loads yaml
+
+    top = parse(read(path), str(path))
+    if top is None:
+        return []
+    found = top.mapping(("models",))
+    return [_entry(node) for node in found["models"].sequence()] if "models" in found else []
+
+
+def _entry(node: Node) -> Entry:
+    found = node.mapping(KEYS)
+    if "match" not in found:
+        raise node.wrong("a model with “match”, a list of names")
+    provider = found["provider"].text() if "provider" in found else None
+    if provider not in {None, "anthropic", "openai"}:
+        raise found["provider"].wrong("anthropic or openai")
+    return Entry(
+        tuple(pattern.text() for pattern in found["match"].sequence()),
+        provider,
+        found["family"].text() if "family" in found else None,
+        _tokens(found["window"]) if "window" in found else None,
+        _tokens(found["output"]) if "output" in found else None,
+        _prices(found["prices"]) if "prices" in found else None,
+        found["vision"].flag() if "vision" in found else None,
+        found["thinking"].flag() if "thinking" in found else None,
+    )
+
+
+def _tokens(node: Node) -> int:
+    number = node.whole()
+    if number == 0:
+        raise node.wrong("a number of tokens, 1 or more")
+    return number
+
+
+def _prices(node: Node) -> Prices:
+    found = node.mapping(PRICES)
+    if len(found) < len(PRICES):
+        raise node.wrong(f"US dollars per million tokens for each of {', '.join(PRICES)}")
+    return Prices(*(found[key].number() for key in PRICES))

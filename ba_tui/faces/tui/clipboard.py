@@ -1,0 +1,75 @@
+"""Text to the clipboard: through the terminal (OSC 52) and the platform's own tool. Reading it is nobody's business."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+PATIENCE = 2.0
+"""Seconds that a tool may take; some wait for a display that is not there."""
+MOST_BY_TERMINAL = 75_000
+"""Bytes; beyond it many terminals drop the sequence, and some show its letters."""
+
+
+class Terminal(Protocol):
+    """What is needed of the app."""
+
+    def copy_to_clipboard(self, text: str) -> None: ...
+
+
+async def copy(app: Terminal, text: str) -> str:
+    """Put ``text`` on the clipboard and say in a few words how it went. Never waits longer than ``PATIENCE``."""
+    data = text.encode("utf-8", "replace")
+    by_terminal = len(data) <= MOST_BY_TERMINAL
+    if by_terminal:
+        app.copy_to_clipboard(data.decode())
+    size = f"{len(text):,} characters" if len(text) != 1 else "1 character"
+    fault = ""
+    for command in tools(sys.platform, os.environ):
+        fault = await _hand_over(command, data)
+        if not fault:
+            return f"Copied {size}."
+    if by_terminal:
+        return f"Copied {size} through the terminal."
+    return f"Not copied: {size} are too many for the terminal, and {fault or 'no clipboard tool was found'}."
+
+
+def tools(platform: str, environment: Mapping[str, str]) -> list[list[str]]:
+    """Clipboard tools that are installed and fit the display, best first."""
+    wanted: list[list[str]] = []
+    if platform == "darwin":
+        wanted.append(["pbcopy"])
+    if environment.get("WAYLAND_DISPLAY"):
+        wanted.append(["wl-copy"])
+    if environment.get("DISPLAY"):
+        wanted += [["xclip", "-selection", "clipboard"], ["xsel", "--clipboard", "--input"]]
+    if environment.get("WSL_DISTRO_NAME"):
+        wanted.append(["clip.exe"])
+    path = environment.get("PATH")
+    return [[found, *command[1:]] for command in wanted if (found := shutil.which(command[0], path=path))]
+
+
+async def _hand_over(command: Sequence[str], data: bytes) -> str:
+    """Why ``command`` did not take the text; empty when it did."""
+    name = os.path.basename(command[0])  # noqa: PTH119 - only its name is said
+    if name == "clip.exe":
+        data = data.decode().encode("utf-16")
+    nowhere = asyncio.subprocess.DEVNULL
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.PIPE, stdout=nowhere, stderr=nowhere, start_new_session=True
+        )
+    except OSError as error:
+        return f"{name} did not start ({error.strerror})"
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await process.communicate(data)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return f"{name} did not answer"
+    return "" if process.returncode == 0 else f"{name} failed ({process.returncode})"

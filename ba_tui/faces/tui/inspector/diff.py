@@ -1,0 +1,211 @@
+"""A change of one file as rows: unified or side by side, changed words marked, unchanged lines folded away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from ba_tui.core.results import Diff
+from ba_tui.faces.tui.inspector.rows import Cell, Piece, Row, line, visible
+
+CONTEXT = 3
+MANY_LINES = 20_000
+LONG_LINE = 2_000
+ALIKE = 0.4
+WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+NO_END = " (no line end)"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Lines ``before[i1:i2]`` that became ``after[j1:j2]``; ``same`` when nothing changed there."""
+
+    same: bool
+    i1: int
+    i2: int
+    j1: int
+    j2: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Both texts by line, and the blocks that lead from one to the other."""
+
+    before: Sequence[str]
+    after: Sequence[str]
+    blocks: Sequence[Block]
+
+    @property
+    def added(self) -> int:
+        return sum(block.j2 - block.j1 for block in self.blocks if not block.same)
+
+    @property
+    def removed(self) -> int:
+        return sum(block.i2 - block.i1 for block in self.blocks if not block.same)
+
+
+def compare(before: str | None, after: str) -> Change:
+    """Line by line. Slow for long files that share little: call it in a thread."""
+    old, new = _lines(before or ""), _lines(after)
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
+    blocks = [Block(True, 0, head, 0, head)] if head else []
+    blocks += [
+        Block(tag == "equal", head + i1, head + i2, head + j1, head + j2)
+        for tag, i1, i2, j1, j2 in _opcodes(middle_old, middle_new)
+    ]
+    if tail:
+        blocks.append(Block(True, len(old) - tail, len(old), len(new) - tail, len(new)))
+    return Change(old, new, blocks)
+
+
+def _lines(text: str) -> list[str]:
+    parts = re.split(r"(?<=\n)", text)
+    return parts if parts[-1] else parts[:-1]
+
+
+def _opcodes(old: Sequence[str], new: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
+    if not old and not new:
+        return []
+    if not old or not new or len(old) + len(new) > MANY_LINES:
+        return [("replace", 0, len(old), 0, len(new))]
+    return SequenceMatcher(None, old, new, autojunk=len(old) + len(new) > 2_000).get_opcodes()
+
+
+def unified(change: Change, context: int = CONTEXT) -> list[Row]:
+    """Removed lines above added ones, each with its sign, so that it reads without colour."""
+    digits = _digits(change)
+    rows: list[Row] = []
+    for step in _steps(change, context):
+        if isinstance(step, int):
+            rows.append(_fold(step, digits))
+        elif step.same:
+            rows.extend((_cell(change.after[j], digits, j + 1, " "),) for j in range(step.j1, step.j2))
+        else:
+            pairs = list(_pairs(change, step))
+            rows.extend((cell,) for cell, _ in pairs if cell.gutter)
+            rows.extend((cell,) for _, cell in pairs if cell.gutter)
+    return rows
+
+
+def side_by_side(change: Change, context: int = CONTEXT) -> list[Row]:
+    """Old on the left, new on the right."""
+    digits = _digits(change)
+    rows: list[Row] = []
+    for step in _steps(change, context):
+        if isinstance(step, int):
+            rows.append(_fold(step, digits))
+        elif step.same:
+            rows.extend(
+                (_cell(change.before[i], digits, i + 1, " "), _cell(change.after[j], digits, j + 1, " "))
+                for i, j in zip(range(step.i1, step.i2), range(step.j1, step.j2), strict=True)
+            )
+        else:
+            rows.extend(_pairs(change, step))
+    return rows
+
+
+def diff_rows(display: Diff, *, split: bool = False, context: int = CONTEXT) -> list[Row]:
+    """The file's name and counts, then the change."""
+    change = compare(display.before, display.after)
+    kind = "new file  " if display.before is None else ""
+    head = line(
+        (visible(display.path) + "  ", "heading"),
+        (kind, "muted"),
+        (f"+{change.added}", "plus"),
+        (" ", ""),
+        (f"-{change.removed}", "minus"),
+    )
+    if not change.added and not change.removed:
+        return [head, line(("No line changed.", "muted"))]
+    return [head, *(side_by_side(change, context) if split else unified(change, context))]
+
+
+def patch(display: Diff) -> str:
+    """The change as text, for the clipboard."""
+    change = compare(display.before, display.after)
+    lines = [f"--- {display.path}\n", f"+++ {display.path}\n"]
+    for step in _steps(change):
+        if isinstance(step, int):
+            continue
+        if step.same:
+            lines += [" " + text for text in change.after[step.j1 : step.j2]]
+        else:
+            lines += ["-" + text for text in change.before[step.i1 : step.i2]]
+            lines += ["+" + text for text in change.after[step.j1 : step.j2]]
+    return "".join(text if text.endswith("\n") else text + "\n" for text in lines)
+
+
+def _steps(change: Change, context: int = CONTEXT) -> Iterator[Block | int]:
+    """Blocks with their context; a number stands for that many unchanged lines folded away."""
+    last = len(change.blocks) - 1
+    for index, block in enumerate(change.blocks):
+        size = block.i2 - block.i1
+        head = context if index else 0
+        tail = context if index < last else 0
+        if not block.same or size <= head + tail + 1:
+            yield block
+            continue
+        if head:
+            yield Block(True, block.i1, block.i1 + head, block.j1, block.j1 + head)
+        yield size - head - tail
+        if tail:
+            yield Block(True, block.i2 - tail, block.i2, block.j2 - tail, block.j2)
+
+
+def _pairs(change: Change, block: Block) -> Iterator[Row]:
+    """A changed block row by row: what left and what came, an empty cell where one side is longer."""
+    digits = _digits(change)
+    for step in range(max(block.i2 - block.i1, block.j2 - block.j1)):
+        i, j = block.i1 + step, block.j1 + step
+        old = change.before[i] if i < block.i2 else None
+        new = change.after[j] if j < block.j2 else None
+        gone, come = _marked(old, new)
+        yield (
+            Cell(gone, f"{i + 1:>{digits}} - ", "removed") if old is not None else Cell(),
+            Cell(come, f"{j + 1:>{digits}} + ", "added") if new is not None else Cell(),
+        )
+
+
+def _marked(old: str | None, new: str | None) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+    """Pieces of both lines; words that differ carry a role of their own when the lines are alike at all."""
+    left, right = _shown(old), _shown(new)
+    plain = ((left, "removed"),), ((right, "added"),)
+    if old is None or new is None or len(left) + len(right) > LONG_LINE:
+        return plain
+    a, b = WORDS.findall(left), WORDS.findall(right)
+    matcher = SequenceMatcher(None, a, b, autojunk=False)
+    if left == right or matcher.quick_ratio() < ALIKE or matcher.ratio() < ALIKE:
+        return plain
+    gone: list[Piece] = []
+    come: list[Piece] = []
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        same = tag == "equal"
+        gone.append(("".join(a[i1:i2]), "removed" if same else "removed-word"))
+        come.append(("".join(b[j1:j2]), "added" if same else "added-word"))
+    return tuple(piece for piece in gone if piece[0]), tuple(piece for piece in come if piece[0])
+
+
+def _shown(text: str | None) -> str:
+    if text is None:
+        return ""
+    return visible(text[:-1]) if text.endswith("\n") else visible(text) + NO_END
+
+
+def _cell(text: str, digits: int, number: int, sign: str) -> Cell:
+    return Cell(((_shown(text), ""),), f"{number:>{digits}} {sign} ")
+
+
+def _fold(count: int, digits: int) -> Row:
+    return line((f"{count} unchanged {'line' if count == 1 else 'lines'}", "fold"), gutter=f"{'⋯':>{digits}}   ")
+
+
+def _digits(change: Change) -> int:
+    return len(str(max(len(change.before), len(change.after), 1)))

@@ -1,0 +1,269 @@
+"""The inspector: one call in full, beside the conversation or over the whole screen. It only shows values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.reactive import var
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ba_tui.core.results import Command, Diff, Display, Prose, Source, Table, Todos
+from ba_tui.core.untrusted import paintable
+from ba_tui.faces.tui.inspector.diff import diff_rows, patch
+from ba_tui.faces.tui.inspector.json_tree import argument_rows
+from ba_tui.faces.tui.inspector.model import Inspected, State
+from ba_tui.faces.tui.inspector.rows import Row, line, painted
+from ba_tui.faces.tui.inspector.sheet import Sheet
+from ba_tui.faces.tui.inspector.source import prose_rows, source_rows
+from ba_tui.faces.tui.inspector.terminal import output_rows, terminal_rows
+from ba_tui.faces.tui.inspector.todos import todo_rows, todo_text
+
+WIDE = 120
+"""Columns from which a diff opens side by side."""
+MUTED = "$foreground 60%"
+STATE_COLOURS: dict[State, str] = {
+    "ok": "$text-success",
+    "failed": "$text-error",
+    "denied": "$text-warning",
+    "cancelled": "$text-warning",
+    "waiting": "$text-accent",
+}
+
+
+class CopyRequested(Message):
+    """``text`` should reach the clipboard."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class Inspector(Widget):
+    """Arguments above, result below. ``show`` replaces both."""
+
+    DEFAULT_CSS = """
+    Inspector {
+        layout: vertical;
+        background: $surface;
+        padding: 0 1;
+        & .title { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+        & .part { height: 1; color: $text-muted; margin-top: 1; }
+        & .keys { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+        & #arguments { height: auto; max-height: 30%; }
+        & #result { height: 1fr; min-height: 1; }
+        & Sheet:focus, & Grid:focus { background-tint: $foreground 4%; }
+        &.-low .part { margin-top: 0; }
+        &.-low #arguments { max-height: 3; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "close", "Close"),
+        Binding("y", "copy", "Copy"),
+        Binding("w", "wrap", "Wrap"),
+        Binding("d", "split", "Side by side"),
+        Binding("tab", "other_part", "Other part", show=False),
+    ]
+
+    split: var[bool | None] = var[bool | None](None)
+    """Diffs side by side; None decides by the width."""
+
+    class Closed(Message):
+        """The person wants it away."""
+
+    def __init__(self, inspected: Inspected | None = None, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.inspected = inspected or Inspected("")
+        self._shown_split: bool | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Static(classes="title", markup=False)
+        yield Static("Arguments", classes="part", id="arguments-label")
+        yield Sheet(id="arguments")
+        yield Static("Result", classes="part", id="result-label")
+        yield Vertical(id="result")
+        yield Static(classes="keys", markup=False)
+
+    async def on_mount(self) -> None:
+        await self.show(self.inspected)
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.height < 16, "-low")
+        if isinstance(self.inspected.display, Diff) and self._split != self._shown_split:
+            self._fill(self._result_sheet())
+
+    @property
+    def _split(self) -> bool:
+        return self.outer_size.width >= WIDE if self.split is None else self.split
+
+    async def show(self, inspected: Inspected) -> None:
+        """Show this call instead."""
+        self.inspected = inspected
+        self.query_one(".title", Static).update(_title(inspected))
+        self.query_one(".keys", Static).update(_keys(inspected.display))
+        arguments = self.query_one("#arguments", Sheet)
+        arguments.put(argument_rows(inspected.args))
+        for part in ("#arguments", "#arguments-label"):
+            self.query_one(part).display = bool(inspected.args)
+        place = self.query_one("#result", Vertical)
+        await place.remove_children()
+        if isinstance(inspected.display, Table):
+            from ba_tui.faces.tui.inspector.grid import Grid  # noqa: PLC0415 - DataTable only when there is a table
+
+            await place.mount(Grid(inspected.display, id="grid"))
+        else:
+            sheet = Sheet(words=isinstance(inspected.display, Prose) or inspected.display is None, id="sheet")
+            await place.mount(sheet)
+            self._fill(sheet)
+
+    def focus(self, scroll_visible: bool = True, *, from_app_focus: bool = False) -> Inspector:
+        """Focus the result."""
+        for child in self.query("#sheet, #grid"):
+            child.focus(scroll_visible)
+        return self
+
+    def _result_sheet(self) -> Sheet:
+        return self.query_one("#sheet", Sheet)
+
+    def _fill(self, sheet: Sheet) -> None:
+        self._shown_split = self._split
+        sheet.show(*builds(self.inspected, split=self._split))
+
+    def watch_split(self) -> None:
+        if self.is_mounted and isinstance(self.inspected.display, Diff):
+            self._fill(self._result_sheet())
+
+    def action_close(self) -> None:
+        self.post_message(self.Closed())
+
+    def action_copy(self) -> None:
+        """What has the focus: the arguments, or else the result."""
+        if self.query_one("#arguments", Sheet).has_focus:
+            text = json.dumps(dict(self.inspected.args), ensure_ascii=False, indent=2, default=str)
+        else:
+            text = source_text(self.inspected)
+        self.post_message(CopyRequested(paintable(text)))
+
+    def action_wrap(self) -> None:
+        for sheet in self.query(Sheet):
+            sheet.wrap = not sheet.wrap
+
+    def action_split(self) -> None:
+        self.split = not self._split
+
+    def action_other_part(self) -> None:
+        arguments = self.query_one("#arguments", Sheet)
+        if arguments.display and not arguments.has_focus:
+            arguments.focus()
+        else:
+            self.focus()
+
+
+def builds(inspected: Inspected, *, split: bool = False) -> list[Callable[[], Sequence[Row]]]:
+    """Functions that make the rows of the result, quick one first; each may run in a thread."""
+    display, text = inspected.display, inspected.text
+    note: list[Row] = []
+    if display is not None and inspected.state in {"failed", "denied", "cancelled"} and text:
+        note = [*output_rows(text), ()] if not isinstance(display, Command) else []
+    if display is None:
+        return [lambda: output_rows(text) if text else [_nothing(inspected)]]
+    return [lambda make=make: [*note, *make()] for make in _makers(display, split=split)]
+
+
+def _makers(display: Display, *, split: bool) -> list[Callable[[], Sequence[Row]]]:
+    match display:
+        case Diff():
+            return [lambda: diff_rows(display, split=split)]
+        case Command():
+            return [lambda: terminal_rows(display)]
+        case Source():
+            return [lambda: source_rows(display, colours=False), lambda: source_rows(display)]
+        case Prose():
+            return [lambda: prose_rows(display, colours=False), lambda: prose_rows(display)]
+        case Todos():
+            return [lambda: todo_rows(display)]
+        case Table():
+            raise TypeError("a table is a grid, not rows")
+
+
+def source_text(inspected: Inspected) -> str:
+    """What ``y`` copies: the result without gutters and decoration."""
+    match inspected.display:
+        case Diff() as display:
+            return patch(display)
+        case Command(output=output):
+            return output
+        case Source(text=text) | Prose(text=text):
+            return text
+        case Todos() as display:
+            return todo_text(display)
+        case Table() as display:
+            from ba_tui.faces.tui.inspector.grid import table_text  # noqa: PLC0415 - DataTable only for a table
+
+            return table_text(display)
+        case None:
+            return inspected.text
+
+
+def _nothing(inspected: Inspected) -> Row:
+    waiting = inspected.state in {"queued", "waiting", "running"}
+    return line(("No result yet." if waiting else "No output.", "muted"))
+
+
+def _title(inspected: Inspected) -> Content:
+    parts: list[str | tuple[str, str]] = [(painted(" ".join(inspected.title.split())), "bold")]
+    if inspected.state:
+        parts += [("  ", ""), (inspected.state, STATE_COLOURS.get(inspected.state, MUTED))]
+    if inspected.duration is not None:
+        parts += [(f"  {spell(inspected.duration)}", MUTED)]
+    return Content.assemble(*parts)
+
+
+def _keys(display: Display | None) -> str:
+    keys = ["Esc close", "y copy"]
+    if not isinstance(display, Table):
+        keys.append("w wrap")
+    if isinstance(display, Diff):
+        keys.append("d side by side")
+    return " · ".join(keys)
+
+
+def spell(seconds: float) -> str:
+    """``0.3 s``, ``42 s``, ``3 min 5 s``."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{int(seconds) // 60} min {int(seconds) % 60} s"
+
+
+class InspectorScreen(ModalScreen[None]):
+    """The inspector over the whole screen."""
+
+    DEFAULT_CSS = """
+    InspectorScreen { background: $surface; }
+    InspectorScreen Inspector { width: 100%; height: 100%; }
+    """
+
+    def __init__(self, inspected: Inspected) -> None:
+        super().__init__()
+        self.inspected = inspected
+
+    def compose(self) -> ComposeResult:
+        yield Inspector(self.inspected)
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self.query_one(Inspector).focus)
+
+    @on(Inspector.Closed)
+    def _close_screen(self) -> None:
+        self.dismiss()

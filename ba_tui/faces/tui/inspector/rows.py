@@ -1,0 +1,139 @@
+"""Rows of a sheet and how they fold at a width: plain values, made in any thread. Painting them is the sheet's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from rich.cells import cell_len
+from rich.style import Style
+
+from ba_tui.core.untrusted import paintable
+
+Piece: TypeAlias = tuple[str, str | Style]
+"""Text and its role (a component class of the sheet without its prefix), or a style of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A gutter that neither scrolls nor copies, and the text. ``tone`` paints the whole cell."""
+
+    pieces: tuple[Piece, ...] = ()
+    gutter: str = ""
+    tone: str = ""
+
+    @property
+    def text(self) -> str:
+        return "".join(text for text, _ in self.pieces)
+
+
+Row: TypeAlias = tuple[Cell, ...]
+"""One cell, or two side by side."""
+
+PICTURES = (
+    {code: chr(0x2400 + code) for code in range(32)}
+    | {code: f"‹U+{code:04X}›" for code in (*range(0x80, 0xA0), 0x2028, 0x2029)}
+    | {0x7F: "\u2421"}
+)
+
+
+def line(*pieces: Piece, gutter: str = "", tone: str = "") -> Row:
+    """A row of one cell."""
+    return (Cell(pieces, gutter, tone),)
+
+
+def visible(text: str) -> str:
+    """Text that a person judges, as one line: nothing is left out, every control and hidden character is shown."""
+    if text.isascii() and text.isprintable():
+        return text
+    # Pictures first: a terminal sequence is only text to a shell, so not one character of it may vanish here.
+    return paintable(text.expandtabs(8).translate(PICTURES), newlines=False, reveal=True)
+
+
+def painted(text: str) -> str:
+    """Text that is only read, as one line: without terminal sequences, otherwise as it is."""
+    if text.isascii() and text.isprintable():
+        return text
+    return paintable(text.expandtabs(8), newlines=False)
+
+
+def text_rows(text: str, role: str = "", *, reveal: bool = False) -> list[Row]:
+    """Foreign text, a row for each of its lines; ``reveal`` when a person judges it."""
+    show = visible if reveal else painted
+    return [line((show(part), role)) for part in text.split("\n")]
+
+
+def width_of(text: str) -> int:
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def folds(text: str, width: int, *, words: bool = False) -> tuple[int, ...]:
+    """Where the lines of ``text`` start when it is folded at ``width`` cells, at spaces when ``words``."""
+    if width < 1 or width_of(text) <= width:
+        return (0,)
+    if text.isascii() and not words:
+        return tuple(range(0, len(text), width))
+    starts, used, space = [0], 0, 0
+    for index, letter in enumerate(text):
+        cells = width_of(letter)
+        if used + cells > width:
+            start = space if words and space > starts[-1] else index
+            starts.append(start)
+            used = width_of(text[start:index])
+        used += cells
+        if letter == " ":
+            space = index + 1
+    return tuple(starts)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which row and which of its folded lines stands on each line of the sheet."""
+
+    lines: Sequence[tuple[int, int]]
+    starts: dict[tuple[int, int], tuple[int, ...]]
+    """(row, column) -> where each folded line starts; absent when the cell is one line."""
+    gutters: tuple[int, ...]
+    """Width of the gutter, column by column."""
+    columns: tuple[int, ...]
+    """Width of the text, column by column."""
+    longest: int
+    """Cells of the longest unfolded text."""
+
+    def slice(self, row: int, column: int, part: int, text: str) -> tuple[int, int] | None:
+        """Start and end of what stands in ``column`` on the row's line ``part``; None when nothing does."""
+        starts = self.starts.get((row, column), (0,))
+        if part >= len(starts):
+            return None
+        return starts[part], starts[part + 1] if part + 1 < len(starts) else len(text)
+
+
+GAP = 1
+
+
+def lay_out(rows: Sequence[Row], width: int, *, wrap: bool, words: bool = False) -> Layout:
+    """Fold ``rows`` into lines of ``width`` cells; without ``wrap`` each row is one line."""
+    count = max(map(len, rows), default=1)
+    gutters = tuple(_widest(row[column].gutter for row in rows if len(row) > column) for column in range(count))
+    share = max(1, (width - GAP * (count - 1)) // count)
+    columns = tuple(max(1, share - gutter) for gutter in gutters)
+    lines: list[tuple[int, int]] = []
+    starts: dict[tuple[int, int], tuple[int, ...]] = {}
+    longest = 0
+    for index, row in enumerate(rows):
+        height = 1
+        for column, cell in enumerate(row):
+            text = cell.text
+            longest = max(longest, width_of(text))
+            if wrap:
+                space = columns[column] if len(row) > 1 else max(1, width - gutters[0])
+                if len(cuts := folds(text, space, words=words)) > 1:
+                    starts[index, column] = cuts
+                    height = max(height, len(cuts))
+        lines.extend((index, part) for part in range(height))
+    return Layout(lines, starts, gutters, columns, longest)
+
+
+def _widest(texts: Iterable[str]) -> int:
+    return max(map(width_of, texts), default=0)

@@ -1,0 +1,291 @@
+"""One line-API view over rows: gutters, folding, scrolling and selection. What the rows say is made elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events, work
+from textual.binding import Binding, BindingType
+from textual.cache import LRUCache
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import var
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+
+from ba_tui.faces.tui.inspector.rows import GAP, Cell, Layout, Row, lay_out, line, width_of
+
+SMALL = 600
+"""Rows that are folded on the loop; more of them go to a thread."""
+SMALL_TEXT = 40_000
+ROLES = (
+    *("heading", "muted", "gutter", "fold", "accent", "selected", "warning", "error", "plus", "minus"),
+    *("added", "added-word", "removed", "removed-word"),
+    *("key", "keyword", "string", "number", "comment", "name"),
+)
+OWN_GROUND = {"added", "added-word", "removed", "removed-word"}
+
+
+class Sheet(ScrollView, can_focus=True):
+    """Shows rows. Give it plain rows with ``put``, or a function that makes them in a thread with ``show``."""
+
+    DEFAULT_CSS = """
+    Sheet {
+        background: transparent;
+        color: $foreground;
+        scrollbar-size-vertical: 1;
+        scrollbar-color: $foreground 25%;
+        scrollbar-color-hover: $foreground 40%;
+        scrollbar-color-active: $foreground 40%;
+        scrollbar-background: $foreground 5%;
+        scrollbar-background-hover: $foreground 5%;
+        scrollbar-background-active: $foreground 5%;
+        scrollbar-corner-color: $foreground 5%;
+        overflow-x: hidden;
+        scrollbar-size-horizontal: 1;
+        & > .sheet--heading { text-style: bold; }
+        & > .sheet--plus, & > .sheet--string { color: $text-success; }
+        & > .sheet--minus { color: $text-error; }
+        & > .sheet--added { background: $success 12%; }
+        & > .sheet--added-word { background: $success 35%; text-style: bold; }
+        & > .sheet--removed { background: $error 12%; }
+        & > .sheet--removed-word { background: $error 35%; text-style: bold; }
+        & > .sheet--muted, & > .sheet--fold, & > .sheet--comment { color: $text-muted; }
+        & > .sheet--gutter { color: $text-muted; }
+        & > .sheet--key { color: $text-muted; }
+        & > .sheet--keyword, & > .sheet--accent { color: $text-accent; }
+        & > .sheet--number { color: $text-warning; }
+        & > .sheet--name { color: $text-primary; }
+        & > .sheet--warning { color: $text-warning; }
+        & > .sheet--error { color: $text-error; text-style: bold; }
+        & > .sheet--selected { background: $primary 20%; text-style: bold; }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"sheet--{role}" for role in ROLES}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "scroll_down", "Down", show=False),
+        Binding("k", "scroll_up", "Up", show=False),
+        Binding("g", "scroll_home", "Top", show=False),
+        Binding("G,shift+g", "scroll_end", "End", show=False),
+        Binding("space", "page_down", "Page down", show=False),
+    ]
+
+    wrap: var[bool] = var(True)
+    """Fold long lines; otherwise the text scrolls sideways beside its gutter."""
+
+    class LaidOut(Message):
+        """The number of lines at the present width is known."""
+
+        def __init__(self, sheet: Sheet, lines: int) -> None:
+            super().__init__()
+            self.sheet = sheet
+            self.lines = lines
+
+        @property
+        def control(self) -> Sheet:
+            return self.sheet
+
+    class Picked(Message):
+        """A row was clicked."""
+
+        def __init__(self, sheet: Sheet, row: int) -> None:
+            super().__init__()
+            self.sheet = sheet
+            self.row = row
+
+        @property
+        def control(self) -> Sheet:
+            return self.sheet
+
+    def __init__(self, rows: Sequence[Row] = (), *, words: bool = False, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.rows = rows
+        self.words = words
+        self._layout_now: Layout | None = None
+        self._strips: LRUCache[tuple[int, int, int], Strip] = LRUCache(1_000)
+
+    @property
+    def line_count(self) -> int:
+        return len(self._layout_now.lines) if self._layout_now else len(self.rows)
+
+    def put(self, rows: Sequence[Row]) -> None:
+        """Show ``rows`` instead of what was there, from the top."""
+        self._stop("build")
+        self._take(rows)
+        self.scroll_to(0, 0, animate=False, force=True)
+
+    @work(exclusive=True, group="build")
+    async def show(self, *builds: Callable[[], Sequence[Row]]) -> None:
+        """Make the rows in a thread; each further function makes a better version of the same rows."""
+        for index, build in enumerate(builds):
+            rows = await asyncio.to_thread(build)
+            self._take(rows)
+            if not index:
+                self.scroll_to(0, 0, animate=False, force=True)
+
+    def _stop(self, group: str) -> None:
+        for worker in list(self.workers):
+            if worker.node is self and worker.group == group:
+                worker.cancel()
+
+    def _take(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        self._fold()
+
+    def watch_wrap(self) -> None:
+        self.styles.overflow_x = "hidden" if self.wrap else "auto"
+        self.scroll_to(0, animate=False, force=True)
+        self._fold()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        self._fold()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._strips.clear()
+
+    def _fold(self) -> None:
+        width = self.scrollable_content_region.width
+        if not width:
+            return
+        rows, wrap, words = self.rows, self.wrap, self.words
+        small = len(rows) <= SMALL and sum(len(cell.text) for row in rows for cell in row) <= SMALL_TEXT
+        if small:
+            self._stop("fold")
+            self._lay(lay_out(rows, width, wrap=wrap, words=words))
+        else:
+            self._fold_later(rows, width)
+
+    @work(exclusive=True, group="fold")
+    async def _fold_later(self, rows: Sequence[Row], width: int) -> None:
+        wrap, words = self.wrap, self.words
+        self._lay(await asyncio.to_thread(lambda: lay_out(rows, width, wrap=wrap, words=words)), rows)
+
+    def _lay(self, layout: Layout, rows: Sequence[Row] | None = None) -> None:
+        if rows is not None and rows is not self.rows:
+            return
+        changed = self._layout_now is None or len(layout.lines) != len(self._layout_now.lines)
+        self._layout_now = layout
+        self._strips.clear()
+        width = self.scrollable_content_region.width
+        over = 0 if self.wrap else max(0, layout.longest - min(layout.columns))
+        self.virtual_size = Size(width + over, len(layout.lines))
+        self.refresh()
+        if changed:
+            self.post_message(self.LaidOut(self, len(layout.lines)))
+
+    def render_line(self, y: int) -> Strip:
+        scroll_x, scroll_y = self.scroll_offset
+        width, index = self.scrollable_content_region.width, scroll_y + y
+        layout = self._layout_now
+        if layout is None or index >= len(layout.lines):
+            return Strip.blank(width, self.rich_style)
+        if self.text_selection is not None:
+            return self._paint(layout, index, scroll_x)
+        key = (index, scroll_x, width)
+        if (strip := self._strips.get(key)) is None:
+            strip = self._strips[key] = self._paint(layout, index, scroll_x)
+        return strip
+
+    def _paint(self, layout: Layout, index: int, scroll_x: int) -> Strip:
+        number, part = layout.lines[index]
+        # A resize in flight may have left a layout of rows that are gone.
+        row = self.rows[number] if number < len(self.rows) else line()
+        width = self.scrollable_content_region.width
+        strips: list[Strip] = []
+        for column, cell in enumerate(row):
+            last = column == len(row) - 1
+            space = (width - sum(strip.cell_length for strip in strips)) if last else 0
+            total = space or layout.gutters[column] + layout.columns[column]
+            gutter = layout.gutters[column] if len(row) > 1 or cell.gutter or layout.gutters[0] else 0
+            strips.append(self._gutter(cell, gutter, first=part == 0))
+            place = layout.slice(number, column, part, cell.text)
+            pieces = _cut(cell, *place) if place else []
+            strip = Strip(self._segments(pieces, cell, number, place[0] if place else 0, last=last))
+            ground = self._style(cell.tone) if cell.tone else self.rich_style
+            room = max(0, total - gutter)
+            shown = strip.crop_extend(scroll_x, scroll_x + room, ground)
+            strips.append(shown.apply_offsets((place[0] if place else 0) + scroll_x, number) if last else shown)
+            if not last:
+                strips.append(Strip.blank(GAP, self.rich_style))
+        return Strip.join(strips)
+
+    def _gutter(self, cell: Cell, width: int, *, first: bool) -> Strip:
+        style = self._style("gutter")
+        if cell.tone:
+            style += Style(color=self._style(cell.tone).color, bgcolor=self._style(cell.tone).bgcolor)
+        return Strip([Segment(cell.gutter if first else "", style)]).adjust_cell_length(width, style)
+
+    def _segments(
+        self, pieces: Sequence[tuple[str, str | Style]], cell: Cell, row: int, start: int, *, last: bool
+    ) -> list[Segment]:
+        segments = [Segment(text, self._blend(role, cell.tone)) for text, role in pieces]
+        selection = self.text_selection
+        span = selection.get_span(row) if selection is not None and last else None
+        if span is None:
+            return segments
+        low, high = span[0] - start, (10**9 if span[1] == -1 else span[1]) - start
+        mark = self.screen.get_component_rich_style("screen--selection")
+        marked: list[Segment] = []
+        position = 0
+        for text, style, _ in segments:
+            a, b = max(0, low - position), max(0, high - position)
+            marked += [Segment(text[:a], style), Segment(text[a:b], (style or Style()) + mark)]
+            marked.append(Segment(text[max(a, b) :], style))
+            position += len(text)
+        return [segment for segment in marked if segment.text]
+
+    def _blend(self, role: str | Style, tone: str) -> Style:
+        ground = self._style(tone) if tone else self.rich_style
+        if isinstance(role, Style):
+            return ground + role
+        if not role:
+            return ground
+        style = self._style(role)
+        if not tone or role in OWN_GROUND:
+            return style
+        return style + Style(bgcolor=ground.bgcolor)
+
+    def _style(self, role: str) -> Style:
+        return self.get_component_rich_style(f"sheet--{role}")
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        return selection.extract("\n".join(row[-1].text for row in self.rows)), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self._strips.clear()
+        self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        layout, index = self._layout_now, int(self.scroll_offset.y) + event.y
+        if layout and index < len(layout.lines):
+            self.post_message(self.Picked(self, layout.lines[index][0]))
+
+
+def _cut(cell: Cell, start: int, end: int) -> list[tuple[str, str | Style]]:
+    """The pieces of ``cell`` between two places of its text."""
+    if start == 0 and end >= sum(len(text) for text, _ in cell.pieces):
+        return list(cell.pieces)
+    found: list[tuple[str, str | Style]] = []
+    position = 0
+    for text, role in cell.pieces:
+        if part := text[max(0, start - position) : max(0, end - position)]:
+            found.append((part, role))
+        position += len(text)
+        if position >= end:
+            break
+    return found
+
+
+def sheet_text(rows: Sequence[Row]) -> str:
+    """Rows as plain text, gutters left out."""
+    return "\n".join(row[-1].text for row in rows)
+
+
+def widest(rows: Sequence[Row]) -> int:
+    return max((width_of(cell.text) for row in rows for cell in row), default=0)

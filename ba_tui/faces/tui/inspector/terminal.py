@@ -1,0 +1,59 @@
+"""What a command printed, with its colours and its end. The text is foreign: no other escape sequence survives."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from rich.color import Color
+from rich.style import Style
+
+from ba_tui.core.results import Command
+from ba_tui.core.untrusted import PLAIN, Colour, Ink, inked_lines
+from ba_tui.faces.tui.inspector.rows import Row, line, visible
+from ba_tui.faces.tui.inspector.source import command_rows
+
+
+def output_rows(text: str) -> list[Row]:
+    """Printed text, colours kept."""
+    return [
+        line(*((words.replace("\n", "␤").expandtabs(8), _style(ink)) for words, ink in pieces))
+        for pieces in inked_lines(text)
+    ]
+
+
+def terminal_rows(display: Command) -> list[Row]:
+    """The command, its folder, the output and the exit code."""
+    rows = command_rows(display.command)
+    if display.cwd:
+        rows.append(line((f"in {visible(display.cwd)}", "muted"), gutter="  "))
+    if display.output:
+        rows += [line(), *output_rows(display.output)]
+    elif display.exit_code is not None:
+        rows += [line(), line(("No output.", "muted"))]
+    if display.exit_code is not None:
+        rows += [line(), line((f"exit {display.exit_code}", "error" if display.exit_code else "plus"))]
+    return rows
+
+
+def _style(ink: Ink) -> str | Style:
+    return "" if ink == PLAIN else _rich(ink)
+
+
+@lru_cache(512)
+def _rich(ink: Ink) -> Style:
+    return Style(
+        color=_colour(ink.fg),
+        bgcolor=_colour(ink.bg),
+        bold=ink.bold or None,
+        dim=ink.dim or None,
+        italic=ink.italic or None,
+        underline=ink.underline or None,
+        strike=ink.strike or None,
+        reverse=ink.reverse or None,
+    )
+
+
+def _colour(colour: Colour) -> Color | None:
+    if colour is None:
+        return None
+    return Color.from_ansi(colour) if isinstance(colour, int) else Color.from_rgb(*colour)

@@ -1,0 +1,23 @@
+"""A todo list as rows. The panel that follows the live list is another widget."""
+
+from __future__ import annotations
+
+from ba_tui.core.results import Todos
+from ba_tui.faces.tui.inspector.rows import Row, line, visible
+
+MARKS = {"pending": ("[ ] ", ""), "in_progress": ("[>] ", "heading"), "completed": ("[x] ", "muted")}
+
+
+def todo_rows(display: Todos) -> list[Row]:
+    """Each item with its state as a sign, urgent ones named."""
+    rows: list[Row] = []
+    for item in display.items:
+        mark, role = MARKS[item.status]
+        urgent = [(" (high)", "warning")] if item.priority == "high" and item.status != "completed" else []
+        rows.append(line((visible(item.content), role), *urgent, gutter=mark))
+    return rows or [line(("No todos.", "muted"))]
+
+
+def todo_text(display: Todos) -> str:
+    """The list as Markdown, for the clipboard."""
+    return "\n".join(f"- [{'x' if item.status == 'completed' else ' '}] {item.content}" for item in display.items)

@@ -1,0 +1,126 @@
+"""The approval panel: shows one question at a time and reports the answer. What may run is decided elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from textual import on
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+
+from ba_tui.core.questions import Question, Reply
+from ba_tui.faces.tui.widgets.ask_body import heading
+from ba_tui.faces.tui.widgets.ask_form import AskForm
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    ask_id: str
+    question: Question
+    agent: str
+
+
+class AskPanel(Widget):
+    """Questions queue; the first is shown. It takes the focus while it asks and gives it back afterwards."""
+
+    DEFAULT_CSS = """
+    AskPanel {
+        height: auto;
+        max-height: 100%;
+        display: none;
+        background: $surface;
+        border-top: solid $foreground 30%;
+        border-title-color: $text-accent;
+        border-title-style: bold;
+        border-title-background: $surface;
+        padding: 0 1;
+    }
+    AskPanel:focus-within { border-top: solid $accent; }
+    """
+
+    class Answered(Message):
+        """The person's answer; ``interrupt`` when the turn should stop as well."""
+
+        def __init__(self, ask_id: str, reply: Reply, interrupt: bool = False) -> None:
+            super().__init__()
+            self.ask_id = ask_id
+            self.reply = reply
+            self.interrupt = interrupt
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._clock = clock
+        self._queue: deque[Waiting] = deque()
+        self._done = 0
+        self._form: AskForm | None = None
+        self._came_from: Widget | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Questions without an answer, the shown one included."""
+        return len(self._queue)
+
+    def ask(self, ask_id: str, question: Question, agent: str) -> None:
+        """Show the question, or queue it behind those that wait."""
+        self._queue.append(Waiting(ask_id, question, agent))
+        if len(self._queue) == 1:
+            self._came_from = self.screen.focused
+            self._open()
+        self._count()
+
+    def withdraw(self, ask_id: str) -> None:
+        """Take a question away that needs no answer any more."""
+        shown = bool(self._queue) and self._queue[0].ask_id == ask_id
+        self._queue = deque(item for item in self._queue if item.ask_id != ask_id)
+        if shown:
+            self._open()
+        self._count()
+
+    def withdraw_all(self) -> None:
+        """Take all of them away: the turn is over."""
+        self._queue.clear()
+        self._open()
+
+    @on(AskForm.Done)
+    def _answered(self, event: AskForm.Done) -> None:
+        event.stop()
+        if event.form is not self._form or not self._queue:
+            return
+        waiting = self._queue.popleft()
+        self._done += 1
+        self._open()
+        self._count()
+        self.post_message(self.Answered(waiting.ask_id, event.reply, event.interrupt))
+
+    def _open(self) -> None:
+        """Show the first of the queue, or go away when it is empty."""
+        had_focus = self.has_focus_within
+        if self._form is not None:
+            self._form.close()
+            self._form = None
+        if self._queue:
+            first = self._queue[0]
+            self._form = AskForm(first.question, first.agent, self._clock)
+            self.display = True
+            self.mount(self._form)
+            return
+        self.display, self._done = False, 0
+        if had_focus and self._came_from is not None and self._came_from.is_attached:
+            self._came_from.focus()
+        self._came_from = None
+
+    def _count(self) -> None:
+        if self._queue:
+            total = self._done + len(self._queue)
+            count = f" · {self._done + 1} of {total}" if total > 1 else ""
+            self.border_title = Content(f" {heading(self._queue[0].question)}{count} ")
+
+    def focus(self, scroll_visible: bool = True, *, from_app_focus: bool = False) -> AskPanel:
+        """Focus the question that is shown."""
+        if self._form is not None:
+            self._form.focus(scroll_visible)
+        return self

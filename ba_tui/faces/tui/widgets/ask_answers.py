@@ -1,0 +1,141 @@
+"""The answers that can be given to a question: wording and keys, here and nowhere else. Pure; the panel paints them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ba_tui.core.questions import Question
+from ba_tui.faces.tui.inspector.rows import Piece, Row, line, visible
+
+Name: TypeAlias = Literal["once", "session", "always", "no", "words", "go_on", "stop", "option", "write"]
+
+Phase: TypeAlias = Literal["asking", "confirm", "rule", "words", "write", "edit"]
+
+EDIT_HINT = "e edit the arguments first"
+FULL_HINT = "d full diff or full text"
+RULE = re.compile(r"[\w.*:-]+(\(.+\))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``keys`` as Textual names them, ``shown`` as people read them; ``rule`` follows the label."""
+
+    name: Name
+    keys: tuple[str, ...]
+    shown: str
+    label: str
+    rule: str = ""
+    detail: str = ""
+
+
+def answers_to(question: Question, rule: str | None = None) -> tuple[Answer, ...]:
+    """The rows of the panel; ``rule`` stands in for the question's own when the person edited it."""
+    match question.kind:
+        case "permission":
+            return _permission(question.rule and (rule or question.rule))
+        case "continue":
+            return Answer("go_on", ("1", "y"), "1 y", "Go on"), Answer("stop", ("2", "n"), "2 n", "Stop")
+        case "choice":
+            picks = tuple(
+                Answer("option", _digit(index), str(index) if index < 10 else "", option.label, "", option.description)
+                for index, option in enumerate(question.options, 1)
+            )
+            # Without options every letter begins the answer, so none of them may be a key.
+            keys = (*_digit(len(picks) + 1), "w") if picks else ()
+            return (*picks, Answer("write", keys, " ".join(keys), "Write an answer"))
+
+
+def _permission(rule: str | None) -> tuple[Answer, ...]:
+    remembered = (
+        (
+            Answer("session", ("2", "s"), "2 s", "Yes, for this session:", rule),
+            Answer("always", ("3", "a"), "3 a", "Always in this project:", rule),
+        )
+        if rule
+        else ()
+    )
+    return (
+        Answer("once", ("1", "y"), "1 y", "Yes, once"),
+        *remembered,
+        Answer("no", ("4", "n"), "4 n", "No"),
+        Answer("words", ("tab",), "Tab", "No, and say what to do instead"),
+    )
+
+
+def _digit(index: int) -> tuple[str, ...]:
+    return (str(index),) if index < 10 else ()
+
+
+def default_row(question: Question, answers: Sequence[Answer]) -> int:
+    """Where the pointer stands at first: never on a yes when the call is destructive."""
+    wanted = "no" if question.kind == "permission" and "destructive" in question.risks else answers[0].name
+    return next(index for index, answer in enumerate(answers) if answer.name == wanted)
+
+
+def row_of(key: str, answers: Sequence[Answer]) -> int | None:
+    """The row that ``key`` picks."""
+    return next((index for index, answer in enumerate(answers) if key in answer.keys), None)
+
+
+def rule_fault(rule: str) -> str:
+    """Why ``rule`` cannot be a rule; empty when it can. What it means is judged by the policy."""
+    return "" if RULE.fullmatch(rule.strip()) else "A rule reads tool(pattern), for example shell(git status)."
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """The row that Enter picks, and the rows that are ticked where several may be."""
+
+    row: int
+    ticked: frozenset[int] | None = None
+
+
+def brief(rule: str, room: int) -> str:
+    """``rule`` shortened in its middle when it has more than ``room`` characters."""
+    if len(rule) <= max(room, 4):
+        return rule
+    half = max(room, 4) // 2
+    return f"{rule[:half]}…{rule[-half:]}"
+
+
+def answer_rows(answers: Sequence[Answer], pointer: Pointer, room: int) -> list[Row]:
+    """The answers with their keys, the pointer before one of them."""
+    width = max((len(answer.shown) for answer in answers), default=0)
+    rows: list[Row] = []
+    for index, answer in enumerate(answers):
+        here = index == pointer.row
+        tick = ""
+        if pointer.ticked is not None and answer.name == "option":
+            tick = "[x] " if index in pointer.ticked else "[ ] "
+        pieces: list[Piece] = [(visible(answer.label) + (" " if answer.rule else ""), "")]
+        if answer.rule:
+            pieces.append((visible(brief(answer.rule, room)), "accent"))
+        if answer.detail:
+            pieces.append((f"  {visible(answer.detail)}", "muted"))
+        gutter = f"{'❯' if here else ' '} {answer.shown:<{width}}  {tick}"
+        rows.append(line(*pieces, gutter=gutter, tone="selected" if here else ""))
+    return rows
+
+
+def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
+    """The keys that are no rows; ``hidden`` lines of the body are out of sight."""
+    more = f" ({hidden} more {'line' if hidden == 1 else 'lines'})" if hidden else ""
+    match phase:
+        case "asking" if question.kind == "permission":
+            if low:
+                return f"Tab say what to do instead · d full{more} · e edit"
+            rule = " · r edit the rule" if question.rule else ""
+            return f"{EDIT_HINT} · {FULL_HINT}{more}\nEsc No, and interrupt{rule}"
+        case "asking":
+            several = "Space ticks · Enter sends · " if question.multiple else ""
+            full = f"d full text{more} · " if hidden else ""
+            return f"{several}{full}Esc interrupts"
+        case "confirm":
+            return "Enter confirms · r edits the rule · Esc back"
+        case "edit":
+            return "Ctrl+S Yes, once, with these · Esc back"
+        case _:
+            return f"Enter {'takes the rule' if phase == 'rule' else 'sends'} · Esc back"

@@ -1,0 +1,81 @@
+"""Editing the arguments of a call before it is allowed: what is offered for editing and what comes back. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.questions import Question
+from ba_tui.core.results import Command, Diff
+from ba_tui.faces.tui.inspector.rows import visible
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """``key`` names the one argument that ``text`` is; None when ``text`` is all of them as JSON."""
+
+    key: str | None
+    text: str
+
+
+def draft(question: Question) -> Draft:
+    """The command or the new text alone when one argument is what matters, otherwise everything as JSON."""
+    key = _that_matters(question)
+    if key is not None and paintable_as_is(question.args[key]):
+        return Draft(key, question.args[key])
+    return Draft(None, _json(question.args))
+
+
+def accepted(of: Draft, text: str, args: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The arguments to run with, None when nothing was changed.
+
+    Raises:
+        UsageError: the text is no JSON object; says where.
+    """
+    if text == of.text:
+        return None
+    if of.key is not None:
+        return {**args, of.key: text}
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"Line {error.lineno}, column {error.colno}: {error.msg}.", "Correct it, or Esc.") from error
+    except RecursionError as error:
+        raise UsageError("The arguments are nested too deep.", "Make them flatter, or Esc.") from error
+    if not isinstance(value, dict):
+        raise UsageError("Line 1, column 1: the arguments must be an object, { … }.", "Correct it, or Esc.")
+    return cast("dict[str, Any]", value) if value != dict(args) else None
+
+
+def paintable_as_is(text: str) -> bool:
+    """Whether ``text`` can stand in an editor: nothing in it hides, reorders or steers the terminal."""
+    return all(visible(line) == line for line in text.replace("\t", " ").split("\n"))
+
+
+def _that_matters(question: Question) -> str | None:
+    args, texts = question.args, {key: value for key, value in question.args.items() if isinstance(value, str)}
+    match question.preview:
+        case Command(command=command):
+            found = [key for key, value in texts.items() if value == command]
+        case Diff(path=path, before=before, after=after):
+            whole = [key for key, value in texts.items() if value == after]
+            new = [
+                key
+                for key, value in texts.items()
+                if value and value != path and value in after and value not in (before or "")
+            ]
+            found = whole or new
+        case _:
+            found = list(texts) if len(args) == 1 else []
+    return found[0] if len(found) == 1 else None
+
+
+def _json(args: Mapping[str, Any]) -> str:
+    """Readable JSON; characters that could hide or steer stand as ``\\u`` escapes."""
+    text = json.dumps(dict(args), ensure_ascii=False, indent=2, default=str)
+    if paintable_as_is(text):
+        return text
+    return "".join(letter if letter == "\n" or paintable_as_is(letter) else json.dumps(letter)[1:-1] for letter in text)

@@ -1,0 +1,47 @@
+"""The fields in which an answer to a question is written. What they paint is neutral, pasted text included."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.widgets import Input, TextArea
+
+from ba_tui.core.untrusted import paintable
+
+
+class WordsInput(Input):
+    """One line of words; Enter and Esc are the panel's."""
+
+    DEFAULT_CSS = """
+    WordsInput { height: 1; border: none; padding: 0; background: $boost; }
+    WordsInput:focus { border: none; }
+    """
+
+    def __init__(self, value: str = "", placeholder: str = "") -> None:
+        super().__init__(value, placeholder=placeholder, compact=True, select_on_focus=False)
+
+    def _on_paste(self, event: events.Paste) -> None:
+        words = paintable(" ".join(event.text.split()), newlines=False)
+        self.replace(words, *sorted(self.selection))
+        event.stop()
+        event.prevent_default()
+
+
+class ArgumentsInput(TextArea):
+    """The arguments of a call as text; Esc and Ctrl+S are the panel's."""
+
+    DEFAULT_CSS = """
+    ArgumentsInput { height: auto; max-height: 8; border: none; padding: 0; background: $boost; }
+    ArgumentsInput:focus { border: none; }
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, soft_wrap=True, tab_behavior="indent", compact=True, highlight_cursor_line=False)
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key == "escape":
+            event.prevent_default()  # else TextArea moves the focus on; it bubbles to the panel
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        self.replace(paintable(event.text), *self.selection)
+        event.stop()
+        event.prevent_default()

@@ -141,9 +141,8 @@ class AnthropicProvider:
         if request.tools:
             head["tools"] = [tool_to_wire(tool) for tool in request.tools]
         if request.system:
-            head["system"] = [{"type": "text", "text": request.system}]
-            if "cache_control" in self._extras:
-                head["system"][0]["cache_control"] = MARK
+            mark = {"cache_control": MARK} if "cache_control" in self._extras else {}
+            head["system"] = [{"type": "text", "text": request.system, **mark}]
         return encode(head)[:-1] + b',"messages":['
 
     def _tail(self, request: Request) -> bytes:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ba_tui.providers.marked_yaml import Node
 
 KEYS = ("match", "provider", "family", "window", "output", "prices", "vision", "thinking")
+SCRIPTED = "scripted:"
 PRICES = ("input", "output", "cache_read", "cache_write")
 
 
@@ -57,12 +58,15 @@ class Catalog:
         return tuple(self.find(name) for name in names)
 
     def find(self, name: str) -> ModelInfo:
-        """For ``provider/model``, whoever the provider is, or for the bare name of a model that we know.
+        """For ``provider/model``, whoever the provider is, a bare name that we know, ``demo`` or ``scripted:FILE``.
 
         Raises:
             UsageError: it can't be a model; the nearest names are in the hint.
         """
         given = name.strip()
+        if given == "demo" or (given.startswith(SCRIPTED) and len(given) > len(SCRIPTED)):
+            provider, _, model = given.partition(":")
+            return ModelInfo(given, provider, model or given, family="scripted", vision=True, thinking=True, known=True)
         provider, slash, model = given.partition("/")
         if slash and provider and model:
             return self._info(provider, model)

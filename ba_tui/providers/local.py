@@ -19,7 +19,7 @@ TIMEOUT = 0.4
 LARGEST = 4 * 2**20
 
 
-async def find_servers(ports: Mapping[str, int] = PORTS, timeout: float = TIMEOUT) -> tuple[LocalServer, ...]:
+async def local_servers(ports: Mapping[str, int] = PORTS, timeout: float = TIMEOUT) -> tuple[LocalServer, ...]:
     """Those that answer within ``timeout`` seconds, all asked at once."""
     found = await asyncio.gather(*(_ask(name, port, timeout) for name, port in ports.items()))
     return tuple(server for server in found if server)

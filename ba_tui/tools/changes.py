@@ -1,0 +1,95 @@
+"""A change of one file as people see it: the Diff to display, its size in words, and the guarded write behind it.
+
+Which change it is, a whole file or one place in it, is decided by the tools (files.py, edits.py).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from ba_tui.core.results import Diff, ToolResult
+from ba_tui.tools.disk import SeenFiles, write_bytes
+from ba_tui.tools.documents import plain_lines
+
+WHOLE = 256_000
+"""Characters up to which a Diff holds both texts whole; beyond, only the surroundings of the change."""
+AROUND = 100
+COMPARED = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """``before`` and ``after`` are the bytes (``before`` None: a new file); the texts are what they mean."""
+
+    path: Path
+    shown: str
+    before: bytes | None
+    after: bytes
+    old_text: str
+    new_text: str
+    note: str = ""
+
+    def diff(self) -> Diff:
+        old, new = plain_lines(self.old_text), plain_lines(self.new_text)
+        if len(old) + len(new) > WHOLE:
+            old, new = _surroundings(old, new)
+        return Diff(self.shown, None if self.before is None else old, new)
+
+    def size(self) -> str:
+        """``+3 -1``: lines added and removed."""
+        added, removed = _counted(_lines(self.old_text), _lines(self.new_text))
+        return f"+{added} -{removed}"
+
+    def commit(self, seen: SeenFiles) -> ToolResult:
+        """Write it and say so. Raises Failed; then nothing is changed."""
+        if self.after == self.before:
+            return ToolResult(f"{self.shown} already holds exactly this; nothing was changed.", summary="unchanged")
+        write_bytes(self.path, self.after, before=self.before, shown=self.shown)
+        seen.note(self.path, self.after)
+        size = self.size()
+        done = f"Created {self.shown}" if self.before is None else f"Changed {self.shown}"
+        note = f"\nNote: {self.note}." if self.note else ""
+        return ToolResult(f"{done} ({size} lines).{note}", self.diff(), summary=size)
+
+
+def _lines(text: str) -> list[str]:
+    lines = plain_lines(text).split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _unshared(old: list[str], new: list[str]) -> tuple[int, int]:
+    """How many lines both begin with, and how many of the rest both end with."""
+    limit = min(len(old), len(new))
+    head = 0
+    while head < limit and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < limit - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return head, tail
+
+
+def _counted(old: list[str], new: list[str]) -> tuple[int, int]:
+    head, tail = _unshared(old, new)
+    old, new = old[head : len(old) - tail], new[head : len(new) - tail]
+    if len(old) + len(new) > COMPARED:
+        return sum((Counter(new) - Counter(old)).values()), sum((Counter(old) - Counter(new)).values())
+    added = removed = 0
+    for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind != "equal":
+            removed, added = removed + b - a, added + d - c
+    return added, removed
+
+
+def _surroundings(old: str, new: str) -> tuple[str, str]:
+    before, after = old.split("\n"), new.split("\n")
+    head, tail = _unshared(before, after)
+    first, rest = max(0, head - AROUND), max(0, tail - AROUND)
+    top = f"⋯ {first} unchanged lines\n" if first else ""
+    end = f"\n⋯ {rest} unchanged lines" if rest else ""
+    old_part = "\n".join(before[first : len(before) - rest])
+    new_part = "\n".join(after[first : len(after) - rest])
+    return top + old_part + end, top + new_part + end

@@ -1,0 +1,44 @@
+"""Loads what the model reads about each tool, its description and parameter schema, from a folder of YAML files.
+
+What the tools do is in the factories; a definition holds words only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ba_tui.core.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    description: str
+    input_schema: Mapping[str, Any]
+
+
+def load_definitions(folder: Path) -> dict[str, Definition]:
+    """Every ``<tool>.yaml`` of ``folder`` by the tool's name.
+
+    Raises:
+        UsageError: a file cannot be read, or lacks ``description`` or ``input_schema``.
+    """
+    import yaml  # noqa: PLC0415 - heavy, and only needed once an agent is built
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    found: dict[str, Definition] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        try:
+            content: Any = yaml.load(path.read_text("utf-8"), loader)  # noqa: S506 - a safe loader
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise UsageError(f"{path} cannot be read: {error}", "Restore the file or reinstall.") from error
+        match content:
+            case {"description": str(description), "input_schema": {"type": "object", **schema}}:
+                found[path.stem] = Definition(description.strip(), {"type": "object", **schema})
+            case _:
+                raise UsageError(f"{path} needs description and input_schema.", "Restore the file or reinstall.")
+    if not found:
+        raise UsageError(f"No tool descriptions in {folder}.", "Restore the files or reinstall.")
+    return found

@@ -1,0 +1,193 @@
+"""Reads and writes the bytes of a file: bounded, atomic, never through a symbolic link, never a file that changed.
+
+What the bytes mean is documents.py; which paths are allowed is the workspace's to say before.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from ba_tui.tools.failed import Failed, from_os
+
+LARGEST = 20_000_000
+"""Bytes; what is larger is read in parts and not edited."""
+
+_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+_CHANGED_HINT = "Read it again, then make the change on what it holds now."
+
+
+class SeenFiles:
+    """What each file held when it was last read or written here: the guard against stale and blind writes."""
+
+    def __init__(self) -> None:
+        self._digests: dict[Path, bytes] = {}
+
+    def note(self, path: Path, data: bytes) -> None:
+        self._digests[path] = _digest(data)
+
+    def check(self, path: Path, data: bytes, shown: str) -> None:
+        """Raises Failed when ``data``, what the file holds now, is not what was seen of it."""
+        seen = self._digests.get(path)
+        if seen is None:
+            raise Failed("validation_error", f"{shown} has not been read yet.", "Read it first, then change it.")
+        if seen != _digest(data):
+            raise Failed("validation_error", f"{shown} has changed since it was read.", _CHANGED_HINT)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+@contextmanager
+def opened(path: Path, shown: str) -> Generator[BinaryIO]:
+    """The regular file at ``path``, which must be resolved: a link that stands there now is refused.
+
+    Raises:
+        Failed: it is missing, may not be read, or is a folder, a link, a pipe or a device.
+    """
+    try:
+        with _parent(path) as folder:
+            file = _open_regular(folder, path.name, shown)
+        with file:
+            yield file
+    except OSError as error:
+        raise _in_words(error, shown) from error
+
+
+def read_bytes(path: Path, shown: str) -> bytes:
+    """All of a file up to LARGEST. Raises Failed for what is larger, and as ``opened`` does."""
+    with opened(path, shown) as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        message = f"{shown} is larger than {LARGEST // 1_000_000} MB."
+        raise Failed("resource_error", message, "Read a part of it, or change it with a shell command.")
+    return data
+
+
+def write_bytes(path: Path, data: bytes, *, before: bytes | None, shown: str) -> None:
+    """Put ``data`` at the resolved ``path`` in one step; ``before`` is what it must still hold, None for a new file.
+
+    Raises:
+        Failed: it holds something else by now, or cannot be written; the old content is then untouched.
+    """
+    try:
+        with _parent(path, make=before is None) as folder:
+            _replace(folder, path.name, data, before, shown)
+    except OSError as error:
+        raise _in_words(error, shown) from error
+
+
+def _replace(folder: int, name: str, data: bytes, before: bytes | None, shown: str) -> None:
+    temporary = f".{name[:100]}.{secrets.token_hex(4)}.tmp"
+    number = os.open(
+        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder
+    )
+    try:
+        with open(number, "wb") as file:
+            file.write(data)
+            file.flush()
+            if before is not None:
+                _keep_owner(os.stat(name, dir_fd=folder, follow_symlinks=False), number)
+            os.fsync(number)
+        if _held(folder, name, shown) != before:
+            raise Failed("validation_error", f"{shown} was changed by someone else just now.", _CHANGED_HINT)
+        if before is not None or not _linked(folder, temporary, name):
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=folder)
+    with suppress(OSError):
+        _sync_folder(folder)
+
+
+def _linked(folder: int, temporary: str, name: str) -> bool:
+    """Give a new file its name without replacing one that just appeared; False where there are no hard links."""
+    try:
+        os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except (OSError, NotImplementedError):
+        return False
+    return True
+
+
+def _held(folder: int, name: str, shown: str) -> bytes | None:
+    try:
+        with _open_regular(folder, name, shown) as file:
+            return file.read(LARGEST + 1)
+    except FileNotFoundError:
+        return None
+
+
+def _keep_owner(old: os.stat_result, number: int) -> None:
+    new = os.fstat(number)
+    if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
+        with suppress(PermissionError):
+            os.fchown(number, old.st_uid, old.st_gid)
+    os.fchmod(number, stat.S_IMODE(old.st_mode))
+
+
+def _sync_folder(folder: int) -> None:
+    number = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+@contextmanager
+def _parent(path: Path, *, make: bool = False) -> Generator[int]:
+    """The folder of a resolved path, opened step by step from the root, so that no link can come in between."""
+    number = os.open(path.anchor, _FOLDER)
+    try:
+        for part in path.parent.parts[1:]:
+            try:
+                below = os.open(part, _FOLDER, dir_fd=number)
+            except FileNotFoundError:
+                if not make:
+                    raise
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=number)
+                below = os.open(part, _FOLDER, dir_fd=number)
+            os.close(number)
+            number = below
+        yield number
+    finally:
+        os.close(number)
+
+
+def _open_regular(folder: int, name: str, shown: str) -> BinaryIO:
+    number = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        _regular(os.fstat(number), shown)
+        return open(number, "rb")
+    except BaseException:
+        os.close(number)
+        raise
+
+
+def _regular(status: os.stat_result, shown: str) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise Failed("validation_error", f"{shown} is a folder.", "Use list_files for folders.")
+    if not stat.S_ISREG(status.st_mode):
+        raise Failed("validation_error", f"{shown} is a pipe, socket or device, not a file.")
+
+
+def _in_words(error: OSError, shown: str) -> Failed:
+    if error.errno in {errno.ELOOP, errno.EMLINK}:
+        return Failed("permission_denied", f"{shown} became a symbolic link.", "Name the file itself.")
+    if isinstance(error, NotADirectoryError):
+        return Failed("not_found", f"A part of the path {shown} is a file or a link, not a folder.")
+    if isinstance(error, IsADirectoryError):
+        return Failed("validation_error", f"{shown} is a folder.", "Use list_files for folders.")
+    if isinstance(error, FileExistsError):
+        return Failed("validation_error", f"{shown} was created by someone else just now.", _CHANGED_HINT)
+    return from_os(error, shown)

@@ -1,0 +1,144 @@
+"""A text file as bytes and as words: encoding, byte order mark and line ends are found out and kept.
+
+Pure: reading and writing the bytes is the business of disk.py.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_KINDS = (
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"%PDF", "a PDF document"),
+    (b"PK\x03\x04", "a zip archive (or an Office document)"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"\x7fELF", "a program"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"PAR1", "a Parquet table"),
+)
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_LINE_END = re.compile(r"\r?\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """``codec`` after ``mark`` (the byte order mark, often empty); ``guessed`` when nothing in the file says it."""
+
+    codec: str = "utf-8"
+    mark: bytes = b""
+    guessed: bool = False
+
+    @property
+    def shown(self) -> str:
+        """Words for the model; empty for plain UTF-8."""
+        if self.codec == "utf-8":
+            return "UTF-8 with byte order mark" if self.mark else ""
+        return f"{self.codec} (guessed)" if self.guessed else self.codec
+
+    def decode(self, data: bytes) -> str:
+        return data[len(self.mark) :].decode(self.codec)
+
+    def encode(self, text: str) -> bytes:
+        """Raises UnicodeEncodeError when the encoding lacks a character."""
+        return self.mark + text.encode(self.codec)
+
+
+def binary_kind(head: bytes) -> str | None:
+    """What a file that starts with ``head`` is, when it is no text."""
+    for magic, kind in _KINDS:
+        if head.startswith(magic):
+            return kind
+    if any(head.startswith(mark) for mark, _ in _MARKS) or _wide(head):
+        return None
+    if b"\0" in head or len(_CONTROL.findall(head)) * 20 > len(head):
+        return "a binary file"
+    return None
+
+
+def detect(data: bytes, *, whole: bool = True) -> Encoding:
+    """The encoding of ``data``: its mark, else UTF-8 when it is, else the likeliest of the old ones.
+
+    ``whole`` False: ``data`` is the start of more, so its last character may be cut.
+    """
+    for mark, codec in _MARKS:
+        if data.startswith(mark) and _decodes(data[len(mark) :], codec, whole=whole):
+            return Encoding(codec, mark)
+    if _decodes(data, "utf-8", whole=whole):
+        return Encoding()
+    if (wide := _wide(data)) and _decodes(data, wide, whole=whole):
+        return Encoding(wide, guessed=True)
+    if _looks_chinese(data) and _decodes(data, "gb18030", whole=whole):
+        return Encoding("gb18030", guessed=True)
+    if _decodes(data, "cp1252", whole=whole):
+        return Encoding("cp1252", guessed=True)
+    return Encoding("latin-1", guessed=True)
+
+
+def _decodes(data: bytes, codec: str, *, whole: bool) -> bool:
+    try:
+        codecs.getincrementaldecoder(codec)().decode(data, final=whole)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _wide(data: bytes) -> str | None:
+    """UTF-16 without a mark: mostly Latin text has a NUL in every second byte, on one side only."""
+    head = data[:4096]
+    if len(head) < 8:
+        return None
+    even, odd = head[0::2].count(0), head[1::2].count(0)
+    if odd * 2 > len(head) * 0.7 and even * 20 < len(head):
+        return "utf-16-le"
+    if even * 2 > len(head) * 0.7 and odd * 20 < len(head):
+        return "utf-16-be"
+    return None
+
+
+def _looks_chinese(data: bytes) -> bool:
+    """GB 2312 writes pairs of high bytes; in Western text a high byte mostly stands alone among letters."""
+    runs = re.findall(rb"[\x80-\xff]+", data[:65536])
+    paired = sum(len(run) for run in runs if len(run) % 2 == 0 and all(byte >= 0xA1 for byte in run))
+    return bool(runs) and paired >= 0.8 * sum(map(len, runs))
+
+
+def plain_lines(text: str) -> str:
+    """``text`` with ``\\n`` line ends, as the model sees it. A lone ``\\r`` counts only where nothing else does."""
+    if "\r" not in text:
+        return text
+    return text.replace("\r\n", "\n") if "\n" in text else text.replace("\r", "\n")
+
+
+def line_end(text: str) -> str:
+    """The line end that ``text`` uses most; ``\\n`` when it has none."""
+    windows = text.count("\r\n")
+    unix = text.count("\n") - windows
+    if windows or unix:
+        return "\r\n" if windows > unix else "\n"
+    return "\r" if "\r" in text else "\n"
+
+
+def with_line_end(text: str, end: str) -> str:
+    return _LINE_END.sub(lambda _: end, text)
+
+
+class Positions:
+    """Where an offset in the plain text (see plain_lines) lies in the text as it stands in the file."""
+
+    def __init__(self, raw: str) -> None:
+        self._ends = [match.start() - index for index, match in enumerate(re.finditer("\r\n", raw))]
+
+    def raw(self, plain: int) -> int:
+        return plain + bisect_left(self._ends, plain)

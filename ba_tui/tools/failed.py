@@ -1,0 +1,48 @@
+"""The one exception by which a tool says that a call cannot be done. The output guard makes the observation of it.
+
+No wording of single tools: each raises its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from ba_tui.core.errors import BaError, ErrorKind, StopTurn
+from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.tool import Call, Tool
+
+
+class Failed(BaError):
+    """What happened, of which kind, and in ``hint`` what the model should do about it."""
+
+    def __init__(self, kind: ErrorKind, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.kind = kind
+
+
+_KINDS: dict[str, ErrorKind] = {kind: kind for kind in get_args(ErrorKind)}
+
+
+def failed_result(error: BaError) -> ToolResult:
+    """The observation for an error of ours; a kind that tools do not know (a refused path) reads as a denial."""
+    return failure(_KINDS.get(error.kind, "permission_denied"), str(error), hint=error.hint)
+
+
+def from_os(error: OSError, what: str) -> Failed:
+    """``error`` of the operating system on ``what``, in words."""
+    if isinstance(error, FileNotFoundError):
+        return Failed("not_found", f"{what} does not exist.")
+    if isinstance(error, PermissionError):
+        return Failed("resource_error", f"The system does not allow access to {what}.", "Check the file's rights.")
+    return Failed("resource_error", f"{what}: {error.strerror or error}.")
+
+
+async def outcome(tool: Tool, args: Mapping[str, Any], call: Call) -> ToolResult:
+    """What ``tool`` gives, its own refusals as results too, for guards that add words to either."""
+    try:
+        return await tool.run(args, call)
+    except StopTurn:
+        raise
+    except BaError as error:
+        return failed_result(error)

@@ -1,0 +1,187 @@
+"""The tools read_file and write_file: whole text files and ranges of their lines.
+
+Changing one place is edits.py; folders are listing.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import io
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ba_tui.core.results import Display, Source, ToolResult
+from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.permissions.paths import Workspace
+from ba_tui.tools.changes import FileChange
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.disk import LARGEST, SeenFiles, opened, read_bytes
+from ba_tui.tools.documents import Encoding, binary_kind, detect, line_end, plain_lines, with_line_end
+from ba_tui.tools.failed import Failed
+from ba_tui.tools.ignoring import Walk, walked
+
+LINES = 2_000
+LINE = 2_000
+CHARACTERS = 28_000
+HEAD = 65_536
+
+
+def read_file_tool(definition: Definition, workspace: Workspace, seen: SeenFiles) -> Tool:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        return await asyncio.to_thread(_read, workspace, seen, args)
+
+    facts = ToolFacts(category="files", target="path", paths=("path",))
+    return Tool("read_file", definition.description, definition.input_schema, run, facts=facts)
+
+
+def write_file_tool(definition: Definition, workspace: Workspace, seen: SeenFiles) -> Tool:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        def work() -> ToolResult:
+            return planned_write(workspace, seen, args).commit(seen)
+
+        return await asyncio.to_thread(work)
+
+    async def preview(args: Mapping[str, Any]) -> Display | None:
+        return await asyncio.to_thread(lambda: planned_write(workspace, seen, args).diff())
+
+    facts = ToolFacts(category="files", target="path", paths=("path",))
+    return Tool(
+        "write_file", definition.description, definition.input_schema, run, Effect.WRITE, facts=facts, preview=preview
+    )
+
+
+def planned_write(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> FileChange:
+    """What the call would write. Raises Failed, PathRefused."""
+    path = workspace.resolve(args["path"])
+    shown = workspace.shown(path)
+    content: str = args["content"]
+    if not os.path.lexists(path):
+        return FileChange(path, shown, None, content.encode(), "", content)
+    before = read_bytes(path, shown)
+    seen.check(path, before, shown)
+    encoding = Encoding() if binary_kind(before[:8192]) else detect(before)
+    old = before.decode("utf-8", "replace") if binary_kind(before[:8192]) else encoding.decode(before)
+    text = content if "\r" in content else with_line_end(content, line_end(old))
+    note = ""
+    try:
+        after = encoding.encode(text)
+    except UnicodeEncodeError:
+        after, note = text.encode(), f"the file was {encoding.codec}, which lacks some characters; it is UTF-8 now"
+    return FileChange(path, shown, before, after, old, text, note)
+
+
+@dataclass(slots=True)
+class Excerpt:
+    """The lines that were asked for, as far as they fit; ``total`` is None where the file was not read to its end."""
+
+    lines: list[str]
+    total: int | None
+    encoding: Encoding
+    data: bytes | None
+
+
+def _read(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> ToolResult:
+    path = workspace.resolve(args["path"])
+    shown = workspace.shown(path)
+    offset, limit = int(args.get("offset", 1)), min(int(args.get("limit", LINES)), LINES)
+    try:
+        with opened(path, shown) as file:
+            excerpt = _excerpt(file, shown, offset, limit)
+    except Failed as error:
+        if error.kind == "not_found":
+            raise _not_found(workspace, path, shown) from error
+        raise
+    if excerpt.data is not None:
+        seen.note(path, excerpt.data)
+    if not excerpt.lines and excerpt.total:
+        message = f"{shown} has {excerpt.total} lines; line {offset} is beyond its end."
+        raise Failed("validation_error", message, "Use a smaller offset.")
+    return _shown_excerpt(excerpt, shown, offset)
+
+
+def _shown_excerpt(excerpt: Excerpt, shown: str, offset: int) -> ToolResult:
+    last = offset + len(excerpt.lines) - 1
+    notes: list[str] = []
+    if excerpt.total is None or last < excerpt.total:
+        of = "more follow" if excerpt.total is None else f"of {excerpt.total}"
+        notes.append(f"lines {offset}-{last}, {of}; go on with offset={last + 1}")
+    if excerpt.encoding.shown:
+        notes.append(f"encoding: {excerpt.encoding.shown}")
+    text = "\n".join(f"{number}\t{line}" for number, line in enumerate(excerpt.lines, offset))
+    if not excerpt.lines:
+        text = f"{shown} is empty."
+    if notes:
+        text += f"\n[{'; '.join(notes)}]"
+    count = len(excerpt.lines)
+    return ToolResult(
+        text, Source(shown, "\n".join(excerpt.lines), offset), summary=f"{count} line{'' if count == 1 else 's'}"
+    )
+
+
+def _excerpt(file: BinaryIO, shown: str, offset: int, limit: int) -> Excerpt:
+    head = file.read(HEAD)
+    if kind := binary_kind(head[:8192]):
+        size = os.fstat(file.fileno()).st_size
+        raise Failed(
+            "validation_error",
+            f"{shown} is {kind} ({size} bytes), not text.",
+            "Look at it with a program that reads it.",
+        )
+    if os.fstat(file.fileno()).st_size <= LARGEST:
+        data = head + file.read(LARGEST)
+        encoding = detect(data)
+        lines = plain_lines(encoding.decode(data)).split("\n")
+        if lines[-1] == "":
+            lines.pop()
+        return Excerpt(_fitting(iter(lines[offset - 1 : offset - 1 + limit])), len(lines), encoding, data)
+    encoding = detect(head, whole=False)
+    file.seek(len(encoding.mark))
+    words = io.TextIOWrapper(file, encoding.codec, errors="replace", newline=None)
+    excerpt = Excerpt(_fitting(_some_lines(words, offset, limit)), None, encoding, None)
+    words.detach()
+    return excerpt
+
+
+def _some_lines(words: io.TextIOWrapper, offset: int, limit: int) -> Iterator[str]:
+    """Lines of a file of any size, each cut at LINE + 1 characters, however long it is."""
+    number = 0
+    while number < offset + limit - 1 and (piece := words.readline(HEAD)):
+        number += 1
+        line = piece[: LINE + 1]
+        while piece and not piece.endswith("\n"):
+            piece = words.readline(HEAD)
+        if number >= offset:
+            yield line.rstrip("\n")
+
+
+def _fitting(lines: Iterator[str]) -> list[str]:
+    kept: list[str] = []
+    size = 0
+    for line in lines:
+        shown = line if len(line) <= LINE else f"{line[:LINE]}… [line cut at {LINE} characters]"
+        size += len(shown) + 8
+        if kept and size > CHARACTERS:
+            break
+        kept.append(shown)
+    return kept
+
+
+def _not_found(workspace: Workspace, path: Path, shown: str) -> Failed:
+    """With the nearest names: in the same folder, then the same name elsewhere."""
+    near: list[str] = []
+    try:
+        siblings = sorted(entry.name for entry in os.scandir(path.parent))
+        near = [str(path.parent / name) for name in difflib.get_close_matches(path.name, siblings, 3, 0.6)]
+    except OSError:
+        pass
+    for entry in walked(workspace.root, Walk(limit=20_000)):
+        if len(near) >= 5:
+            break
+        if entry.name == path.name:
+            near.append(entry.path)
+    names = ", ".join(dict.fromkeys(workspace.shown(Path(name)) for name in near))
+    return Failed("not_found", f"{shown} does not exist.", f"Nearest: {names}." if names else "Search with glob.")

@@ -1,0 +1,138 @@
+"""Asks for consent: what the policy denies does not run, what it asks about waits for the person.
+
+The verdicts are the policy's; how a question looks is a face's business.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from ba_tui.core.errors import BaError
+from ba_tui.core.events import Notice
+from ba_tui.core.messages import clean_json
+from ba_tui.core.questions import Question, Reply
+from ba_tui.core.results import Command, ToolResult, failure
+from ba_tui.core.tool import Call, Guard, Tool
+from ba_tui.permissions.policy import Allow, Ask, Deny
+from ba_tui.tools.failed import failed_result, outcome
+from ba_tui.tools.guards.validate import Checker
+
+Verdict: TypeAlias = Allow | Deny | Ask
+Judge: TypeAlias = Callable[[Tool, Mapping[str, Any], Path], Verdict]
+Remember: TypeAlias = Callable[[str, Literal["session", "always"]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """``judge`` a call to be made in a folder; ``remember`` a rule; ``folder`` a call would run in; ``shown`` of it."""
+
+    judge: Judge
+    remember: Remember
+    folder: Callable[[Call], Path]
+    shown: Callable[[Path], str] = str
+
+
+def permission(gate: Gate) -> Guard:
+    def guard(tool: Tool) -> Tool:
+        checker = Checker(tool.input_schema)
+
+        async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+            folder = gate.folder(call)
+            match gate.judge(tool, args, folder):
+                case Allow():
+                    return await tool.run(args, call)
+                case Deny(reason=reason):
+                    return failure("permission_denied", reason)
+                case Ask() as ask:
+                    return await _Consent(gate, tool, checker, folder).run(ask, args, call)
+
+        return replace(tool, run=run)
+
+    return guard
+
+
+@dataclass(frozen=True, slots=True)
+class _Consent:
+    gate: Gate
+    tool: Tool
+    checker: Checker
+    folder: Path
+
+    async def run(self, ask: Ask, args: Mapping[str, Any], call: Call) -> ToolResult:
+        try:
+            question = await self._question(ask, args, call)
+        except BaError as error:
+            # What cannot be done need not be asked about.
+            return failed_result(error)
+        reply = await call.ask(question)
+        if reply.choice in {"deny", "text"}:
+            return _denied(reply)
+        if reply.edited is not None and clean_json(reply.edited) != clean_json(dict(args)):
+            return await self._run_edited(reply, call)
+        match self.gate.judge(self.tool, args, self.folder):
+            case Deny(reason=reason):
+                return failure("permission_denied", reason)
+            case Ask(rule=rule, risks=risks) if (rule, risks) != (ask.rule, ask.risks):
+                message = "What this call would touch changed while the person was asked, so it was not run."
+                return failure("permission_denied", message, hint="Look at the file again; it may be a link now.")
+            case _:
+                self._remember(reply, question.rule, call)
+                return await self.tool.run(args, call)
+
+    async def _question(self, ask: Ask, args: Mapping[str, Any], call: Call) -> Question:
+        preview = await self.tool.preview(args) if self.tool.preview else None
+        if isinstance(preview, Command) and not preview.cwd:
+            preview = replace(preview, cwd=self.gate.shown(self.folder))
+        return Question(
+            "permission",
+            f"Allow {self.tool.name}?",
+            call_id=call.id,
+            tool=self.tool.name,
+            args=clean_json(dict(args)),
+            preview=preview,
+            reason=ask.reason,
+            risks=ask.risks,
+            rule=ask.rule,
+        )
+
+    async def _run_edited(self, reply: Reply, call: Call) -> ToolResult:
+        """Run what the person made of the call, when it is a call of the tool at all and no rule denies it."""
+        edited: dict[str, Any] = reply.edited or {}
+        if complaint := await self.checker.complaint(edited):
+            return failure("invalid_parameters", f"The person changed the arguments, but they do not fit: {complaint}")
+        rule = None
+        match self.gate.judge(self.tool, edited, self.folder):
+            case Deny(reason=reason):
+                return failure("permission_denied", f"The person changed the arguments, but: {reason}")
+            case Ask(rule=rule):
+                pass
+            case Allow():
+                pass
+        self._remember(reply, rule, call)
+        result = await outcome(self.tool, edited, call)
+        shown = json.dumps(clean_json(edited), ensure_ascii=False)
+        return replace(
+            result, text=f"The person changed the arguments before allowing the call: {shown}\n{result.text}"
+        )
+
+    def _remember(self, reply: Reply, suggested: str | None, call: Call) -> None:
+        rule = reply.rule or suggested
+        if reply.choice not in {"session", "always"} or rule is None:
+            return
+        try:
+            self.gate.remember(rule, "always" if reply.choice == "always" else "session")
+        except BaError as error:
+            call.branch.emit(Notice(f"The rule {rule} could not be kept: {error}", "warning", error.hint))
+
+
+def _denied(reply: Reply) -> ToolResult:
+    words = reply.text.strip()
+    if words:
+        return failure(
+            "permission_denied", f"The person did not allow this call and said: {words}", hint="Do what they said."
+        )
+    return failure("permission_denied", "The person did not allow this call.")

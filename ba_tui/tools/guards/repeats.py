@@ -1,0 +1,95 @@
+"""Notices the same call again and again: a warning at the second, the person is asked at the third.
+
+A successful change of a file in between makes a repetition honest work (edit, test, edit, test) and starts anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ba_tui.core.errors import StopTurn
+from ba_tui.core.messages import ToolOutput, ToolUse
+from ba_tui.core.questions import Question
+from ba_tui.core.results import ToolResult
+from ba_tui.core.tool import Call, Guard, Tool
+from ba_tui.core.transcript import Transcript
+from ba_tui.tools.failed import outcome
+
+WINDOW = 10
+WARNING = (
+    "Note: this call is the same as an earlier one of this turn. If it did not bring you further, "
+    "change the approach; a third time the person is asked."
+)
+
+
+def repeats(writers: Collection[str]) -> Guard:
+    """``writers``: the names of the tools that change files."""
+
+    def guard(tool: Tool) -> Tool:
+        if tool.facts.repeatable:
+            return tool
+        allowed: set[str] = set()
+
+        async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+            count = _count(call, writers, allowed)
+            if count >= 3:
+                await _ask(tool, args, call, count)
+                allowed.add(call.id)
+            result = await outcome(tool, args, call)
+            return replace(result, text=f"{result.text}\n\n{WARNING}") if count >= 2 else result
+
+        return replace(tool, run=run)
+
+    return guard
+
+
+def _count(call: Call, writers: Collection[str], allowed: Collection[str]) -> int:
+    """How many times the call was made by now, itself included, since something else was achieved."""
+    calls = call.branch.transcript.calls_since_prompt()
+    at = next((index for index in range(len(calls) - 1, -1, -1) if calls[index].id == call.id), None)
+    if at is None:
+        return 1
+    count = 1
+    for index in range(at - 1, max(-1, at - WINDOW), -1):
+        earlier = calls[index]
+        if _same(earlier, calls[at]):
+            if earlier.id in allowed:
+                break
+            count += 1
+        elif earlier.name in writers and _new(calls, index) and _succeeded(call.branch.transcript, earlier.id):
+            break
+    return count
+
+
+def _same(one: ToolUse, other: ToolUse) -> bool:
+    """The same tool with equal arguments, in whatever order they were written."""
+    try:
+        return one.name == other.name and one.input == other.input
+    except RecursionError:
+        return False
+
+
+def _new(calls: Sequence[ToolUse], index: int) -> bool:
+    return not any(_same(earlier, calls[index]) for earlier in calls[:index])
+
+
+def _succeeded(transcript: Transcript, call_id: str) -> bool:
+    for message in reversed(transcript.messages):
+        for block in message.blocks:
+            if isinstance(block, ToolOutput) and block.tool_use_id == call_id:
+                return not block.is_error
+    return False
+
+
+async def _ask(tool: Tool, args: Mapping[str, Any], call: Call, count: int) -> None:
+    text = f"The same call of {tool.name} was made {count} times in this turn. Go on?"
+    reason = "The agent may be going round in circles."
+    question = Question("continue", text, call_id=call.id, tool=tool.name, args=dict(args), reason=reason)
+    reply = await call.ask(question)
+    if reply.choice == "deny":
+        words = f" They said: {reply.text.strip()}" if reply.text.strip() else ""
+        raise StopTurn(
+            f"Stopped: the same call of {tool.name} was made {count} times.{words}", "Say what to do differently."
+        )

@@ -1,0 +1,53 @@
+"""Ends a call that takes too long, or that does not let itself be cancelled. People's thinking time lies outside.
+
+Tools with ``timeout=None`` keep time themselves or wait for people; they pass untouched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.tool import Call, Tool
+from ba_tui.tools.terminal_text import plain
+
+GRACE = 0.15
+"""Seconds a cancelled tool has to tidy up before the turn goes on without it."""
+
+
+def timeout(tool: Tool) -> Tool:
+    if tool.timeout is None:
+        return tool
+
+    async def guarded(args: Mapping[str, Any], call: Call) -> ToolResult:
+        try:
+            return await tool.run(args, call)
+        except (SystemExit, KeyboardInterrupt) as error:
+            # Either would tear down the event loop when it leaves a task.
+            return failure("internal_error", f"{tool.name} failed: {type(error).__name__}: {error}")
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        work = asyncio.create_task(guarded(args, call))
+        try:
+            done, _ = await asyncio.wait({work}, timeout=tool.timeout)
+        except asyncio.CancelledError:
+            await _let_go(work)
+            raise
+        if done:
+            return work.result()
+        await _let_go(work)
+        failed = failure("timeout", f"{tool.name} took longer than {tool.timeout:g} s and was ended.")
+        partial = f"\nOutput so far (partial):\n{plain(call.tail)}" if call.tail else ""
+        return replace(failed, text=failed.text + partial)
+
+    return replace(tool, run=run)
+
+
+async def _let_go(work: asyncio.Task[ToolResult]) -> None:
+    """Cancel, wait a moment, and see to it that what it still raises is not reported as lost."""
+    work.cancel()
+    work.add_done_callback(lambda task: task.cancelled() or task.exception())
+    await asyncio.wait({work}, timeout=GRACE)

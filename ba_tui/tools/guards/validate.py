@@ -1,0 +1,140 @@
+"""Checks arguments against the tool's schema before anything else happens with them.
+
+The messages are for a model that shall correct its call: where, what was expected, what came, the nearest name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Protocol, cast
+
+from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.tool import Call, Tool
+
+LARGEST = 10_000_000
+DEEPEST = 100
+SHOWN = 3
+
+
+class _Violation(Protocol):
+    """What we read of a jsonschema ValidationError."""
+
+    @property
+    def absolute_path(self) -> Any: ...
+    @property
+    def validator(self) -> Any: ...
+    @property
+    def validator_value(self) -> Any: ...
+    @property
+    def instance(self) -> Any: ...
+    @property
+    def schema(self) -> Any: ...
+    @property
+    def message(self) -> str: ...
+
+
+class Checker:
+    """One tool's schema. jsonschema takes long to import, so it is loaded off the loop at the first check."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
+        self._validator: Any = None
+
+    async def complaint(self, args: Mapping[str, Any]) -> str | None:
+        """What is wrong with ``args``; None when nothing is."""
+        size, depth = _measure(args)
+        if size > LARGEST:
+            return f"The arguments are larger than {LARGEST // 1_000_000} MB."
+        if depth > DEEPEST:
+            return f"The arguments are nested deeper than {DEEPEST} levels."
+        if self._validator is None:
+            self._validator = await asyncio.to_thread(_validator, self._schema)
+        found = list(dict.fromkeys(line for error in self._validator.iter_errors(dict(args)) for line in _lines(error)))
+        if not found:
+            return None
+        more = f" … and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        return " ".join(found[:SHOWN]) + more
+
+
+def validate(tool: Tool) -> Tool:
+    checker = Checker(tool.input_schema)
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        if complaint := await checker.complaint(args):
+            return failure("invalid_parameters", complaint)
+        return await tool.run(args, call)
+
+    return replace(tool, run=run)
+
+
+def _validator(schema: Mapping[str, Any]) -> Any:
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - 0.15 s, and only when a tool is first called
+
+    return Draft202012Validator(schema)
+
+
+def _measure(args: Mapping[str, Any]) -> tuple[int, int]:
+    """About how many bytes, and how many levels deep; stops counting where a limit is passed."""
+    size, deepest = 0, 0
+    todo: list[tuple[Any, int]] = [(args, 1)]
+    while todo and size <= LARGEST and deepest <= DEEPEST:
+        value, depth = todo.pop()
+        deepest = max(deepest, depth)
+        match value:
+            case str():
+                size += len(value) if value.isascii() else len(value.encode("utf-8", "replace"))
+            case Mapping():
+                items = cast("Mapping[Any, Any]", value).items()
+                todo += [(item, depth + 1) for pair in items for item in pair]
+            case list() | tuple():
+                todo += [(item, depth + 1) for item in cast("list[Any]", value)]
+            case _:
+                size += 8
+    return size, deepest
+
+
+def _lines(error: _Violation) -> Iterator[str]:
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path).lstrip(".")
+    known = list(cast("dict[str, Any]", error.schema).get("properties", {}))
+    match error.validator:
+        case "required":
+            missing = [name for name in error.validator_value if name not in error.instance]
+            yield from (f"{where or 'The call'} lacks {name!r}{_brief(error, name)}." for name in missing)
+        case "additionalProperties":
+            for name in sorted(set(error.instance) - set(known)):
+                close = difflib.get_close_matches(str(name), known, 1, 0.5)
+                nearest = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known) or 'none'}."
+                yield f"{where + ': ' if where else ''}unknown parameter {str(name)[:100]!r}; {nearest}"
+        case "type":
+            expected = error.validator_value
+            got = f"{_kind(error.instance)}{_shown(error.instance)}"
+            yield f"{where or 'The arguments'}: expected {expected}, got {got}."
+        case "enum":
+            choices = ", ".join(map(str, error.validator_value))
+            close = difflib.get_close_matches(str(error.instance)[:100], map(str, error.validator_value), 1, 0.5)
+            nearest = f" Did you mean {close[0]!r}?" if close else ""
+            yield f"{where}: expected one of {choices}, got{_shown(error.instance)}.{nearest}"
+        case "minimum" | "maximum" | "minLength" | "maxLength" | "minItems" | "maxItems" | "exclusiveMinimum":
+            yield f"{where}: expected {error.validator} {error.validator_value}, got{_shown(error.instance)}."
+        case _:
+            yield f"{where + ': ' if where else ''}{error.message[:300]}."
+
+
+def _brief(error: _Violation, name: str) -> str:
+    kind = cast("dict[str, Any]", error.schema).get("properties", {}).get(name, {}).get("type")
+    return f" ({kind})" if kind else ""
+
+
+def _kind(value: Any) -> str:
+    kinds = {"str": "string", "bool": "boolean", "int": "integer", "float": "number", "list": "array", "dict": "object"}
+    name = type(value).__name__
+    return "null" if value is None else kinds.get(name, name)
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return f" {text if len(text) <= 80 else text[:80] + '…'}"

@@ -1,0 +1,124 @@
+"""Walks a folder as git sees it: without .git and what .gitignore files leave out, never through a symbolic link.
+
+What is done with the entries (listing, glob, grep) is the tools' business.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """``path`` is absolute, ``depth`` 1 for what lies directly in the folder; ``link`` is where a symlink points."""
+
+    path: str
+    name: str
+    depth: int
+    folder: bool
+    link: str | None = None
+    more: bool = False
+    """A folder that holds something but was not entered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The ignore files that apply within a folder, outermost first, each with the folder it stands in."""
+
+    files: tuple[tuple[str, GitIgnoreSpec], ...] = ()
+
+    def within(self, folder: str) -> Rules:
+        """These and the one of ``folder`` itself."""
+        return self._with(folder, os.path.join(folder, ".gitignore"))  # noqa: PTH118 - a walk's inner loop
+
+    def ignore(self, path: str, *, folder: bool) -> bool:
+        for base, spec in reversed(self.files):
+            inside = path[len(base) :].lstrip("/")
+            verdict = spec.check_file(f"{inside}/" if folder else inside).include
+            if verdict is not None:
+                return verdict
+        return False
+
+    def _with(self, folder: str, file: str) -> Rules:
+        from pathspec import GitIgnoreSpec  # noqa: PLC0415 - not needed before the first search
+
+        try:
+            with open(file, encoding="utf-8", errors="replace") as lines:
+                spec = GitIgnoreSpec.from_lines(lines)
+        except (OSError, ValueError):
+            return self
+        return Rules((*self.files, (folder, spec)))
+
+    @classmethod
+    def above(cls, folder: Path) -> Rules:
+        """Those of the repository that hold for ``folder`` from outside it."""
+        rules = cls()
+        home = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+        if home is None:
+            return rules
+        rules = rules._with(str(home), str(home / ".git" / "info" / "exclude"))
+        for place in reversed([place for place in folder.parents if place.is_relative_to(home)]):
+            rules = rules.within(str(place))
+        return rules
+
+
+@dataclass(slots=True)
+class Walk:
+    """How far to go. ``stop`` ends it from outside; ``cut`` tells afterwards that the limit was reached."""
+
+    limit: int = 200_000
+    depth: int = 64
+    everything: bool = False
+    stop: Event = field(default_factory=Event)
+    cut: bool = False
+
+
+def walked(root: Path, walk: Walk) -> Iterator[Entry]:
+    """Everything below ``root``, each folder before what is in it, names in order."""
+    rules = Rules() if walk.everything else Rules.above(root)
+    left = walk.limit
+    for entry in _below(str(root), 1, rules, walk):
+        if left <= 0 or walk.stop.is_set():
+            walk.cut = True
+            return
+        left -= 1
+        yield entry
+
+
+def _below(folder: str, depth: int, rules: Rules, walk: Walk) -> Iterator[Entry]:
+    if not walk.everything:
+        rules = rules.within(folder)
+    for item in _sorted(folder):
+        is_folder = item.is_dir(follow_symlinks=False)
+        if item.name == ".git" or (not walk.everything and rules.ignore(item.path, folder=is_folder)):
+            continue
+        link = _link(item.path) if item.is_symlink() else None
+        deeper = is_folder and depth < walk.depth
+        yield Entry(
+            item.path, item.name, depth, is_folder, link, more=is_folder and not deeper and bool(_sorted(item.path))
+        )
+        if deeper:
+            yield from _below(item.path, depth + 1, rules, walk)
+
+
+def _sorted(folder: str) -> Sequence[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as items:
+            return sorted(items, key=lambda item: item.name)
+    except OSError:
+        return ()
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)  # noqa: PTH115 - a walk's inner loop
+    except OSError:
+        return "?"

@@ -1,0 +1,240 @@
+"""Finds the place that an exact replacement means: exactly, or with other white space where that is certain.
+
+Pure text work on ``\\n`` line ends. An uncertain match is an error that shows the candidates, never an edit.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ba_tui.tools.failed import Failed
+
+SHOWN = 8
+WIDTH = 200
+_NUMBERED = re.compile(r"^ *(\d+)\t")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Put ``text`` in the place of what stands from ``start`` to ``end``."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """``note`` says what was tolerated to find the place; empty after an exact match."""
+
+    changes: tuple[Change, ...]
+    note: str = ""
+
+
+def find_edit(text: str, old: str, new: str, *, replace_all: bool = False) -> Edit:
+    """The changes that replacing ``old`` by ``new`` in ``text`` means.
+
+    Raises:
+        Failed: nothing matches, several places do, or the match is not certain.
+    """
+    if not old:
+        raise Failed("invalid_parameters", "old_string is empty.", "Give the text to replace, or use write_file.")
+    if old == new:
+        raise Failed("invalid_parameters", "old_string and new_string are the same: nothing would change.")
+    if places := _places(text, old):
+        return Edit(_exact(text, places, (old, new), replace_all=replace_all))
+    if (plain_old := _without_numbers(old)) is not None:
+        plain_new = _without_numbers(new)
+        if places := _places(text, plain_old):
+            pair = (plain_old, new if plain_new is None else plain_new)
+            return Edit(_exact(text, places, pair, replace_all=replace_all), "line numbers left out of old_string")
+    return _tolerant(text, old, new, replace_all=replace_all)
+
+
+def _places(text: str, old: str) -> list[int]:
+    """Every place where ``old`` stands, also where two of them overlap."""
+    found: list[int] = []
+    at = text.find(old)
+    while at >= 0:
+        found.append(at)
+        at = text.find(old, at + 1)
+    return found
+
+
+def _exact(text: str, places: Sequence[int], pair: tuple[str, str], *, replace_all: bool) -> tuple[Change, ...]:
+    old, new = pair
+    if len(places) > 1 and not replace_all:
+        raise _ambiguous(text, [text.count("\n", 0, at) for at in places])
+    changes: list[Change] = []
+    for at in places:
+        if not changes or at >= changes[-1].end:
+            changes.append(Change(at, at + len(old), new))
+    return tuple(changes)
+
+
+def _without_numbers(text: str) -> str | None:
+    """``text`` without the line numbers of read_file, when every line carries one and they count up by one."""
+    lines = text.split("\n")
+    body = lines[:-1] if lines[-1] == "" and len(lines) > 1 else lines
+    matches = [_NUMBERED.match(line) for line in body]
+    numbers = [int(match[1]) for match in matches if match]
+    if len(numbers) != len(body) or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        return None
+    return "\n".join(
+        [*(line[match.end() :] for line, match in zip(body, matches, strict=True) if match), *lines[len(body) :]]
+    )
+
+
+def _tolerant(text: str, old: str, new: str, *, replace_all: bool) -> Edit:
+    """Whole lines that differ from ``old`` in white space at their ends or in their indentation only."""
+    if old.endswith("\n") and (new.endswith("\n") or not new):
+        last, wanted, replacement = True, old[:-1].split("\n"), new[:-1].split("\n") if new else []
+    else:
+        last, wanted, replacement = False, old.split("\n"), new.split("\n")
+    if not _telling(wanted) or (old.endswith("\n") and not last):
+        raise _missing(text, old, new)
+    lines = text.split("\n")
+    found = list(_windows(lines, wanted))
+    if not found:
+        raise _missing(text, old, new)
+    if len(found) > 1 and not replace_all:
+        raise _ambiguous(text, found)
+    starts = _starts(lines)
+    changes: list[Change] = []
+    for at in found:
+        if changes and starts[at] < changes[-1].end:
+            continue
+        body = _transferred(lines[at : at + len(wanted)], wanted, replacement)
+        if body is None:
+            raise _missing(text, old, new, "The nearest lines are indented differently, so the edit is not certain.")
+        end = starts[at + len(wanted)] - 1
+        if last and not replacement:
+            changes.append(Change(starts[at], min(end + 1, len(text)), ""))
+        else:
+            changes.append(Change(starts[at], end, "\n".join(body)))
+    return Edit(tuple(changes), "matched with different white space; the file's own indentation was kept")
+
+
+def _telling(wanted: Sequence[str]) -> bool:
+    """Enough substance to recognise a place by: not just brackets or blank lines."""
+    return sum(sum(map(str.isalnum, line)) for line in wanted) >= 3
+
+
+def _windows(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
+    """Where consecutive lines equal ``wanted`` but for white space around them."""
+    stripped = [line.strip() for line in lines]
+    target = [line.strip() for line in wanted]
+    for at in range(len(stripped) - len(target) + 1):
+        if stripped[at] == target[0] and stripped[at : at + len(target)] == target:
+            yield at
+
+
+def _starts(lines: Sequence[str]) -> list[int]:
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    return starts
+
+
+def _transferred(there: Sequence[str], wanted: Sequence[str], new: Sequence[str]) -> list[str] | None:
+    """``new`` as it reads in the file: lines it shares with ``wanted`` as they stand, the others re-indented.
+
+    None when the indentation of some line cannot be told for certain.
+    """
+    head = 0
+    while head < min(len(wanted), len(new)) and wanted[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(wanted), len(new)) - head and wanted[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    indents: dict[str, str] = {}
+    for ours, theirs in zip(there, wanted, strict=True):
+        if theirs.strip() and indents.setdefault(_indent(theirs), _indent(ours)) != _indent(ours):
+            return None
+    middle = [_reindented(line, indents) for line in new[head : len(new) - tail]]
+    kept = [line for line in middle if line is not None]
+    if len(kept) != len(middle):
+        return None
+    return [*there[:head], *kept, *there[len(there) - tail :]]
+
+
+def _reindented(line: str, indents: dict[str, str]) -> str | None:
+    if not line.strip():
+        return line.strip()
+    indent = _indent(line)
+    if indent in indents:
+        return indents[indent] + line[len(indent) :]
+    shifts = {_shift(theirs, ours) for theirs, ours in indents.items()}
+    shift = shifts.pop() if len(shifts) == 1 else None
+    if shift is None:
+        return None
+    removed, added = shift
+    if not indent.startswith(removed):
+        return None
+    return added + line[len(removed) :]
+
+
+def _shift(theirs: str, ours: str) -> tuple[str, str] | None:
+    """What to take from the front of an indentation and what to put there, to turn one into the other."""
+    if ours.endswith(theirs):
+        return "", ours[: len(ours) - len(theirs)]
+    if theirs.endswith(ours):
+        return theirs[: len(theirs) - len(ours)], ""
+    return None
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _ambiguous(text: str, at: Sequence[int]) -> Failed:
+    lines = text.split("\n")
+    shown = "\n".join(_numbered(lines, index) for index in at[:SHOWN])
+    more = f"\n… and {len(at) - SHOWN} more" if len(at) > SHOWN else ""
+    message = f"old_string matches {len(at)} places:\n{shown}{more}"
+    return Failed("validation_error", message, "Add lines around it until it is unique, or set replace_all.")
+
+
+def _missing(text: str, old: str, new: str, why: str = "") -> Failed:
+    message = f"old_string is not in the file. {why}".rstrip()
+    if len(new.strip()) > 8 and new in text:
+        line = text.count("\n", 0, text.index(new)) + 1
+        message += f" new_string already stands at line {line}: this edit may have been made before."
+    lines = text.split("\n")
+    wanted = old.strip("\n").split("\n")
+    at = _nearest(lines, wanted)
+    if at is not None:
+        count = min(len(wanted) + 2, SHOWN)
+        shown = "\n".join(_numbered(lines, index) for index in range(at, min(at + count, len(lines))))
+        message += f" Nearest lines:\n{shown}"
+    return Failed(
+        "validation_error",
+        message,
+        "Copy old_string from the file exactly, white space included; read it again if unsure.",
+    )
+
+
+def _nearest(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
+    """The line where something most like ``wanted`` begins."""
+    target = [line.strip() for line in wanted]
+    known = {line: index for index, line in reversed(list(enumerate(target))) if len(line) > 3}
+    votes: dict[int, int] = {}
+    for index, line in enumerate(lines):
+        if (offset := known.get(line.strip())) is not None and index >= offset:
+            votes[index - offset] = votes.get(index - offset, 0) + 1
+    if votes:
+        return max(votes, key=lambda start: (votes[start], -start))
+    longest = max(target, key=len)[:WIDTH]
+    first: dict[str, int] = {}
+    for index, line in enumerate(lines[:5000]):
+        first.setdefault(line.strip()[:WIDTH], index)
+    close = difflib.get_close_matches(longest, first, 1, 0.6) if len(longest) > 3 else []
+    return first[close[0]] if close else None
+
+
+def _numbered(lines: Sequence[str], index: int) -> str:
+    line = lines[index]
+    return f"{index + 1}\t{line[:WIDTH]}{'…' if len(line) > WIDTH else ''}"

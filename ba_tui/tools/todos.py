@@ -1,0 +1,122 @@
+"""The tools todo_write and todo_read, and the interceptor that notices a turn ending with unfinished items.
+
+The list itself is session state: it travels in results and is folded by the transcript.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+from weakref import WeakSet
+
+from ba_tui.core.messages import Message, clean_text, reminder
+from ba_tui.core.results import StateChange, Todos, ToolResult
+from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.core.turn import Branch
+from ba_tui.core.work import Todo
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.failed import Failed
+
+MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
+
+
+def todo_write_tool(definition: Definition) -> Tool:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        items = todos_from(args["items"], call.branch.transcript.todos)
+        text = f"The list now has {_counts(items)}."
+        return ToolResult(text, Todos(items), summary=_summary(items), changes=StateChange(todos=items))
+
+    return Tool("todo_write", definition.description, definition.input_schema, run, facts=ToolFacts("tasks"))
+
+
+def todo_read_tool(definition: Definition) -> Tool:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        items = call.branch.transcript.todos
+        if not items:
+            return ToolResult("The list is empty.", Todos(()), summary="empty")
+        return ToolResult(f"{_counts(items)}:\n{_listed(items)}", Todos(items), summary=_summary(items))
+
+    facts = ToolFacts("tasks", repeatable=True)
+    return Tool("todo_read", definition.description, definition.input_schema, run, facts=facts)
+
+
+def todos_from(given: Sequence[Mapping[str, Any]], before: Sequence[Todo]) -> tuple[Todo, ...]:
+    """The new list. An item without an id keeps the one it had under the same words, else gets the next number.
+
+    Raises:
+        Failed: an item breaks a rule; the message names it.
+    """
+    known = {todo.content: todo.id for todo in before}
+    taken = {str(item["id"]) for item in given if item.get("id")}
+    items: list[Todo] = []
+    for position, item in enumerate(given, 1):
+        content = clean_text(str(item["content"])).strip()
+        if not content:
+            raise Failed("validation_error", f"Item {position} has no content.", "Say what is to be done.")
+        id = str(item.get("id") or "") or _free_id(known.get(content), taken)
+        taken.add(id)
+        if twin := next((todo for todo in items if todo.id == id), None):
+            message = f"Items {twin.content!r} and {content!r} have the same id {id!r}."
+            raise Failed("validation_error", message, "Give each item an id of its own, or leave ids out.")
+        items.append(Todo(id, content, item["status"], item.get("priority", "medium")))
+    running = [todo.content for todo in items if todo.status == "in_progress"]
+    if len(running) > 1:
+        names = ", ".join(map(repr, running))
+        message = f"{len(running)} items are in_progress: {names}."
+        raise Failed("validation_error", message, "Keep one in_progress; set the others to pending or completed.")
+    return tuple(items)
+
+
+def _free_id(wanted: str | None, taken: set[str]) -> str:
+    if wanted and wanted not in taken:
+        return wanted
+    number = 1
+    while str(number) in taken:
+        number += 1
+    return str(number)
+
+
+def unfinished(items: Sequence[Todo]) -> tuple[Todo, ...]:
+    return tuple(todo for todo in items if todo.status != "completed")
+
+
+def _counts(items: Sequence[Todo]) -> str:
+    found = Counter(todo.status for todo in items)
+    return f"{found['completed']} completed, {found['in_progress']} in progress, {found['pending']} pending"
+
+
+def _summary(items: Sequence[Todo]) -> str:
+    return f"{len(items) - len(unfinished(items))}/{len(items)} done" if items else "empty"
+
+
+def _listed(items: Sequence[Todo]) -> str:
+    def line(todo: Todo) -> str:
+        weight = "" if todo.priority == "medium" else f" ({todo.priority})"
+        return f"{MARKS[todo.status]} {todo.id}. {todo.content}{weight}"
+
+    return "\n".join(map(line, items))
+
+
+class UnfinishedTodos:
+    """Reminds once when a turn would end with open items; not again in that turn, nor later of the same list."""
+
+    def __init__(self) -> None:
+        self._reminded: WeakSet[Branch] = WeakSet()
+        self._last: tuple[Todo, ...] = ()
+
+    async def before(self, branch: Branch) -> None:
+        """Nothing to add before a request."""
+
+    async def after(self, reply: Message, branch: Branch) -> None:
+        todos = branch.transcript.todos
+        left = unfinished(todos)
+        if not left or branch in self._reminded or todos == self._last:
+            return
+        self._reminded.add(branch)
+        self._last = todos
+        note = (
+            f"The todo list still has open items:\n{_listed(left)}\n"
+            "Go on with them if you can. If you are done or need the person, update the list or say why, and end."
+        )
+        branch.post(reminder(note))

@@ -35,8 +35,7 @@ def long_answer(effort: Effort) -> Iterator[Figure]:
         said(terminal, ORDER)
         first = spot.server.line("first", after)["at"]
         begin = terminal.cpu()
-        terminal.until(lambda screen: CLOSING in screen, longest=120)
-        wall = time.monotonic() - first
+        wall = terminal.painted(CLOSING, longest=120) - first
         terminal.drain(0.5)
         cost = terminal.cpu() - begin
         grown = terminal.memory()

@@ -101,19 +101,24 @@ class Terminal:
                     return at
         raise Silent(f"did not show within {longest} s:\n{self.text()}")
 
+    def painted(self, words: str, longest: float = 20.0) -> float:
+        """The time at which ``words`` came in one piece. Cheaper than ``until``: nothing is parsed."""
+        wanted, seen = words.encode(), b""
+        end = time.monotonic() + longest
+        while (left := end - time.monotonic()) > 0:
+            seen = seen[-len(wanted) :] + self.read(left)
+            if wanted in seen:
+                return time.monotonic()
+        raise Silent(f"{words} was not painted within {longest} s:\n{self.text()}")
+
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
 
     def echo(self, key: str, longest: float = 5.0) -> float:
         """Seconds from pressing ``key`` (a character that is nowhere else on the screen) until it is painted."""
-        wanted, seen = key.encode(), b""
         pressed = time.monotonic()
         self.type(key)
-        while (left := pressed + longest - time.monotonic()) > 0:
-            seen = seen[-8:] + self.read(left)
-            if wanted in seen:
-                return time.monotonic() - pressed
-        raise Silent(f"{key} was not painted within {longest} s:\n{self.text()}")
+        return self.painted(key, longest) - pressed
 
     def cpu(self) -> float:
         """CPU seconds of the program and its children so far."""

@@ -92,9 +92,8 @@ async def _print(flags: dict[str, object], start: Start, folder: Path, timeout: 
     from ba_tui.assembly import connect  # noqa: PLC0415 - only where it is used: --help stays quick
     from ba_tui.faces.headless import Printer, speak  # noqa: PLC0415
 
-    doors = connect({**flags, "strict": True}, folder)
-    chosen = str(flags.get("output_format") or doors.output_format)
-    printer = Printer(chosen, sys.stdout, sys.stderr)
+    doors = connect(flags, folder, strict=True)
+    printer = Printer(doors.output_format, sys.stdout, sys.stderr)
     return await speak(doors, Start(_prompt(start.prompt), start.resume, start.fork), printer, timeout)
 
 

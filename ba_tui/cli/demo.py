@@ -13,15 +13,13 @@ from ba_tui.cli.launch import open_app
 from ba_tui.core.conversation import Start
 from ba_tui.resources import bundled
 
-TOUR = "demo/tour"
-
 
 def demo(
     theme: Annotated[str | None, typer.Option(help="Colours: dark, light, …")] = None,
     no_color: Annotated[bool, typer.Option("--no-color", help="No colours.")] = False,
 ) -> int:
     folder = tour_folder()
-    return open_app({"model": TOUR}, Start(theme=theme or "", color=not no_color), folder)
+    return open_app({"model": "demo"}, Start(theme=theme or "", color=not no_color), folder)
 
 
 def tour_folder() -> Path:

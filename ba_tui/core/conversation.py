@@ -322,8 +322,8 @@ class Setup(Protocol):
         """Keep an API key for later starts; says where it went. Raises StorageError."""
         ...
 
-    def use_server(self, server: LocalServer, model: str) -> None:
-        """Make a local server's model the default of later starts."""
+    def use_server(self, server: LocalServer, model: str) -> str:
+        """Make a local server's model the default of later starts; returns its id."""
         ...
 
     def remember(self, key: str, value: str) -> None:

@@ -1,0 +1,222 @@
+"""Text that models, tools and files wrote, made safe to paint: no control ever reaches the terminal as a control.
+
+Pure. What colours mean on a screen, and where the text goes, is the faces' business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+# Bodies of string sequences end at a terminator on the same line; without one only the introducer is taken away,
+# so that an unfinished sequence never swallows what follows. No body holds another introducer: the scan is linear.
+_BODY = r"[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\|\x9c)"
+_SEQUENCE = re.compile(
+    rf"(?:\x1b\]|\x9d){_BODY}"
+    rf"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f]){_BODY}"
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|\x1b\[|\x1b[\]PX^_]"
+    r"|\x1b[ -/]+[0-~]"
+    r"|\x1b[0-OQ-WYZ\\`-~]"
+)
+_CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+_BIDI = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_HIDDEN = (
+    r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
+    r"\ufff9-\ufffb"
+)
+_TAGS = r"\U000e0000-\U000e0fff"
+_JOINERS = r"\u200c\u200d\ufe00-\ufe0f"
+_MARKS = r"\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+
+_SUSPECT = re.compile(rf"[{_CONTROLS}{_BIDI}{_HIDDEN}{_TAGS}{_JOINERS}{_MARKS}]")
+_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
+_CONTROL = re.compile(f"[{_CONTROLS}]")
+_INVISIBLE = re.compile(f"[{_BIDI}{_HIDDEN}{_TAGS}]")
+_JOINER_RUN = re.compile(f"([{_JOINERS}])[{_JOINERS}]+")
+_PILE = re.compile(f"([{_MARKS}]{{8}})[{_MARKS}]+")
+_REVEALED = re.compile(rf"[{_BIDI}{_HIDDEN}{_TAGS}{_JOINERS}\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]")
+_PICTURES = {code: chr(0x2400 + code) for code in range(32)} | {0x7F: "\u2421"}
+
+
+def paintable(text: str, *, newlines: bool = True, reveal: bool = False) -> str:
+    """``text`` without terminal sequences, its stray controls as visible pictures.
+
+    ``newlines`` False makes one line of it, for rows and titles. ``reveal`` also shows what has no width or turns
+    the direction (``‹U+202E›``): for text that a person is about to approve. Otherwise such characters are left out
+    where they carry nothing that a reader could see.
+    """
+    if _SUSPECT.search(text):
+        text = _SEQUENCE.sub("", text)
+        text = text.replace("\r\n", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
+        text = _CONTROL.sub(_picture, text)
+        text = _PILE.sub(r"\1", text)
+        if not reveal:
+            text = _without_invisible(text)
+    if reveal and not text.isascii():
+        text = _REVEALED.sub(lambda found: f"‹U+{ord(found[0]):04X}›", text)
+    if not newlines:
+        text = text.replace("\n", "␤").replace("\t", " ")
+    return text
+
+
+def _picture(found: re.Match[str]) -> str:
+    return _PICTURES.get(ord(found[0]), "\N{REPLACEMENT CHARACTER}")
+
+
+def _without_invisible(text: str) -> str:
+    if not _INVISIBLE.search(text):
+        return _JOINER_RUN.sub(r"\1", text)
+    parts: list[str] = []
+    last = 0
+    for flag in _FLAG.finditer(text):
+        parts += (_INVISIBLE.sub("", text[last : flag.start()]), flag[0])
+        last = flag.end()
+    parts.append(_INVISIBLE.sub("", text[last:]))
+    return _JOINER_RUN.sub(r"\1", "".join(parts))
+
+
+Colour: TypeAlias = int | tuple[int, int, int] | None
+"""A number of the 256-colour table, red-green-blue, or the terminal's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ink:
+    """How a program coloured its words. Concealing and blinking are not among it: hidden text stays readable."""
+
+    fg: Colour = None
+    bg: Colour = None
+    bold: bool = False
+    dim: bool = False
+    italic: bool = False
+    underline: bool = False
+    strike: bool = False
+    reverse: bool = False
+
+
+PLAIN = Ink()
+Inked: TypeAlias = list[tuple[str, Ink]]
+_SGR = re.compile(r"(?:\x1b\[|\x9b)([0-9;:]*)m")
+_ERASE = re.compile(r"(?:\x1b\[|\x9b)([0-2]?)K")
+_ON = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "reverse", 9: "strike"}
+_OFF = {
+    21: ("bold",),
+    22: ("bold", "dim"),
+    23: ("italic",),
+    24: ("underline",),
+    27: ("reverse",),
+    29: ("strike",),
+}
+
+
+def inked_lines(text: str) -> list[Inked]:
+    """What a command printed, line by line as a terminal would leave it: colours kept, progress lines overwritten.
+
+    Every other sequence is taken away. The words of each line are paintable.
+    """
+    lines: list[Inked] = []
+    ink = PLAIN
+    for line in text.replace("\r\n", "\n").split("\n"):
+        if "\x1b" not in line and "\r" not in line and "\b" not in line and "\x9b" not in line:
+            lines.append([(paintable(line), ink)] if line else [])
+            continue
+        pieces, ink = _pieces(line.rstrip("\r"), ink)
+        moved = any(piece in ("\r", "\b") or isinstance(piece, int) for piece, _ in pieces)
+        runs = _overwritten(pieces) if moved else [(piece, of) for piece, of in pieces if isinstance(piece, str)]
+        lines.append([(paintable(words), of) for words, of in runs if words])
+    if lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def _pieces(line: str, ink: Ink) -> tuple[list[tuple[str | int, Ink]], Ink]:
+    """Words with their ink; ``\\r`` and ``\\b`` alone are moves of the cursor, a number erases (0 right, 1 left, 2)."""
+    pieces: list[tuple[str | int, Ink]] = []
+    for part in _parts(line):
+        if sgr := _SGR.fullmatch(part):
+            ink = _dipped(ink, sgr[1])
+        elif erase := _ERASE.fullmatch(part):
+            pieces.append((int(erase[1] or 0), ink))
+        elif part and not _SEQUENCE.fullmatch(part):
+            pieces += [(piece, ink) for piece in re.split("([\r\b])", part) if piece]
+    return pieces, ink
+
+
+def _parts(line: str) -> Iterator[str]:
+    """``line`` cut into sequences and what stands between them."""
+    last = 0
+    for found in _SEQUENCE.finditer(line):
+        yield line[last : found.start()]
+        yield found[0]
+        last = found.end()
+    yield line[last:]
+
+
+def _overwritten(pieces: list[tuple[str | int, Ink]]) -> Inked:
+    """One character a column: enough for progress bars, spinners and overstriking."""
+    cells: list[tuple[str, Ink]] = []
+    at = 0
+    for piece, ink in pieces:
+        if piece == "\r":
+            at = 0
+        elif piece == "\b":
+            at = max(0, at - 1)
+        elif isinstance(piece, int):
+            if piece == 0:
+                del cells[at:]
+            else:
+                upto = len(cells) if piece == 2 else at
+                cells[:upto] = [(" ", PLAIN)] * min(upto, len(cells))
+        else:
+            cells += [(" ", PLAIN)] * (at - len(cells))
+            cells[at : at + len(piece)] = [(character, ink) for character in piece]
+            at += len(piece)
+    runs: Inked = []
+    for character, ink in cells:
+        if runs and runs[-1][1] == ink:
+            runs[-1] = (runs[-1][0] + character, ink)
+        else:
+            runs.append((character, ink))
+    if runs and runs[-1][1].bg is None and not runs[-1][1].reverse:
+        runs[-1] = (runs[-1][0].rstrip(), runs[-1][1])
+    return runs
+
+
+def _dipped(ink: Ink, codes: str) -> Ink:
+    """``ink`` after one SGR sequence."""
+    numbers = [int(code) if code.isdigit() else 0 for code in re.split("[;:]", codes[:200])]
+    index = 0
+    while index < len(numbers):
+        code = numbers[index]
+        index += 1
+        if code == 0:
+            ink = PLAIN
+        elif code in _ON:
+            ink = replace(ink, **{_ON[code]: True})
+        elif code in _OFF:
+            ink = replace(ink, **dict.fromkeys(_OFF[code], False))
+        elif code in (38, 48):
+            colour, index = _extended(numbers, index)
+            ink = replace(ink, fg=colour) if code == 38 else replace(ink, bg=colour)
+        elif 30 <= code <= 37 or 90 <= code <= 97:
+            ink = replace(ink, fg=code - 30 if code < 90 else code - 82)
+        elif 40 <= code <= 47 or 100 <= code <= 107:
+            ink = replace(ink, bg=code - 40 if code < 100 else code - 92)
+        elif code == 39:
+            ink = replace(ink, fg=None)
+        elif code == 49:
+            ink = replace(ink, bg=None)
+    return ink
+
+
+def _extended(numbers: list[int], index: int) -> tuple[Colour, int]:
+    """The colour after a 38 or 48, and where the next code stands."""
+    kind = numbers[index] if index < len(numbers) else 0
+    if kind == 5 and index + 1 < len(numbers):
+        return min(numbers[index + 1], 255), index + 2
+    if kind == 2 and index + 3 < len(numbers):
+        red, green, blue = (min(value, 255) for value in numbers[index + 1 : index + 4])
+        return (red, green, blue), index + 4
+    return None, len(numbers)

@@ -1,0 +1,193 @@
+"""The command line as people and scripts use it: routing, help, errors in one line, exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from ba_tui import __version__
+from ba_tui.cli.main import COMMANDS, route
+from ba_tui.providers.scripted import Planned, Step
+from tests.loopback import ModelServer
+from tests.loopback.replies import Answer, Status
+from tests.program import Program
+
+HELLO = "steps: [{say: Hello there., usage: {input: 10, output: 3}}]\n"
+
+
+@pytest.fixture
+def ba(tmp_path: Path) -> Program:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "home").mkdir()
+    (tmp_path / "work" / "hello.yaml").write_text(HELLO)
+    return Program(tmp_path / "work", tmp_path / "home")
+
+
+@pytest.mark.parametrize(
+    ("argv", "routed"),
+    [
+        (["sessions", "list"], ["sessions", "list"]),
+        (["fix", "it"], ["chat", "fix", "it"]),
+        (["-p", "sessions"], ["chat", "-p", "sessions"]),
+        (["--", "sessions"], ["chat", "--", "sessions"]),
+        (["-r"], ["chat", "--resume=pick"]),
+        (["-r", "-p", "x"], ["chat", "--resume=pick", "-p", "x"]),
+        (["-r", "parser"], ["chat", "-r", "parser"]),
+        (["--help"], ["--help"]),
+    ],
+)
+def test_a_first_word_that_is_no_command_is_a_prompt(argv: list[str], routed: list[str]):
+    assert route(argv) == routed
+
+
+def test_version(ba: Program):
+    assert ba.run("--version").stdout == f"ba {__version__}\n"
+
+
+def test_help_lists_flags_commands_and_exit_codes(ba: Program):
+    shown = ba.run("--help").stdout
+    for name in (*COMMANDS, "--print", "--resume", "--model", "--allow", "Exit codes", "Examples"):
+        assert name in shown
+    assert "chat" not in re.findall(r"│ (\w+) ", shown)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--modle", "x", "hi"), "Unknown option --modle. Did you mean --model?"),
+        (("sessions", "lst"), "Did you mean 'list'?"),
+        (("-p", "-m", "nowhere/x", "hi"), "nowhere"),
+        (("-p", "-m", "scripted:gone.yaml", "hi"), "gone.yaml"),
+        (("-p", "-m", "scripted:hello.yaml"), "The prompt is empty."),
+        (("-p", "-m", "scripted:hello.yaml", "-c", "hi"), "No session"),
+        (("-p", "-r", "-m", "scripted:hello.yaml", "hi"), "picker"),
+        (("-p", "hi"), "ANTHROPIC_API_KEY"),
+        (("--cwd", "/nowhere/at/all", "hi"), "no folder"),
+        (("hi",), "no terminal"),
+        (("-p", "--permission-mode", "wild", "hi"), "wild"),
+        (("-p", "--allow", "shell(", "-m", "scripted:hello.yaml", "hi"), "shell("),
+    ],
+)
+def test_usage_errors_are_one_line_and_exit_1(ba: Program, args: tuple[str, ...], said: str):
+    done = ba.run(*args)
+    assert said in done.stderr
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 2
+
+
+def test_a_printed_answer_and_its_session(ba: Program):
+    done = ba.run("-p", "-m", "scripted:hello.yaml", "hi", "there")
+    assert (done.returncode, done.stdout) == (0, "Hello there.\n")
+    (listed,) = ba.json("sessions", "list", "--json")
+    assert listed["title"] == "hi there"
+
+
+def test_stdin_joins_the_prompt(ba: Program):
+    done = ba.run("-p", "-m", "scripted:hello.yaml", "count these", stdin="one\ntwo\n")
+    assert done.returncode == 0
+    started = next(event for event in ba.events() if event["type"] == "turn_started")
+    assert started["prompt"]["blocks"][0]["text"] == "count these\n\none\ntwo\n"
+
+
+def test_bytes_that_are_no_text_do_not_stop_it(ba: Program):
+    done = ba.run("-p", "-m", "scripted:hello.yaml", stdin="a\0b\x1b[31m")
+    assert done.returncode == 0
+
+
+def test_a_broken_config_file_names_file_line_key_and_expectation(ba: Program):
+    config = ba.home / "ba" / "config.yaml"
+    config.parent.mkdir()
+    config.write_text("theme: dark\nmax_loops: many\n")
+    done = ba.run("-p", "-m", "scripted:hello.yaml", "hi")
+    assert done.returncode == 1
+    assert f"{config}:2" in done.stderr
+    assert "max_loops" in done.stderr
+    assert config.read_text() == "theme: dark\nmax_loops: many\n"
+
+
+def test_continue_finds_the_last_session_and_fork_leaves_it_alone(ba: Program):
+    (ba.folder / "two.yaml").write_text("steps: [{say: One.}, {say: Two.}, {say: Three.}]\n")
+    first = ba.json("-p", "-m", "scripted:two.yaml", "--output-format", "json", "first")
+    second = ba.json("-p", "-c", "--output-format", "json", "second")
+    forked = ba.json("-p", "-c", "--fork", "--output-format", "json", "third")
+    assert [first["result"], second["result"], forked["result"]] == ["One.", "Two.", "Three."]
+    assert first["session_id"] == second["session_id"] != forked["session_id"]
+
+
+def test_what_would_ask_is_denied_and_listed_with_exit_4(ba: Program):
+    steps = "steps: [{calls: [{tool: shell, args: {command: touch made}}]}, {say: I could not.}]\n"
+    (ba.folder / "shell.yaml").write_text(steps)
+    done = ba.run("-p", "-m", "scripted:shell.yaml", "--output-format", "json", "go")
+    report = json.loads(done.stdout)
+    assert done.returncode == 4
+    assert report["denied"][0]["tool"] == "shell"
+    assert not (ba.folder / "made").exists()
+
+
+def test_an_allowed_command_runs(ba: Program):
+    steps = "steps: [{calls: [{tool: shell, args: {command: touch made}}]}, {say: Done.}]\n"
+    (ba.folder / "shell.yaml").write_text(steps)
+    done = ba.run("-p", "-m", "scripted:shell.yaml", "--allow", "shell(touch made)", "go")
+    assert done.returncode == 0
+    assert (ba.folder / "made").exists()
+
+
+def test_two_vendors_over_http_with_tools(ba: Program):
+    (ba.folder / "sales.csv").write_text("region,amount\nnorth,12\n")
+    call = Planned("read_file", {"path": "sales.csv"})
+    for vendor in ("anthropic", "openai"):
+        with ModelServer([Step(say="Looking.", calls=(call,)), Step(say="One row.")]) as server:
+            url = server.url if vendor == "anthropic" else server.openai_url
+            env = {f"{vendor.upper()}_BASE_URL": url, f"{vendor.upper()}_API_KEY": "k-test-1234"}
+            program = Program(ba.folder, ba.home, env)
+            report = program.json("-p", "-m", f"{vendor}/test-model", "--output-format", "json", "how many rows?")
+        assert report["result"] == "One row."
+        assert report["tool_calls"][0]["name"] == "read_file"
+        assert "north,12" in json.dumps(server.requests[1].json)
+        assert "k-test-1234" not in "".join(path.read_text() for path in program.journals())
+
+
+def test_a_refused_key_is_exit_2_and_says_which_variable(ba: Program):
+    with ModelServer([Status(401)]) as server:
+        env = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k-test-1234"}
+        done = Program(ba.folder, ba.home, env).run("-p", "hi")
+    assert done.returncode == 2
+    assert "ANTHROPIC_API_KEY" in done.stderr
+    assert "k-test-1234" not in done.stdout + done.stderr
+
+
+def test_ctrl_c_ends_in_order_with_130(ba: Program):
+    (ba.folder / "slow.yaml").write_text("delay: 30\nsteps: [{say: A long answer}]\n")
+    process = ba.start("-p", "-m", "scripted:slow.yaml", "--output-format", "stream-json", "go")
+    assert process.stdout
+    assert json.loads(process.stdout.readline())["type"] == "init"
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert json.loads(out.splitlines()[-1])["stop_reason"] == "cancelled"
+    assert ba.events()[-1]["type"] == "turn_ended"
+
+
+def test_a_reader_that_goes_away_is_no_error(ba: Program):
+    process = ba.start("-p", "-m", "scripted:hello.yaml", "--output-format", "stream-json", "hi")
+    assert process.stdout
+    process.stdout.close()
+    assert process.stderr
+    assert "Traceback" not in process.stderr.read()
+    process.wait(20)
+
+
+def test_a_stream_cut_for_good_keeps_the_words_and_says_so(ba: Program):
+    step = Step(say="The first half of a long answer that never ends.")
+    with ModelServer([], last=Answer(step, cut=0.7)) as server:
+        env = {"OPENAI_BASE_URL": server.openai_url, "BA_MODEL": "openai/test"}
+        process = Program(ba.folder, ba.home, env).start("-p", "hi", "--output-format", "json", "--timeout", "4")
+        out, _ = process.communicate(timeout=40)
+    report = json.loads(out)
+    assert report["result"].startswith("The first")
+    assert process.returncode in {2, 3}

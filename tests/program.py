@@ -1,0 +1,49 @@
+"""The real ``ba`` as a process of its own, with a home and a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Program:
+    """``ba`` in ``folder``; ``env`` is all it knows of the outside beside a search path."""
+
+    folder: Path
+    home: Path
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def environment(self) -> dict[str, str]:
+        plain = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+        return {**plain, "BA_HOME": str(self.home / "ba"), "PYTHONWARNINGS": "error", **self.env}
+
+    def start(self, *args: str, **options: Any) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "ba_tui", *args]
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        return subprocess.Popen(command, cwd=self.folder, env=self.environment, text=True, **pipes)
+
+    def run(self, *args: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "ba_tui", *args]
+        given: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
+        return subprocess.run(
+            command, cwd=self.folder, env=self.environment, text=True, capture_output=True, timeout=60, **given
+        )
+
+    def json(self, *args: str) -> Any:
+        done = self.run(*args)
+        return json.loads(done.stdout)
+
+    def journals(self) -> Sequence[Path]:
+        return sorted((self.home / "ba" / "sessions").glob("*/*/events.jsonl"))
+
+    def events(self) -> list[dict[str, Any]]:
+        (path,) = self.journals()
+        return [json.loads(line) for line in path.read_text().splitlines()]

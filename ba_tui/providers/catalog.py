@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ba_tui.providers.marked_yaml import Node
 
 KEYS = ("match", "provider", "family", "window", "output", "prices", "vision", "thinking")
+KINDS = ("anthropic", "openai")
 SCRIPTED = "scripted:"
 PRICES = ("input", "output", "cache_read", "cache_write")
 
@@ -58,7 +59,7 @@ class Catalog:
         return tuple(self.find(name) for name in names)
 
     def find(self, name: str) -> ModelInfo:
-        """For ``provider/model``, whoever the provider is, a bare name that we know, ``demo`` or ``scripted:FILE``.
+        """For ``provider/model``, a bare name that we know, ``demo`` or ``scripted:FILE``.
 
         Raises:
             UsageError: it can't be a model; the nearest names are in the hint.
@@ -68,7 +69,7 @@ class Catalog:
             provider, _, model = given.partition(":")
             return ModelInfo(given, provider, model or given, family="scripted", vision=True, thinking=True, known=True)
         provider, slash, model = given.partition("/")
-        if slash and provider and model:
+        if provider in KINDS and model:
             return self._info(provider, model)
         owner = None if slash else next((entry.provider for entry in self._entries(given) if entry.provider), None)
         if owner is None:
@@ -104,6 +105,11 @@ class Catalog:
         return [entry for entry in best if entry and entry.fit(name) >= 0]
 
     def _unknown(self, given: str) -> UsageError:
+        provider, slash, model = given.partition("/")
+        if slash and provider not in KINDS:
+            near = difflib.get_close_matches(provider, KINDS, 1)
+            hint = f"Did you mean “{near[0]}/{model}”?" if near else "See “providers” in the settings."
+            return UsageError(f"There is no provider {provider!r}.", hint)
         names = [name for layer in self._layers for entry in layer for name in entry.names]
         near = difflib.get_close_matches(_plain(given), names, 2, 0.5)
         meant = f"Did you mean {' or '.join(near)}? " if near else ""
@@ -141,7 +147,7 @@ def _entry(node: Node) -> Entry:
     if "match" not in found:
         raise node.wrong("a model with “match”, a list of names")
     provider = found["provider"].text() if "provider" in found else None
-    if provider not in {None, "anthropic", "openai"}:
+    if provider not in {None, *KINDS}:
         raise found["provider"].wrong("anthropic or openai")
     return Entry(
         tuple(pattern.text() for pattern in found["match"].sequence()),

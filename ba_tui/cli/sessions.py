@@ -1,0 +1,236 @@
+"""``ba sessions``: list, show, export, rename, delete and fork saved sessions.
+
+What is asked for goes to stdout, everything else to stderr. It knows the library's protocol, not its files.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ba_tui.cli.launch import current_folder
+from ba_tui.core.conversation import Library, SessionInfo
+from ba_tui.core.errors import SessionNotFound, UsageError
+from ba_tui.resources import save_whole
+from ba_tui.sessions.foreign import one_line
+
+app = typer.Typer(no_args_is_help=True)
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="A session's id, or as much of it as is unambiguous.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("list")
+def list_sessions(
+    ctx: typer.Context,
+    everywhere: Annotated[bool, typer.Option("--all", help="Of all folders, not of this one only.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List saved sessions, newest first."""
+    infos = _library(ctx).sessions(everywhere=everywhere)
+    if as_json:
+        _print_json([_record(info) for info in infos])
+    elif infos:
+        Console().print(_table(infos, everywhere=everywhere))
+    else:
+        _say("No sessions." if everywhere else "No sessions in this folder. See those of all folders with --all.")
+
+
+@app.command()
+def show(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
+    """Show a session's facts and its turns."""
+    library = _library(ctx)
+    with _named():
+        document = json.loads(library.export(id, "json"))
+    info = _one(library, id)
+    if as_json:
+        _print_json({**_record(info), "usage": document["usage"], "turns": document["turns"]})
+        return
+    console = Console()
+    facts = Table.grid(padding=(0, 2))
+    for label, value in _facts(info, document["usage"]):
+        facts.add_row(Text(label, style="dim"), _cell(value))
+    console.print(facts)
+    turns = Table(box=None, padding=(0, 2, 0, 0))
+    for title in ("Turn", "At", "Calls", "Prompt"):
+        turns.add_column(title, no_wrap=title != "Prompt")
+    for turn in document["turns"]:
+        ended = turn.get("ended", "")
+        prompt = turn["prompt"] + (f" ({ended})" if ended not in {"", "done"} else "")
+        turns.add_row(*map(_cell, (str(turn["number"]), _when(turn["at"]), str(turn["tool_calls"]), prompt)))
+    console.print()
+    console.print(turns)
+
+
+@app.command()
+def export(
+    ctx: typer.Context,
+    id: Id,
+    format: Annotated[str, typer.Option("--format", "-f", metavar="md|json", help="Markdown or JSON.")] = "md",
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Not to stdout.")] = None,
+) -> None:
+    """Write a session as Markdown or JSON. Keys and passwords that can be recognised are left out."""
+    with _named():
+        text = _library(ctx).export(id, format)
+    if output is None:
+        sys.stdout.write(text)
+        return
+    if output.is_dir():
+        raise UsageError(f"{output} is a folder.", "Name a file.")
+    if output.exists() and not output.is_file():
+        # A pipe or a device: written to, never replaced.
+        output.write_text(text, encoding="utf-8")
+    else:
+        save_whole(output, text)
+    _say(f"Wrote {output}.")
+
+
+@app.command()
+def rename(ctx: typer.Context, id: Id, title: Annotated[str, typer.Argument(metavar="TITLE")]) -> None:
+    """Give a session another title."""
+    with _named():
+        _library(ctx).rename(id, title)
+    _say("Renamed.")
+
+
+@app.command()
+def delete(
+    ctx: typer.Context,
+    id: Id,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete a session for good."""
+    library = _library(ctx)
+    info = _one(library, id)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(f"Deleting {info.id} needs a yes.", "Add --yes.")
+        if not typer.confirm(f"Delete “{info.title}” ({info.id}, {_count(info.turns)})?", err=True):
+            _say("Kept.")
+            return
+    library.delete(info.id)
+    _say(f"Deleted {info.id}.")
+
+
+@app.command()
+def fork(
+    ctx: typer.Context,
+    id: Id,
+    upto: Annotated[int | None, typer.Option("--upto", metavar="N", help="Copy the first N turns only.")] = None,
+) -> None:
+    """Copy a session, or its first turns, into a new one, and print the new id."""
+    with _named():
+        copied = _library(ctx).fork(id, upto)
+    sys.stdout.write(f"{copied.id}\n")
+    _say(f"Go on in it with: ba --resume {copied.id}")
+
+
+def _library(ctx: typer.Context) -> Library:
+    given: Any = ctx.obj
+    if given is not None:
+        return given
+    from ba_tui.assembly import connect  # noqa: PLC0415 - --help must not wait for it
+
+    return connect({}, current_folder()).library
+
+
+def _one(library: Library, id: str) -> SessionInfo:
+    """By id alone: what is deleted or shown must not be guessed from words."""
+    with _named():
+        info = library.find(id)
+    if id not in info.id:
+        raise UsageError(f"There is no session “{id}”.", "See ba sessions list --all.")
+    return info
+
+
+@contextmanager
+def _named() -> Generator[None]:
+    """An id that names no session is the caller's mistake, not the disk's."""
+    try:
+        yield
+    except SessionNotFound as error:
+        raise UsageError(str(error), error.hint) from None
+
+
+def _table(infos: Sequence[SessionInfo], *, everywhere: bool) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("Id", "Title", "Used", "Turns", "Cost"):
+        right = name in {"Turns", "Cost"}
+        table.add_column(name, no_wrap=name != "Title", justify="right" if right else "left", overflow="fold")
+    if everywhere:
+        table.add_column("Folder", overflow="fold")
+    for info in infos:
+        title = info.title + (f" [open in {info.locked_by}]" if info.locked_by else "")
+        cells = [info.id, title, _when(info.updated), str(info.turns), _price(info.cost)]
+        table.add_row(*map(_cell, [*cells, *([str(info.cwd)] if everywhere else [])]))
+    return table
+
+
+def _cell(text: str) -> Text:
+    """Text for a table: a folder's name, too, may hold markup or escape sequences."""
+    return Text(one_line(text))
+
+
+def _facts(info: SessionInfo, usage: dict[str, int]) -> list[tuple[str, str]]:
+    read = usage["input"] + usage["cache_read"] + usage["cache_write"]
+    facts = [
+        ("Id", info.id),
+        ("Title", info.title),
+        ("Folder", str(info.cwd)),
+        ("Begun", _when(info.created)),
+        ("Used", _when(info.updated)),
+        ("Model", info.model),
+        ("Tokens", f"{read} in, {usage['output']} out"),
+        ("Cost", _price(info.cost)),
+        ("Open in", info.locked_by),
+    ]
+    return [(label, value) for label, value in facts if value]
+
+
+def _record(info: SessionInfo) -> dict[str, Any]:
+    return {
+        "id": info.id,
+        "title": info.title,
+        "cwd": str(info.cwd),
+        "created": info.created,
+        "updated": info.updated,
+        "turns": info.turns,
+        "cost_usd": info.cost,
+        "model": info.model,
+        "preview": info.preview,
+        "locked_by": info.locked_by,
+    }
+
+
+def _when(at: float | str) -> str:
+    try:
+        time = datetime.fromisoformat(at) if isinstance(at, str) else datetime.fromtimestamp(at, UTC)
+    except (ValueError, OverflowError, OSError):
+        return "?"
+    return time.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _price(cost: float | None) -> str:
+    return "—" if cost is None else f"${cost:.2f}"
+
+
+def _count(turns: int) -> str:
+    return "1 turn" if turns == 1 else f"{turns} turns"
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")

@@ -1,0 +1,125 @@
+"""What lists and searches know of a session: a fold over its lines that can go on where it stopped.
+
+Pure but for ``digest``, which reads the file. Keeping the result is the index's business.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from ba_tui.core.conversation import title_of
+from ba_tui.core.untrusted import paintable
+from ba_tui.sessions.foreign import one_line
+from ba_tui.sessions.migrations import SCHEMA_VERSION, Record, migrate
+from ba_tui.sessions.records import HEADER, MAIN, Header, loads, number, read_header
+
+_PREVIEW = 120
+_PROMPT = 4_000
+_WORDS = 200_000
+_GUARD = 64
+_SKIPPED = (b'"type":"tool_finished"}\n', b'"type":"tool_started"}\n', b'"type":"asked"}\n', b'"type":"answered"}\n')
+"""Ends of lines that hold nothing for a list: most of the bytes of a session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """``read`` bytes of the file are in it, and ``guard`` is what stood before that place."""
+
+    id: str
+    schema: int = SCHEMA_VERSION
+    cwd: bytes = b""
+    """As the file system has it."""
+    created: float = 0.0
+    updated: float = 0.0
+    title: str = ""
+    turns: int = 0
+    cost: float | None = None
+    unpriced: bool = False
+    model: str = ""
+    preview: str = ""
+    words: str = ""
+    """Title and prompts, case folded, for searching."""
+    read: int = 0
+    guard: bytes = b""
+
+
+def digest(path: Path, earlier: Digest | None = None) -> Digest:
+    """The digest of a session file; reads on from ``earlier`` when the file has only grown since."""
+    with path.open("rb") as file:
+        known = earlier if earlier and _grown(file.seek, file.read, earlier) else None
+        if known is None:
+            known = _opened(path, read_header(path))
+        if known.schema > SCHEMA_VERSION:
+            return known
+        file.seek(known.read)
+        last = b""
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            last = line
+            known = _with(known, line)
+    return replace(known, guard=last[-_GUARD:]) if last else known
+
+
+def _grown(seek: Any, read: Any, earlier: Digest) -> bool:
+    """True when what was read before still stands where it stood."""
+    if not earlier.read or earlier.schema > SCHEMA_VERSION:
+        return False
+    seek(earlier.read - len(earlier.guard))
+    return read(len(earlier.guard)) == earlier.guard
+
+
+def _opened(path: Path, header: Header | None) -> Digest:
+    if header is None:
+        return Digest(path.parent.name, created=path.stat().st_mtime)
+    preview = "Written by a newer ba." if header.schema_version > SCHEMA_VERSION else ""
+    return Digest(
+        header.id,
+        header.schema_version,
+        os.fsencode(header.cwd),
+        header.created,
+        header.created,
+        model=header.model,
+        preview=preview,
+    )
+
+
+def _with(known: Digest, line: bytes) -> Digest:
+    known = replace(known, read=known.read + len(line))
+    if line.endswith(_SKIPPED):
+        return known
+    record = loads(line)
+    if record is None or record.get("type") == HEADER:
+        return known
+    return _fold(known, migrate(record, known.schema))
+
+
+def _fold(known: Digest, record: Record) -> Digest:
+    match record:
+        case {"type": "turn_started", "agent": str(agent), "prompt": {"blocks": [*blocks]}} if agent == MAIN:
+            prompt = _text(blocks)
+            title = known.title or one_line(title_of(prompt))
+            words = f"{known.words}\n{prompt[:_PROMPT].casefold()}"[-_WORDS:]
+            preview = one_line(prompt, _PREVIEW)
+            known = replace(known, turns=known.turns + 1, title=title, words=words, preview=preview)
+        case {"type": "message_done", "cost": int() | float() as cost} if not known.unpriced:
+            known = replace(known, cost=(known.cost or 0.0) + number(cost))
+        case {"type": "message_done", "cost": None, "message": {"usage": dict()}}:
+            known = replace(known, cost=None, unpriced=True)
+        case {"type": "titled", "title": str(title)}:
+            return replace(known, title=one_line(title), words=f"{title.casefold()}\n{known.words}"[:_WORDS])
+        case {"type": "model_changed", "model": str(model)}:
+            return replace(known, model=model)
+        case {"type": "turn_ended" | "message_done"}:
+            pass
+        case _:
+            return known
+    return replace(known, updated=number(record.get("at")) or known.updated)
+
+
+def _text(blocks: list[Any]) -> str:
+    texts = (cast("Record", block).get("text") for block in blocks if isinstance(block, dict))
+    return paintable("\n".join(text for text in texts if isinstance(text, str)))

@@ -1,0 +1,69 @@
+"""Text that others wrote, made fit to be listed and given away: one line of it, without key-shaped strings.
+
+Whether something may be read at all is the permission policy's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, cast
+
+from ba_tui.core.untrusted import paintable
+
+_C1 = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+_SECRETS = (
+    re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL),
+    re.compile(r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}"),
+    re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{16,})"),
+    re.compile(r"\b(?:xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,})"),
+    re.compile(r"\bAIza[A-Za-z0-9_-]{35}"),
+    re.compile(r"\b(?:hf|npm|gsk|r8|dop_v1|xai|nvapi)[_-][A-Za-z0-9_-]{24,}"),
+    re.compile(r"\bpypi-[A-Za-z0-9_-]{32,}"),
+    re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+    re.compile(r"(?i)(?<=\bbearer )[A-Za-z0-9._~+/=-]{16,}"),
+    re.compile(r"(?<=://)[^\s/:@]{1,256}:[^\s/@]{1,256}(?=@)"),
+    re.compile(
+        r"(?i)(?<![A-Za-z0-9])[A-Za-z0-9_-]{0,40}"
+        r"(?:api[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|access[_-]?token|auth[_-]?token|passw(?:or)?d)"
+        r"[\"']?\s{0,3}[=:]\s{0,3}[\"']?(?P<value>[A-Za-z0-9_~+/=.-]{12,})"
+    ),
+)
+
+REDACTED = "[redacted]"
+
+
+def one_line(text: str, length: int = 200) -> str:
+    """``text`` as one line for a list, at most ``length`` characters."""
+    line = paintable(" ".join(text[: length * 8].split()), newlines=False)
+    return line if len(line) <= length else line[: length - 1].rstrip() + "…"
+
+
+def escaped(json_text: str) -> str:
+    """JSON text with the control characters that JSON allows raw written as ``\\uXXXX``; its value is the same."""
+    return _C1.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text)
+
+
+def redacted(text: str) -> str:
+    """``text`` without strings that look like keys, tokens or passwords."""
+    for pattern in _SECRETS:
+        text = pattern.sub(_blank, text)
+    return text
+
+
+def every_string(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with ``change`` applied to each string in it, keys excepted."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: every_string(item, change) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [every_string(item, change) for item in cast("list[Any]", value)]
+    return value
+
+
+def _blank(match: re.Match[str]) -> str:
+    value = match.groupdict().get("value")
+    return REDACTED if value is None else match[0][: -len(value)] + REDACTED

@@ -1,0 +1,86 @@
+"""Copying the first turns of a session into a new one, line for line, so that nothing unknown to us is lost.
+
+The title of the copy and its place among the others are the library's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.sessions.journal import make_private, unreadable
+from ba_tui.sessions.migrations import check
+from ba_tui.sessions.records import (
+    FILE,
+    HEADER,
+    Header,
+    ends_turn,
+    forwards,
+    is_record,
+    loads,
+    read_header,
+    starts_turn,
+)
+
+
+def copy_turns(source: Path, target: Path, upto: int | None, *, running: bool) -> None:
+    """The session in ``source``, up to its turn number ``upto``, as a new one in the folder ``target``.
+
+    ``running``: somebody writes it now, so a last turn without its end is still going on and is left out.
+    """
+    try:
+        header = read_header(source / FILE) or Header(source.name, "", time.time())
+        lines = list(forwards(source / FILE))
+    except OSError as error:
+        raise unreadable(source, error) from error
+    check(header.schema_version, source.name)
+    if (loads(lines[0]) or {}).get("type") == HEADER:
+        del lines[0]
+    chosen = _first_turns(lines, upto, running=running)
+    copied = Header(
+        id=target.name,
+        cwd=header.cwd,
+        created=time.time(),
+        model=header.model,
+        parent=source.name,
+        schema_version=header.schema_version,
+    )
+    try:
+        _write(target, b"".join([copied.line(), *chosen]))
+    except OSError as error:
+        shutil.rmtree(target, ignore_errors=True)
+        hint = "Check the space and the rights there; the original is as it was."
+        raise StorageError(f"The copy cannot be written to {target}: {error.strerror or error}.", hint) from error
+
+
+def _first_turns(lines: list[bytes], upto: int | None, *, running: bool) -> Sequence[bytes]:
+    if lines and not lines[-1].endswith(b"\n"):
+        torn = lines.pop()
+        lines += [torn + b"\n"] if is_record(torn) else []
+    starts = [index for index, line in enumerate(lines) if starts_turn(line)]
+    if running and starts and not any(map(ends_turn, lines[starts[-1] :])):
+        del lines[starts.pop() :]
+    if not starts:
+        raise UsageError("This session has no finished turn to copy.", "Fork it when its first answer is there.")
+    if upto is None:
+        return lines
+    if not 1 <= upto <= len(starts):
+        turns = "1 turn" if len(starts) == 1 else f"{len(starts)} turns"
+        raise UsageError(f"This session has {turns}, not {upto}.", f"Give a number from 1 to {len(starts)}.")
+    return lines[: starts[upto]] if upto < len(starts) else lines
+
+
+def _write(target: Path, data: bytes) -> None:
+    """All of it or nothing: the file gets its name when it is complete."""
+    make_private(target)
+    unfinished = target / f"{FILE}.new"
+    fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.rename(target / FILE)

@@ -1,0 +1,271 @@
+"""The journal of one session: events.jsonl, appended to and never rewritten; healed when it is opened.
+
+Which sessions there are is the library's business; how a line is read stands in records.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+
+from ba_tui.core.errors import SessionNotFound, StorageError
+from ba_tui.core.events import (
+    TRANSIENT,
+    Event,
+    ModeChanged,
+    ModelChanged,
+    Notice,
+    Titled,
+    TurnEnded,
+    event_adapter,
+    event_to_json,
+)
+from ba_tui.core.messages import clean_json
+from ba_tui.sessions.lock import Lock
+from ba_tui.sessions.migrations import check
+from ba_tui.sessions.records import (
+    FILE,
+    TORN,
+    Header,
+    Reading,
+    backwards,
+    ends_turn,
+    forwards,
+    is_record,
+    loads,
+    number,
+    opens_turn,
+    read_header,
+    starts_turn,
+)
+
+log = logging.getLogger(__name__)
+_SETTINGS = (ModeChanged, ModelChanged, Notice, Titled)
+_ANSWER = b'"type":"message_done"}\n'
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_RIGHTS = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
+
+
+class JournalFile:
+    """``header`` opens the file when it is made, which is with the first turn: no session without one is on disk."""
+
+    def __init__(self, folder: Path, header: Header) -> None:
+        self.path = folder / FILE
+        self.header = header
+        self._pending = bytearray()
+        """Lines that are not on disk yet, oldest first."""
+        self._waiting = True
+        """Nothing but settings so far: they go out with the first turn."""
+        self._healed = True
+        self._named = False
+        self._fd: int | None = None
+        self._lock: Lock | None = None
+        self._torn: int | None = None
+        """Where to cut before the next write, when a broken one could not be taken back."""
+
+    @classmethod
+    def peek(cls, folder: Path) -> JournalFile:
+        """An existing session to read from, also while another process writes it. Raises as ``open`` does."""
+        try:
+            header = read_header(folder / FILE) or Header(folder.name, "", (folder / FILE).stat().st_mtime)
+        except OSError as error:
+            raise unreadable(folder, error) from error
+        check(header.schema_version, folder.name)
+        journal = cls(folder, header)
+        journal._waiting = journal._healed = False
+        return journal
+
+    @classmethod
+    def open(cls, folder: Path) -> JournalFile:
+        """An existing session, locked and healed.
+
+        Raises:
+            SessionLocked, SessionNotFound, NewerSchema, StorageError
+        """
+        journal = cls.peek(folder)
+        try:
+            journal._lock = Lock.acquire(folder)
+        except OSError as error:
+            # Without rights for a lock there are none for writing: it can be read, and the first append will tell.
+            log.warning("no lock for %s: %s", folder, error)
+        try:
+            journal._pending += cure(journal.path)
+        except OSError as error:
+            journal.close()
+            raise unreadable(folder, error) from error
+        journal._healed = True
+        with contextlib.suppress(StorageError):
+            journal._flush()
+        return journal
+
+    def append(self, event: Event) -> None:
+        if isinstance(event, TRANSIENT):
+            return
+        self._pending += encode(event) + b"\n"
+        self._waiting = self._waiting and isinstance(event, _SETTINGS)
+        if not self._waiting:
+            self._flush()
+
+    def read(self) -> list[Event]:
+        # Built here, off the loop, so that the first append finds it ready.
+        event_adapter()
+        return self._events(forwards(self.path))
+
+    def tail(self, limit: int) -> list[Event]:
+        events = self._events(reversed(self._newest(max(1, limit))))
+        starts = (index for index, event in enumerate(events) if opens_turn(event))
+        return events[next(starts, 0) :]
+
+    def sync(self) -> None:
+        if self._waiting:
+            return
+        self._flush()
+        try:
+            if self._fd is not None:
+                os.fsync(self._fd)
+                if not self._named:
+                    _sync_folder(self.path.parent)
+                    _sync_folder(self.path.parent.parent)
+                    self._named = True
+        except OSError as error:
+            raise self._unsaved(error) from error
+
+    def close(self) -> None:
+        """Raises StorageError when something could not be written to the end; the file is let go all the same."""
+        try:
+            if not self._waiting:
+                self._flush()
+        finally:
+            if self._fd is not None:
+                os.close(self._fd)
+            if self._lock:
+                self._lock.release()
+            self._fd = self._lock = None
+
+    def _events(self, lines: Iterable[bytes]) -> list[Event]:
+        """Events of the file's ``lines`` and of what is not on disk yet."""
+        try:
+            stored = list(lines) if self.path.exists() else []
+            missing = b"" if self._healed else cure(self.path)
+        except OSError as error:
+            raise unreadable(self.path.parent, error) from error
+        rest = (missing + self._pending).splitlines(keepends=True)
+        return list(Reading(self.path, self.header.schema_version).events([*stored, *rest]))
+
+    def _newest(self, limit: int) -> list[bytes]:
+        """About ``limit`` lines, newest first, and the beginning of a turn among them."""
+        if not self.path.exists():
+            return []
+        try:
+            lines = backwards(self.path)
+            taken = list(islice(lines, limit))
+            if any(map(starts_turn, taken)):
+                return taken
+            opening = next(filter(starts_turn, lines), None)
+        except OSError as error:
+            raise unreadable(self.path.parent, error) from error
+        if opening is None:
+            return taken
+        # The last turn is longer than the limit: its prompt, and its end from a whole answer on.
+        answers = [index for index, line in enumerate(taken) if line.endswith(_ANSWER)]
+        return [*taken[: answers[-1] + 1 if answers else limit], opening]
+
+    def _flush(self) -> None:
+        if not self._pending:
+            return
+        try:
+            self._write(self._file())
+        except OSError as error:
+            raise self._unsaved(error) from error
+        self._pending.clear()
+
+    def _file(self) -> int:
+        if self._fd is None:
+            folder = self.path.parent
+            make_private(folder)
+            self._lock = self._lock or Lock.acquire(folder)
+            self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return self._fd
+
+    def _write(self, fd: int) -> None:
+        if self._torn is not None:
+            os.ftruncate(fd, self._torn)
+            self._torn = None
+        stat = os.fstat(fd)
+        if stat.st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, "the file was deleted while the session was open")
+        data = memoryview((self.header.line() if stat.st_size == 0 else b"") + self._pending)
+        written = 0
+        try:
+            while written < len(data):
+                written += os.write(fd, data[written:])
+        except OSError:
+            # Take the beginning back: what is pending goes out whole with the next write.
+            self._torn = stat.st_size
+            with contextlib.suppress(OSError):
+                os.ftruncate(fd, stat.st_size)
+                self._torn = None
+            raise
+
+    def _unsaved(self, error: OSError) -> StorageError:
+        why = error.strerror or str(error)
+        if error.errno in _NO_SPACE:
+            hint = "Free some space: what is missing is kept in memory and saved with the next step."
+        elif error.errno in _NO_RIGHTS:
+            hint = "Check the folder and its rights, or set BA_HOME to a folder that you can write to."
+        else:
+            hint = "Check the disk: what is missing is kept in memory and saved with the next step."
+        return StorageError(f"The session cannot be saved to {self.path}: {why}.", hint)
+
+
+def cure(path: Path) -> bytes:
+    """What has to be appended so that the file is whole: a line end and a notice after a torn line, an end for a
+    turn that was killed. Empty for a sound file; nothing is ever taken away."""
+    mend, torn, at, running = b"", False, 0.0, False
+    for index, line in enumerate(backwards(path)):
+        if index == 0 and not line.endswith(b"\n"):
+            mend, torn = b"\n", not is_record(line)
+        at = at or number((loads(line) or {}).get("at"))
+        running = starts_turn(line)
+        if running or ends_turn(line):
+            break
+    events: list[Event] = [Notice(TORN, "warning", at=at)] if torn else []
+    events += [TurnEnded("interrupted", at=at)] if running else []
+    return mend + b"".join(event_to_json(event) + b"\n" for event in events)
+
+
+def encode(event: Event) -> bytes:
+    """One line of JSON for any event, also for one with text or values that JSON does not know."""
+    try:
+        return event_to_json(event)
+    except ValueError:
+        adapter = event_adapter()
+        plain = adapter.validate_python(clean_json(adapter.dump_python(event)))
+        return adapter.dump_json(plain, fallback=repr)
+
+
+def make_private(folder: Path) -> None:
+    """``folder`` and what is missing above it, for nobody else to read."""
+    for path in reversed([folder, *folder.parents]):
+        if not path.exists():
+            path.mkdir(mode=0o700, exist_ok=True)
+
+
+def unreadable(folder: Path, error: OSError) -> StorageError:
+    if isinstance(error, FileNotFoundError):
+        return SessionNotFound(f"Session {folder.name} is gone.", "See ba sessions list.")
+    why = error.strerror or str(error)
+    return StorageError(f"Session {folder.name} cannot be read: {why}.", f"Check the rights of {folder}.")
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,208 @@
+"""The library: which sessions there are, and how one is made, opened, copied, renamed, removed, exported.
+
+What is in a session is the journal's; what a conversation does is the core's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ba_tui.core.conversation import Conversation, Journal, SessionInfo
+from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
+from ba_tui.core.events import Titled
+from ba_tui.core.messages import clean_text
+from ba_tui.sessions import lock
+from ba_tui.sessions.digest import Digest
+from ba_tui.sessions.forks import copy_turns
+from ba_tui.sessions.index import Index, Stamp
+from ba_tui.sessions.journal import JournalFile, unreadable
+from ba_tui.sessions.lock import Lock
+from ba_tui.sessions.records import FILE, Header
+from ba_tui.sessions.transcripts import exporter
+
+Make = Callable[[SessionInfo, Journal], Conversation]
+Slug = Callable[[Path], str]
+
+_TITLE_LENGTH = 200
+_ID_PART = re.compile(r"[0-9a-f-]{3,}")
+
+
+class SessionLibrary:
+    """Sessions below ``root``; those of ``cwd`` are "this folder's". ``make`` puts a conversation together."""
+
+    def __init__(self, root: Path, cwd: Path, slug: Slug, make: Make) -> None:
+        self._root = root
+        self._cwd = cwd
+        self._slug = slug
+        self._make = make
+        self._index = Index(root.parent / "index.sqlite", root)
+
+    def sessions(self, *, everywhere: bool = False) -> Sequence[SessionInfo]:
+        return self._infos(self._found(everywhere=everywhere))
+
+    def search(self, text: str, *, everywhere: bool = False) -> Sequence[SessionInfo]:
+        """Sessions whose title or prompts hold every word of ``text``, newest first."""
+        found = self._found(everywhere=everywhere)
+        self._index.digests(found)
+        hits = self._index.matching(clean_text(text).split())
+        return self._infos({key: stamp for key, stamp in found.items() if key in hits})
+
+    def find(self, key: str) -> SessionInfo:
+        """An id or an unambiguous part of one; else words, in this folder's sessions before all others."""
+        keys = self._keys(key)
+        if len(keys) == 1:
+            return self._info(keys[0])
+        hits = self.search(key) or self.search(key, everywhere=True) if key.strip() else ()
+        if hits:
+            return hits[0]
+        raise _not_one(key, keys)
+
+    def create(self) -> Conversation:
+        """Nothing is on disk before the first turn."""
+        now = time.time()
+        header = Header(self._new_id(now), str(self._cwd), now)
+        journal = JournalFile(self._root / self._slug(self._cwd) / header.id, header)
+        conversation = self._make(SessionInfo(header.id, "", self._cwd, now, now), journal)
+        journal.header = replace(header, model=conversation.model)
+        return conversation
+
+    def open(self, id: str) -> Conversation:
+        key = self._key(id)
+        journal = JournalFile.open(self._root / key)
+        try:
+            return self._make(replace(self._info(key), locked_by=""), journal)
+        except BaseException:
+            with contextlib.suppress(BaError):
+                journal.close()
+            raise
+
+    def fork(self, id: str, upto: int | None = None) -> SessionInfo:
+        key = self._key(id)
+        source = self._root / key
+        info = self._info(key)
+        target = source.parent / self._new_id(time.time())
+        copy_turns(source, target, upto, running=bool(info.locked_by))
+        journal = JournalFile.open(target)
+        try:
+            journal.append(Titled(f"{info.title} (fork)"))
+        finally:
+            journal.close()
+        return self._info(f"{source.parent.name}/{target.name}")
+
+    def rename(self, id: str, title: str) -> None:
+        title = " ".join(clean_text(title).split())[:_TITLE_LENGTH]
+        if not title:
+            raise UsageError("The title is empty.", "Give the session a few words.")
+        journal = JournalFile.open(self._root / self._key(id))
+        try:
+            journal.append(Titled(title))
+            journal.sync()
+        finally:
+            journal.close()
+
+    def delete(self, id: str) -> None:
+        """Raises SessionLocked while a process has it open."""
+        key = self._key(id)
+        folder = self._root / key
+        try:
+            held = Lock.acquire(folder)
+            try:
+                shutil.rmtree(folder)
+            finally:
+                held.release()
+        except OSError as error:
+            hint = f"Check the rights of {folder}."
+            raise StorageError(f"Session {folder.name} cannot be deleted: {error.strerror or error}.", hint) from error
+        self._index.forget(key)
+
+    def export(self, id: str, format: str) -> str:
+        write = exporter(format)
+        key = self._key(id)
+        events = JournalFile.peek(self._root / key).read()
+        return write(self._info(key), events)
+
+    def _found(self, *, everywhere: bool) -> dict[str, Stamp]:
+        """Every session on disk with the size and time of its file."""
+        folders = _names(self._root) if everywhere else [self._slug(self._cwd)]
+        found: dict[str, Stamp] = {}
+        for folder in folders:
+            for name in _names(self._root / folder):
+                with contextlib.suppress(OSError):
+                    stat = (self._root / folder / name / FILE).stat()
+                    if stat.st_size:
+                        found[f"{folder}/{name}"] = (stat.st_size, stat.st_mtime_ns)
+        return found
+
+    def _infos(self, found: Mapping[str, Stamp]) -> list[SessionInfo]:
+        infos = [self._described(key, entry) for key, entry in self._index.digests(found).items()]
+        return sorted(infos, key=lambda info: (info.updated, info.id), reverse=True)
+
+    def _info(self, key: str) -> SessionInfo:
+        try:
+            stat = (self._root / key / FILE).stat()
+        except OSError as error:
+            raise unreadable(self._root / key, error) from error
+        for info in self._infos({key: (stat.st_size, stat.st_mtime_ns)}):
+            return info
+        raise unreadable(self._root / key, OSError("see ba logs"))
+
+    def _described(self, key: str, entry: Digest) -> SessionInfo:
+        folder = self._root / key
+        return SessionInfo(
+            id=folder.name,
+            title=entry.title or "Untitled",
+            cwd=Path(os.fsdecode(entry.cwd)) if entry.cwd else self._cwd,
+            created=entry.created,
+            updated=entry.updated or entry.created,
+            turns=entry.turns,
+            cost=entry.cost,
+            model=entry.model,
+            preview=entry.preview,
+            locked_by=lock.owner(folder),
+        )
+
+    def _key(self, id: str) -> str:
+        keys = self._keys(id)
+        if len(keys) != 1:
+            raise _not_one(id, keys)
+        return keys[0]
+
+    def _keys(self, id: str) -> list[str]:
+        """The session with this id, or all with an id that begins with it, or else ends with it."""
+        keys = [f"{folder}/{name}" for folder in _names(self._root) for name in _names(self._root / folder)]
+        ids = {key: key.partition("/")[2] for key in keys}
+        if exact := [key for key in keys if ids[key] == id]:
+            return exact[:1]
+        if not _ID_PART.fullmatch(id):
+            return []
+        return [key for key in keys if ids[key].startswith(id)] or [key for key in keys if ids[key].endswith(id)]
+
+    def _new_id(self, now: float) -> str:
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
+        while True:
+            id = f"{stamp}-{secrets.token_hex(2)}"
+            if not self._keys(id):
+                return id
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _not_one(id: str, keys: Sequence[str]) -> SessionNotFound:
+    if not keys:
+        return SessionNotFound(f"There is no session “{id}”.", "See ba sessions list --all.")
+    names = ", ".join(key.partition("/")[2] for key in keys[-3:])
+    more = " …" if len(keys) > 3 else ""
+    return SessionNotFound(f"“{id}” fits {len(keys)} sessions: {names}{more}", "Type more of the id.")

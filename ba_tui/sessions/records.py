@@ -1,0 +1,204 @@
+"""The lines of a session file as they are read: header, events, damage; forwards and backwards.
+
+Reads only. Writing is the journal's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from ba_tui import __version__
+from ba_tui.core.events import Event, Notice, TurnStarted, event_adapter, event_from_json
+from ba_tui.core.messages import clean_json, clean_text
+from ba_tui.sessions.migrations import SCHEMA_VERSION, Record, migrate
+
+FILE = "events.jsonl"
+TORN = "The last entry of this session was cut off, probably by a crash. It stays in the file but is left out here."
+MAIN = "main"
+HEADER = "session"
+BLOCK = 64 * 1024
+_HEADER_LIMIT = 64 * 1024
+_KINDS = frozenset(kind.__dataclass_fields__["type"].default for kind in get_args(get_args(Event)[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first line of a session file."""
+
+    id: str
+    cwd: str
+    created: float
+    model: str = ""
+    """The model at the start; ModelChanged events tell later ones."""
+    parent: str = ""
+    """The session this one was forked from, empty for none."""
+    ba_version: str = __version__
+    schema_version: int = SCHEMA_VERSION
+    type: str = HEADER
+
+    def line(self) -> bytes:
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+
+def read_header(path: Path) -> Header | None:
+    """None when the first line is no header: the file is then read as being of today's schema."""
+    with path.open("rb") as file:
+        record = _object(file.readline(_HEADER_LIMIT))
+    if record is None or record.get("type") != HEADER or not isinstance(record.get("id"), str):
+        return None
+    version = record.get("schema_version")
+    texts = {key: clean_text(str(record.get(key) or "")) for key in ("id", "model", "parent", "ba_version")}
+    return Header(
+        cwd=_folder(str(record.get("cwd") or "")),
+        created=number(record.get("created")),
+        schema_version=version if isinstance(version, int) and version > 0 else SCHEMA_VERSION,
+        **texts,
+    )
+
+
+def _folder(name: str) -> str:
+    """A folder's name, which may hold bytes that are no UTF-8 (as ``os.fsdecode`` writes them)."""
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        return clean_text(name)
+    return name
+
+
+def loads(line: bytes) -> Record | None:
+    """A JSON object, or None for anything else."""
+    record = _object(line)
+    # An escaped lone surrogate is a string that can go nowhere.
+    return clean_json(record) if record and (b"\\ud" in line or b"\\uD" in line) else record
+
+
+def _object(line: bytes) -> Record | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return cast("Record", value) if isinstance(value, dict) else None
+
+
+def is_record(line: bytes) -> bool:
+    """True for a whole line of ours, also one of a kind that only a later version knows."""
+    record = loads(line)
+    return record is not None and isinstance(record.get("type"), str)
+
+
+def number(value: object) -> float:
+    """``value`` when it is a usable number, else 0."""
+    try:
+        found = float(value) if isinstance(value, int | float) else 0.0
+    except OverflowError:
+        return 0.0
+    return found if math.isfinite(found) else 0.0
+
+
+def forwards(path: Path) -> Iterator[bytes]:
+    """Lines, oldest first; the last one may lack its line end."""
+    with path.open("rb") as file:
+        yield from file
+
+
+def backwards(path: Path) -> Iterator[bytes]:
+    """Lines, newest first, reading no more of the file than is taken; the first one may lack its line end."""
+    with path.open("rb") as file:
+        start = file.seek(0, os.SEEK_END)
+        carry: list[bytes] = []
+        """The line whose beginning lies further up, last piece first."""
+        while start > 0:
+            end, start = start, max(0, start - BLOCK)
+            file.seek(start)
+            pieces = file.read(end - start).split(b"\n")
+            carry.append(pieces[-1])
+            if len(pieces) == 1:
+                continue
+            if line := b"".join(reversed(carry)):
+                yield line
+            for piece in pieces[-2:0:-1]:
+                yield piece + b"\n"
+            carry = [pieces[0] + b"\n"]
+        if line := b"".join(reversed(carry)):
+            yield line
+
+
+class Reading:
+    """Turns lines into events. What cannot be read is counted, and a notice stands in its place."""
+
+    def __init__(self, path: Path, version: int = SCHEMA_VERSION) -> None:
+        self._path = path
+        self._version = version
+        self._damaged = 0
+        self._unknown = 0
+        self._at = 0.0
+
+    def events(self, lines: Iterable[bytes]) -> Iterator[Event]:
+        for line in lines:
+            if not line.strip():
+                continue
+            event = self._parse(line)
+            if event is None:
+                self._count(line)
+                continue
+            if self._damaged and isinstance(event, Notice) and event.text == TORN:
+                self._damaged -= 1
+            yield from self._notices()
+            self._at = event.at
+            yield event
+        yield from self._notices()
+
+    def _parse(self, line: bytes) -> Event | None:
+        with contextlib.suppress(ValueError, RecursionError):
+            if self._version >= SCHEMA_VERSION:
+                return event_from_json(line)
+            record = loads(line)
+            return event_adapter().validate_python(migrate(record, self._version)) if record else None
+        return None
+
+    def _count(self, line: bytes) -> None:
+        record = loads(line)
+        kind: Any = record.get("type") if record else None
+        if isinstance(kind, str) and kind not in _KINDS:
+            self._unknown += kind != HEADER
+        else:
+            self._damaged += 1
+
+    def _notices(self) -> Iterator[Notice]:
+        if self._damaged:
+            lines = "1 damaged line" if self._damaged == 1 else f"{self._damaged} damaged lines"
+            hint = f"Left as found in {self._path}."
+            yield Notice(f"{lines} of this session could not be read.", "warning", hint, at=self._at)
+        if self._unknown:
+            entries = "1 entry is" if self._unknown == 1 else f"{self._unknown} entries are"
+            hint = "Update ba to see everything; nothing was removed."
+            yield Notice(f"{entries} of a kind that this ba does not know.", "warning", hint, at=self._at)
+        self._damaged = self._unknown = 0
+
+
+def opens_turn(event: Event) -> bool:
+    """True where the main agent's turn begins."""
+    return isinstance(event, TurnStarted) and event.agent == MAIN
+
+
+def starts_turn(line: bytes) -> bool:
+    """The same for a line, without reading it as an event."""
+    return _is_of_main(line, "turn_started")
+
+
+def ends_turn(line: bytes) -> bool:
+    return _is_of_main(line, "turn_ended")
+
+
+def _is_of_main(line: bytes, kind: str) -> bool:
+    if f'"{kind}"'.encode() not in line:
+        return False
+    record = loads(line)
+    return record is not None and record.get("type") == kind and record.get("agent") == MAIN

@@ -94,7 +94,11 @@ class Workspace:
 
     def contains(self, path: Path) -> bool:
         """Whether a resolved ``path`` lies in the workspace."""
-        return self._relative(path, (self.root, *self.extra)) is not None
+        return self.below(path) is not None
+
+    def below(self, path: Path) -> str | None:
+        """``path`` from the folder of the workspace that it lies in; None when it lies in none."""
+        return self._relative(path, (self.root, *self.extra))
 
     def relative(self, path: Path) -> str | None:
         """``path`` from the root, with ``/``; None when it lies elsewhere."""
@@ -129,12 +133,6 @@ def is_secret(path: PurePath) -> bool:
     if name in SECRET_IN_HOME and path.parent == PurePath(os.path.expanduser("~")):  # noqa: PTH111 - must not raise
         return True
     return _tail(parts, SECRET_TAILS)
-
-
-def secret_globs() -> tuple[str, ...]:
-    """Glob patterns of the files that ``is_secret`` means, for tools that search many files at once."""
-    folders = tuple(f"**/{folder}/**" for folder in SECRET_FOLDERS)
-    return (*SECRET_NAMES, *folders, *(f"**/{tail}" for tail in SECRET_TAILS if tail[0] != "/"))
 
 
 def is_guarded(path: PurePath) -> bool:

@@ -201,13 +201,13 @@ class Policy:
         return [resolved, replace(written, inside=resolved.inside)] if strict else [resolved]
 
     def _seen(self, path: Path) -> Seen:
-        relative = self.workspace.relative(path)
+        relative, below = self.workspace.relative(path), self.workspace.below(path)
         own = self._own
         secret = is_secret(path) or bool(own and path == own.keys)
         folders = {own.config, own.data, own.state} if own else set[Path]()
-        guarded = is_guarded(Path(relative) if relative is not None else path)
+        guarded = is_guarded(path if below is None else Path(below))
         guarded = guarded or any(path.is_relative_to(folder) for folder in folders)
-        return Seen(path, relative, self.workspace.contains(path), secret, guarded)
+        return Seen(path, relative, below is not None, secret, guarded)
 
 
 def _suggested(subject: Subject) -> str | None:

@@ -1,6 +1,6 @@
 """Settings: their models, layers, sources, keys and how one is changed. May import core and resources only."""
 
-from ba_tui.settings.document import Document, Problem, read_document
+from ba_tui.settings.document import Document, Problem, printable, read_document
 from ba_tui.settings.editing import add_item, remove_item, set_value
 from ba_tui.settings.keys import Key, read_key, save_key
 from ba_tui.settings.layers import Loaded, leaves, load_settings, setting_files
@@ -17,6 +17,7 @@ __all__ = [
     "add_item",
     "leaves",
     "load_settings",
+    "printable",
     "read_document",
     "read_key",
     "remove_item",

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel, ValidationError
 
-from ba_tui.settings.document import KeyPath, Problem, shown
+from ba_tui.settings.document import KeyPath, Problem, printable, shown
 from ba_tui.settings.model import Profile, Rules, Settings
 
 ROUNDS = 20
@@ -85,9 +85,8 @@ class Layer:
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """``permissions.allow``; what is not printable in a key is escaped, for it may come from anybody's file."""
-    text = ".".join(str(part) for part in path if isinstance(part, str))
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    """``permissions.allow``"""
+    return printable(".".join(str(part) for part in path if isinstance(part, str)))
 
 
 def check(layer: Layer) -> None:

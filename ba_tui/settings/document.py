@@ -35,7 +35,7 @@ class Problem:
     fatal: bool = True
 
     def __str__(self) -> str:
-        place = f"{self.where}:{self.line}" if self.line else self.where
+        place = printable(f"{self.where}:{self.line}" if self.line else self.where)
         return f"{place}: {self.key}: {self.text}" if self.key else f"{place}: {self.text}"
 
 
@@ -121,9 +121,14 @@ def shown(value: object) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return "yes (a switch)" if value else "no (a switch)"
     text = repr(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def printable(text: str) -> str:
+    """``text`` with everything escaped that could act on a terminal: files and folders come from anybody."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 class _Reading:

@@ -111,7 +111,7 @@ def _checked(key: str, text: str) -> Any:
             complaint = complaint or "this is a group of settings; set one of them"
         else:
             complaint = complaint or layer.problems[0].text
-    raise UsageError(f"{key}: {complaint}.", "See ba config schema.")
+    raise UsageError(f"{key}: {complaint}{'' if complaint.endswith('?') else '.'}", "See ba config schema.")
 
 
 def _nested(data: dict[str, Any], parts: list[str], value: Any) -> dict[str, Any]:

@@ -1,0 +1,174 @@
+"""``ba config``: shows settings and where they come from, checks and changes them.
+
+What settings there are and how they are read stands in ``ba_tui.settings``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ba_tui.cli.launch import current_folder
+from ba_tui.core.errors import UsageError
+from ba_tui.resources import Places, places, project_root, save_whole
+
+if TYPE_CHECKING:
+    from ba_tui.settings import Loaded
+
+app = typer.Typer(no_args_is_help=True)
+
+Cwd = Annotated[Path | None, typer.Option(metavar="DIR", help="As if started in this folder.")]
+Json = Annotated[bool, typer.Option("--json", help="As one JSON object.")]
+
+START = """\
+# Your settings of ba. `ba config show` lists all of them, `ba config schema` describes them.
+# yaml-language-server: $schema=config.schema.json
+"""
+
+
+@app.command()
+def show(json_: Json = False, cwd: Cwd = None) -> int:
+    """Print every setting, its value and where that came from."""
+    from ba_tui.settings import leaves, printable  # noqa: PLC0415 - --help must not pay for pydantic
+
+    loaded = load(cwd)
+    values: dict[str, Any] = leaves(loaded.settings.model_dump(mode="json"))
+    rows = {key: (_discreet(value), loaded.sources.get(key, "default")) for key, value in values.items()}
+    _warn(loaded)
+    if json_:
+        shown = {key: {"value": value, "source": source} for key, (value, source) in rows.items()}
+        print_line(json.dumps(shown, indent=2, ensure_ascii=False))
+        return 0
+    widest = max(map(len, rows))
+    for key, (value, source) in rows.items():
+        text = "—" if value in (None, "", []) else value if isinstance(value, str) else json.dumps(value)
+        print_line(printable(f"{key:<{widest}}  {text}  ({source})"))
+    return 0
+
+
+@app.command()
+def path(
+    all_: Annotated[bool, typer.Option("--all", help="Every file that is read, lowest rank first.")] = False,
+    cwd: Cwd = None,
+) -> int:
+    """Print the path of your config.yaml."""
+    from ba_tui.settings import printable, setting_files  # noqa: PLC0415 - see show
+
+    if not all_:
+        print_line(str(places().settings))
+        return 0
+    for name, file in setting_files(places(), project_root(folder_of(cwd))).items():
+        print_line(printable(f"{file}  ({name}{'' if file.is_file() else ', not there'})"))
+    return 0
+
+
+@app.command()
+def validate(cwd: Cwd = None) -> int:
+    """Check all settings and permission rules; exit 1 when something is wrong."""
+    loaded = load(cwd)
+    rules = rule_problems(loaded, folder_of(cwd))
+    for problem in (*map(str, loaded.warnings), *rules):
+        print_line(problem)
+    if loaded.errors or rules:
+        return 1
+    print_line(f"Valid: {places().settings}")
+    return 0
+
+
+@app.command("set")
+def set_(
+    key: Annotated[str, typer.Argument(help="Such as model or permissions.allow.")],
+    value: Annotated[str, typer.Argument(help="Text, a number, or YAML such as [a, b].")],
+) -> int:
+    """Set one key in your config.yaml; everything else in it stays as it is."""
+    from ba_tui.settings import set_value  # noqa: PLC0415 - see show
+
+    file = set_value(places(), key, value)
+    print_line(f"{key} is set in {file}")
+    source = load(None).sources.get(key, "")
+    if source and str(file) not in source:
+        sys.stderr.write(f"ba: It has no effect here, because {source} comes before it.\n")
+    return 0
+
+
+@app.command()
+def edit() -> int:
+    """Open your config.yaml in $VISUAL or $EDITOR, then check it."""
+    where = places()
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    if not where.settings.exists():
+        save_whole(where.settings, START)
+        save_whole(where.settings.with_name("config.schema.json"), _schema())
+    try:
+        code = subprocess.run([*shlex.split(editor), str(where.settings)], check=False).returncode
+    except (OSError, ValueError) as error:
+        raise UsageError(f"The editor {editor!r} can't be started: {error}.", "Set EDITOR to one that can.") from error
+    if code:
+        raise UsageError(f"{editor} ended with {code}.")
+    loaded = load(None)
+    _warn(loaded)
+    return 1 if loaded.errors else 0
+
+
+@app.command()
+def schema() -> int:
+    """Print the JSON Schema of config.yaml, for editors."""
+    print_line(_schema())
+    return 0
+
+
+def _schema() -> str:
+    from ba_tui.settings import Settings  # noqa: PLC0415 - see show
+
+    described = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Settings.model_json_schema()}
+    return json.dumps(described, indent=2)
+
+
+def folder_of(cwd: Path | None) -> Path:
+    if cwd is None:
+        return current_folder()
+    if not cwd.is_dir():
+        raise UsageError(f"There is no folder {cwd}.", "Check --cwd.")
+    return cwd.absolute()
+
+
+def load(cwd: Path | None, where: Places | None = None) -> Loaded:
+    """The settings as the app would have them in ``cwd``."""
+    from ba_tui.settings import load_settings  # noqa: PLC0415 - see show
+
+    return load_settings({}, where or places(), project_root(folder_of(cwd)))
+
+
+def rule_problems(loaded: Loaded, folder: Path) -> Sequence[str]:
+    """What is wrong with permission rules and kept answers, one line each."""
+    from ba_tui.permissions.approvals import Approvals  # noqa: PLC0415 - see show
+    from ba_tui.permissions.rulebook import bundled_rules  # noqa: PLC0415
+    from ba_tui.permissions.rules import read_rules  # noqa: PLC0415
+
+    _, wrong = read_rules([*bundled_rules(), *loaded.rules])
+    _, unread = Approvals(places().approvals, project_root(folder)).read()
+    return [*wrong, *unread]
+
+
+def print_line(text: str) -> None:
+    """To stdout; a lone surrogate from a file's name must not end the command."""
+    sys.stdout.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
+
+
+def _warn(loaded: Loaded) -> None:
+    for problem in loaded.warnings:
+        sys.stderr.write(f"ba: {problem}\n")
+
+
+def _discreet(value: Any) -> Any:
+    """An address without the password in it."""
+    return re.sub(r"(://[^\s/@:]*:)[^\s/@]*@", r"\1…@", value) if isinstance(value, str) else value

@@ -1,0 +1,200 @@
+"""``ba permissions``: lists rules, says what would happen with a call, adds and removes rules of the person's own.
+
+How rules are read and judged stands in ``ba_tui.permissions``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+from ba_tui.cli.config import Cwd, folder_of, load, print_line
+from ba_tui.core.conversation import RuleLine
+from ba_tui.core.errors import UsageError
+from ba_tui.resources import bundled, places, project_root
+
+if TYPE_CHECKING:
+    from ba_tui.core.tool import Tool
+    from ba_tui.permissions.policy import Policy
+
+app = typer.Typer(no_args_is_help=True)
+
+Mode = Literal["default", "accept-edits", "plan"]
+VERDICTS = ("allow", "ask", "deny")
+RuleList = Annotated[list[str] | None, typer.Option(metavar="RULE", help="As if this rule were given. Repeatable.")]
+
+
+@app.command("list")
+def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.")] = False, cwd: Cwd = None) -> int:
+    """Print every rule and where it stands, the strongest first."""
+    from ba_tui.settings import printable  # noqa: PLC0415 - --help must not pay for pydantic
+
+    policy = _policy(folder_of(cwd), (), None)
+    rows = [{"rule": line.rule, "verdict": line.verdict, "source": line.source} for line in policy.rules()]
+    if json_:
+        print_line(json.dumps(rows, indent=2, ensure_ascii=False))
+    else:
+        widest = max((len(row["rule"]) for row in rows), default=0)
+        for row in rows:
+            print_line(printable(f"{row['verdict']:<5}  {row['rule']:<{widest}}  ({row['source']})"))
+    for problem in policy.problems:
+        sys.stderr.write(f"ba: {printable(problem)}\n")
+    return 1 if policy.problems else 0
+
+
+@app.command()
+def check(  # noqa: PLR0913 - typer reads one parameter a flag
+    command: Annotated[str, typer.Argument(metavar="COMMAND|-", help="What would run; - reads JSON lines.")],
+    tool: Annotated[str, typer.Option(help="The tool that would run.")] = "shell",
+    mode: Annotated[Mode | None, typer.Option(help="As if in this mode.")] = None,
+    allow: RuleList = None,
+    ask: RuleList = None,
+    deny: RuleList = None,
+    json_: Annotated[bool, typer.Option("--json", help="As one JSON object a line.")] = False,
+    cwd: Cwd = None,
+) -> int:  # fmt: skip
+    """Say what would happen with a call, without running anything. With -, stdin has one {"command": …} a line."""
+    folder = folder_of(cwd)
+    given = [
+        RuleLine(rule, verdict, f"flag --{verdict}")
+        for verdict, rules in (("deny", deny), ("ask", ask), ("allow", allow))
+        for rule in rules or ()
+    ]
+    policy = _policy(folder, given, mode)
+    checked = _tool(tool, policy)
+    lines: Iterable[tuple[str, Mapping[str, Any]]]
+    lines = _lines(checked) if command == "-" else [(command, _arguments(checked, command))]
+    for text, args in lines:
+        answer = _answer(policy, checked, args, text)
+        if json_ or command == "-":
+            print_line(json.dumps(answer, ensure_ascii=True))
+        else:
+            print_line(f"{answer['verdict']}: {answer['reason']}")
+    return 0
+
+
+@app.command()
+def add(
+    rule: Annotated[str, typer.Argument(help="Such as edit_file(src/**) or shell(git status).")],
+    allow: Annotated[bool, typer.Option("--allow", help="Run without asking.")] = False,
+    ask: Annotated[bool, typer.Option("--ask", help="Always ask.")] = False,
+    deny: Annotated[bool, typer.Option("--deny", help="Never run.")] = False,
+) -> int:
+    """Add a rule to your config.yaml."""
+    from ba_tui.permissions.rules import read_rule  # noqa: PLC0415 - see list_
+    from ba_tui.settings import add_item  # noqa: PLC0415
+
+    chosen = [name for name, given in zip(VERDICTS, (allow, ask, deny), strict=True) if given]
+    if len(chosen) != 1:
+        raise UsageError("Say what the rule does.", "Give one of --allow, --ask and --deny.")
+    read_rule(rule, chosen[0])
+    file = add_item(places(), f"permissions.{chosen[0]}", rule)
+    print_line(f"{chosen[0]} {rule}: added to {file}")
+    return 0
+
+
+@app.command()
+def remove(
+    rule: Annotated[str, typer.Argument(help="The rule, as `ba permissions list` shows it.")], cwd: Cwd = None
+) -> int:
+    """Remove a rule from your config.yaml and from what you allowed in this project."""
+    from ba_tui.permissions.approvals import Approvals  # noqa: PLC0415 - see list_
+    from ba_tui.settings import remove_item  # noqa: PLC0415
+
+    where = places()
+    gone = [
+        f"{where.settings} ({verdict})" for verdict in VERDICTS if remove_item(where, f"permissions.{verdict}", rule)
+    ]
+    if Approvals(where.approvals, project_root(folder_of(cwd))).remove(rule):
+        gone.append(str(where.approvals))
+    if not gone:
+        raise UsageError(f"There is no rule {rule!r} of yours.", "See ba permissions list; bundled rules stay.")
+    print_line(f"{rule}: removed from {', '.join(gone)}")
+    return 0
+
+
+def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None) -> Policy:
+    """The policy that the app would have in ``folder``, with what the flags add."""
+    from ba_tui.permissions.approvals import Approvals  # noqa: PLC0415 - see list_
+    from ba_tui.permissions.paths import Workspace  # noqa: PLC0415
+    from ba_tui.permissions.policy import Policy as Rules  # noqa: PLC0415
+    from ba_tui.permissions.rulebook import bundled_rules  # noqa: PLC0415
+    from ba_tui.permissions.rules import read_rule  # noqa: PLC0415
+
+    for line in given:
+        read_rule(line.rule, line.verdict, line.source)
+    where, root = places(), project_root(folder)
+    loaded = load(folder)
+    workspace = Workspace(folder, (root, *loaded.settings.add_dirs))
+    rules = [*bundled_rules(), *loaded.rules, *given]
+    return Rules(workspace, rules, mode or loaded.settings.permission_mode, Approvals(where.approvals, root), where)
+
+
+def _tool(name: str, policy: Policy) -> Tool:
+    from ba_tui.core.agent import unknown_tool  # noqa: PLC0415 - see list_
+    from ba_tui.tools.definitions import load_definitions  # noqa: PLC0415
+    from ba_tui.tools.shell import Shell  # noqa: PLC0415
+    from ba_tui.tools.toolbox import Place, default_tools  # noqa: PLC0415
+
+    definitions = load_definitions(bundled("config") / "prompts" / "tools")
+    place = Place(policy.workspace, Shell(None, {}), None)
+    tools = {tool.name: tool for tool in default_tools(definitions, place, policy.judge, policy.remember)}
+    if name not in tools:
+        error = unknown_tool(name, tuple(tools)).error
+        raise UsageError(error.message if error else name, error.hint if error else "")
+    return tools[name]
+
+
+def _arguments(tool: Tool, text: str) -> Mapping[str, Any]:
+    name = tool.facts.target or next(iter(tool.facts.paths), "")
+    return {name: text} if name else {}
+
+
+def _lines(tool: Tool) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    """The calls on stdin: one JSON object a line, with ``command`` or with the tool's own arguments."""
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        if not line.strip():
+            continue
+        try:
+            read: Any = json.loads(line)
+        except ValueError:
+            read = None
+        if not isinstance(read, dict):
+            raise UsageError(f"stdin, line {number}: expected one JSON object.", 'Such as {"command": "git status"}')
+        args = cast("dict[str, Any]", read)
+        command = args.get("command")
+        if isinstance(command, str):
+            yield command, {**args, **_arguments(tool, command)}
+        elif tool.facts.target in args:
+            yield str(args[tool.facts.target]), args
+        else:
+            raise UsageError(f"stdin, line {number}: expected a text under command.", 'Such as {"command": "ls"}')
+
+
+def _answer(policy: Policy, tool: Tool, args: Mapping[str, Any], text: str) -> dict[str, Any]:
+    from ba_tui.core.tool import Effect  # noqa: PLC0415 - see list_
+    from ba_tui.permissions.policy import Allow, Ask  # noqa: PLC0415
+
+    judged = policy.judge(tool, args, policy.workspace.root)
+    risk: Sequence[str] = ()
+    match judged:
+        case Allow(by=rule):
+            verdict, reason = "allow", f"The rule {rule} allows it." if rule else f"{policy.mode} mode allows it."
+        case Ask(by=rule, reason=reason, risks=risk):
+            verdict = "ask"
+        case _:
+            verdict, reason, rule = "deny", judged.reason, judged.by
+    commands = [text] if tool.effect is Effect.EXECUTE else []
+    return {
+        "command": text,
+        "verdict": verdict,
+        "rule": rule or None,
+        "reason": reason,
+        "commands": commands,
+        "risk": list(risk),
+    }

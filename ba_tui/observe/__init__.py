@@ -1,0 +1,1 @@
+"""Watching: the log file, redaction, the doctor. May import core, resources and settings."""

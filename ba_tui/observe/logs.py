@@ -1,0 +1,76 @@
+"""The log file: one JSON object a line, redacted, readable by its owner only. Nothing is ever logged to the screen.
+
+What happens in a session is in its journal; the log is for what went wrong around it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from contextlib import suppress
+from datetime import UTC, datetime
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from ba_tui.observe.redaction import redacted
+from ba_tui.resources import Places
+
+SIZE = 2_000_000
+KEPT = 3
+LONGEST = 20_000
+
+
+class JsonLines(logging.Formatter):
+    """Control characters end up escaped, because every string is JSON in plain ASCII."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "from": record.name,
+            "text": redacted(_message(record))[:LONGEST],
+        }
+        if record.exc_info:
+            line["trace"] = redacted(self.formatException(record.exc_info))[-LONGEST:]
+        return json.dumps(line, ensure_ascii=True)
+
+
+class LogFile(RotatingFileHandler):
+    """Opens on the first record; when that fails, records are dropped without a word."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, maxBytes=SIZE, backupCount=KEPT, encoding="utf-8", delay=True)
+        self.setFormatter(JsonLines())
+
+    def _open(self) -> TextIOWrapper:
+        path = Path(self.baseFilename)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with suppress(OSError):
+            os.fchmod(handle, 0o600)
+        return open(handle, "a", encoding="utf-8")
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A log that can't be written must not disturb what it is about; the doctor says why it can't."""
+
+
+def start_logging(places: Places, level: str = "info") -> Path:
+    """Log to the state folder from now on; says to which file. Calling it again moves the log."""
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler, LogFile)]:
+        root.removeHandler(handler)
+        handler.close()
+    path = places.logs / "ba.log"
+    root.addHandler(LogFile(path))
+    # Libraries log whole requests when they are let; theirs is kept from warnings on.
+    logging.getLogger("ba_tui").setLevel(level.upper())
+    return path
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError, KeyError):
+        return f"{record.msg} {record.args}"

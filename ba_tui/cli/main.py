@@ -30,7 +30,7 @@ class Group(TyperGroup):
     """A group whose help also lists what ``ba [PROMPT]`` takes."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        shown = self.commands["chat"].get_params(ctx) if ctx.command_path == "ba" else []
+        shown = self.commands["chat"].get_params(ctx) if ctx.parent is None else []
         return [*(param for param in shown if param.name != "help"), *super().get_params(ctx)]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

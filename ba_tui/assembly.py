@@ -58,6 +58,8 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> 
     catalog, trouble = _catalog(where, strict=strict)
     access = Access(loaded, catalog, where)
     workshop = Workshop(loaded, where, cwd, access)
+    if strict and workshop.problems:
+        raise UsageError(workshop.problems[0])
     library = SessionLibrary(where.sessions, cwd, folder_slug, workshop.conversation)
     shelf = Shelf(catalog, loaded, FileIndex(cwd, find_ripgrep()))
     notices = [*map(_notice, loaded.warnings), *trouble, *(Notice(text, "warning") for text in workshop.problems)]

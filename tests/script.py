@@ -34,6 +34,10 @@ class Script:
         self.model = ModelInfo("test/model", "test", "model", prices=Prices(1, 2, 0.1, 1.25))
         self.steps = list(steps)
         self.requests: list[Request] = []
+        self.closed = False
+
+    async def close(self) -> None:
+        self.closed = True
 
     async def stream(self, request: Request) -> AsyncIterator[Chunk]:
         self.requests.append(request)

@@ -214,8 +214,14 @@ class Conversation:
 
     async def _agent(self) -> Agent:
         if self.model not in self._agents:
+            await self._dismiss()
             self._agents = {self.model: await asyncio.to_thread(self._brain.agent, self.model)}
         return self._agents[self.model]
+
+    async def _dismiss(self) -> None:
+        for agent in self._agents.values():
+            await agent.provider.close()
+        self._agents = {}
 
     def use_model(self, name: str) -> ModelInfo:
         """From the next turn on. Raises UsageError for a model that can't be."""
@@ -243,10 +249,11 @@ class Conversation:
         return self._brain.context(self.transcript, self.model)
 
     async def close(self) -> None:
-        """Stop what runs, then let go of the file."""
+        """Stop what runs, then let go of connections and the file."""
         if self._turn:
             self._turn.cancel()
             await self._turn.wait()
+        await self._dismiss()
         await asyncio.to_thread(self._journal.close)
 
     def _record(self, event: Event) -> None:

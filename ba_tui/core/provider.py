@@ -74,3 +74,7 @@ class Provider(Protocol):
             ProviderError: in our words; deltas that came before stay with the caller.
         """
         ...
+
+    async def close(self) -> None:
+        """Let go of connections; nothing is asked afterwards."""
+        ...

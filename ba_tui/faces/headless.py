@@ -60,7 +60,7 @@ class Outcome:
         if self.ending == "limit":
             return LIMIT
         if self.ending != "done":
-            return INFRASTRUCTURE
+            return USAGE if self.error and self.error.kind == "usage" else INFRASTRUCTURE
         return DENIED if self.denied else OK
 
     def apply(self, event: Event) -> None:

@@ -41,6 +41,9 @@ class Persistent:
     def model(self) -> ModelInfo:
         return self._provider.model
 
+    async def close(self) -> None:
+        await self._provider.close()
+
     async def stream(self, request: Request) -> AsyncIterator[Chunk]:
         """See core.provider.Provider."""
         attempt, shown = 0, False

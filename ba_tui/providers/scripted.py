@@ -155,6 +155,9 @@ class ScriptedProvider:
     def model(self) -> ModelInfo:
         return self._model
 
+    async def close(self) -> None:
+        """A script holds no connection."""
+
     async def stream(self, request: Request) -> AsyncIterator[Chunk]:
         """See core.provider.Provider."""
         place, step = self._next(request.messages)

@@ -174,12 +174,11 @@ def test_ctrl_c_ends_in_order_with_130(ba: Program):
 
 
 def test_a_reader_that_goes_away_is_no_error(ba: Program):
-    process = ba.start("-p", "-m", "scripted:hello.yaml", "--output-format", "stream-json", "hi")
-    assert process.stdout
-    process.stdout.close()
-    assert process.stderr
-    assert "Traceback" not in process.stderr.read()
-    process.wait(20)
+    with ba.start("-p", "-m", "scripted:hello.yaml", "--output-format", "stream-json", "hi") as process:
+        assert process.stdout
+        process.stdout.close()
+        assert process.stderr
+        assert "Traceback" not in process.stderr.read()
 
 
 def test_a_stream_cut_for_good_keeps_the_words_and_says_so(ba: Program):

@@ -387,3 +387,11 @@ async def test_nul_and_lone_surrogates_in_a_prompt_do_not_lose_it():
     talk = conversation(Script(says("ok")), journal=journal)
     await collect(talk.say("a\0b\ud800c"))
     assert journal.read()[0].prompt.text == "a\N{REPLACEMENT CHARACTER}b?c"  # type: ignore[union-attr]
+
+
+async def test_closing_lets_go_of_the_connection():
+    provider = Script(says("Hello."))
+    talk = conversation(provider)
+    await collect(talk.say("Hi"))
+    await talk.close()
+    assert provider.closed

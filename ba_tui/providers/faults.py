@@ -30,7 +30,7 @@ from ba_tui.core.messages import clean_text
 from ba_tui.providers.shapes import decode, fields, items, words
 
 LONGEST = 300
-_KEY = re.compile(r"\b(?:sk|pk|gsk|xai|AIza|key|Bearer)[-_ ][\w.*\-]{6,}|\bAIza[\w\-]{10,}")
+_KEY = re.compile(r"\b(?:sk|pk|gsk|xai|key)[-_][\w.*\-]{6,}|\bBearer\s+\S{6,}|\bAIza[\w\-]{10,}")
 _TOO_LONG = re.compile(
     r"prompt is too long|maximum context length|context[_ ]length|context[_ ]window|context[_ ]size|context limit"
     r"|exceeds? the (?:maximum number of (?:input )?tokens|model'?s? (?:maximum|limit))|input token count"

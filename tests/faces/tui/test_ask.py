@@ -11,7 +11,6 @@ from textual.widgets import Input, Static, TextArea
 from ba_tui.core.questions import Option, Question, Reply
 from ba_tui.core.results import Command, Diff
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.inspector.sheet import Sheet
 from ba_tui.faces.tui.widgets.ask import AskPanel
 
 PUSH = Question(
@@ -363,61 +362,3 @@ async def test_the_conversation_scrolls_while_a_question_waits() -> None:
         await pilot.press("pagedown")
         await settle(pilot)
         assert talk.scroll_offset.y > 0
-
-
-@pytest.mark.parametrize("size", [(40, 10), (40, 24), (80, 12), (80, 24), (200, 50)])
-@pytest.mark.parametrize("question", [PUSH, REMOVE, EDIT])
-async def test_everything_that_must_be_read_is_on_the_screen(size: tuple[int, int], question: Question) -> None:
-    async with Chat().run_test(size=size) as pilot:
-        app = await asked(pilot, question, agent="main/explore-1")
-        screen = seen(app)
-        for words in ("1 y  Yes, once", "4 n  No", question.tool, question.text):
-            assert words in screen, screen
-        assert ("Always in this project:" in screen) == (question.rule is not None), screen
-        assert question.reason[:20] in screen
-        body = app.query_one("#ask-body", Sheet)
-        assert body.size.height >= 1
-        assert body.line_count >= 1
-
-
-async def test_the_words_are_those_of_the_specification() -> None:
-    async with Chat().run_test(size=(100, 30)) as pilot:
-        screen = seen(await asked(pilot, PUSH))
-    for words in (
-        "1 y  Yes, once",
-        "2 s  Yes, for this session: shell(git push)",
-        "3 a  Always in this project: shell(git push)",
-        "4 n  No",
-        "Tab  No, and say what to do instead",
-        "e edit the arguments first",
-        "d full diff or full text",
-        "Why: no rule allows git push",
-        "runs a command · network",
-        "git push",
-        "timeout: 60",
-    ):
-        assert words in screen
-
-
-async def test_foreign_text_can_neither_hide_nor_steer() -> None:
-    evil = "echo a\x1b]0; rm -rf ~; \x07b\u202etac\u200b[bold]x[/]"
-    async with Chat().run_test(size=(100, 30)) as pilot:
-        question = Question(
-            "permission", evil, tool="sh\x1b[8mell", args={"command": evil}, preview=Command(evil), reason=evil,
-            rule=f"shell({evil})",
-        )  # fmt: skip
-        app = await asked(pilot, question, agent="main/\x1b[2J")
-        screen = seen(app)
-        assert "rm -rf ~" in screen
-        assert "‹U+202E›" in screen
-        assert "‹U+200B›" in screen
-        assert "[bold]x[/]" in screen
-        assert not [letter for letter in screen if letter != "\n" and not letter.isprintable()]
-        await pilot.press("e")
-        await settle(pilot)
-        text = app.query_one(TextArea).text
-        assert "\\u001b" in text
-        assert text.isprintable() or "\n" in text
-        await pilot.press("ctrl+s")
-        await settle(pilot)
-        assert app.answers == [("q1", Reply("once"), False)], "an untouched edit changes nothing"

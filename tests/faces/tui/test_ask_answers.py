@@ -63,7 +63,7 @@ def test_the_body_shows_every_argument_whole() -> None:
     question = Question("permission", "", tool="t", args={"text": "a\nb", "deep": {"list": [1, None, True, {"x": ""}]}})
     [build] = body_builds(question)
     text = sheet_text(build())
-    shown = ["text: ", "a", "b", "deep: ", "  list: ", "    - 1", "    - null", "    - true", "    - ", '      x: ""']
+    shown = ["text: ", "a", "b", "deep: ", "  list: ", "    - 1", "    - null", "    - true", '    - x: ""']
     assert text.split("\n") == shown
 
 

@@ -129,18 +129,36 @@ def diff_rows(display: Diff, *, split: bool = False, context: int = CONTEXT) -> 
 
 
 def patch(display: Diff) -> str:
-    """The change as text, for the clipboard."""
+    """The change in the form that patch programs read, for the clipboard."""
     change = compare(display.before, display.after)
-    lines = [f"--- {display.path}\n", f"+++ {display.path}\n"]
-    for step in _steps(change):
-        if isinstance(step, int):
-            continue
-        if step.same:
-            lines += [" " + text for text in change.after[step.j1 : step.j2]]
+    old = "/dev/null" if display.before is None else display.path
+    lines = [f"--- {old}\n", f"+++ {display.path}\n"]
+    hunk: list[Block] = []
+    for step in (*_steps(change), 0):
+        if not isinstance(step, int):
+            hunk.append(step)
+        elif any(not block.same for block in hunk):
+            lines += _hunk(change, hunk)
+            hunk = []
         else:
-            lines += ["-" + text for text in change.before[step.i1 : step.i2]]
-            lines += ["+" + text for text in change.after[step.j1 : step.j2]]
-    return "".join(text if text.endswith("\n") else text + "\n" for text in lines)
+            hunk = []
+    return "".join(lines)
+
+
+def _hunk(change: Change, blocks: Sequence[Block]) -> list[str]:
+    first, last = blocks[0], blocks[-1]
+    lines = [f"@@ -{_span(first.i1, last.i2)} +{_span(first.j1, last.j2)} @@\n"]
+    for block in blocks:
+        if block.same:
+            lines += [" " + text for text in change.after[block.j1 : block.j2]]
+        else:
+            lines += ["-" + text for text in change.before[block.i1 : block.i2]]
+            lines += ["+" + text for text in change.after[block.j1 : block.j2]]
+    return [text if text.endswith("\n") else f"{text}\n\\ No newline at end of file\n" for text in lines]
+
+
+def _span(start: int, end: int) -> str:
+    return f"{start + 1 if end > start else start},{end - start}"
 
 
 def _steps(change: Change, context: int = CONTEXT) -> Iterator[Block | int]:

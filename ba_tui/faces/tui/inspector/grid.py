@@ -13,7 +13,7 @@ from ba_tui.faces.tui.inspector.rows import painted
 
 AT_ONCE = 50
 """Rows added between two breaths of the loop."""
-MOST = 10_000
+MOST = 1_000
 CELL = 200
 
 

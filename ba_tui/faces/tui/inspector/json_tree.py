@@ -44,7 +44,11 @@ def _inside(value: dict[str, Any] | list[Any], depth: int) -> Iterator[Row]:
             yield from _entry(f"{key}:", item, depth)
     else:
         for item in value:
-            yield from _entry("-", item, depth)
+            if isinstance(item, dict) and item:
+                for index, (key, part) in enumerate(cast("dict[str, Any]", item).items()):
+                    yield from _entry(f"{'  ' if index else '- '}{key}:", part, depth)
+            else:
+                yield from _entry("-", item, depth)
 
 
 def _scalar(value: Any) -> tuple[str, str]:

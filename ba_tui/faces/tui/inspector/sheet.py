@@ -107,6 +107,8 @@ class Sheet(ScrollView, can_focus=True):
         self.rows = rows
         self.words = words
         self._layout_now: Layout | None = None
+        self._styles: dict[str, Style] = {}
+        self._width = 0
         self._strips: LRUCache[tuple[int, int, int], Strip] = LRUCache(1_000)
 
     @property
@@ -128,6 +130,26 @@ class Sheet(ScrollView, can_focus=True):
             if not index:
                 self.scroll_to(0, 0, animate=False, force=True)
 
+    # Keys move at once; only the wheel glides.
+
+    def action_scroll_up(self) -> None:
+        self.scroll_up(animate=False)
+
+    def action_scroll_down(self) -> None:
+        self.scroll_down(animate=False)
+
+    def action_page_up(self) -> None:
+        self.scroll_page_up(animate=False)
+
+    def action_page_down(self) -> None:
+        self.scroll_page_down(animate=False)
+
+    def action_scroll_home(self) -> None:
+        self.scroll_home(animate=False)
+
+    def action_scroll_end(self) -> None:
+        self.scroll_end(animate=False)
+
     def _stop(self, group: str) -> None:
         for worker in list(self.workers):
             if worker.node is self and worker.group == group:
@@ -148,9 +170,10 @@ class Sheet(ScrollView, can_focus=True):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._strips.clear()
+        self._styles.clear()
 
     def _fold(self) -> None:
-        width = self.scrollable_content_region.width
+        width = self._width = self.scrollable_content_region.width
         if not width:
             return
         rows, wrap, words = self.rows, self.wrap, self.words
@@ -172,7 +195,7 @@ class Sheet(ScrollView, can_focus=True):
         changed = self._layout_now is None or len(layout.lines) != len(self._layout_now.lines)
         self._layout_now = layout
         self._strips.clear()
-        width = self.scrollable_content_region.width
+        width = self._width
         over = 0 if self.wrap else max(0, layout.longest - min(layout.columns))
         self.virtual_size = Size(width + over, len(layout.lines))
         self.refresh()
@@ -181,10 +204,10 @@ class Sheet(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         scroll_x, scroll_y = self.scroll_offset
-        width, index = self.scrollable_content_region.width, scroll_y + y
+        width, index = self._width, scroll_y + y
         layout = self._layout_now
         if layout is None or index >= len(layout.lines):
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, self._style(""))
         if self.text_selection is not None:
             return self._paint(layout, index, scroll_x)
         key = (index, scroll_x, width)
@@ -196,7 +219,7 @@ class Sheet(ScrollView, can_focus=True):
         number, part = layout.lines[index]
         # A resize in flight may have left a layout of rows that are gone.
         row = self.rows[number] if number < len(self.rows) else line()
-        width = self.scrollable_content_region.width
+        width = self._width
         strips: list[Strip] = []
         for column, cell in enumerate(row):
             last = column == len(row) - 1
@@ -207,12 +230,12 @@ class Sheet(ScrollView, can_focus=True):
             place = layout.slice(number, column, part, cell.text)
             pieces = _cut(cell, *place) if place else []
             strip = Strip(self._segments(pieces, cell, number, place[0] if place else 0, last=last))
-            ground = self._style(cell.tone) if cell.tone else self.rich_style
+            ground = self._style(cell.tone) if cell.tone else self._style("")
             room = max(0, total - gutter)
             shown = strip.crop_extend(scroll_x, scroll_x + room, ground)
             strips.append(shown.apply_offsets((place[0] if place else 0) + scroll_x, number) if last else shown)
             if not last:
-                strips.append(Strip.blank(GAP, self.rich_style))
+                strips.append(Strip.blank(GAP, self._style("")))
         return Strip.join(strips)
 
     def _gutter(self, cell: Cell, width: int, *, first: bool) -> Strip:
@@ -241,7 +264,7 @@ class Sheet(ScrollView, can_focus=True):
         return [segment for segment in marked if segment.text]
 
     def _blend(self, role: str | Style, tone: str) -> Style:
-        ground = self._style(tone) if tone else self.rich_style
+        ground = self._style(tone) if tone else self._style("")
         if isinstance(role, Style):
             return ground + role
         if not role:
@@ -252,7 +275,11 @@ class Sheet(ScrollView, can_focus=True):
         return style + Style(bgcolor=ground.bgcolor)
 
     def _style(self, role: str) -> Style:
-        return self.get_component_rich_style(f"sheet--{role}")
+        style = self._styles.get(role)
+        if style is None:
+            style = self.get_component_rich_style(f"sheet--{role}") if role else self.rich_style
+            self._styles[role] = style
+        return style
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         return selection.extract("\n".join(row[-1].text for row in self.rows)), "\n"

@@ -11,7 +11,7 @@ from ba_tui.faces.tui.inspector.rows import Piece, Row, line, text_rows
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
-COLOURED = 400_000
+COLOURED = 120_000
 """Characters up to which colours are worth their time."""
 
 

@@ -126,7 +126,7 @@ def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
     match phase:
         case "asking" if question.kind == "permission":
             if low:
-                return f"Tab say what to do instead · d full{more} · e edit"
+                return "Tab say what instead · d full · e edit"
             rule = " · r edit the rule" if question.rule else ""
             return f"{EDIT_HINT} · {FULL_HINT}{more}\nEsc No, and interrupt{rule}"
         case "asking":

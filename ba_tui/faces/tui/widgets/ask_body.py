@@ -35,7 +35,7 @@ def heading(question: Question) -> str:
 def facts(question: Question, agent: str) -> Content:
     """Which tool, who asks, what may happen; and below it why we ask."""
     parts: list[tuple[str, str]] = []
-    if question.tool:
+    if question.tool and question.kind != "choice":
         parts.append((visible(question.tool), "bold"))
     if agent and agent != "main":
         parts.append((f"asked by {visible(agent)}", "$text-accent"))
@@ -56,8 +56,8 @@ def remembering(label: str, rule: str) -> Content:
 def body_builds(question: Question) -> list[Build]:
     """Functions that make the body, a quick version first; each may run in a thread."""
     if question.kind != "permission":
-        text = question.text.strip()
-        return [lambda: text_rows(text, reveal=True) if text else []]
+        words = text_rows(question.text.strip(), reveal=True)
+        return [lambda: [*words, *argument_rows(question.args)]]
     rest = argument_rows(other_arguments(question))
     display = question.preview
     if display is None:

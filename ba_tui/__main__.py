@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from ba_tui import __version__
@@ -13,7 +14,7 @@ def main() -> int:
     if argv in (["--version"], ["-V"]):
         sys.stdout.write(f"ba {__version__}\n")
         return 0
-    if not argv:
+    if not argv and "_BA_COMPLETE" not in os.environ:
         # The plain start skips typer: its import would be a quarter of the time to the first paint.
         from ba_tui.cli.launch import open_app  # noqa: PLC0415
 

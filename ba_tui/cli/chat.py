@@ -27,7 +27,9 @@ def _folder(cwd: Path | None) -> Path:
 
 
 def chat(  # noqa: PLR0913 - typer reads one parameter a flag
-    prompt: Annotated[list[str] | None, typer.Argument(help="What you want to know or have done.")] = None,
+    prompt: Annotated[
+        list[str] | None, typer.Argument(metavar="PROMPT", help="What you want to know or have done.")
+    ] = None,
     print_: Annotated[
         bool, typer.Option("--print", "-p", help="Print one answer and exit; stdin joins the prompt.")
     ] = False,
@@ -51,7 +53,9 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     add_dir: Annotated[
         list[Path] | None, typer.Option(metavar="DIR", help="Another folder to work in. Repeatable.")
     ] = None,
-    max_loops: Annotated[int | None, typer.Option(min=1, max=500, help="Model requests within one turn (100).")] = None,
+    max_loops: Annotated[
+        int | None, typer.Option(min=1, max=500, metavar="N", help="Model requests within one turn (100).")
+    ] = None,
     timeout: Annotated[
         float | None, typer.Option(min=0.1, metavar="SECONDS", help="With -p: stop after this long.")
     ] = None,
@@ -60,7 +64,7 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     ] = None,
     append_system_prompt: Annotated[str | None, typer.Option(metavar="TEXT", help="Add to the system prompt.")] = None,
     cwd: Annotated[Path | None, typer.Option(metavar="DIR", help="Work in this folder.")] = None,
-    theme: Annotated[str | None, typer.Option(help="Colours: dark, light, …")] = None,
+    theme: Annotated[str | None, typer.Option(metavar="NAME", help="Colours: dark, light, …")] = None,
     no_color: Annotated[bool, typer.Option("--no-color", help="No colours.")] = False,
     version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.")] = False,
 ) -> int:

@@ -19,27 +19,51 @@ from ba_tui import __version__
 from ba_tui.cli import chat, config, demo, doctor, permissions, sessions
 from ba_tui.core.errors import BaError, StorageError, UsageError
 
-EPILOG = """Examples:  ba · ba "why does test_parser fail?" · ba -c · git diff | ba -p "review this" ·
-ba -p --output-format json "how many rows has sales.csv?"
+EPILOG = """\b
+Examples:
+  ba                                     start, and chat
+  ba "why does test_parser fail?"        start with a question
+  ba -c                                  go on where you left off
+  git diff | ba -p "review this"         print one answer
+  ba -p --output-format json "…"         the same for scripts
 
-Exit codes:  0 ok · 1 usage or configuration · 2 model or infrastructure · 3 a limit was reached ·
-4 something needed approval and was denied · 130 interrupted"""
+\b
+Exit codes:
+  0 ok · 1 usage or configuration · 2 model or infrastructure
+  3 a limit was reached · 4 an approval was denied · 130 interrupted"""
 
 
 class Group(TyperGroup):
     """A group whose help also lists what ``ba [PROMPT]`` takes."""
 
+    _whole = False
+
     def get_params(self, ctx: Any) -> list[Any]:
-        shown = self.commands["chat"].get_params(ctx) if ctx.parent is None else []
-        return [*(param for param in shown if param.name != "help"), *super().get_params(ctx)]
+        own = super().get_params(ctx)
+        if not self._whole or ctx.parent is not None:
+            return own
+        return [*(param for param in self.commands["chat"].get_params(ctx) if param.name != "help"), *own]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        self._whole = True
+        try:
+            super().format_options(ctx, formatter)
+        finally:
+            self._whole = False
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        own = super().shell_complete(ctx, incomplete)
+        if ctx.parent is not None or not incomplete.startswith("-"):
+            return own
+        return [*self.commands["chat"].shell_complete(ctx, incomplete), *own]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return ["[OPTIONS] [PROMPT] | COMMAND [ARGS]..."]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        # The parameters above are for the help only; argv was routed before, so a command comes first.
+        # argv was routed before, so a command comes first.
         if args and args[0] in {"--help", "-h"}:
-            sys.stdout.write(ctx.get_help())
+            sys.stdout.write(ctx.get_help() + "\n")
             ctx.exit()
         ctx.args, ctx._protected_args = args[1:], args[:1]
         return args
@@ -53,9 +77,10 @@ app = typer.Typer(
     add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 app.command("chat", hidden=True)(chat.chat)
-app.command("demo", help="A guided tour with a scripted model: real tools, sample data, two minutes.")(demo.demo)
+app.command("demo", help="Take the guided tour: real tools, sample data.")(demo.demo)
 app.add_typer(sessions.app, name="sessions", help="List, show, export, rename, fork and delete saved sessions.")
 app.add_typer(config.app, name="config", help="Show, check and change settings.")
 app.add_typer(permissions.app, name="permissions", help="List and check permission rules.")

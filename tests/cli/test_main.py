@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 from pathlib import Path
 
@@ -52,7 +51,15 @@ def test_help_lists_flags_commands_and_exit_codes(ba: Program):
     shown = ba.run("--help").stdout
     for name in (*COMMANDS, "--print", "--resume", "--model", "--allow", "Exit codes", "Examples"):
         assert name in shown
-    assert "chat" not in re.findall(r"│ (\w+) ", shown)
+    assert "\n  chat " not in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "found"), [("ba se", "sessions"), ("ba --mod", "--model"), ("ba sessions li", "list")]
+)
+def test_the_shell_completes_commands_and_options(ba: Program, words: str, found: str):
+    env = {"_BA_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    assert found in Program(ba.folder, ba.home, env).run().stdout.split()
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,9 @@ def delete(
         if not typer.confirm(f"Delete “{info.title}” ({info.id}, {_count(info.turns)})?", err=True):
             _say("Kept.")
             return
-    library.delete(info.id)
+    # By the key as it was typed: the library takes ids alone, so a guess from words cannot get here.
+    with _named():
+        library.delete(id)
     _say(f"Deleted {info.id}.")
 
 

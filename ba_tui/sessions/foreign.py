@@ -28,7 +28,7 @@ _SECRETS = (
     re.compile(
         r"(?i)(?<![A-Za-z0-9])[A-Za-z0-9_-]{0,40}"
         r"(?:api[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|access[_-]?token|auth[_-]?token|passw(?:or)?d)"
-        r"[\"']?\s{0,3}[=:]\s{0,3}[\"']?(?P<value>[A-Za-z0-9_~+/=.-]{12,})"
+        r"[\"']?\s{0,3}[=:]\s{0,3}[\"']?(?P<value>(?=[^\s\"']{0,80}\d)[A-Za-z0-9_~+/=.!@#$%^&*-]{8,})"
     ),
 )
 

@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import TypeVar
@@ -51,6 +51,17 @@ class Index:
         query = f"SELECT key FROM sessions WHERE {clause}"  # noqa: S608 - only question marks vary
         folded = [word.casefold() for word in words]
         return self._ask(lambda db: {row[0] for row in db.execute(query, folded)})
+
+    def keep(self, found: Iterable[str]) -> None:
+        """Forget the sessions that are not among ``found``, all that there are: no word of a deleted session stays."""
+        present = set(found)
+
+        def prune(db: sqlite3.Connection) -> None:
+            gone = [row for row in db.execute("SELECT key FROM sessions") if row[0] not in present]
+            if gone:
+                db.executemany("DELETE FROM sessions WHERE key = ?", gone)
+
+        self._ask(prune)
 
     def forget(self, key: str) -> None:
         self._ask(lambda db: db.execute("DELETE FROM sessions WHERE key = ?", (key,)))

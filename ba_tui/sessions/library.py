@@ -46,11 +46,16 @@ class SessionLibrary:
         self._index = Index(root.parent / "index.sqlite", root)
 
     def sessions(self, *, everywhere: bool = False) -> Sequence[SessionInfo]:
-        return self._infos(self._found(everywhere=everywhere))
+        found = self._found(everywhere=everywhere)
+        if everywhere and found:
+            self._index.keep(found)
+        return self._infos(found)
 
     def search(self, text: str, *, everywhere: bool = False) -> Sequence[SessionInfo]:
         """Sessions whose title or prompts hold every word of ``text``, newest first."""
         found = self._found(everywhere=everywhere)
+        if not found:
+            return []
         self._index.digests(found)
         hits = self._index.matching(clean_text(text).split())
         return self._infos({key: stamp for key, stamp in found.items() if key in hits})
@@ -142,7 +147,8 @@ class SessionLibrary:
         return found
 
     def _infos(self, found: Mapping[str, Stamp]) -> list[SessionInfo]:
-        infos = [self._described(key, entry) for key, entry in self._index.digests(found).items()]
+        digests = self._index.digests(found) if found else {}
+        infos = [self._described(key, entry) for key, entry in digests.items()]
         return sorted(infos, key=lambda info: (info.updated, info.id), reverse=True)
 
     def _info(self, key: str) -> SessionInfo:

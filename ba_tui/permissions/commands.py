@@ -121,7 +121,7 @@ def looks_outside(command: str, workspace: Workspace, cwd: Path) -> bool:
 
 def _matches(word: str, cwd: Path) -> list[str]:
     """What the shell would make of a word with wildcards, here and now."""
-    if "**" in word or not glob.has_magic(word):
+    if "**" in word or len(word) > LONGEST_RULE or not glob.has_magic(word):
         return []
     try:
         found = glob.iglob(os.path.expanduser(word), root_dir=cwd)  # noqa: PTH111, PTH207 - as the shell does it

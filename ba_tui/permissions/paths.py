@@ -72,13 +72,17 @@ class Workspace:
         Raises:
             PathRefused: no path can be named so.
         """
-        resolved = Path(os.path.realpath(self.named(text, cwd)))
+        resolved = Path(os.path.realpath(self._joined(text, cwd)))
         if os.path.islink(resolved):  # noqa: PTH114 - must not raise
             raise PathRefused(f"{_brief(text)} is a link that leads to itself.", "Name the file itself.")
         return resolved
 
     def named(self, text: str, cwd: Path | None = None) -> Path:
-        """As ``resolve``, but links are not followed: the path as it is written."""
+        """As ``resolve``, but links are not followed: what the path is called, not where it leads."""
+        return Path(os.path.normpath(self._joined(text, cwd)))
+
+    def _joined(self, text: str, cwd: Path | None) -> Path:
+        # ``..`` stays in: behind a link it means the folder above the link's target.
         if not text.strip():
             raise PathRefused("The path is empty.", "Name a file or folder; '.' is the current one.")
         if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
@@ -90,7 +94,7 @@ class Workspace:
             path = Path(plain).expanduser()
         except RuntimeError as error:
             raise PathRefused(f"{_brief(text)} names the home of an unknown user.", "Write the whole path.") from error
-        return Path(os.path.normpath(Path(cwd or self.root) / path))
+        return Path(cwd or self.root) / path
 
     def contains(self, path: Path) -> bool:
         """Whether a resolved ``path`` lies in the workspace."""

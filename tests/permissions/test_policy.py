@@ -1,0 +1,333 @@
+"""The policy: deny over ask over allow in any order and from any layer, then the mode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ba_tui.core.conversation import RuleLine
+from ba_tui.core.errors import UsageError
+from ba_tui.core.tool import Effect
+from ba_tui.permissions.policy import Allow, Ask, Deny, Policy
+from tests.permissions.toolset import CLOCK, EDIT, FETCH, READ, SHELL, judge, lines, policy, tool
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    (folder / "src").mkdir(parents=True)
+    (folder / "src" / "a.py").write_text("")
+    (folder / ".env").write_text("KEY=1")
+    (folder / ".git").mkdir()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("default", ["allow", "allow", "ask", "ask", "ask"]),
+        ("accept-edits", ["allow", "allow", "allow", "ask", "ask"]),
+        ("plan", ["allow", "allow", "deny", "deny", "deny"]),
+    ],
+)
+def test_modes(root: Path, mode: Any, expected: list[str]) -> None:
+    rules = policy(root, mode=mode)
+    calls = [(READ, "src/a.py"), (CLOCK, ""), (EDIT, "src/a.py"), (SHELL, "git status"), (FETCH, "https://x.org")]
+    assert [judge(rules, each, about) for each, about in calls] == expected
+
+
+def test_the_mode_can_change_and_must_exist(root: Path) -> None:
+    rules = policy(root)
+    rules.set_mode("plan")
+    assert rules.mode == "plan"
+    assert "present the plan" in str(rules.judge(EDIT, {"path": "src/a.py"}, root))
+    with pytest.raises(UsageError, match="no mode 'yolo'"):
+        rules.set_mode("yolo")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("mode", ["default", "accept-edits"])
+def test_outside_the_workspace_everything_asks(root: Path, mode: Any) -> None:
+    rules = policy(root, mode=mode)
+    for each in (READ, EDIT):
+        judged = rules.judge(each, {"path": "../other.txt"}, root)
+        assert isinstance(judged, Ask)
+        assert "outside the workspace" in judged.risks
+        assert judged.rule == f"{each.name}({root.parent / 'other.txt'})"
+
+
+def test_a_rule_without_a_pattern_never_reaches_outside(root: Path) -> None:
+    rules = policy(root, *lines("allow", "edit_file", "*"))
+    assert judge(rules, EDIT, "src/a.py") == "allow"
+    assert judge(rules, EDIT, "/etc/hosts") == "ask"
+    assert judge(policy(root, *lines("allow", "edit_file(/etc/**)")), EDIT, "/etc/hosts") == "allow"
+    assert judge(policy(root, *lines("allow", "edit_file(@outside)")), EDIT, "/etc/hosts") == "allow"
+
+
+def test_secrets_are_denied_to_every_tool_that_names_one(root: Path) -> None:
+    (root / "innocent.txt").symlink_to(".env")
+    (root / ".env.local").symlink_to("src/a.py")
+    rules = policy(root, *lines("allow", "*", "read_file(.env)", "shell(cat .env)"), mode="accept-edits")
+    for about in (".env", "src/../.env", "innocent.txt", ".env.local", "~/.ssh/id_rsa", "file:///proc/self/environ"):
+        assert judge(rules, READ, about) == "deny", about
+        assert judge(rules, EDIT, about) == "deny", about
+    assert judge(rules, SHELL, "cat .env") == "deny"
+    assert judge(rules, READ, ".env.example") == "allow"
+    judged = rules.judge(READ, {"path": "innocent.txt"}, root)
+    assert isinstance(judged, Deny)
+    assert ".env holds secrets" in judged.reason
+
+
+def test_our_own_keys_are_secret_and_our_own_settings_guarded(root: Path, ba_home: Path) -> None:
+    rules = policy(root, *lines("allow", f"*({ba_home}/**)"))
+    assert judge(rules, READ, str(ba_home / "keys.yaml")) == "deny"
+    assert judge(rules, READ, str(ba_home / "config.yaml")) == "allow"
+    assert judge(rules, EDIT, str(ba_home / "config.yaml")) == "ask"
+    assert judge(rules, EDIT, str(ba_home / "approvals.yaml")) == "ask"
+
+
+@pytest.mark.parametrize(
+    "path", [".git/config", ".github/workflows/ci.yml", ".ba/config.yaml", ".claude/x", "link/config"]
+)
+def test_guarded_paths_ask_even_when_edits_are_accepted(root: Path, path: str) -> None:
+    (root / "link").symlink_to(".git")
+    rules = policy(root, *lines("allow", "edit_file"), mode="accept-edits")
+    assert judge(rules, EDIT, path) == "ask"
+    assert judge(rules, READ, path) == "allow"
+
+
+def test_folders_above_the_workspace_guard_nothing(tmp_path: Path) -> None:
+    inside = tmp_path / ".claude" / "work"
+    inside.mkdir(parents=True)
+    assert judge(policy(inside, mode="accept-edits"), EDIT, "a.py") == "allow"
+
+
+def test_a_path_that_is_none_is_denied_in_words(root: Path) -> None:
+    assert judge(policy(root), READ, "a\0b") == "deny"
+    assert judge(policy(root), READ, "file://server/x") == "deny"
+
+
+def test_all_paths_of_a_call_count(root: Path) -> None:
+    both = tool("copy", Effect.WRITE, "source", ("source", "targets"))
+    rules = policy(root, *lines("allow", "copy(src/**)"), mode="default")
+    args = {"source": "src/a.py", "targets": ["src/b.py", "src/c.py"]}
+    assert isinstance(rules.judge(both, args, root), Allow)
+    assert isinstance(rules.judge(both, {**args, "targets": ["src/b.py", "doc.md"]}, root), Ask)
+    assert isinstance(rules.judge(both, {**args, "targets": ["src/b.py", ".env"]}, root), Deny)
+
+
+def test_a_call_without_its_path_is_about_the_root(root: Path) -> None:
+    rules = policy(root, *lines("deny", "read_file(src/**)"))
+    assert isinstance(rules.judge(READ, {}, root), Allow)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "covered"),
+    [
+        ("src/**", "src/a.py", True),
+        ("src/**", "src/deep/er/a.py", True),
+        ("src/", "src/a.py", True),
+        ("src/*", "src/deep/a.py", False),
+        ("*.py", "src/a.py", False),
+        ("**/*.py", "src/a.py", True),
+        ("**/*.py", "a.py", True),
+        ("src/?.py", "src/a.py", True),
+        ("src/[ab].py", "src/a.py", True),
+        ("src/[!a].py", "src/a.py", False),
+        ("./src/a.py", "src/a.py", True),
+        ("src/a.py", "src/../src/a.py", True),
+        ("SRC/**", "src/a.py", False),
+        ("src/a[", "src/a[", True),
+        ("src/(x)", "src/(x)", True),
+    ],
+)
+def test_file_patterns(root: Path, pattern: str, path: str, covered: bool) -> None:
+    assert (judge(policy(root, *lines("allow", f"edit_file({pattern})")), EDIT, path) == "allow") == covered
+
+
+def test_strict_rules_do_not_mind_the_case(root: Path) -> None:
+    assert judge(policy(root, *lines("deny", "*(SRC/**)")), READ, "src/a.py") == "deny"
+    assert judge(policy(root, *lines("deny", "*(**/a.py)")), READ, "/elsewhere/a.py") == "deny"
+
+
+def test_a_denied_folder_is_denied_to_commands_too(root: Path) -> None:
+    rules = policy(root, *lines("deny", "*(src/**)"))
+    assert judge(rules, SHELL, "head -3 ./src/a.py") == "deny"
+    assert isinstance(rules.judge(SHELL, {"command": "cat a.py"}, root / "src"), Deny)
+    assert judge(rules, SHELL, "ls doc") == "ask"
+
+
+def test_a_command_runs_only_when_it_was_allowed_word_for_word(root: Path) -> None:
+    rules = policy(root, *lines("allow", "*", "@read", "shell(git status)"))
+    assert judge(rules, SHELL, "git status") == "allow"
+    for other in (
+        "git status ",
+        " git status",
+        "git  status",
+        "git status;",
+        "git status\n",
+        "git statu",
+        "GIT status",
+    ):
+        assert judge(rules, SHELL, other) == "ask", other
+
+
+@pytest.mark.parametrize("verdict", ["ask", "deny"])
+def test_strict_rules_about_commands_do_not_mind_blanks(root: Path, verdict: str) -> None:
+    rules = policy(root, *lines(verdict, "shell(git push)"), *lines("allow", "shell(git push)"))
+    assert judge(rules, SHELL, "git   push ") == verdict
+    assert judge(policy(root, *lines("deny", "shell"), *lines("allow", "shell(ls)")), SHELL, "ls") == "deny"
+
+
+def test_what_would_be_remembered_is_the_narrowest_rule(root: Path) -> None:
+    rules = policy(root)
+
+    def suggested(each: Any, about: str) -> str | None:
+        judged = rules.judge(each, {each.facts.target: about}, root)
+        assert isinstance(judged, Ask)
+        return judged.rule
+
+    assert suggested(SHELL, "git status") == "shell(git status)"
+    assert suggested(EDIT, "src/../src/a.py") == "edit_file(src/a.py)"
+    assert suggested(EDIT, "src/a[1]*.py") == "edit_file(src/a[[]1][*].py)"
+    assert suggested(FETCH, "https://x.org/a?b") == "web_fetch(https://x.org/a[?]b)"
+    for command in ("a\nb", "x" * 201, "ls *.py", "echo \x1b[2J", "echo \u202e", "  ls", ""):
+        assert suggested(SHELL, command) is None, command
+
+
+def test_every_suggestion_covers_the_call_it_came_from(root: Path) -> None:
+    for each, about in [(SHELL, "a (b) 'c'"), (EDIT, "src/a[1]*?.py"), (FETCH, "https://x/[*]"), (READ, "/etc/hosts")]:
+        rules = policy(root)
+        judged = rules.judge(each, {each.facts.target: about}, root)
+        assert isinstance(judged, Ask)
+        assert judged.rule is not None
+        rules.remember(judged.rule, "session")
+        assert judge(rules, each, about) == "allow"
+        assert judge(rules, each, about + "x") == "ask"
+
+
+def test_an_answer_outranks_the_rule_it_answered_and_no_other(root: Path) -> None:
+    rules = policy(root, *lines("ask", "edit_file(src/**)"))
+    judged = rules.judge(EDIT, {"path": ".git/config"}, root)
+    assert isinstance(judged, Ask)
+    assert judged.rule == "edit_file(.git/config)"
+    rules.remember(judged.rule, "session")
+    assert judge(rules, EDIT, ".git/config") == "allow"
+    assert judge(rules, EDIT, ".git/hooks/x") == "ask"
+    assert judge(rules, EDIT, "src/a.py") == "ask"
+
+
+def test_an_edited_answer_counts_for_the_call_it_was_given_to(root: Path) -> None:
+    rules = policy(root)
+    assert judge(rules, EDIT, ".git/config") == "ask"
+    rules.remember("edit_file(.git/**)", "session")
+    assert judge(rules, EDIT, ".git/info/exclude") == "allow"
+
+
+def test_an_answer_never_outranks_a_denial(root: Path) -> None:
+    rules = policy(root, *lines("deny", "edit_file(src/**)"))
+    rules.remember("edit_file(src/a.py)", "session")
+    assert judge(rules, EDIT, "src/a.py") == "deny"
+    rules = policy(root, mode="plan")
+    rules.remember("edit_file(doc.md)", "session")
+    assert judge(rules, EDIT, "doc.md") == "deny"
+
+
+def test_a_given_allow_rule_outranks_the_mode_but_no_ask_rule(root: Path) -> None:
+    rules = policy(root, *lines("allow", "edit_file(**)", "web_fetch"))
+    assert judge(rules, EDIT, "doc.md") == "allow"
+    assert judge(rules, FETCH, "https://x.org") == "allow"
+    assert judge(rules, EDIT, ".git/config") == "ask"
+
+
+@pytest.mark.parametrize("rule", ["shell(git:*)", "shell", "shell(git *)", "edit_file(", "x y", "a\nb", ""])
+def test_an_answer_that_is_no_rule_is_refused(root: Path, rule: str) -> None:
+    rules = policy(root)
+    with pytest.raises(UsageError):
+        rules.remember(rule, "always")
+    assert judge(rules, SHELL, "git status") == "ask"
+
+
+def test_rules_show_source_and_hits(root: Path) -> None:
+    rules = policy(root, *lines("allow", "shell(ls)"))
+    judge(rules, SHELL, "ls")
+    judge(rules, SHELL, "ls")
+    judge(rules, READ, ".env")
+    rules.remember("shell(pwd)", "session")
+    shown = {line.rule: (line.verdict, line.source, line.hits) for line in rules.rules()}
+    assert shown["shell(ls)"] == ("allow", "test", 2)
+    assert shown["*(@secret)"] == ("deny", "bundled", 1)
+    assert shown["shell(pwd)"] == ("allow", "this session", 0)
+    assert [line.verdict for line in rules.rules()] == ["deny", "ask", "allow", "allow"]
+
+
+def test_rules_that_cannot_be_read_are_told_and_count_for_nothing(root: Path) -> None:
+    wrong = RuleLine("shell(rm:*)", "allow", "/home/ann/config.yaml:3")
+    rules = policy(root, wrong, *lines("deny", "edit_file"))
+    assert rules.problems[0].startswith("/home/ann/config.yaml:3: permission rule 'shell(rm:*)': prefixes")
+    assert judge(rules, SHELL, "rm x") == "ask"
+    assert judge(rules, EDIT, "a") == "deny"
+
+
+RULES = st.lists(
+    st.tuples(
+        st.sampled_from(["deny", "ask", "allow"]),
+        st.sampled_from(
+            [
+                "*",
+                "edit_file",
+                "edit_file(src/**)",
+                "edit_file(src/a.py)",
+                "@write",
+                "@read",
+                "read_file",
+                "*(src/**)",
+                "shell(ls)",
+                "web_fetch",
+                "*(@outside)",
+                "mcp.*",
+                "edit_file(/etc/**)",
+            ]
+        ),
+    ),
+    max_size=8,
+)
+CALLS = st.sampled_from(
+    [
+        (EDIT, "src/a.py"),
+        (EDIT, "doc.md"),
+        (EDIT, "/etc/hosts"),
+        (READ, "src/a.py"),
+        (READ, "/etc/hosts"),
+        (SHELL, "ls"),
+        (SHELL, "ls src/a.py"),
+        (FETCH, "https://x.org"),
+    ]
+)
+STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(given_rules=RULES, call=CALLS, mode=st.sampled_from(["default", "accept-edits", "plan"]), data=st.data())
+def test_order_never_matters_and_strict_rules_only_tighten(
+    root: Path, given_rules: list[tuple[str, str]], call: tuple[Any, str], mode: Any, data: st.DataObject
+) -> None:
+    def judged(rules: list[tuple[str, str]]) -> str:
+        return judge(_policy(root, rules, mode), *call)
+
+    verdict = judged(given_rules)
+    assert judged(data.draw(st.permutations(given_rules))) == verdict
+    deny = data.draw(st.sampled_from([rule for name, rule in given_rules if name != "allow"] or ["*"]))
+    assert STRICTNESS[judged([*given_rules, ("deny", deny)])] >= STRICTNESS[verdict]
+    assert STRICTNESS[judged([*given_rules, ("ask", deny)])] >= min(STRICTNESS[verdict], 1)
+    allow = data.draw(st.sampled_from(["*", "edit_file", "edit_file(src/**)", "shell(ls)", "web_fetch"]))
+    assert STRICTNESS[judged([*given_rules, ("allow", allow)])] <= STRICTNESS[verdict]
+    if verdict in {"ask", "deny"} and any(name == verdict for name, _ in given_rules):
+        assert (judged([*given_rules, ("allow", "*")]) == "deny") == (verdict == "deny")
+
+
+def _policy(root: Path, rules: list[tuple[str, str]], mode: Any) -> Policy:
+    return policy(root, *(RuleLine(rule, verdict, "test") for verdict, rule in rules), mode=mode, bundled=False)

@@ -1,0 +1,151 @@
+"""Rules as text: what is one, what is refused and in which words; rule files and kept answers."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.permissions.approvals import Approvals
+from ba_tui.permissions.rulebook import bundled_rules, rules_from
+from ba_tui.permissions.rules import read_rule
+from tests.permissions.toolset import EDIT, SHELL, judge, policy
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "shell(git status)",
+        "edit_file(src/**)",
+        "mcp.github.*",
+        "*",
+        "*(@secret)",
+        "@write(@guarded)",
+        "x(a (b) c)",
+        "query_data(write)",
+        "shell(echo '(')",
+    ],
+)
+def test_a_rule_reads_back_as_it_was_written(text: str) -> None:
+    assert read_rule(text, "deny" if "*" in text else "allow").text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "said"),
+    [
+        ("shell(git diff:*)", "allow", "prefixes of commands"),
+        ("shell(git diff:*)", "deny", "prefixes of commands"),
+        ("shell(git *)", "allow", "patterns for commands"),
+        ("shell(*)", "deny", "patterns for commands"),
+        ("shell", "allow", "would allow every command"),
+        ("@execute", "allow", "would allow every command"),
+        ("x(", "ask", "a pattern between"),
+        ("x()", "ask", "a pattern between"),
+        ("x(a", "ask", "a pattern between"),
+        ("(a)", "ask", "the name of a tool"),
+        ("two words", "ask", "the name of a tool"),
+        ("x(@secrets)", "ask", "one of @secret"),
+        ("", "ask", "one line"),
+        ("x(\x1b[2J)", "ask", "one line"),
+        ("x(a\nb)", "ask", "one line"),
+        pytest.param("x(" + "a" * 600 + ")", "ask", "at most 500", id="long"),
+        ("x", "maybe", "allow, ask or deny"),
+    ],
+)
+def test_what_is_no_rule_is_refused_with_its_place(text: str, verdict: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as refused:
+        read_rule(text, verdict, "config.yaml:7")
+    assert str(refused.value).startswith("config.yaml:7: ")
+    assert str(refused.value).isprintable()
+    assert refused.value.hint
+
+
+def test_the_bundled_rules_are_good() -> None:
+    rules = bundled_rules()
+    assert {line.source for line in rules} == {"bundled"}
+    assert ("*(@secret)", "deny") in {(line.rule, line.verdict) for line in rules}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("deny: [\n", r":2: is not valid YAML"),
+        ("\nforbid: [x]\n", r":2: expected one of deny, ask, allow, got 'forbid'"),
+        ("deny: shell\n", r":1: deny: expected a list of rules, got 'shell'"),
+        ("deny:\n  - 5\n", r":2: deny: expected a rule as text, got 5"),
+        ("deny:\n  - x\n  - x(\n", r":3: permission rule 'x\('"),
+        ("- x\n", r":1: expected settings"),
+    ],
+)
+def test_a_rule_file_is_checked_as_it_loads(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "rules.yaml").write_text(text)
+    with pytest.raises(UsageError, match=said):
+        rules_from(tmp_path / "rules.yaml")
+
+
+def test_a_rule_file_that_is_missing_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="does not exist"):
+        rules_from(tmp_path / "rules.yaml")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+def test_always_lasts_in_this_project_and_no_other(root: Path, ba_home: Path) -> None:
+    first = policy(root)
+    assert judge(first, EDIT, ".git/config") == "ask"
+    first.remember("edit_file(.git/config)", "always")
+    first.remember("shell(make test)", "always")
+    first.remember("shell(make clean)", "session")
+    again = policy(root)
+    assert judge(again, EDIT, ".git/config") == "allow"
+    assert judge(again, SHELL, "make test") == "allow"
+    assert judge(again, SHELL, "make clean") == "ask"
+    assert any(line.source.startswith(str(ba_home / "approvals.yaml:")) for line in again.rules())
+    assert not list(root.iterdir())
+    assert stat.S_IMODE((ba_home / "approvals.yaml").stat().st_mode) == 0o600
+    other = root.parent / "other"
+    other.mkdir()
+    assert judge(policy(other), SHELL, "make test") == "ask"
+
+
+def test_two_sessions_lose_no_answer_of_each_other(root: Path) -> None:
+    one, two = policy(root), policy(root)
+    one.remember("shell(one)", "always")
+    two.remember("shell(two)", "always")
+    two.remember("shell(two)", "always")
+    third = policy(root)
+    assert [judge(third, SHELL, name) for name in ("one", "two", "three")] == ["allow", "allow", "ask"]
+    assert sum(line.rule == "shell(two)" for line in third.rules()) == 1
+
+
+def test_a_kept_answer_can_be_forgotten(root: Path, ba_home: Path) -> None:
+    kept = Approvals(ba_home / "approvals.yaml", root)
+    kept.add("shell(one)", ())
+    assert kept.remove("shell(one)")
+    assert not kept.remove("shell(one)")
+    assert judge(policy(root), SHELL, "one") == "ask"
+
+
+def test_a_broken_file_of_answers_stays_and_the_answer_holds_for_the_session(root: Path, ba_home: Path) -> None:
+    path = ba_home / "approvals.yaml"
+    path.write_text("oops: [\n")
+    rules = policy(root)
+    assert str(path) in rules.problems[0]
+    with pytest.raises(StorageError, match=r"approvals\.yaml:2"):
+        rules.remember("shell(one)", "always")
+    assert judge(rules, SHELL, "one") == "allow"
+    assert path.read_text() == "oops: [\n"
+
+
+def test_entries_that_are_no_rules_are_told_with_their_line(root: Path, ba_home: Path) -> None:
+    (ba_home / "approvals.yaml").write_text(f"{root}:\n- rule: shell(git:*)\n- 5\n- rule: shell(ls)\n")
+    rules = policy(root)
+    assert [problem.split(": ")[0].rsplit(":", 1)[1] for problem in rules.problems] == ["2", "3"]
+    assert judge(rules, SHELL, "ls") == "allow"

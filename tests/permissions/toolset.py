@@ -1,0 +1,50 @@
+"""Tools of every effect that do nothing, and a policy with the bundled rules over a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ba_tui.core.conversation import RuleLine
+from ba_tui.core.events import Mode
+from ba_tui.core.results import ToolResult
+from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.permissions.approvals import Approvals
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.policy import Judgement, Policy
+from ba_tui.permissions.rulebook import bundled_rules
+from ba_tui.resources import places
+
+
+async def nothing(args: Mapping[str, Any], call: Call) -> ToolResult:
+    return ToolResult("")
+
+
+def tool(name: str, effect: Effect, target: str = "path", paths: tuple[str, ...] = ("path",)) -> Tool:
+    return Tool(name, "", {}, nothing, effect, facts=ToolFacts(target=target, paths=paths))
+
+
+READ = tool("read_file", Effect.READ)
+EDIT = tool("edit_file", Effect.WRITE)
+SHELL = tool("shell", Effect.EXECUTE, "command", ())
+FETCH = tool("web_fetch", Effect.NETWORK, "url", ())
+CLOCK = tool("now", Effect.READ, "", ())
+
+
+def lines(verdict: str, *rules: str) -> list[RuleLine]:
+    return [RuleLine(rule, verdict, "test") for rule in rules]
+
+
+def policy(root: Path, *rules: RuleLine, mode: Mode = "default", bundled: bool = True) -> Policy:
+    kept = Approvals(places().approvals, root)
+    return Policy(Workspace(root), [*(bundled_rules() if bundled else ()), *rules], mode, kept, places())
+
+
+def verdict(judged: Judgement) -> str:
+    return type(judged).__name__.lower()
+
+
+def judge(rules: Policy, tool: Tool, about: str | Sequence[str]) -> str:
+    args = {tool.facts.target: about} if tool.facts.target else {}
+    return verdict(rules.judge(tool, args, rules.workspace.root))

@@ -172,7 +172,7 @@ def _table(infos: Sequence[SessionInfo], *, everywhere: bool) -> Table:
     if everywhere:
         table.add_column("Folder", overflow="fold")
     for info in infos:
-        title = info.title + (f" [open in {info.locked_by}]" if info.locked_by else "")
+        title = (info.title or "Untitled") + (f" [open in {info.locked_by}]" if info.locked_by else "")
         cells = [info.id, title, _when(info.updated), str(info.turns), _price(info.cost)]
         table.add_row(*map(_cell, [*cells, *([str(info.cwd)] if everywhere else [])]))
     return table

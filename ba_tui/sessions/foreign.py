@@ -6,7 +6,6 @@ Whether something may be read at all is the permission policy's business.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any, cast
 
 from ba_tui.core.untrusted import paintable
@@ -26,8 +25,7 @@ _SECRETS = (
     re.compile(r"(?i)(?<=\bbearer )[A-Za-z0-9._~+/=-]{16,}"),
     re.compile(r"(?<=://)[^\s/:@]{1,256}:[^\s/@]{1,256}(?=@)"),
     re.compile(
-        r"(?i)(?<![A-Za-z0-9])[A-Za-z0-9_-]{0,40}"
-        r"(?:api[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|access[_-]?token|auth[_-]?token|passw(?:or)?d)"
+        r"(?i)(?:api[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|access[_-]?token|auth[_-]?token|passw(?:or)?d)"
         r"[\"']?\s{0,3}[=:]\s{0,3}[\"']?(?P<value>(?=[^\s\"']{0,80}\d)[A-Za-z0-9_~+/=.!@#$%^&*-]{8,})"
     ),
 )
@@ -53,15 +51,21 @@ def redacted(text: str) -> str:
     return text
 
 
-def every_string(value: Any, change: Callable[[str], str]) -> Any:
-    """A JSON value with ``change`` applied to each string in it, keys excepted."""
+def without_secrets(value: Any) -> Any:
+    """A JSON value with ``redacted`` applied to each string in it; the name of a field counts as what stands before."""
     if isinstance(value, str):
-        return change(value)
+        return redacted(value)
     if isinstance(value, dict):
-        return {key: every_string(item, change) for key, item in cast("dict[str, Any]", value).items()}
+        return {key: _field(key, item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [every_string(item, change) for item in cast("list[Any]", value)]
+        return [without_secrets(item) for item in cast("list[Any]", value)]
     return value
+
+
+def _field(key: str, value: Any) -> Any:
+    if isinstance(value, str) and redacted(f"{key}={value}") == f"{key}={REDACTED}":
+        return REDACTED
+    return without_secrets(value)
 
 
 def _blank(match: re.Match[str]) -> str:

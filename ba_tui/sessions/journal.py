@@ -9,6 +9,7 @@ import contextlib
 import errno
 import logging
 import os
+import threading
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
@@ -26,6 +27,7 @@ from ba_tui.core.events import (
     event_to_json,
 )
 from ba_tui.core.messages import clean_json
+from ba_tui.sessions.lock import FILE as LOCK
 from ba_tui.sessions.lock import Lock
 from ba_tui.sessions.migrations import check
 from ba_tui.sessions.records import (
@@ -57,6 +59,8 @@ class JournalFile:
     def __init__(self, folder: Path, header: Header) -> None:
         self.path = folder / FILE
         self.header = header
+        self._writing = threading.Lock()
+        """Turns end, and so are synced, in a thread while the next may begin."""
         self._pending = bytearray()
         """Lines that are not on disk yet, oldest first."""
         self._waiting = True
@@ -106,9 +110,10 @@ class JournalFile:
     def append(self, event: Event) -> None:
         if isinstance(event, TRANSIENT):
             return
-        self._pending += encode(event) + b"\n"
-        self._waiting = self._waiting and isinstance(event, _SETTINGS)
-        if not self._waiting:
+        line = encode(event) + b"\n"
+        with self._writing:
+            self._pending += line
+            self._waiting = self._waiting and isinstance(event, _SETTINGS)
             self._flush()
 
     def read(self) -> list[Event]:
@@ -122,9 +127,8 @@ class JournalFile:
         return events[next(starts, 0) :]
 
     def sync(self) -> None:
-        if self._waiting:
-            return
-        self._flush()
+        with self._writing:
+            self._flush()
         try:
             if self._fd is not None:
                 os.fsync(self._fd)
@@ -136,16 +140,27 @@ class JournalFile:
             raise self._unsaved(error) from error
 
     def close(self) -> None:
-        """Raises StorageError when something could not be written to the end; the file is let go all the same."""
-        try:
-            if not self._waiting:
+        """What could not be written until now was told when it happened; it is tried once more, then let go."""
+        with self._writing:
+            try:
                 self._flush()
-        finally:
+            except StorageError as error:
+                log.error("%s", error)
             if self._fd is not None:
+                empty = os.fstat(self._fd).st_size == 0
                 os.close(self._fd)
+                if empty:
+                    self._remove()
             if self._lock:
                 self._lock.release()
             self._fd = self._lock = None
+
+    def _remove(self) -> None:
+        """The file of a session whose first line never fitted on the disk."""
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+            (self.path.parent / LOCK).unlink()
+            self.path.parent.rmdir()
 
     def _events(self, lines: Iterable[bytes]) -> list[Event]:
         """Events of the file's ``lines`` and of what is not on disk yet."""
@@ -154,7 +169,8 @@ class JournalFile:
             missing = b"" if self._healed else cure(self.path)
         except OSError as error:
             raise unreadable(self.path.parent, error) from error
-        rest = (missing + self._pending).splitlines(keepends=True)
+        with self._writing:
+            rest = (missing + self._pending).splitlines(keepends=True)
         return list(Reading(self.path, self.header.schema_version).events([*stored, *rest]))
 
     def _newest(self, limit: int) -> list[bytes]:
@@ -176,7 +192,7 @@ class JournalFile:
         return [*taken[: answers[-1] + 1 if answers else limit], opening]
 
     def _flush(self) -> None:
-        if not self._pending:
+        if not self._pending or self._waiting:
             return
         try:
             self._write(self._file())

@@ -164,7 +164,7 @@ class SessionLibrary:
         folder = self._root / key
         return SessionInfo(
             id=folder.name,
-            title=entry.title or "Untitled",
+            title=entry.title,
             cwd=Path(os.fsdecode(entry.cwd)) if entry.cwd else self._cwd,
             created=entry.created,
             updated=entry.updated or entry.created,

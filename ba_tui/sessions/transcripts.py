@@ -20,7 +20,7 @@ from ba_tui.core.messages import Message, Text, Usage
 from ba_tui.core.results import Diff
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.untrusted import paintable
-from ba_tui.sessions.foreign import escaped, every_string, one_line, redacted
+from ba_tui.sessions.foreign import escaped, one_line, redacted, without_secrets
 from ba_tui.sessions.migrations import SCHEMA_VERSION
 from ba_tui.sessions.records import MAIN
 
@@ -106,7 +106,7 @@ def as_json(info: SessionInfo, events: Sequence[Event]) -> str:
         "usage": asdict(total.usage),
         "cost_usd": total.cost,
     }
-    text = json.dumps(every_string(document, redacted), ensure_ascii=False, indent=2, default=str)
+    text = json.dumps(without_secrets(document), ensure_ascii=False, indent=2, default=str)
     return escaped(text) + "\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -182,8 +183,44 @@ def test_a_file_deleted_under_a_running_session_is_told(tmp_path: Path) -> None:
     journal.path.unlink()
     with pytest.raises(StorageError, match="deleted while the session was open"):
         journal.append(Titled("lost?"))
-    with pytest.raises(StorageError):
+    journal.close()
+    assert not (journal.path.parent / "lock").stat().st_size
+
+
+def test_appending_and_syncing_from_two_threads_writes_each_line_once(tmp_path: Path) -> None:
+    """The end of a turn is synced in a thread while the next one may begin."""
+    journal = new(tmp_path)
+    journal.append(TurnStarted(user("one")))
+    done = threading.Event()
+
+    def sync() -> None:
+        while not done.is_set():
+            journal.sync()
+
+    thread = threading.Thread(target=sync)
+    thread.start()
+    titles = [Titled(str(number)) for number in range(300)]
+    for title in titles:
+        journal.append(title)
+    done.set()
+    thread.join()
+    assert journal.read()[1:] == titles
+    journal.close()
+
+
+def test_a_disk_that_is_full_from_the_start_leaves_no_empty_session(tmp_path: Path) -> None:
+    import resource
+
+    journal = new(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(StorageError, match="cannot be saved"):
+            journal.append(TurnStarted(user("one")))
         journal.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not journal.path.parent.exists()
 
 
 def test_the_tail_starts_with_a_turn_and_reads_only_the_end(tmp_path: Path) -> None:

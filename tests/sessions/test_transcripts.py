@@ -169,6 +169,13 @@ def test_plain_words_stay(text: str) -> None:
     assert redacted(text) == text
 
 
+def test_a_field_with_a_telling_name_is_left_out_of_json() -> None:
+    call = ToolUse("c", "connect", {"api_key": "0123456789abcdef", "user": "bob1234567"})
+    text = export("json", [*turn("one"), MessageDone(Message("assistant", (call,))), ToolStarted(call)])
+    assert "0123456789abcdef" not in text
+    assert "bob1234567" in text
+
+
 def test_redacting_a_long_text_takes_no_time_of_note() -> None:
     """Each of these would make a careless pattern walk the text again and again; the time-out of the suite judges."""
     for piece in ("a", "sk-", "eyJ", "://a:", "-----BEGIN PRIVATE KEY", "api_key ", "_-"):

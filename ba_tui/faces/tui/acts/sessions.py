@@ -1,0 +1,93 @@
+"""Commands about sessions: new, earlier, title, export, copy, leaving."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.events import Notice
+from ba_tui.faces.tui.acts.view import copy_text
+from ba_tui.resources import save_whole
+
+if TYPE_CHECKING:
+    from ba_tui.faces.tui.screens.chat import ChatScreen
+
+FORMATS = ("md", "json")
+
+
+async def clear(chat: ChatScreen, _: str) -> None:
+    _refuse_while_busy(chat)
+    await _change(chat, None)
+
+
+async def resume(chat: ChatScreen, words: str) -> None:
+    """With ``words`` the session they find; without, the picker."""
+    _refuse_while_busy(chat)
+    doors, _ = chat.session.live
+    if words:
+        info = await asyncio.to_thread(doors.library.find, words)
+        await _change(chat, info.id)
+        return
+    from ba_tui.faces.tui.screens.sessions import SessionPicker  # noqa: PLC0415 - most runs never show it
+
+    if chosen := await chat.ba.push_screen_wait(SessionPicker(chat.session)):
+        await _change(chat, chosen)
+
+
+async def _change(chat: ChatScreen, id: str | None) -> None:
+    await chat.session.change(id)
+    await chat.show_session()
+    await chat.check_setup()
+
+
+def _refuse_while_busy(chat: ChatScreen) -> None:
+    if chat.turns.busy:
+        raise UsageError("A turn is running.", "Press Esc to interrupt it first.")
+
+
+def rename(chat: ChatScreen, title: str) -> None:
+    _, conversation = chat.session.live
+    if not title:
+        raise UsageError("A title is missing.", "Write it behind the command: /rename Sales report.")
+    if not chat.session.started:
+        raise UsageError("This session is still empty.", "Its title can be set after the first prompt.")
+    conversation.rename(title)
+    chat.show_facts()
+    chat.activity.hint(f"Renamed to “{conversation.title}”.")
+
+
+async def export(chat: ChatScreen, argument: str) -> None:
+    """``[md|json] [file]``; a file that exists is not overwritten."""
+    doors, conversation = chat.session.live
+    if not chat.session.started:
+        raise UsageError("This session is still empty.", "Export it after the first turn.")
+    words = argument.split(maxsplit=1)
+    named = words[0] in FORMATS if words else False
+    rest = words[1] if named and len(words) > 1 else "" if named else argument
+    suffix = Path(rest).suffix.lstrip(".")
+    format = words[0] if named else suffix if suffix in FORMATS else "md"
+    path = conversation.cwd / (Path(rest).expanduser() if rest else Path(f"ba-{conversation.id[:8]}.{format}"))
+    if path.exists():
+        raise UsageError(f"{path} exists.", f"Name another file: /export {format} <file>.")
+    text = await asyncio.to_thread(doors.library.export, conversation.id, format)
+    await asyncio.to_thread(save_whole, path, text)
+    chat.tell(Notice(f"Exported to {path}."))
+
+
+def copy(chat: ChatScreen, argument: str) -> None:
+    """The n-th answer from the end."""
+    _, conversation = chat.session.live
+    if argument and not (argument.isdecimal() and int(argument) > 0):
+        raise UsageError(f"{argument!r} is no number.", "/copy 2 copies the last answer but one.")
+    place = int(argument or 1)
+    messages = conversation.transcript.messages
+    answers = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
+    if place > len(answers):
+        raise UsageError(f"There are {len(answers)} answers to copy." if answers else "There is no answer to copy yet.")
+    copy_text(chat, answers[-place])
+
+
+async def leave(chat: ChatScreen, _: str) -> None:
+    await chat.ba.action_quit()

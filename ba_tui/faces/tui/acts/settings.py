@@ -1,0 +1,128 @@
+"""Commands about choices: model, mode, rules, window, colours, the way to a first answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.events import Mode
+from ba_tui.faces.tui.meters import share, short_count
+from ba_tui.faces.tui.session import MODES
+
+if TYPE_CHECKING:
+    from ba_tui.faces.tui.screens.chat import ChatScreen
+
+MEANING: dict[Mode, str] = {
+    "default": "Asks before it writes or runs anything.",
+    "accept-edits": "Edits files in this folder without asking; commands still ask.",
+    "plan": "Reads only; nothing is changed or run.",
+}
+
+
+async def model(chat: ChatScreen, name: str) -> None:
+    doors, conversation = chat.session.live
+    if not name:
+        from ba_tui.faces.tui.screens.models import model_picker  # noqa: PLC0415 - most runs never show it
+
+        models = await asyncio.to_thread(doors.catalogue.models)
+        chosen = await chat.ba.push_screen_wait(model_picker(models, conversation.model))
+        if not chosen:
+            return
+        name = chosen
+    info = chat.session.use_model(name)
+    chat.show_facts()
+    chat.activity.hint(f"Model: {info.id}, from the next prompt on.")
+    await chat.check_setup()
+
+
+def cycle_mode(chat: ChatScreen, _: str) -> None:
+    here = MODES.index(chat.session.mode)
+    mode(chat, MODES[(here + 1) % len(MODES)])
+
+
+def mode(chat: ChatScreen, name: str) -> None:
+    if not name:
+        cycle_mode(chat, "")
+        return
+    if name not in MODES:
+        raise UsageError(f"There is no mode {name!r}.", f"Modes: {', '.join(MODES)}.")
+    chat.session.set_mode(name)
+    chat.show_facts()
+    chat.activity.hint(f"{name}: {MEANING[name]}")
+
+
+async def permissions(chat: ChatScreen, __: str) -> None:
+    from ba_tui.faces.tui.screens.report import Report, ReportRow  # noqa: PLC0415 - most runs never show it
+
+    _, conversation = chat.session.live
+    rules = await asyncio.to_thread(conversation.permissions.rules)
+    rows = [
+        ReportRow((line.rule, line.verdict, line.source, f"{line.hits} hits" if line.hits else ""), line.verdict)
+        for line in rules
+    ]
+    lead = f"Mode {chat.session.mode}: {MEANING[chat.session.mode]} Shift+Tab changes it. Deny beats ask beats allow."
+    chat.ba.push_screen(Report("Permissions", lead, rows, empty="No rules yet: everything that writes or runs asks."))
+
+
+async def context(chat: ChatScreen, __: str) -> None:
+    from ba_tui.faces.tui.screens.report import Report, ReportRow  # noqa: PLC0415 - most runs never show it
+
+    _, conversation = chat.session.live
+    await conversation.history()
+    parts = await asyncio.to_thread(conversation.context)
+    window = conversation.model_info().window
+    total = sum(part.tokens for part in parts)
+    rows = [
+        ReportRow(
+            (
+                part.label,
+                f"{'' if part.exact else '~'}{short_count(part.tokens)}",
+                f"{share(part.tokens, window)}%",
+                part.detail,
+            )
+        )
+        for part in parts
+    ]
+    lead = f"{short_count(total)} of {short_count(window)} tokens ({share(total, window)}%). ~ marks an estimate."
+    chat.ba.push_screen(Report("Context", lead, rows))
+
+
+async def theme(chat: ChatScreen, name: str) -> None:
+    """Choose with a live preview, or by name; kept for later starts."""
+    app = chat.ba
+    await app.load_themes()
+    if not name:
+        from ba_tui.faces.tui.screens.themes import ThemePicker  # noqa: PLC0415 - most runs never show it
+
+        chosen = await app.push_screen_wait(ThemePicker())
+        if not chosen:
+            return
+        name = chosen
+    if name not in app.theme_names:
+        raise UsageError(f"There is no theme {name!r}.", f"Themes: {', '.join(app.theme_names)}.")
+    app.theme = name
+    doors, _ = chat.session.live
+    await asyncio.to_thread(doors.setup.remember, "theme", name)
+    chat.activity.hint(f"Theme: {name}.")
+
+
+async def setup(chat: ChatScreen, _: str) -> None:
+    """The ways to a first answer; what was achieved is checked again afterwards."""
+    from ba_tui.faces.tui.screens.welcome import Welcome  # noqa: PLC0415 - most runs never show it
+
+    doors, conversation = chat.session.live
+    app = chat.ba
+    if any(isinstance(screen, Welcome) for screen in app.screen_stack):
+        return
+    outcome = await app.push_screen_wait(Welcome(doors.setup, conversation.model, chat.turns.missing))
+    if outcome == "tour":
+        await app.leave_for("demo")
+    elif outcome:
+        if outcome != conversation.model:
+            chat.session.use_model(outcome)
+        chat.show_facts()
+        chat.turns.missing = await asyncio.to_thread(doors.setup.missing, conversation.model)
+        if not chat.turns.missing:
+            chat.activity.hint(f"Ready: {conversation.model}.")
+    chat.composer.prompt.focus()

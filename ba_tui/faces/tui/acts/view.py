@@ -1,0 +1,167 @@
+"""Commands about what is seen and typed: help, panels, inspector, editor, Esc, Ctrl+C, the clipboard."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual.widgets.text_area import Selection
+
+from ba_tui.core.errors import UsageError
+from ba_tui.faces.tui.inspected import inspected
+from ba_tui.faces.tui.inspector.pane import InspectorScreen
+from ba_tui.faces.tui.transcript.records import Record, ToolRow
+from ba_tui.faces.tui.turns import TWICE
+
+if TYPE_CHECKING:
+    from ba_tui.faces.tui.screens.chat import ChatScreen
+
+EDITORS = ("nano", "vim", "vi")
+CLIPBOARDS = (
+    ("", ("pbcopy",)),
+    ("WAYLAND_DISPLAY", ("wl-copy",)),
+    ("DISPLAY", ("xclip", "-selection", "clipboard")),
+    ("DISPLAY", ("xsel", "--clipboard", "--input")),
+)
+
+
+def show_help(chat: ChatScreen, _: str) -> None:
+    from ba_tui.faces.tui.screens.help import HelpScreen  # noqa: PLC0415 - most runs never show it
+
+    chat.ba.push_screen(HelpScreen(chat))
+
+
+def todos(chat: ChatScreen, _: str) -> None:
+    chat.stage.toggle_todos()
+
+
+def panel(chat: ChatScreen, _: str) -> None:
+    if not chat.stage.toggle_side():
+        chat.activity.hint("The side panel needs more columns. Ctrl+T shows the todos.")
+
+
+def search_history(chat: ChatScreen, _: str) -> None:
+    chat.composer.search_history()
+
+
+def redraw(chat: ChatScreen, _: str) -> None:
+    chat.ba.refresh(layout=True)
+
+
+def suspend(chat: ChatScreen, _: str) -> None:
+    chat.ba.action_suspend_process()
+
+
+async def escape(chat: ChatScreen, _: str) -> None:
+    """The nearest layer goes: popup, question, inspector, turn, then what stands in the input."""
+    composer = chat.composer
+    if composer.close_popup():
+        return
+    if chat.ask.waiting:
+        # It answers its own Esc; this one was pressed elsewhere.
+        chat.ask.focus()
+    elif await chat.stage.close_inspector():
+        composer.prompt.focus()
+    elif chat.turns.cancel():
+        return
+    elif not composer.prompt.has_focus:
+        composer.prompt.focus()
+    elif composer.prompt.text:
+        if chat.presses.again("escape"):
+            composer.clear()
+        else:
+            chat.activity.hint("Esc again clears the input; Up brings it back.", TWICE)
+
+
+async def stop_or_quit(chat: ChatScreen) -> None:
+    """Ctrl+C: copy what is selected, else interrupt, else clear; twice within a second leaves."""
+    prompt = chat.composer.prompt
+    if selected := chat.get_selected_text() or prompt.selected_text:
+        copy_text(chat, selected)
+        chat.clear_selection()
+        prompt.selection = Selection.cursor(prompt.cursor_location)
+    elif chat.presses.again("ctrl+c"):
+        await chat.ba.action_quit()
+    elif chat.turns.cancel():
+        chat.activity.hint("Interrupted. Ctrl+C again leaves.", TWICE)
+    elif prompt.text:
+        chat.composer.clear()
+        chat.activity.hint("Cleared; Up brings it back. Ctrl+C again leaves.", TWICE)
+    else:
+        chat.activity.hint("Ctrl+C again leaves.", TWICE)
+
+
+def copy_text(chat: ChatScreen, text: str) -> None:
+    """To the terminal's clipboard (OSC 52) and, where there is one, to the desktop's."""
+    chat.ba.copy_to_clipboard(text)
+    for variable, command in CLIPBOARDS:
+        if (not variable or os.environ.get(variable)) and shutil.which(command[0]):
+            chat.run_worker(asyncio.to_thread(_pipe, command, text), group="clipboard", exit_on_error=False)
+            break
+    lines = text.count("\n") + 1
+    chat.activity.hint(f"Copied {lines} lines." if lines > 1 else f"Copied {len(text)} characters.")
+
+
+def _pipe(command: tuple[str, ...], text: str) -> None:
+    try:
+        subprocess.run(
+            command,
+            input=text.encode("utf-8", "replace"),
+            timeout=5,
+            check=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return
+
+
+async def inspector(chat: ChatScreen, _: str) -> None:
+    """The newest call that the transcript holds, in full; pressed again, it goes."""
+    if await chat.stage.close_inspector():
+        chat.composer.prompt.focus()
+        return
+    here = chat.transcript.current() if chat.transcript.has_focus else None
+    calls = (record for record in reversed(chat.transcript.records) if isinstance(record, ToolRow))
+    record = here or next(calls, None)
+    if record is None:
+        raise UsageError("There is no tool call to open yet.")
+    await inspect(chat, record)
+
+
+async def inspect(chat: ChatScreen, record: Record) -> None:
+    """Beside the conversation when there is room, else over all of it."""
+    value = inspected(record)
+    if chat.stage.has_room:
+        await chat.stage.inspect(value)
+    else:
+        chat.ba.push_screen(InspectorScreen(value))
+
+
+def editor(chat: ChatScreen, _: str) -> None:
+    """Write the prompt in the person's editor; the terminal is its own meanwhile."""
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or next(filter(shutil.which, EDITORS), "")
+    if not command:
+        raise UsageError("No editor is known.", "Set $VISUAL or $EDITOR.")
+    handle, name = tempfile.mkstemp(prefix="ba-prompt-", suffix=".md")
+    path = Path(name)
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(chat.composer.text)
+        try:
+            with chat.ba.suspend():
+                done = subprocess.run([*shlex.split(command), name], check=False)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{command} could not be started: {error}", "Set $VISUAL or $EDITOR.") from error
+        if done.returncode:
+            raise UsageError(f"{command} ended with {done.returncode}.", "The prompt is as it was.")
+        chat.composer.prompt.set_value(path.read_text("utf-8", "replace").rstrip("\n"))
+    finally:
+        path.unlink(missing_ok=True)
+        chat.composer.prompt.focus()

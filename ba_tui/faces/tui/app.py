@@ -1,0 +1,175 @@
+"""The app: first paint, colours, keys that hold everywhere, and leaving in good order.
+
+What a conversation looks like is the chat screen's; what commands do stands in ``acts``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.command import Provider
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
+from textual.screen import Screen
+
+from ba_tui.core.conversation import Connect, Start
+from ba_tui.core.events import Notice
+from ba_tui.core.untrusted import paintable
+from ba_tui.faces.tui.acts import view
+from ba_tui.faces.tui.palette import Commands
+from ba_tui.faces.tui.panes import WindowTitle
+from ba_tui.faces.tui.screens.chat import ChatScreen
+from ba_tui.faces.tui.terminal import GroundKnown, Terminal
+from ba_tui.faces.tui.themes import DARK, LIGHT, looks_light, read_themes, theme_of
+from ba_tui.resources import bundled, places
+
+log = logging.getLogger(__name__)
+
+
+class BaApp(App[None]):
+    """``connect`` is called in a thread, after the first paint."""
+
+    TITLE = "ba"
+    CSS_PATH = "styles/app.tcss"
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Commands}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "stop_or_quit", "Copy, interrupt, clear or quit", show=False, priority=True, system=True),
+        Binding("ctrl+d", "quit_when_empty", "Quit", show=False),
+        Binding("ctrl+q", "quit", "Quit", show=False, priority=True),
+    ]
+
+    def __init__(self, connect: Connect, start: Start) -> None:
+        if not start.color:
+            # Textual reads the variable when it is made; an environment without colour needs all of its children.
+            os.environ["NO_COLOR"] = "1"
+        super().__init__()
+        self.chat = ChatScreen(connect, start)
+        self._wanted = start.theme
+        self._themes_loaded = False
+        self._next: tuple[str, ...] = ()
+        self.theme_names: list[str] = []
+        for values in (DARK, LIGHT):
+            self.register_theme(theme_of(values))
+            self.theme_names.append(str(values["name"]))
+        self.theme = self._first_theme()
+
+    def _first_theme(self) -> str:
+        if self._wanted in self.theme_names:
+            return self._wanted
+        return "light" if "light" in self._wanted or (not self._wanted and looks_light()) else "dark"
+
+    def get_driver_class(self) -> type[Driver]:
+        chosen = super().get_driver_class()
+        return Terminal if chosen is LinuxDriver else chosen
+
+    def get_default_screen(self) -> Screen[Any]:
+        return self.chat
+
+    def on_mount(self) -> None:
+        if not self.is_headless:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(number, self._leave_now)
+        self.call_after_refresh(self._fetch_theme)
+
+    def _leave_now(self) -> None:
+        self.run_worker(self.action_quit(), exit_on_error=False)
+
+    # Colours
+
+    def _fetch_theme(self) -> None:
+        """A theme that only a file knows comes right after the first paint."""
+        if self._wanted and self._wanted not in self.theme_names:
+            self.run_worker(self._use_wanted(), exit_on_error=False)
+
+    async def _use_wanted(self) -> None:
+        await self.load_themes()
+        if self._wanted in self.theme_names:
+            self.theme = self._wanted
+        else:
+            names = ", ".join(self.theme_names)
+            wanted = paintable(self._wanted, newlines=False)
+            self.chat.tell(Notice(f"There is no theme {wanted!r}.", "warning", f"Themes: {names}."))
+
+    async def load_themes(self) -> None:
+        """Read the bundled themes and the person's own, once."""
+        if self._themes_loaded:
+            return
+        self._themes_loaded = True
+        themes, faults = await asyncio.to_thread(read_themes, (bundled("themes"), places().config / "themes"))
+        for theme in themes:
+            self.register_theme(theme)
+            if theme.name not in self.theme_names:
+                self.theme_names.append(theme.name)
+        for fault in faults:
+            self.chat.tell(Notice(paintable(fault, newlines=False), "warning"))
+
+    def on_ground_known(self, event: GroundKnown) -> None:
+        """Follow the terminal unless a theme was chosen."""
+        if not self._wanted and self.theme in {"dark", "light"}:
+            self.theme = "light" if event.light else "dark"
+
+    # Attention
+
+    def on_window_title(self, event: WindowTitle) -> None:
+        if event.alert and self.app_focus:
+            return
+        conversation = self.chat.session.conversation
+        title = event.words or (conversation.title if conversation else "") or "ba"
+        if not self.is_headless and self._driver is not None:
+            self._driver.write(f"\x1b]2;{paintable(title, newlines=False)}\x07")
+            self._driver.flush()
+        if event.alert:
+            self.bell()
+
+    def on_app_focus(self) -> None:
+        self.chat.post_message(WindowTitle(""))
+
+    # Leaving
+
+    async def action_stop_or_quit(self) -> None:
+        if self.screen is self.chat:
+            await view.stop_or_quit(self.chat)
+        elif selected := self.screen.get_selected_text() or getattr(self.focused, "selected_text", ""):
+            self.copy_to_clipboard(selected)
+        elif self.chat.presses.again("ctrl+c"):
+            await self.action_quit()
+
+    async def action_quit_when_empty(self) -> None:
+        if self.screen is self.chat and not self.chat.composer.text:
+            await self.action_quit()
+
+    async def action_quit(self) -> None:
+        """Stop the turn, let go of the session's file, keep the draft."""
+        await self.chat.close_session()
+        self.exit()
+
+    async def leave_for(self, command: str) -> None:
+        """Leave, and run a sub-command of ba in this terminal instead."""
+        self._next = (sys.executable, "-m", "ba_tui", command)
+        await self.action_quit()
+
+    def run(self, *args: Any, **kwargs: Any) -> None:
+        """As Textual's; afterwards the real terminal says how to come back."""
+        super().run(*args, **kwargs)
+        if self._next:
+            os.execv(self._next[0], self._next)  # noqa: S606 - our own program
+        if hint := self.chat.resume_hint():
+            sys.stdout.write(f"{hint}\n")
+
+    def _fatal_error(self) -> None:
+        """An error of ours: one line for the person, the traceback for the log. Local values could hold secrets."""
+        error = self._exception
+        log.critical("the app failed", exc_info=error)
+        words = f"ba stopped because of an error of its own: {type(error).__name__}: {error}"
+        self._exit_renderables.append(Text(f"{words}\nNothing that was said is lost. {self.chat.resume_hint()}"))
+        self._close_messages_no_wait()

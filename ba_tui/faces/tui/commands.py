@@ -1,0 +1,118 @@
+"""The one table of what the person can do: slash commands, keys, palette and help all read it.
+
+What a row does stands in ``acts``; nothing here knows a widget.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from ba_tui.faces.tui.acts import sessions, settings, view
+from ba_tui.faces.tui.widgets.completion import Candidate
+
+if TYPE_CHECKING:
+    from ba_tui.faces.tui.screens.chat import ChatScreen
+
+Act: TypeAlias = "Callable[[ChatScreen, str], Awaitable[None] | None]"
+PLAIN_EXITS = frozenset({"exit", "quit", ":q"})
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """``argument`` is the hint shown behind the name, in ``<>`` when it is needed; ``slash`` False: a key only."""
+
+    name: str
+    summary: str
+    act: Act
+    argument: str = ""
+    aliases: tuple[str, ...] = ()
+    keys: str = ""
+    slash: bool = True
+
+    @property
+    def title(self) -> str:
+        return f"/{self.name} {self.argument}".rstrip()
+
+
+COMMANDS: Sequence[Command] = (
+    Command("help", "Keys and commands", view.show_help, keys="f1"),
+    Command("clear", "New session; this one is kept", sessions.clear, aliases=("new",)),
+    Command("resume", "Go on with an earlier session", sessions.resume, "[words]", ("sessions", "continue")),
+    Command("rename", "Give this session a title", sessions.rename, "<title>"),
+    Command("export", "Write this session to a file", sessions.export, "[md|json] [file]"),
+    Command("copy", "Copy the last answer, or the n-th from the end", sessions.copy, "[n]", keys="ctrl+y"),
+    Command("model", "Choose the model", settings.model, "[provider/model]"),
+    Command("mode", "What may run without asking", settings.mode, "[name]"),
+    Command("permissions", "Mode and rules, where each comes from", settings.permissions, aliases=("allowed-tools",)),
+    Command("context", "What fills the window, with tokens", settings.context, aliases=("status",)),
+    Command("theme", "Choose the colours", settings.theme, "[name]"),
+    Command("setup", "Keys, local servers and the tour", settings.setup, aliases=("login", "connect")),
+    Command("todos", "Show or hide the todos", view.todos, keys="ctrl+t"),
+    Command("panel", "Show or hide the side panel", view.panel, keys="f3"),
+    Command("inspector", "Open the newest tool result in full", view.inspector, keys="ctrl+o"),
+    Command("history", "Search earlier prompts", view.search_history, keys="ctrl+r"),
+    Command("editor", "Write the prompt in $EDITOR", view.editor, keys="ctrl+g"),
+    Command("redraw", "Draw the screen again", view.redraw, keys="ctrl+l"),
+    Command("exit", "Leave; the session is kept", sessions.leave, aliases=("quit", "q")),
+    Command("cycle-mode", "Next permission mode", settings.cycle_mode, keys="shift+tab", slash=False),
+    Command("interrupt", "Close what is open, else interrupt the turn", view.escape, keys="escape", slash=False),
+    Command("suspend", "Put ba into the background", view.suspend, keys="ctrl+z", slash=False),
+)
+
+
+def find(name: str) -> Command | None:
+    """The command of this name or alias."""
+    name = name.casefold()
+    return next((command for command in COMMANDS if name == command.name or name in command.aliases), None)
+
+
+def parse(text: str, cwd: Path) -> tuple[str, str] | None:
+    """Name and argument when ``text`` is meant as a command; None for prose and for paths that begin with ``/``."""
+    stripped = text.strip()
+    if stripped in PLAIN_EXITS:
+        return "exit", ""
+    if not stripped.startswith("/") or stripped.startswith("//"):
+        return None
+    name, _, argument = stripped[1:].partition(" ")
+    if "\n" in name or "/" in name or not name or (find(name) is None and _is_path(cwd, name)):
+        return None
+    return name, argument.strip()
+
+
+def _is_path(cwd: Path, name: str) -> bool:
+    try:
+        return (cwd / f"/{name}").exists() or "." in name
+    except (OSError, ValueError):
+        return False
+
+
+def nearest(name: str) -> str:
+    """The line for a command that does not exist."""
+    names = [word for command in COMMANDS if command.slash for word in (command.name, *command.aliases)]
+    close = difflib.get_close_matches(name.casefold(), names, 1, 0.5)
+    return f"There is no /{name}." + (f" Did you mean /{close[0]}?" if close else " Type / to see all commands.")
+
+
+def complete(query: str) -> Sequence[Candidate]:
+    """Commands for the popup: those that start with ``query``, then those that hold it or its letters in order."""
+    query = query.casefold()
+    ranked: list[tuple[int, int, Candidate]] = []
+    for index, command in enumerate(command for command in COMMANDS if command.slash):
+        ranks = [rank for word in (command.name, *command.aliases) if (rank := _rank(query, word)) is not None]
+        if ranks:
+            insert = f"/{command.name}" + (" " if command.argument.startswith("<") else "")
+            ranked.append((min(ranks), index, Candidate(insert, command.title, command.summary)))
+    return [candidate for _, _, candidate in sorted(ranked, key=lambda item: item[:2])]
+
+
+def _rank(query: str, word: str) -> int | None:
+    if word.startswith(query):
+        return 0
+    if query in word:
+        return 1
+    letters = iter(word)
+    return 2 if len(query) > 1 and all(letter in letters for letter in query) else None

@@ -1,0 +1,34 @@
+"""A record of the transcript as the inspector's value: where the two meet, so that neither knows the other."""
+
+from __future__ import annotations
+
+from ba_tui.core import results
+from ba_tui.faces.tui.inspector.model import Inspected
+from ba_tui.faces.tui.transcript.records import End, Note, Prompt, Prose, Record, Retry, Thought, ToolRow
+
+
+def inspected(record: Record) -> Inspected:
+    """Everything that is known of ``record``."""
+    match record:
+        case ToolRow():
+            return _call(record)
+        case Prose(text=text):
+            return Inspected("Answer", display=results.Prose(text, markdown=True))
+        case Thought(text=text):
+            return Inspected("Thinking", display=results.Prose(text))
+        case Prompt(text=text):
+            return Inspected("Your prompt", display=results.Prose(text))
+        case Note(text=text, hint=hint):
+            return Inspected("Notice", text=f"{text}\n{hint}".strip())
+        case Retry(reason=reason):
+            return Inspected("Retry", text=reason)
+        case End(reason=reason, error=error):
+            return Inspected(f"Turn {reason}", text=f"{error.message}\n{error.hint}".strip() if error else "")
+
+
+def _call(row: ToolRow) -> Inspected:
+    result = row.result
+    title = f"{row.name} {row.target}".strip()
+    if result is None:
+        return Inspected(title, row.args or {}, text=row.tail, state=row.state)
+    return Inspected(title, row.args or {}, result.display, result.text, row.state, row.duration)

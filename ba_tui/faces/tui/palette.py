@@ -1,0 +1,43 @@
+"""Ctrl+P: every row of the command table, found by words. What a row does is the row's own."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.screen import Screen
+
+from ba_tui.faces.tui.commands import COMMANDS, Command
+from ba_tui.faces.tui.screens.chat import ChatScreen
+
+
+class Commands(Provider):
+    """Offers nothing while another screen than the chat is in front."""
+
+    async def discover(self) -> Hits:
+        for command, title in self._offered():
+            yield DiscoveryHit(title, partial(self._run, command), help=command.summary)
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for command, title in self._offered():
+            score = max(matcher.match(title), matcher.match(command.summary))
+            if score > 0:
+                yield Hit(score, matcher.highlight(title), partial(self._run, command), help=command.summary)
+
+    def _offered(self) -> list[tuple[Command, str]]:
+        here: Screen[Any] = self.screen
+        if not isinstance(here, ChatScreen):
+            return []
+        return [(command, command.title if command.slash else command.name) for command in COMMANDS]
+
+    def _run(self, command: Command) -> None:
+        here: Screen[Any] = self.screen
+        if not isinstance(here, ChatScreen):
+            return
+        if command.argument.startswith("<"):
+            # It needs words: they are typed in the input.
+            here.composer.put_back(f"/{command.name} ")
+        else:
+            here.call_command(command.name)

@@ -1,0 +1,334 @@
+"""The chat: lays out the panes, feeds every event to every pane, and hands what is typed to where it belongs.
+
+Panes are folds with ``apply``; what commands do stands in ``acts``, when a prompt is sent in ``turns``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Protocol, cast
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.events import TextSelected
+from textual.screen import Screen
+from textual.worker import Worker, WorkerState
+
+from ba_tui.core.conversation import Connect, Start
+from ba_tui.core.errors import BaError
+from ba_tui.core.events import Event, Notice, TurnEnded
+from ba_tui.core.turn import Turn
+from ba_tui.core.untrusted import paintable
+from ba_tui.faces.tui.acts import view
+from ba_tui.faces.tui.commands import COMMANDS, Command, complete, find, nearest, parse
+from ba_tui.faces.tui.history import PromptHistory
+from ba_tui.faces.tui.inspector.pane import CopyRequested, Inspector
+from ba_tui.faces.tui.meters import git_branch
+from ba_tui.faces.tui.panes import Asking, Attention, Facts
+from ba_tui.faces.tui.session import OpenSession
+from ba_tui.faces.tui.transcript.view import TranscriptView
+from ba_tui.faces.tui.turns import Presses, Turns
+from ba_tui.faces.tui.widgets.activity import Activity
+from ba_tui.faces.tui.widgets.ask import AskPanel
+from ba_tui.faces.tui.widgets.composer import Composer
+from ba_tui.faces.tui.widgets.prompt import PromptInput
+from ba_tui.faces.tui.widgets.queue import QueueLines
+from ba_tui.faces.tui.widgets.stage import Stage
+from ba_tui.faces.tui.widgets.status import StatusLine, short_folder
+from ba_tui.resources import places, user_home
+
+if TYPE_CHECKING:
+    from ba_tui.faces.tui.app import BaApp
+
+log = logging.getLogger(__name__)
+TAIL = 400
+
+
+class Pane(Protocol):
+    """A fold over events that shows itself; ``reset`` comes before another session is folded."""
+
+    def apply(self, event: Event) -> None: ...
+
+    def reset(self) -> None: ...
+
+
+class ChatScreen(Screen[None]):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(command.keys, f"act('{command.name}')", command.summary, show=False)
+        for command in COMMANDS
+        if command.keys
+    ]
+
+    def __init__(self, connect: Connect, start: Start) -> None:
+        super().__init__(id="chat")
+        self.session = OpenSession(connect, start)
+        self.turns = Turns(self.session, self._start_following, self._refused)
+        self.presses = Presses()
+        self.transcript = TranscriptView()
+        self.stage = Stage(self.transcript)
+        self.ask = AskPanel()
+        self.activity = Activity()
+        self.queue = QueueLines()
+        self.composer = Composer(complete)
+        self.status = StatusLine()
+        self._meters: tuple[Pane, ...] = (self.stage, self.status)
+        self._live: tuple[Pane, ...] = (self.activity, Asking(self.ask), Facts(self), Attention(self))
+        """Those that matter while a turn runs; a replay is not for them."""
+
+    def compose(self) -> ComposeResult:
+        yield self.stage
+        yield self.ask
+        yield self.activity
+        yield self.queue
+        yield self.composer
+        yield self.status
+
+    def on_mount(self) -> None:
+        self.composer.prompt.focus()
+        self.call_after_refresh(self.begin)
+
+    @property
+    def ba(self) -> BaApp:
+        return cast("BaApp", self.app)  # pyright: ignore[reportUnknownMemberType] - App is generic
+
+    # The session
+
+    def begin(self) -> None:
+        """Connect, off the loop; the person can type meanwhile."""
+        self.run_worker(self._begin(), group="begin", exclusive=True, exit_on_error=False)
+
+    async def _begin(self) -> None:
+        try:
+            notices = await asyncio.to_thread(self.session.assemble)
+        except BaError as error:
+            self.tell(Notice(str(error), "error", f"{error.hint} Press Enter to try again.".strip()))
+            return
+        doors, _ = self.session.live
+        start = self.session.start
+        self.composer.find_files = doors.catalogue.files
+        history = PromptHistory(places().state, self.session.cwd)
+        draft = await asyncio.to_thread(history.load)
+        self.composer.history = history
+        await self.show_session()
+        for notice in notices:
+            self.tell(notice)
+        if draft.strip() and not self.composer.text and not start.prompt:
+            self.composer.put_back(draft)
+        self.turns.ready = True
+        await self.check_setup()
+        if start.prompt:
+            self.turns.waiting.append(start.prompt)
+        if start.resume == "pick":
+            self.call_command("resume")
+        self.turns.send_next()
+        self._show_queue()
+
+    async def show_session(self) -> None:
+        """Paint what the open session holds: its end at once, the rest when it is read."""
+        _, conversation = self.session.live
+        self.transcript.clear()
+        for pane in (*self._meters, *self._live):
+            pane.reset()
+        if self.session.started:
+            tail = await asyncio.to_thread(conversation.tail, TAIL)
+            self.transcript.replay(tail)
+            events = await conversation.history()
+            earlier = len(events) - len(tail)
+            if events[earlier:] == tail:
+                self.transcript.prepend(events[:earlier])
+            else:
+                self.transcript.clear()
+                self.transcript.replay(events)
+            for event in events:
+                self._fold(event, self._meters)
+        self.show_facts()
+        branch = await asyncio.to_thread(git_branch, conversation.cwd)
+        self.status.show(branch=paintable(branch, newlines=False))
+
+    def show_facts(self) -> None:
+        """Bring the status line and the side panel up to date with the session."""
+        conversation = self.session.conversation
+        if conversation is None:
+            return
+        try:
+            window = conversation.model_info().window
+        except BaError:
+            window = 0
+        folder = paintable(short_folder(conversation.cwd, user_home()), newlines=False)
+        self.status.show(mode=self.session.mode, model=conversation.model, window=window, folder=folder)
+        self.stage.side.show(paintable(conversation.title, newlines=False), window)
+        self._show_queue()
+
+    async def check_setup(self) -> None:
+        """Offer the ways on when the model can't be asked yet."""
+        doors, conversation = self.session.live
+        self.turns.missing = await asyncio.to_thread(doors.setup.missing, conversation.model)
+        if self.turns.missing:
+            self.call_command("setup")
+
+    async def close_session(self) -> None:
+        """Before the app leaves: stop the turn, let go of the file, keep the draft."""
+        history, conversation = self.composer.history, self.session.conversation
+        if history:
+            await asyncio.to_thread(history.save_draft, self.composer.text)
+        if conversation:
+            await conversation.close()
+
+    def resume_hint(self) -> str:
+        """How to come back to this session; empty when there is nothing to come back to."""
+        conversation = self.session.conversation
+        if conversation is None or not self.session.started:
+            return ""
+        return f"Go on with this session: ba -r {conversation.id[:8]}  (the newest here: ba -c)"
+
+    # Turns
+
+    def _start_following(self, turn: Turn) -> None:
+        self.run_worker(self._follow(turn), group="turn", exit_on_error=False)
+
+    async def _follow(self, turn: Turn) -> None:
+        async for event in turn:
+            self.transcript.apply(event)
+            self._fold(event, (*self._meters, *self._live))
+            if isinstance(event, TurnEnded):
+                self.turns.over(event)
+                self._show_queue()
+
+    def _fold(self, event: Event, panes: Sequence[Pane]) -> None:
+        for pane in panes:
+            try:
+                pane.apply(event)
+            except Exception:
+                # One pane's fault must not keep the others from the end of the turn.
+                log.exception("pane failed on %s", event.type)
+
+    def _refused(self, text: str, error: BaError | None) -> None:
+        self.composer.put_back(text)
+        if error:
+            self.complain(error)
+        else:
+            self.call_command("setup")
+
+    def _show_queue(self) -> None:
+        waiting, paused = self.turns.waiting, self.turns.paused
+        self.queue.show(waiting, paused=paused)
+        self.status.show(queue=len(waiting), paused=paused)
+        self.composer.waiting = bool(waiting)
+
+    @on(AskPanel.Answered)
+    def _answered(self, event: AskPanel.Answered) -> None:
+        if self.turns.current is None:
+            return
+        self.turns.current.answer(event.ask_id, event.reply)
+        if event.interrupt:
+            self.turns.cancel()
+
+    # What is typed: a command is done at once, everything else is a prompt.
+
+    @on(Composer.Sent)
+    def _sent(self, event: Composer.Sent) -> None:
+        event.stop()
+        text = event.text
+        called = parse(text, self.session.cwd)
+        if not text.strip() and self.session.conversation is None:
+            self.begin()
+        elif not text.strip():
+            self.turns.nudge()
+        elif called is None:
+            self.turns.submit(text)
+        elif find(called[0]) is None:
+            self.activity.hint(nearest(called[0]))
+            self.composer.put_back(text)
+        else:
+            self.call_command(*called)
+        self._show_queue()
+
+    @on(Composer.QueueWanted)
+    def _edit_queued(self) -> None:
+        if text := self.turns.take_back():
+            self.composer.put_back(text)
+        self._show_queue()
+
+    @on(Composer.Touched)
+    def _warm(self) -> None:
+        """The person writes: import what the first prompt will need."""
+        if self.session.conversation and not self.turns.missing:
+            self.run_worker(self._warm_up(), group="warm", exclusive=True, exit_on_error=False)
+
+    async def _warm_up(self) -> None:
+        _, conversation = self.session.live
+        try:
+            await conversation.warm()
+        except BaError:
+            log.info("warming failed; the first prompt will say why", exc_info=True)
+
+    @on(PromptInput.HelpWanted)
+    def _help(self) -> None:
+        self.call_command("help")
+
+    # Commands
+
+    def call_command(self, name: str, argument: str = "") -> None:
+        """Run one row of the command table; its errors become a line."""
+        if command := find(name):
+            self.run_worker(self._call(command, argument), group="command", exit_on_error=False)
+
+    async def _call(self, command: Command, argument: str) -> None:
+        try:
+            result = command.act(self, argument)
+            if inspect.isawaitable(result):
+                await result
+        except BaError as error:
+            self.complain(error)
+
+    def action_act(self, name: str) -> None:
+        self.call_command(name)
+
+    def complain(self, error: BaError) -> None:
+        self.tell(Notice(str(error), "error", error.hint))
+
+    def tell(self, notice: Notice) -> None:
+        """One row in the transcript that the model does not see."""
+        self.transcript.apply(notice)
+
+    # What panes post up
+
+    @on(TranscriptView.Opened)
+    async def _opened(self, event: TranscriptView.Opened) -> None:
+        event.stop()
+        await view.inspect(self, event.record)
+
+    @on(CopyRequested)
+    @on(TranscriptView.CopyRequested)
+    def _copy(self, event: CopyRequested | TranscriptView.CopyRequested) -> None:
+        event.stop()
+        view.copy_text(self, event.text)
+
+    @on(TextSelected)
+    def _selected(self, event: TextSelected) -> None:
+        event.stop()
+        if text := self.get_selected_text():
+            view.copy_text(self, text)
+
+    @on(Inspector.Closed)
+    async def _inspector_closed(self, event: Inspector.Closed) -> None:
+        event.stop()
+        await self.stage.close_inspector()
+        self.composer.prompt.focus()
+
+    @on(Worker.StateChanged)
+    def _worker_changed(self, event: Worker.StateChanged) -> None:
+        """A worker that crashed is told and logged; a turn that nobody follows any more is stopped."""
+        worker = cast("Worker[object]", event.worker)  # pyright: ignore[reportUnknownMemberType] - Worker is generic
+        error = worker.error
+        if event.state is not WorkerState.ERROR or error is None:
+            return
+        log.error("worker %s failed", worker.group, exc_info=error)
+        words = f"Something in ba failed: {type(error).__name__}: {error}"
+        self.tell(Notice(paintable(words, newlines=False), "error", "The log has the details."))
+        if worker.group == "turn" and self.turns.cancel():
+            self.turns.over(TurnEnded("error"))

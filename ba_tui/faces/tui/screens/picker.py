@@ -1,0 +1,158 @@
+"""A list to choose from by typing, arrows and Enter: the frame of every picker. What is listed comes from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from ba_tui.core.untrusted import paintable
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """``cells`` are the aligned columns; the first takes what room is left. ``below`` is a second, quiet line."""
+
+    id: str
+    cells: tuple[str, ...]
+    below: str = ""
+    current: bool = False
+
+    @property
+    def searched(self) -> str:
+        return " ".join((*self.cells, self.below)).casefold()
+
+
+class Picker(ModalScreen[str | None]):
+    """Dismissed with the id of the choice, or None. Typing filters; the list moves under the arrows meanwhile."""
+
+    CSS_PATH = "../styles/screens.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "cancel", "Close"),
+        Binding("up", "step(-1)", "Up", show=False, priority=True),
+        Binding("down", "step(1)", "Down", show=False, priority=True),
+        Binding("pageup", "step(-8)", "Page up", show=False, priority=True),
+        Binding("pagedown", "step(8)", "Page down", show=False, priority=True),
+    ]
+
+    def __init__(self, title: str, choices: Sequence[Choice], *, keys: str = "Enter chooses · Esc closes") -> None:
+        super().__init__(classes="picker")
+        self.heading = title
+        self.choices: Sequence[Choice] = choices
+        self.keys = keys
+        self.empty = "Nothing to choose from."
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="sheet"):
+            yield Static(self.heading, classes="title", markup=False)
+            yield Input(placeholder="Type to search", compact=True, select_on_focus=False)
+            yield OptionList(compact=True, markup=False)
+            yield Static(self.keys, classes="keys", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).can_focus = False
+        self.query_one(Input).focus()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.call_after_refresh(self.refill)
+
+    @property
+    def words(self) -> str:
+        return self.query_one(Input).value
+
+    @property
+    def highlighted(self) -> str | None:
+        """The id under the cursor."""
+        options = self.query_one(OptionList)
+        if options.highlighted is None:
+            return None
+        id = options.get_option_at_index(options.highlighted).id
+        return id if id and not id.startswith("\0") else None
+
+    def matching(self) -> Sequence[Choice]:
+        words = self.words.casefold().split()
+        return [choice for choice in self.choices if all(word in choice.searched for word in words)]
+
+    def refill(self) -> None:
+        """Show what matches, the cursor where it was."""
+        options = self.query_one(OptionList)
+        before = self.highlighted
+        matching = self.matching()
+        width = max(20, options.size.width - 4)
+        options.clear_options()
+        options.add_options(Option(rendered, id=choice.id) for choice, rendered in _rows(matching, width))
+        if not matching:
+            options.add_option(Option(self.empty if not self.choices else "Nothing matches.", "\0", disabled=True))
+            return
+        ids = [choice.id for choice in matching]
+        current = next((index for index, choice in enumerate(matching) if choice.current), 0)
+        options.highlighted = ids.index(before) if before in ids else current
+
+    @on(Input.Changed)
+    def _filter(self, event: Input.Changed) -> None:
+        event.stop()
+        self.refill()
+
+    @on(Input.Submitted)
+    def _choose(self, event: Input.Submitted) -> None:
+        event.stop()
+        if self.highlighted:
+            self.choose(self.highlighted)
+
+    @on(OptionList.OptionSelected)
+    def _clicked(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        if event.option_id and not event.option_id.startswith("\0"):
+            self.choose(event.option_id)
+
+    def choose(self, id: str) -> None:
+        self.dismiss(id)
+
+    def action_step(self, by: int) -> None:
+        options = self.query_one(OptionList)
+        if options.highlighted is not None and self.highlighted:
+            last = options.option_count - 1
+            target = options.highlighted + by
+            if abs(by) == 1:
+                target %= last + 1
+            options.highlighted = max(0, min(last, target))
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
+
+def _rows(choices: Sequence[Choice], width: int) -> list[tuple[Choice, Content]]:
+    """Columns aligned over all rows; the first gives way when there is too little room."""
+    if not choices:
+        return []
+    cells = [[paintable(cell, newlines=False) for cell in choice.cells] for choice in choices]
+    columns = max(map(len, cells))
+    widths = [max((cell_len(row[index]) for row in cells if index < len(row)), default=0) for index in range(columns)]
+    shown = columns
+    while shown > 1 and width - sum(widths[1:shown]) - 2 * (shown - 1) < min(widths[0], 24):
+        shown -= 1
+    first = max(8, min(widths[0], width - sum(widths[1:shown]) - 2 * (shown - 1)))
+    first = first if shown == 1 else width - sum(widths[1:shown]) - 2 * (shown - 1)
+    rendered: list[tuple[Choice, Content]] = []
+    for choice, row in zip(choices, cells, strict=True):
+        mark = "● " if choice.current else "  "
+        head = (mark + set_cell_size(row[0], max(8, first - 2)), "bold" if choice.current else "")
+        rest = [
+            ("  " + set_cell_size(cell, widths[index]), "$text-muted") for index, cell in enumerate(row[1:shown], 1)
+        ]
+        lines = [Content.assemble(head, *rest)]
+        if choice.below:
+            below = paintable(choice.below, newlines=False)
+            lines.append(Content.styled("  " + set_cell_size(below, width - 2).rstrip(), "$text-muted"))
+        rendered.append((choice, Content("\n").join(lines)))
+    return rendered

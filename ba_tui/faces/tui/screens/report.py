@@ -1,0 +1,99 @@
+"""A page to read: a heading, a line, aligned rows. Keys, rules and the parts of the window are shown on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from ba_tui.core.untrusted import paintable
+
+STYLES = {"deny": "$text-error", "ask": "$text-warning", "allow": "$text-success"}
+WIDEST = 48
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRow:
+    """One row; ``kind`` colours its second cell (``deny``, ``ask``, ``allow``) or makes it a ``heading``."""
+
+    cells: tuple[str, ...]
+    kind: str = ""
+
+
+class Report(ModalScreen[None]):
+    CSS_PATH = "../styles/screens.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter,f1", "close", "Close"),
+        Binding("down,j", "scroll(1)", "Down", show=False),
+        Binding("up,k", "scroll(-1)", "Up", show=False),
+        Binding("pagedown,space", "scroll(10)", "Page down", show=False),
+        Binding("pageup", "scroll(-10)", "Page up", show=False),
+    ]
+
+    def __init__(self, title: str, lead: str, rows: Sequence[ReportRow], *, empty: str = "Nothing.") -> None:
+        super().__init__(classes="report")
+        self.heading = title
+        self.lead = lead
+        self.rows = rows
+        self.empty = empty
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="sheet"):
+            yield Static(self.heading, classes="title", markup=False)
+            if self.lead:
+                yield Static(paintable(self.lead), classes="lead", markup=False)
+            with VerticalScroll(can_focus=False):
+                yield Static(classes="rows", markup=False)
+            yield Static("↑ ↓ scroll · Esc closes", classes="keys", markup=False)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._draw)
+
+    def _draw(self) -> None:
+        place = self.query_one(".rows", Static)
+        width = max(20, self.query_one(VerticalScroll).size.width - 2)
+        place.update(table(self.rows, width) if self.rows else Content.styled(self.empty, "$text-muted"))
+
+    def action_close(self) -> None:
+        self.dismiss()
+
+    def action_scroll(self, by: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
+
+
+def table(rows: Sequence[ReportRow], width: int) -> Content:
+    """Columns of their own width; the last wraps beneath itself in what is left."""
+    cleaned = [tuple(paintable(cell, newlines=False) for cell in row.cells) for row in rows]
+    columns = max(len(cells) for cells in cleaned)
+    plain = [cells for cells, row in zip(cleaned, rows, strict=True) if row.kind != "heading"]
+    widths = [
+        min(WIDEST, width // 2, max((cell_len(cells[index]) for cells in plain if index < len(cells)), default=0))
+        for index in range(columns - 1)
+    ]
+    indent = sum(widths) + 2 * len(widths)
+    lines: list[Content] = []
+    for cells, row in zip(cleaned, rows, strict=True):
+        if row.kind == "heading":
+            lines += [Content(""), Content.styled(cells[0], "bold")]
+            continue
+        last = _wrapped(cells[-1], max(10, width - indent)) if len(cells) == columns else [""]
+        fixed = cells[: columns - 1]
+        parts = [
+            (set_cell_size(cell, widths[index]) + "  ", STYLES.get(row.kind, "$text-muted") if index == 1 else "")
+            for index, cell in enumerate(fixed)
+        ]
+        lines.append(Content.assemble(*parts, (last[0], "$text-muted")))
+        lines += [Content.styled(" " * indent + rest, "$text-muted") for rest in last[1:]]
+    return Content("\n").join(lines)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return [line.plain for line in Content(text).wrap(width)] or [""]

@@ -1,0 +1,144 @@
+"""The session picker: this folder's sessions or all, searched by typing; rename, fork, delete pressed twice."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widgets import Input, Static
+
+from ba_tui.core.conversation import SessionInfo
+from ba_tui.core.errors import BaError
+from ba_tui.faces.tui.meters import age, money
+from ba_tui.faces.tui.screens.picker import Choice, Picker
+from ba_tui.faces.tui.session import OpenSession
+
+KEYS = "Enter opens · Ctrl+A all folders · Ctrl+E rename · Ctrl+F fork · Ctrl+D twice deletes · Esc closes"
+
+
+class SessionPicker(Picker):
+    """Dismissed with the id of the session to open."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+a", "everywhere", "All folders", priority=True),
+        Binding("ctrl+e", "rename", "Rename", priority=True),
+        Binding("ctrl+f", "fork", "Fork", priority=True),
+        Binding("ctrl+d,delete", "delete", "Delete", priority=True),
+    ]
+
+    def __init__(self, session: OpenSession, clock: Callable[[], float] = time.time) -> None:
+        super().__init__("Sessions of this folder", (), keys=KEYS)
+        self._session = session
+        self._library = session.live[0].library
+        self._clock = clock
+        self._everywhere = False
+        self._infos: dict[str, SessionInfo] = {}
+        self._renaming: str | None = None
+        self._deleting: str | None = None
+        self.empty = "No sessions yet. Ctrl+A looks in all folders."
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._reload()
+
+    def _reload(self) -> None:
+        self.run_worker(self._load(), group="sessions", exclusive=True, exit_on_error=False)
+
+    async def _load(self) -> None:
+        def look() -> Sequence[SessionInfo]:
+            return self._library.sessions(everywhere=self._everywhere)
+
+        try:
+            infos = await asyncio.to_thread(look)
+        except BaError as error:
+            self._say(f"{error} {error.hint}")
+            return
+        self._infos = {info.id: info for info in infos}
+        self.choices = [_choice(info, self._clock(), self._everywhere, self._session.cwd) for info in infos]
+        self.query_one(".title", Static).update(
+            "Sessions of all folders" if self._everywhere else "Sessions of this folder"
+        )
+        self.refill()
+
+    def _say(self, text: str) -> None:
+        self.query_one(".keys", Static).update(text)
+
+    def refill(self) -> None:
+        if self._renaming is None:
+            self._deleting = None
+            self._say(self.keys)
+            super().refill()
+
+    def choose(self, id: str) -> None:
+        if self._renaming is None:
+            self.dismiss(id)
+            return
+        title, target = self.words.strip(), self._renaming
+        self._end_renaming()
+        if title:
+            self._change(lambda: self._library.rename(target, title))
+
+    def action_cancel(self) -> None:
+        if self._renaming is not None:
+            self._end_renaming()
+            self.refill()
+        else:
+            super().action_cancel()
+
+    def _end_renaming(self) -> None:
+        self._renaming = None
+        self.query_one(Input).value = ""
+
+    def action_everywhere(self) -> None:
+        self._everywhere = not self._everywhere
+        self._reload()
+
+    def action_rename(self) -> None:
+        if (id := self.highlighted) and self._renaming is None:
+            self._renaming = id
+            field = self.query_one(Input)
+            field.value = self._infos[id].title
+            field.action_end()
+            self._say("Write the title · Enter keeps it · Esc leaves it as it was")
+
+    def action_fork(self) -> None:
+        if id := self.highlighted:
+            self._change(lambda: self._library.fork(id))
+
+    def action_delete(self) -> None:
+        id = self.highlighted
+        conversation = self._session.conversation
+        if id is None or self._renaming is not None:
+            return
+        if conversation is not None and id == conversation.id:
+            self._say("This session is open; leave it before you delete it.")
+        elif self._deleting != id:
+            self._deleting = id
+            self._say(f"Press again to delete “{self._infos[id].title}” for good")
+        else:
+            self._deleting = None
+            self._change(lambda: self._library.delete(id))
+
+    def _change(self, work: Callable[[], object]) -> None:
+        async def run() -> None:
+            try:
+                await asyncio.to_thread(work)
+            except BaError as error:
+                self._say(f"{error} {error.hint}")
+                return
+            await self._load()
+
+        self.run_worker(run(), group="sessions", exit_on_error=False)
+
+
+def _choice(info: SessionInfo, now: float, everywhere: bool, cwd: Path) -> Choice:
+    turns = f"{info.turns} turn" + ("s" if info.turns != 1 else "")
+    cells = [info.title or "Untitled", age(now - info.updated), turns, money(info.cost)]
+    if everywhere and info.cwd != cwd:
+        cells.append(info.cwd.name or str(info.cwd))
+    below = f"in use by {info.locked_by} · {info.preview}" if info.locked_by else info.preview
+    return Choice(info.id, tuple(cells), below)

@@ -1,0 +1,160 @@
+"""The first start: why no model can be asked yet, and the ways on. The conversation stays readable behind it.
+
+Keys typed here go to ``Setup.save_key`` and nowhere else: they are never shown, logged or kept in a widget.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.events import Resize
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from ba_tui.core.conversation import LocalServer, Setup
+from ba_tui.core.errors import BaError
+from ba_tui.core.untrusted import paintable
+
+VARIABLES = """Set one of these before you start ba, and it is used at once:
+
+  export ANTHROPIC_API_KEY=…      Claude models
+  export OPENAI_API_KEY=…         OpenAI models
+  export OPENAI_BASE_URL=…        any OpenAI-compatible endpoint
+  export BA_MODEL=provider/model  the model to ask"""
+PREFIXES = (("sk-ant-", "anthropic"), ("sk-", "openai"))
+KEYS = "↑ ↓ Enter choose · Esc reads on without a model"
+
+
+class Welcome(ModalScreen[str | None]):
+    """Dismissed with a model id that may be asked now, with ``tour``, or with None."""
+
+    CSS_PATH = "../styles/screens.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "Back")]
+
+    def __init__(self, setup: Setup, model: str, missing: str) -> None:
+        super().__init__(classes="welcome")
+        self._setup = setup
+        self._model = model
+        self._missing = missing
+        self._servers: Sequence[LocalServer] = ()
+        self._provider = ""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="sheet"):
+            yield Static("Welcome to ba", classes="title", markup=False)
+            reason = self._missing or f"{self._model} can be asked."
+            yield Static(paintable(reason), classes="lead", markup=False)
+            yield OptionList(id="ways", compact=True, markup=False)
+            yield Input(id="key", password=True, placeholder="Paste the key, then Enter", compact=True)
+            yield Static(VARIABLES, id="variables", markup=False)
+            yield Static(KEYS, classes="keys", markup=False)
+
+    def on_mount(self) -> None:
+        self._show("ways")
+        self._fill("Looking for local model servers …")
+        self.run_worker(self._look(), group="servers", exit_on_error=False)
+
+    def on_resize(self, event: Resize) -> None:
+        self.set_class(event.size.height < 20, "-low")
+
+    async def _look(self) -> None:
+        try:
+            self._servers = await self._setup.local_servers()
+        except (BaError, OSError):
+            self._servers = ()
+        self._fill("" if self._servers else "No local server found (Ollama, LM Studio, llama.cpp).")
+
+    def _fill(self, note: str) -> None:
+        ways = self.query_one("#ways", OptionList)
+        before = ways.highlighted or 0
+        options = [Option("Guided tour: two minutes with a scripted model and sample data, no key needed", "tour")]
+        options += [Option("Paste an Anthropic key", "key:anthropic"), Option("Paste an OpenAI key", "key:openai")]
+        for place, server in enumerate(self._servers):
+            options += [Option(_offer(server, model), f"{place}:{model}") for model in server.models[:8]]
+        options.append(Option("Set environment variables: show how", "variables"))
+        if note:
+            options.append(Option(note, "note", disabled=True))
+        ways.clear_options()
+        ways.add_options(options)
+        ways.highlighted = min(before, len(options) - 1)
+
+    def _show(self, part: str) -> None:
+        for id in ("ways", "key", "variables"):
+            self.query_one(f"#{id}").display = id == part or (part == "variables" and id == "ways")
+        self.query_one(f"#{'key' if part == 'key' else 'ways'}").focus()
+
+    def _say(self, text: str) -> None:
+        self.query_one(".keys", Static).update(text)
+
+    @on(OptionList.OptionSelected)
+    def _chosen(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        way, _, rest = (event.option_id or "").partition(":")
+        if way == "tour":
+            self.dismiss("tour")
+        elif way == "variables":
+            self._show("variables")
+        elif way == "key":
+            self._provider = rest
+            self._show("key")
+            self._say("Kept in a file that only you can read · Enter saves · Esc goes back")
+        elif way.isdecimal():
+            server = self._servers[int(way)]
+            self.run_worker(self._use(server, rest), group="use", exclusive=True, exit_on_error=False)
+
+    async def _use(self, server: LocalServer, model: str) -> None:
+        try:
+            chosen = await asyncio.to_thread(self._setup.use_server, server, model)
+        except BaError as error:
+            self._say(f"{error} {error.hint}")
+            return
+        self.dismiss(chosen)
+
+    @on(Input.Submitted, "#key")
+    def _typed(self, event: Input.Submitted) -> None:
+        event.stop()
+        key = event.value.strip()
+        event.input.value = ""
+        if not key:
+            self._say("Nothing was pasted.")
+        elif any(character.isspace() or not character.isprintable() for character in key):
+            self._say("That is no key: it holds spaces or line breaks.")
+        else:
+            self.run_worker(self._save(key), group="use", exclusive=True, exit_on_error=False)
+
+    async def _save(self, key: str) -> None:
+        # A key pasted under the wrong name tells its vendor by its beginning.
+        provider = next((name for prefix, name in PREFIXES if key.startswith(prefix)), self._provider)
+        if self._provider == "openai" and not key.startswith("sk-ant-"):
+            provider = "openai"
+        try:
+            where = await asyncio.to_thread(self._setup.save_key, provider, key)
+            missing = await asyncio.to_thread(self._setup.missing, self._model)
+        except BaError as error:
+            self._say(f"{error} {error.hint}")
+            return
+        if missing:
+            self._show("ways")
+            self._say(f"Saved in {where}. {missing} Choose a model with /model.")
+        else:
+            self.notify(f"The key was saved in {where}.", markup=False)
+            self.dismiss(self._model)
+
+    def action_back(self) -> None:
+        if self.query_one("#key").display or self.query_one("#variables").display:
+            self.query_one("#key", Input).value = ""
+            self._show("ways")
+            self._say(KEYS)
+        else:
+            self.dismiss(None)
+
+
+def _offer(server: LocalServer, model: str) -> str:
+    return paintable(f"Use {model} from {server.name} at {server.base_url}", newlines=False)

@@ -1,0 +1,123 @@
+"""The session that is open: doors, conversation, and what the person chose before its first prompt.
+
+No widgets. ``assemble`` is slow and meant for a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from pathlib import Path
+
+from ba_tui.core.conversation import Connect, Conversation, Doors, Start, begin
+from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.events import Mode, Notice
+from ba_tui.core.provider import ModelInfo
+from ba_tui.core.turn import Turn
+
+MODES: tuple[Mode, ...] = ("default", "accept-edits", "plan")
+
+
+class OpenSession:
+    """Choices made before the first prompt wait for it, so that a session without a prompt leaves no file."""
+
+    def __init__(self, connect: Connect, start: Start) -> None:
+        self._connect = connect
+        self.start = start
+        self.doors: Doors | None = None
+        self.conversation: Conversation | None = None
+        self.started = False
+        """True once the session holds a turn."""
+        self._mode: Mode | None = None
+        self._model: str | None = None
+
+    @property
+    def cwd(self) -> Path:
+        return self.conversation.cwd if self.conversation else Path.cwd()
+
+    @property
+    def mode(self) -> Mode:
+        return self.conversation.permissions.mode if self.conversation else "default"
+
+    @property
+    def live(self) -> tuple[Doors, Conversation]:
+        """Raises UsageError until ``assemble`` has come back."""
+        if self.doors is None or self.conversation is None:
+            raise UsageError("ba is still starting.", "Try again in a moment.")
+        return self.doors, self.conversation
+
+    def assemble(self) -> list[Notice]:
+        """Make the doors and the first conversation; returns what the person should be told.
+
+        Raises:
+            BaError: nothing could be made; calling again tries again.
+        """
+        doors = self.doors or self._connect()
+        notices = list(doors.notices)
+        try:
+            conversation, started = self._first(doors)
+        except BaError as error:
+            notices.append(Notice(str(error), "warning", f"{error.hint} A new session is open instead.".strip()))
+            conversation, started = doors.library.create(), False
+        self.doors, self.conversation, self.started = doors, conversation, started
+        return notices
+
+    def _first(self, doors: Doors) -> tuple[Conversation, bool]:
+        if self.start.resume in {None, "pick"}:
+            return doors.library.create(), False
+        return begin(doors.library, self.start), True
+
+    async def change(self, id: str | None) -> None:
+        """Open another session, or a new one, and close this one. A new one keeps the mode and the model.
+
+        Raises:
+            StorageError: the other can't be opened; this one stays open.
+        """
+        doors, old = self.live
+        if id is not None and id == old.id:
+            return
+        work = partial(doors.library.open, id) if id is not None else doors.library.create
+        mode, model = self.mode, old.model
+        new = await asyncio.to_thread(work)
+        await old.close()
+        self.conversation, self.started = new, id is not None
+        self._mode = self._model = None
+        if id is None:
+            new.permissions.set_mode(mode)
+            self._mode = mode if mode != "default" else None
+            if model != new.model:
+                self.use_model(model)
+
+    def set_mode(self, mode: Mode) -> None:
+        _, conversation = self.live
+        if self.started:
+            conversation.set_mode(mode)
+        else:
+            conversation.permissions.set_mode(mode)
+            self._mode = mode
+
+    def use_model(self, name: str) -> ModelInfo:
+        """Raises UsageError for a model that can't be."""
+        _, conversation = self.live
+        if self.started:
+            return conversation.use_model(name)
+        before, conversation.model = conversation.model, name
+        try:
+            info = conversation.model_info()
+        except UsageError:
+            conversation.model = before
+            raise
+        conversation.model = self._model = info.id
+        return info
+
+    def say(self, prompt: str) -> Turn:
+        """Raises UsageError, or StorageError when the choices before it can't be written."""
+        _, conversation = self.live
+        if self._model:
+            conversation.use_model(self._model)
+        if self._mode:
+            conversation.set_mode(self._mode)
+        self._mode = self._model = None
+        turn = conversation.say(prompt)
+        self.started = True
+        return turn

@@ -1,0 +1,116 @@
+"""What comes in from the terminal, before keys are made of it: pastes as a whole, and the answer about its background.
+
+Keys and the mouse stay Textual's. Its parser looks at every character of a paste; ten megabytes would take a minute.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+import selectors
+from collections.abc import Iterator
+
+from textual._parser import ParseError
+from textual._xterm_parser import XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Paste
+from textual.message import Message
+
+CHUNK = 65_536
+PASTE, PASTED = "\x1b[200~", "\x1b[201~"
+ASK = "\x1b]11;?\x1b\\"
+_HEX = "([0-9a-fA-F]{1,4})"
+_REPLY = re.compile(rf"\x1b\]11;rgba?:{_HEX}/{_HEX}/{_HEX}[^\x07\x1b]*(?:\x07|\x1b\\)")
+_BEGUN = re.compile(r"\x1b\]11;[^\x07\x1b]{0,40}\x1b?\Z")
+
+
+class GroundKnown(Message):
+    """The terminal's background is light, or is not."""
+
+    def __init__(self, light: bool) -> None:
+        super().__init__()
+        self.light = light
+
+
+class Incoming:
+    """Cuts the stream into pastes, replies and text for the key parser; pure, and fed in pieces of any size."""
+
+    def __init__(self) -> None:
+        self._pasted: list[str] | None = None
+        self._held = ""
+
+    def feed(self, data: str) -> Iterator[str | Paste | GroundKnown]:
+        data, self._held = self._held + data, ""
+        while data:
+            if self._pasted is None:
+                before, found, data = data.partition(PASTE)
+                yield from self._around(before, last=not found)
+                self._pasted = [] if found else None
+                continue
+            inside, found, rest = data.partition(PASTED)
+            if not found:
+                # The end mark may be cut by the end of the piece.
+                keep = max((size for size in range(1, len(PASTED)) if data.endswith(PASTED[:size])), default=0)
+                self._pasted.append(data[: len(data) - keep])
+                self._held = data[len(data) - keep :]
+                return
+            whole, self._pasted, data = "".join((*self._pasted, inside)), None, rest
+            yield Paste(whole.replace("\0", ""))
+
+    def _around(self, text: str, *, last: bool) -> Iterator[str | GroundKnown]:
+        while reply := _REPLY.search(text):
+            if reply.start():
+                yield text[: reply.start()]
+            yield GroundKnown(_is_light(reply.groups()))
+            text = text[reply.end() :]
+        if last and (begun := _BEGUN.search(text)):
+            self._held, text = text[begun.start() :], text[: begun.start()]
+        if text:
+            yield text
+
+
+def _is_light(parts: tuple[str | None, ...]) -> bool:
+    red, green, blue = (int(part or "0", 16) / (16 ** len(part or "0") - 1) for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5
+
+
+class Terminal(LinuxDriver):
+    """Textual's driver with another reader."""
+
+    def start_application_mode(self) -> None:
+        super().start_application_mode()
+        if self.input_tty and os.environ.get("TERM", "") not in {"linux", "dumb", ""}:
+            self.write(ASK)
+            self.flush()
+
+    def run_input_thread(self) -> None:
+        """Read until the app stops. Bytes that are no UTF-8 become replacement characters instead of an end."""
+        parser = XTermParser(self._debug)
+        incoming = Incoming()
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                if selector.select(0.1):
+                    data = os.read(self.fileno, CHUNK)
+                    if not data:
+                        # The terminal is gone; whoever closes the app sets the event.
+                        self.exit_event.wait(0.1)
+                    self._take(incoming, parser, decoder.decode(data))
+                for event in parser.tick():
+                    self.process_message(event)
+        try:
+            list(parser.feed(""))
+        except (EOFError, ParseError):
+            return
+
+    def _take(self, incoming: Incoming, parser: XTermParser, data: str) -> None:
+        for part in incoming.feed(data):
+            if isinstance(part, str):
+                for event in parser.feed(part):
+                    self.process_message(event)
+            elif isinstance(part, GroundKnown):
+                self._app.call_later(self._app.post_message, part)
+            else:
+                self.process_message(part)

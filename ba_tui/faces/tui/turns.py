@@ -1,0 +1,107 @@
+"""The turn that runs and the prompts that wait for it: what is sent when, steered, taken back or paused.
+
+No widgets. Whoever owns it follows the turns and shows the queue.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+from ba_tui.core.errors import BaError
+from ba_tui.core.events import TurnEnded
+from ba_tui.core.turn import Turn
+from ba_tui.faces.tui.session import OpenSession
+
+TWICE = 1.0
+
+
+class Turns:
+    """``follow`` is called with each new turn, ``refused`` with a prompt that could not be sent, and why."""
+
+    def __init__(
+        self,
+        session: OpenSession,
+        follow: Callable[[Turn], None],
+        refused: Callable[[str, BaError | None], None],
+    ) -> None:
+        self._session = session
+        self._follow = follow
+        self._refused = refused
+        self.current: Turn | None = None
+        self.waiting: deque[str] = deque()
+        self.paused = False
+        self.ready = False
+        """False until the session is there; what is sent before waits."""
+        self.missing = ""
+        """Why the model can't be asked yet."""
+
+    @property
+    def busy(self) -> bool:
+        return self.current is not None and not self.current.ended
+
+    def submit(self, text: str) -> None:
+        """Send ``text``, or queue it behind what runs."""
+        self.waiting.append(text)
+        self.paused = False
+        self.send_next()
+
+    def nudge(self) -> None:
+        """Enter on empty input: steer with the next waiting prompt, or go on with a paused queue."""
+        if not self.waiting:
+            return
+        if not self.busy:
+            self.paused = False
+            self.send_next()
+        elif self.current and self.current.steer(self.waiting[0]):
+            self.waiting.popleft()
+
+    def take_back(self) -> str:
+        """The newest waiting prompt, no longer waiting; empty when there is none."""
+        return self.waiting.pop() if self.waiting else ""
+
+    def send_next(self) -> None:
+        """Open a turn with the next waiting prompt, if one may be opened now."""
+        if not self.waiting or not self.ready or self.busy or self.paused:
+            return
+        text = self.waiting.popleft()
+        if self.missing:
+            self._refused(text, None)
+            return
+        try:
+            self.current = self._session.say(text)
+        except BaError as error:
+            self._refused(text, error)
+            return
+        self._follow(self.current)
+
+    def over(self, event: TurnEnded) -> None:
+        """The turn ended: go on with the queue, or hold it when the person or an error stopped the turn."""
+        self.current = None
+        self.paused = bool(self.waiting) and event.reason in {"cancelled", "error", "interrupted"}
+        self.send_next()
+
+    def cancel(self) -> bool:
+        """Interrupt the turn; False when none runs."""
+        if self.busy and self.current:
+            self.current.cancel()
+            return True
+        return False
+
+
+class Presses:
+    """Whether a key was pressed just before."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._last: dict[str, float] = {}
+
+    def again(self, key: str) -> bool:
+        """True for the second press within a second; a third one counts as a first again."""
+        now = self._clock()
+        before = self._last.pop(key, None)
+        if before is not None and now - before < TWICE:
+            return True
+        self._last[key] = now
+        return False

@@ -1,0 +1,122 @@
+"""The one row above the prompt: what the turn is doing while it runs, else a short hint that goes away by itself.
+
+Its clock runs at 8 Hz and only during a turn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from textual.content import Content
+from textual.timer import Timer
+from textual.widgets import Static
+
+from ba_tui.core.events import (
+    Asked,
+    Event,
+    MessageDone,
+    Retrying,
+    TextDelta,
+    ThinkingDelta,
+    ToolFinished,
+    ToolInputDelta,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from ba_tui.faces.tui.meters import short_count
+
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+HINT_SECONDS = 3.0
+
+
+class Activity(Static):
+    """``clock`` is injected so that tests and pictures stand still."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(id="activity", markup=False)
+        self.clock = clock
+        self._word = ""
+        self._running = False
+        self._started = 0.0
+        self._frame = 0
+        self._retry_at: float | None = None
+        self._tick: Timer | None = None
+        self._hint = ""
+        self._hint_timer: Timer | None = None
+
+    def hint(self, text: str, seconds: float = HINT_SECONDS) -> None:
+        """Show ``text`` for a moment."""
+        self._hint = text
+        if self._hint_timer:
+            self._hint_timer.stop()
+        self._hint_timer = self.set_timer(seconds, self._drop_hint) if text else None
+        self._draw()
+
+    def _drop_hint(self) -> None:
+        self._hint = ""
+        self._draw()
+
+    def reset(self) -> None:
+        self._stop()
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case TurnStarted():
+                self._begin()
+            case ThinkingDelta():
+                self._say("Thinking")
+            case TextDelta():
+                self._say("Answering")
+            case ToolInputDelta(name=name, size=size):
+                self._say(f"Preparing {name} ({short_count(size)} characters)")
+            case ToolStarted(call=call):
+                self._say(f"Running {call.name}")
+            case Asked():
+                self._say("Waiting for you")
+            case ToolFinished() | MessageDone():
+                self._say("Working")
+            case Retrying(reason=reason, delay=delay, attempt=attempt, attempts=attempts):
+                self._say(f"{reason} — try {attempt} of {attempts}")
+                self._retry_at = self.clock() + delay
+            case TurnEnded():
+                self._stop()
+            case _:
+                pass
+
+    def _begin(self) -> None:
+        self._running, self._started, self._word, self._retry_at = True, self.clock(), "Working", None
+        if self._tick is None:
+            self._tick = self.set_interval(1 / 8, self._advance)
+        self._draw()
+
+    def _stop(self) -> None:
+        self._running = False
+        if self._tick:
+            self._tick.stop()
+            self._tick = None
+        self._draw()
+
+    def _say(self, word: str) -> None:
+        # Drawn by the next tick: events may come by the thousand.
+        self._word, self._retry_at = word, None
+
+    def _advance(self) -> None:
+        self._frame += 1
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._hint:
+            self.update(Content.styled(self._hint, "$warning"))
+        elif self._running:
+            seconds = int(self.clock() - self._started)
+            word = self._word
+            if self._retry_at is not None:
+                word = f"{word} in {max(0, round(self._retry_at - self.clock()))} s"
+            elapsed = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
+            mark = "…" if word == "Waiting for you" else FRAMES[self._frame % len(FRAMES)]
+            quiet = (f"  {elapsed} · Esc interrupts", "$text-muted")
+            self.update(Content.assemble((f"{mark} {word}", "$accent"), quiet))
+        else:
+            self.update("")

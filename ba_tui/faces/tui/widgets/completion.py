@@ -1,0 +1,94 @@
+"""The popup above the prompt: candidates for a command, a file or an earlier prompt, and which one is chosen.
+
+It finds nothing itself and holds no focus; the composer fills it and moves in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.cells import cell_len, set_cell_size
+from textual.content import Content
+from textual.widgets import Static
+
+ROWS = 8
+Kind = Literal["command", "file", "history"]
+_AT = re.compile(r"(?:^|(?<=\s))@(\"[^\"]*|\S*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the text before the cursor asks to be completed, and the column where that begins."""
+
+    kind: Kind
+    query: str
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """``insert`` replaces what was typed; ``label`` and ``detail`` are the two columns of its row."""
+
+    insert: str
+    label: str
+    detail: str = ""
+
+
+def wanted(before: str, row: int) -> Wanted | None:
+    """What to complete for the line ``before`` the cursor, in line ``row`` of the prompt."""
+    if row == 0 and before.startswith("/") and not re.search(r"\s", before) and "/" not in before[1:]:
+        return Wanted("command", before[1:], 0)
+    if found := _AT.search(before):
+        return Wanted("file", found[1].lstrip('"'), found.start())
+    return None
+
+
+class Completion(Static):
+    """Hidden while it has no candidates."""
+
+    def __init__(self) -> None:
+        super().__init__(markup=False)
+        self.candidates: Sequence[Candidate] = ()
+        self.chosen = 0
+        self.display = False
+
+    @property
+    def choice(self) -> Candidate | None:
+        return self.candidates[self.chosen] if self.candidates else None
+
+    def offer(self, candidates: Sequence[Candidate]) -> None:
+        """Show ``candidates``, best first; none hides the popup."""
+        self.candidates = candidates
+        self.chosen = 0
+        self.display = bool(candidates)
+        self.styles.height = min(ROWS, len(candidates)) or None
+        self._draw()
+
+    def move(self, step: int) -> None:
+        if self.candidates:
+            self.chosen = (self.chosen + step) % len(self.candidates)
+            self._draw()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        if not self.candidates:
+            self.update("")
+            return
+        width = max(10, self.size.width - 2)
+        first = max(0, min(self.chosen - ROWS // 2, len(self.candidates) - ROWS))
+        shown = self.candidates[first : first + ROWS]
+        column = min(max(cell_len(candidate.label) for candidate in self.candidates), width * 3 // 5)
+        lines: list[Content] = []
+        for index, candidate in enumerate(shown, first):
+            label = set_cell_size(candidate.label, column)
+            detail = set_cell_size(f"  {candidate.detail}", max(0, width - column))
+            here = index == self.chosen
+            mark = "› " if here else "  "
+            style = "$accent" if here else "$foreground"
+            lines.append(Content.assemble((mark + label, style), (detail, "$text-muted")))
+        self.update(Content("\n").join(lines))

@@ -1,0 +1,220 @@
+"""Where a prompt is written: the input, the popup above it, the history behind it and the draft that outlives it.
+
+Whether a prompt is a command, waits or is sent is decided by whoever gets ``Sent``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.timer import Timer
+from textual.widgets import Static
+
+from ba_tui.core.errors import BaError
+from ba_tui.faces.tui.history import PromptHistory
+from ba_tui.faces.tui.widgets.completion import Candidate, Completion, Wanted, wanted
+from ba_tui.faces.tui.widgets.prompt import PromptInput
+
+DRAFT_DELAY = 0.7
+FindFiles = Callable[[str], Awaitable[Sequence[str]]]
+FindCommands = Callable[[str], Sequence[Candidate]]
+
+
+class Composer(Vertical):
+    """``find_files`` and ``history`` are given once they are known; until then nothing is offered."""
+
+    @dataclass
+    class Sent(Message):
+        text: str
+
+    class QueueWanted(Message):
+        """Up on empty input while prompts wait: the newest should come back for editing."""
+
+    class Touched(Message):
+        """The person began to type."""
+
+    def __init__(self, find_commands: FindCommands) -> None:
+        super().__init__(id="composer")
+        self.find_commands = find_commands
+        self.find_files: FindFiles | None = None
+        self.history: PromptHistory | None = None
+        self.waiting = False
+        """True while prompts wait in the queue."""
+        self.prompt = PromptInput()
+        self.popup = Completion()
+        self._place: int | None = None
+        self._stash = ""
+        self._searching = False
+        self._wanted: Wanted | None = None
+        self._dismissed: Wanted | None = None
+        self._draft_timer: Timer | None = None
+        self._touched = False
+
+    def compose(self) -> ComposeResult:
+        yield self.popup
+        with Horizontal(id="entry"):
+            yield Static("❯", id="sign", markup=False)
+            yield self.prompt
+
+    @property
+    def text(self) -> str:
+        return self.prompt.value
+
+    def put_back(self, text: str) -> None:
+        """Bring a prompt back for editing; what has been typed meanwhile stays below it."""
+        typed = self.prompt.text
+        self.prompt.set_value(f"{text}\n{typed}" if typed.strip() else text)
+        self.prompt.focus()
+
+    def clear(self) -> None:
+        """Empty the input; what stood there is in the history."""
+        self._remember(self.prompt.value)
+        self.prompt.reset()
+
+    def close_popup(self) -> bool:
+        """Hide the popup; False when there was none."""
+        if not self.popup.display:
+            self._searching = False
+            return False
+        self._dismissed = self._wanted
+        self._searching = False
+        self._offer(())
+        return True
+
+    def search_history(self) -> None:
+        """Look for earlier prompts with the words typed so far."""
+        self.prompt.focus()
+        self._searching = True
+        self._complete()
+
+    def _offer(self, candidates: Sequence[Candidate]) -> None:
+        self.popup.offer(candidates)
+        self.prompt.choosing = bool(candidates)
+
+    @on(PromptInput.Submitted)
+    def _submitted(self, event: PromptInput.Submitted) -> None:
+        event.stop()
+        self._offer(())
+        self._searching = False
+        self._remember(event.text)
+        self.post_message(self.Sent(event.text))
+
+    def _remember(self, text: str) -> None:
+        self._place = None
+        if self.history and self.history.remember(text):
+            self._in_thread(self.history.append, text)
+
+    def _in_thread(self, work: Callable[[str], None], text: str) -> None:
+        self.run_worker(asyncio.to_thread(work, text), group="history", exit_on_error=False)
+
+    @on(PromptInput.Recalled)
+    def _recalled(self, event: PromptInput.Recalled) -> None:
+        event.stop()
+        entries = self.history.entries if self.history else []
+        if event.direction < 0 and self._place is None and self.waiting and not self.prompt.text:
+            self.post_message(self.QueueWanted())
+        elif event.direction < 0:
+            place = len(entries) if self._place is None else self._place
+            if place == 0:
+                return
+            if self._place is None:
+                self._stash = self.prompt.text
+            self._show_entry(place - 1, entries[place - 1])
+            self.prompt.move_cursor((0, 0))
+        elif self._place is not None:
+            place = self._place + 1
+            if place < len(entries):
+                self._show_entry(place, entries[place])
+            else:
+                self._show_entry(None, self._stash)
+
+    def _show_entry(self, place: int | None, text: str) -> None:
+        self.prompt.set_value(text)
+        self._place = place
+        self._dismissed = wanted(self.prompt.before_cursor, self.prompt.cursor_location[0])
+
+    @on(PromptInput.Changed)
+    def _changed(self, event: PromptInput.Changed) -> None:
+        event.stop()
+        if not self._touched and self.prompt.text:
+            self._touched = True
+            self.post_message(self.Touched())
+        if not self.prompt.text:
+            self._place = None
+        self._complete()
+        if self._draft_timer:
+            self._draft_timer.stop()
+        self._draft_timer = self.set_timer(DRAFT_DELAY, self._save_draft)
+
+    def _save_draft(self) -> None:
+        if self.history:
+            self._in_thread(self.history.save_draft, self.prompt.value)
+
+    def _complete(self) -> None:
+        if self._searching:
+            found = self.history.search(self.prompt.text) if self.history else ()
+            self._wanted = Wanted("history", self.prompt.text, 0)
+            self._offer([Candidate(text, " ".join(text.split())[:300]) for text in found])
+            return
+        row, _ = self.prompt.cursor_location
+        self._wanted = wanted(self.prompt.before_cursor, row)
+        if self._wanted is None:
+            self._dismissed = None
+        if self._wanted is None or (self._dismissed and self._dismissed.column == self._wanted.column):
+            self._offer(())
+        elif self._wanted.kind == "command":
+            self._offer(self.find_commands(self._wanted.query))
+        elif self.find_files:
+            self.run_worker(self._list_files(self._wanted, self.find_files), group="files", exclusive=True)
+
+    async def _list_files(self, asked: Wanted, find: FindFiles) -> None:
+        try:
+            paths = await find(asked.query)
+        except (BaError, OSError):
+            paths = ()
+        if asked == self._wanted:
+            self._offer([Candidate(_mention(path), path) for path in paths])
+
+    @on(PromptInput.Choosing)
+    def _choosing(self, event: PromptInput.Choosing) -> None:
+        event.stop()
+        match event.key:
+            case "up" | "down":
+                self.popup.move(1 if event.key == "down" else -1)
+            case "pageup" | "pagedown":
+                self.popup.move(5 if event.key == "pagedown" else -5)
+            case "escape":
+                self.close_popup()
+            case key:
+                self._accept(send=key == "enter")
+
+    def _accept(self, *, send: bool) -> None:
+        choice, asked = self.popup.choice, self._wanted
+        if choice is None or asked is None:
+            return
+        row, column = self.prompt.cursor_location
+        self._dismissed, self._searching = asked, False
+        self._offer(())
+        if asked.kind == "history":
+            self.prompt.set_value(choice.insert)
+            return
+        self.prompt.replace(choice.insert, (row, asked.column), (row, column))
+        self.prompt.move_cursor((row, asked.column + len(choice.insert)))
+        if choice.insert.endswith("/"):
+            # A folder: go on completing inside it.
+            self._dismissed = None
+            self._complete()
+        elif asked.kind == "command" and send and not choice.insert.endswith(" "):
+            self.prompt.submit()
+
+
+def _mention(path: str) -> str:
+    if any(character.isspace() for character in path):
+        return f'@"{path}"'
+    return f"@{path}" if path.endswith("/") else f"@{path} "

@@ -1,0 +1,58 @@
+"""Long pastes folded to one token and unfolded on sending; and what is taken out of foreign text first.
+
+Pure text work. How a token behaves under the cursor is the prompt's business.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ba_tui.core.messages import clean_text
+
+MANY_LINES = 10
+MANY_CHARACTERS = 1_000
+TOKEN = re.compile(r"\[Pasted #(\d+) (?:\+\d+ lines|\d+ characters)\]")
+_CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(127, 160)))
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+
+
+def cleaned(text: str) -> str:
+    """``text`` as it may stand in the prompt: no escape sequences or control characters, ``\\n`` line ends."""
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
+    text = clean_text(text).replace("\r\n", "\n").replace("\r", "\n")
+    return text if text.isprintable() else text.translate(_CONTROLS)
+
+
+class Pastes:
+    """The folded pastes of one prompt, by number."""
+
+    def __init__(self) -> None:
+        self._texts: dict[int, str] = {}
+        self._count = 0
+
+    def fold(self, text: str) -> str:
+        """The token that stands for ``text``, or the text itself when it is short."""
+        lines = text.count("\n") + 1
+        if lines <= MANY_LINES and len(text) <= MANY_CHARACTERS:
+            return text
+        self._count += 1
+        self._texts[self._count] = text
+        size = f"+{lines} lines" if lines > 1 else f"{len(text)} characters"
+        return f"[Pasted #{self._count} {size}]"
+
+    def unfold(self, text: str) -> str:
+        """``text`` with every token of ours replaced by what it stands for."""
+        if not self._texts or "[Pasted #" not in text:
+            return text
+        return TOKEN.sub(lambda token: self._texts.get(int(token[1]), token[0]), text)
+
+    def spans(self, line: str) -> list[tuple[int, int]]:
+        """Where tokens of ours stand in ``line``."""
+        if not self._texts:
+            return []
+        return [token.span() for token in TOKEN.finditer(line) if int(token[1]) in self._texts]
+
+    def clear(self) -> None:
+        self._texts.clear()
+        self._count = 0

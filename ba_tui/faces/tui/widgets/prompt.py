@@ -1,0 +1,264 @@
+"""The text the person is writing: newline keys, readline keys, pastes, bursts of keys, and a cursor that comes to rest.
+
+What a prompt means, the popup and the history are the composer's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.document._document import EditResult, Location
+from textual.message import Message
+from textual.timer import Timer
+from textual.widgets import TextArea
+
+from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned
+
+NEWLINES = frozenset({"shift+enter", "ctrl+j", "alt+enter", "ctrl+enter"})
+CHOOSING = frozenset({"up", "down", "tab", "enter", "escape", "pageup", "pagedown"})
+REST = 5.0
+"""Seconds without a key until the cursor stops blinking."""
+BURST_GAP = 0.001
+"""Keys closer than this come from a machine: a paste in a terminal that does not mark pastes."""
+BURST_LENGTH = 3
+LARGE = 100_000
+
+
+class PromptInput(TextArea, inherit_bindings=False):
+    """A text area that posts what is sent instead of breaking the line on Enter."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left,ctrl+b", "cursor_left", "Left", show=False),
+        Binding("right,ctrl+f", "cursor_right", "Right", show=False),
+        Binding("ctrl+left,alt+b,alt+left", "cursor_word_left", "Word left", show=False),
+        Binding("ctrl+right,alt+f,alt+right", "cursor_word_right", "Word right", show=False),
+        Binding("home,ctrl+a", "cursor_line_start", "Start of line", show=False),
+        Binding("end,ctrl+e", "cursor_line_end", "End of line", show=False),
+        Binding("shift+left", "cursor_left(True)", "Select left", show=False),
+        Binding("shift+right", "cursor_right(True)", "Select right", show=False),
+        Binding("shift+up", "cursor_up(True)", "Select up", show=False),
+        Binding("shift+down", "cursor_down(True)", "Select down", show=False),
+        Binding("shift+home", "cursor_line_start(True)", "Select to start of line", show=False),
+        Binding("shift+end", "cursor_line_end(True)", "Select to end of line", show=False),
+        Binding("ctrl+shift+left", "cursor_word_left(True)", "Select word left", show=False),
+        Binding("ctrl+shift+right", "cursor_word_right(True)", "Select word right", show=False),
+        Binding("f7", "select_all", "Select all", show=False),
+        Binding("backspace,ctrl+h", "delete_left", "Delete left", show=False),
+        Binding("delete", "delete_right", "Delete right", show=False),
+        Binding("ctrl+w,ctrl+backspace,alt+backspace", "delete_word_left", "Delete word left", show=False),
+        Binding("alt+d,alt+delete", "delete_word_right", "Delete word right", show=False),
+        Binding("ctrl+u,super+backspace", "delete_to_start_of_line", "Delete to start of line", show=False),
+        Binding("ctrl+k", "delete_to_end_of_line_or_delete_line", "Delete to end of line", show=False),
+        Binding("ctrl+x,super+x", "cut", "Cut", show=False),
+        Binding("ctrl+v", "paste", "Paste", show=False),
+        Binding("ctrl+underscore,super+z", "undo", "Undo", show=False),
+        Binding("alt+underscore,super+y", "redo", "Redo", show=False),
+        Binding("f4", "unfold", "Unfold pastes", show=False),
+    ]
+
+    @dataclass
+    class Submitted(Message):
+        """Enter; ``text`` with every paste unfolded, possibly empty."""
+
+        text: str
+
+    @dataclass
+    class Choosing(Message):
+        """A key for the popup."""
+
+        key: str
+
+    @dataclass
+    class Recalled(Message):
+        """Up on the first line, or down on the last."""
+
+        direction: Literal[-1, 1]
+
+    class HelpWanted(Message):
+        """``?`` on empty input."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            soft_wrap=True,
+            tab_behavior="focus",
+            highlight_cursor_line=False,
+            compact=True,
+            placeholder="Ask, or describe a task. / for commands, @ for files, ? for help",
+        )
+        self.match_cursor_bracket = False
+        self.pastes = Pastes()
+        self.choosing = False
+        """True while the popup is open: keys that move in it or close it are posted."""
+        self.still = False
+        """True stops the blinking for good (tests, reduced motion)."""
+        self._rest: Timer | None = None
+        self._last_key = 0.0
+        self._burst: list[str] = []
+        self._burst_start: Location = (0, 0)
+        self._burst_end: Timer | None = None
+        self._waiting_enter = False
+
+    @property
+    def value(self) -> str:
+        """The whole prompt, pastes unfolded."""
+        return self.pastes.unfold(self.text)
+
+    @property
+    def before_cursor(self) -> str:
+        row, column = self.cursor_location
+        return self.document.get_line(row)[:column]
+
+    def set_value(self, text: str) -> None:
+        """Replace everything, undoable, cursor at the end."""
+        self.replace(text, (0, 0), self.document.end)
+        self.move_cursor(self.document.end)
+
+    def reset(self) -> None:
+        """Empty, with nothing to undo and no pastes."""
+        self.load_text("")
+        self.pastes.clear()
+
+    async def _on_key(self, event: events.Key) -> None:
+        gap, self._last_key = event.time - self._last_key, event.time
+        self._track_burst(event, gap)
+        key = event.key
+        handled = True
+        if self.choosing and key in CHOOSING:
+            self.post_message(self.Choosing(key))
+        elif key in NEWLINES or (key == "enter" and self._ends_with_backslash()):
+            self._newline()
+        elif key == "enter":
+            self._enter()
+        elif key in {"up", "down"}:
+            self._vertical(key)
+        elif key == "question_mark" and not self.text:
+            self.post_message(self.HelpWanted())
+        else:
+            handled = False
+        if handled:
+            event.stop()
+            event.prevent_default()
+            self._restart_blink()
+        else:
+            await super()._on_key(event)
+
+    def _ends_with_backslash(self) -> bool:
+        before = self.before_cursor
+        return before.endswith("\\") and not before.endswith("\\\\")
+
+    def _newline(self) -> None:
+        if self._ends_with_backslash():
+            row, column = self.cursor_location
+            self._replace_via_keyboard("\n", (row, column - 1), (row, column))
+        else:
+            self._replace_via_keyboard("\n", *self.selection)
+
+    def _vertical(self, key: str) -> None:
+        if key == "up" and self.cursor_at_first_line:
+            self.post_message(self.Recalled(-1))
+        elif key == "down" and self.cursor_at_last_line:
+            self.post_message(self.Recalled(1))
+        elif key == "up":
+            self.action_cursor_up()
+        else:
+            self.action_cursor_down()
+
+    def submit(self) -> None:
+        """Post what stands here and empty the input at once, so that a key right after it opens the next prompt."""
+        text = self.value
+        self.reset()
+        self.post_message(self.Submitted(text))
+
+    # Bursts: many keys at machine speed are a paste. An Enter within one is a line end unless nothing follows it.
+
+    def _track_burst(self, event: events.Key, gap: float) -> None:
+        if gap > BURST_GAP:
+            self._close_burst()
+            self._burst_start = self.cursor_location
+        elif self._waiting_enter:
+            self._waiting_enter = False
+            self._newline()
+        self._burst.append(event.character or event.key)
+        if self._burst_end:
+            self._burst_end.stop()
+            self._burst_end = None
+        if len(self._burst) > BURST_LENGTH:
+            self._burst_end = self.set_timer(0.03, self._close_burst)
+
+    def _enter(self) -> None:
+        if len(self._burst) > BURST_LENGTH:
+            self._waiting_enter = True
+        else:
+            self.submit()
+
+    def _close_burst(self) -> None:
+        burst, self._burst = self._burst, []
+        waiting, self._waiting_enter = self._waiting_enter, False
+        lines = sum(key in {"\r", "\n"} for key in burst)
+        if waiting and lines <= 1:
+            self.submit()
+        elif waiting:
+            self._newline()
+        if len(burst) > BURST_LENGTH and self._burst_start <= self.cursor_location:
+            text = self.get_text_range(self._burst_start, self.cursor_location)
+            token = self.pastes.fold(text)
+            if token is not text:
+                self._replace_via_keyboard(token, self._burst_start, self.cursor_location)
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        await self.insert_paste(event.text)
+
+    async def insert_paste(self, text: str) -> None:
+        """Insert foreign text at the cursor: cleaned, and folded when it is long."""
+        text = await asyncio.to_thread(cleaned, text) if len(text) > LARGE else cleaned(text)
+        if text:
+            self._replace_via_keyboard(self.pastes.fold(text), *self.selection)
+            self._restart_blink()
+
+    def action_paste(self) -> None:
+        clipboard = str(self.app.clipboard)  # pyright: ignore[reportUnknownMemberType] - App is generic
+        self.run_worker(self.insert_paste(clipboard), exit_on_error=False)
+
+    def action_unfold(self) -> None:
+        """Show folded pastes in full, as far as that stays workable."""
+        unfolded = self.value
+        if unfolded == self.text:
+            return
+        if len(unfolded) > LARGE:
+            self.notify(f"{len(unfolded):,} characters are too many to edit here; they are sent in full.")
+            return
+        self.set_value(unfolded)
+
+    def _whole(self, location: Location, *, forward: bool) -> Location:
+        """``location`` moved out of a paste token when it lies inside one."""
+        row, column = location
+        for start, end in self.pastes.spans(self.document.get_line(row)):
+            if start < column < end:
+                return row, (end if forward else start)
+        return location
+
+    def _delete_via_keyboard(self, start: Location, end: Location) -> EditResult | None:
+        start, end = sorted((start, end))
+        return super()._delete_via_keyboard(self._whole(start, forward=False), self._whole(end, forward=True))
+
+    def _replace_via_keyboard(self, insert: str, start: Location, end: Location) -> EditResult | None:
+        start, end = sorted((start, end))
+        start = self._whole(start, forward=start == end)
+        return super()._replace_via_keyboard(insert, start, self._whole(end, forward=True))
+
+    def _restart_blink(self) -> None:
+        if self._rest:
+            self._rest.stop()
+            self._rest = None
+        if self.still or not self.cursor_blink:
+            self._pause_blink(visible=True)
+            return
+        super()._restart_blink()
+        if self.is_mounted:
+            self._rest = self.set_timer(REST, self._pause_blink)

@@ -1,0 +1,51 @@
+"""Prompts that wait for the running turn, one line each above the input.
+
+The list itself is the chat's; this shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import set_cell_size
+from textual.content import Content
+from textual.widgets import Static
+
+SHOWN = 4
+
+
+class QueueLines(Static):
+    def __init__(self) -> None:
+        super().__init__(id="queue", markup=False)
+        self._waiting: tuple[str, ...] = ()
+        self._paused = False
+        self.display = False
+
+    def show(self, waiting: Sequence[str], *, paused: bool) -> None:
+        self._waiting, self._paused = tuple(waiting), paused
+        self.display = bool(waiting)
+        self._draw()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        width = max(10, self.size.width - 8)
+        lines = [
+            Content.assemble((f"{index}. ", "$accent"), (_line(text, width), "$text-muted"))
+            for index, text in enumerate(self._waiting[:SHOWN], 1)
+        ]
+        if more := len(self._waiting) - SHOWN:
+            lines += [Content.styled(f"… and {more} more", "$text-muted")] if more > 0 else []
+        if self._waiting:
+            words = (
+                "Paused. Enter sends the next, Up edits the newest."
+                if self._paused
+                else "Enter on empty input steers with the next, Up edits the newest."
+            )
+            lines.append(Content.styled(words, "$text-muted italic"))
+        self.update(Content("\n").join(lines))
+
+
+def _line(text: str, width: int) -> str:
+    return set_cell_size(" ".join(text[:2_000].split()), width).rstrip()

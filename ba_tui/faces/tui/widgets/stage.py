@@ -1,0 +1,106 @@
+"""What stands beside and below the conversation: side panel, inspector, todo strip, and when there is room for each.
+
+A fold for those that fold. The conversation itself comes from outside.
+"""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.events import Resize
+from textual.widget import Widget
+
+from ba_tui.core.events import Event
+from ba_tui.faces.tui.inspector.model import Inspected
+from ba_tui.faces.tui.inspector.pane import Inspector
+from ba_tui.faces.tui.widgets.side import SidePanel
+from ba_tui.faces.tui.widgets.todos import TodoList
+
+ROOM = 110
+
+
+class Stage(Vertical):
+    def __init__(self, conversation: Widget) -> None:
+        super().__init__(id="stage")
+        self.side = SidePanel()
+        self.todos = TodoList(id="todos")
+        self.inspector: Inspector | None = None
+        """The side inspector while it is open."""
+        self._conversation = conversation
+        self._side_wanted: bool | None = None
+        self._todos_wanted = False
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="main"):
+            with Vertical(id="centre"):
+                yield self._conversation
+            yield self.side
+        yield self.todos
+
+    @property
+    def has_room(self) -> bool:
+        """For something beside the conversation."""
+        return self.size.width >= ROOM
+
+    def apply(self, event: Event) -> None:
+        turns = self.side.totals.turns
+        self.side.apply(event)
+        self.todos.apply(event)
+        if not turns and self.side.totals.turns:
+            self.settle()
+
+    def reset(self) -> None:
+        self.side.reset()
+        self.todos.reset()
+        self.settle()
+
+    def on_resize(self, event: Resize) -> None:
+        self.settle()
+
+    @on(TodoList.Changed)
+    def _todos_changed(self, event: TodoList.Changed) -> None:
+        event.stop()
+        self.settle()
+
+    def settle(self) -> None:
+        """The side panel when there is room and something in it; else the todos as a strip, when wanted."""
+        filled = bool(self.side.todos.items) or self.side.totals.turns > 0
+        wanted = filled if self._side_wanted is None else self._side_wanted
+        self.side.display = wanted and self.has_room and self.inspector is None
+        self.todos.display = self._todos_wanted and not self.side.display
+
+    def toggle_side(self) -> bool:
+        """False when there is no room for it."""
+        if not self.has_room:
+            return False
+        self._side_wanted = not self.side.display
+        self.settle()
+        return True
+
+    def toggle_todos(self) -> None:
+        """Where they would be seen: in the side panel when it shows, else in the strip."""
+        if self.side.display:
+            self.toggle_side()
+        else:
+            self._todos_wanted = not self._todos_wanted
+            self.settle()
+
+    async def inspect(self, value: Inspected) -> None:
+        """Show ``value`` beside the conversation."""
+        if self.inspector is not None:
+            await self.inspector.show(value)
+            return
+        self.inspector = Inspector(value, id="inspector")
+        self.settle()
+        await self.query_one("#main").mount(self.inspector)
+        self.call_after_refresh(self.inspector.focus)
+
+    async def close_inspector(self) -> bool:
+        """False when it is not open."""
+        if self.inspector is None:
+            return False
+        pane, self.inspector = self.inspector, None
+        await pane.remove()
+        self.settle()
+        return True

@@ -1,0 +1,135 @@
+"""The line at the bottom: mode, model, folder, window, tokens, cost, queue. Narrow terminals lose the least first.
+
+It shows what it is given and what it folds from events; it asks nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.cells import cell_len
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widgets import Static
+
+from ba_tui.core.events import Event, Mode
+from ba_tui.faces.tui.meters import Totals, bar, money, share, short_count
+
+MODE_STYLE = {"default": "$foreground", "accept-edits": "$warning", "plan": "$accent"}
+GAP = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What the line shows beside the totals."""
+
+    mode: Mode = "default"
+    model: str = ""
+    window: int = 0
+    folder: str = ""
+    branch: str = ""
+    queue: int = 0
+    paused: bool = False
+
+
+def scripted(model: str) -> bool:
+    """Whether no real model answers; people must see that."""
+    return model.startswith(("demo/", "scripted"))
+
+
+def short_folder(cwd: Path, home: Path | None) -> str:
+    """``~/work/app`` as the shell shows it."""
+    if home is not None and cwd.is_relative_to(home):
+        return "~" if cwd == home else f"~/{cwd.relative_to(home)}"
+    return str(cwd)
+
+
+class StatusLine(Static):
+    situation: reactive[Situation] = reactive(Situation())
+
+    def __init__(self) -> None:
+        super().__init__(id="status", markup=False)
+        self.totals = Totals()
+
+    def show(self, **changes: object) -> None:
+        """Change parts of the situation."""
+        self.situation = replace(self.situation, **changes)  # pyright: ignore[reportArgumentType]
+
+    def reset(self) -> None:
+        """Before another session is folded."""
+        self.totals = Totals()
+        self._draw()
+
+    def apply(self, event: Event) -> None:
+        totals = self.totals.after(event)
+        if totals is not self.totals:
+            self.totals = totals
+            self._draw()
+
+    def watch_situation(self) -> None:
+        self._draw()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        if self.size.width:
+            self.update(line(self.situation, self.totals, self.size.width - 2))
+
+
+def line(now: Situation, totals: Totals, width: int) -> Content:
+    """The whole line in ``width`` cells: what matters least goes first when it does not fit."""
+    muted = "$text-muted"
+    percent = share(totals.filled, now.window)
+    fill = "$error" if percent >= 90 else "$warning" if percent >= 75 else muted
+    used = totals.usage
+    folder = now.folder + (f" ({now.branch})" if now.branch else "")
+    model = now.model.rpartition("/")[2]
+    # Each part: (importance, side, text, style). A larger number goes first; one name may have a shorter spare.
+    parts: list[tuple[int, str, str, str]] = [
+        (0, "left", now.mode, f"{MODE_STYLE[now.mode]} bold"),
+        (1, "left", "scripted model" if scripted(now.model) else "", "$warning"),
+        (3, "left", model if not scripted(now.model) else "", "$foreground"),
+        (5, "left", folder, muted),
+        (1, "right", queue_words(now), "$accent"),
+        (7, "right", f"{bar(percent, 10)}" if totals.filled else "", fill),
+        (2, "right", f"{percent}%" if totals.filled else "", fill),
+        (6, "right", tokens(totals) if used.prompt or used.output else "", muted),
+        (4, "right", money(totals.cost) if used.prompt or used.output else "", muted),
+    ]
+    parts = [part for part in parts if part[2]]
+    while len(parts) > 1 and _width(parts) > width:
+        parts.remove(max(parts))
+    left = [(text, style) for _, side, text, style in parts if side == "left"]
+    right = [(text, style) for _, side, text, style in parts if side == "right"]
+    space = max(len(GAP), width - _cells(left) - _cells(right))
+    return Content.assemble(*_spaced(left), " " * space if right else "", *_spaced(right))
+
+
+def tokens(totals: Totals) -> str:
+    """In, out and how much of what went in came from the cache."""
+    used = totals.usage
+    cached = f" {short_count(used.cache_read)} cached" if used.cache_read else ""
+    return f"↑{short_count(used.prompt)} ↓{short_count(used.output)}{cached}"
+
+
+def queue_words(now: Situation) -> str:
+    if not now.queue:
+        return ""
+    return f"{now.queue} waiting (paused)" if now.paused else f"{now.queue} waiting"
+
+
+def _spaced(parts: list[tuple[str, str]]) -> list[tuple[str, str] | str]:
+    spaced: list[tuple[str, str] | str] = []
+    for index, part in enumerate(parts):
+        spaced += [GAP, part] if index else [part]
+    return spaced
+
+
+def _cells(parts: list[tuple[str, str]]) -> int:
+    return sum(cell_len(text) for text, _ in parts) + len(GAP) * max(0, len(parts) - 1)
+
+
+def _width(parts: list[tuple[int, str, str, str]]) -> int:
+    return sum(cell_len(text) for _, _, text, _ in parts) + len(GAP) * (len(parts) - 1)

@@ -1,0 +1,52 @@
+"""The list of todos: a fold over results that change it. State is a mark and a colour, never colour alone."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from ba_tui.core.events import Event, ToolFinished
+from ba_tui.core.work import Todo
+
+MARKS = {"completed": ("✓", "$success"), "in_progress": ("▸", "$accent"), "pending": ("○", "$text-muted")}
+
+
+class TodoList(Static):
+    class Changed(Message):
+        """The list has become empty, or has stopped being so."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, markup=False)
+        self.items: tuple[Todo, ...] = ()
+
+    def reset(self) -> None:
+        self._take(())
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case ToolFinished(agent="main", result=result) if result.changes and result.changes.todos is not None:
+                self._take(result.changes.todos)
+            case _:
+                pass
+
+    def _take(self, items: tuple[Todo, ...]) -> None:
+        changed = bool(items) != bool(self.items)
+        self.items = items
+        self.update(todo_lines(items))
+        if changed:
+            self.post_message(self.Changed())
+
+
+def todo_lines(items: tuple[Todo, ...]) -> Content:
+    """One row an item; what is being done stands out."""
+    if not items:
+        return Content.styled("No todos.", "$text-muted")
+    done = sum(item.status == "completed" for item in items)
+    rows = [Content.assemble(("Todos", "bold"), (f"  {done} of {len(items)} done", "$text-muted"))]
+    for item in items:
+        mark, style = MARKS[item.status]
+        text = "$foreground" if item.status == "in_progress" else "$text-muted"
+        urgent = (" high", "$warning") if item.priority == "high" and item.status != "completed" else ""
+        rows.append(Content.assemble((f"{mark} ", style), (" ".join(item.content.split()), text), urgent))
+    return Content("\n").join(rows)

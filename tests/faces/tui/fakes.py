@@ -1,0 +1,259 @@
+"""A real Conversation over a journal in memory and a model that says what a test tells it to."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from dataclasses import replace as changed
+from pathlib import Path
+
+from ba_tui.core.agent import Agent
+from ba_tui.core.conversation import (
+    ContextPart,
+    Conversation,
+    Doors,
+    LocalServer,
+    RuleLine,
+    SessionInfo,
+    Start,
+)
+from ba_tui.core.errors import SessionLocked, SessionNotFound, StorageError, UsageError
+from ba_tui.core.events import TRANSIENT, Event, Mode, Notice, TextDelta, Titled, TurnStarted
+from ba_tui.core.messages import Message, Text, ToolUse, Usage
+from ba_tui.core.provider import Chunk, ModelInfo, Prices, Request
+from ba_tui.core.tool import Tool
+from ba_tui.core.transcript import Transcript
+
+MODELS = (
+    ModelInfo("demo/tour", "demo", "tour", window=200_000, prices=Prices(0, 0, 0, 0)),
+    ModelInfo("anthropic/claude-sonnet-4-5", "anthropic", "claude-sonnet-4-5", prices=Prices(3, 15, 0.3, 3.75)),
+    ModelInfo("openai/qwen3-coder", "openai", "qwen3-coder", window=131_072),
+)
+STEP = str | Message | BaseException | asyncio.Event
+
+
+class Memory:
+    """A journal without a file."""
+
+    def __init__(self, events: Sequence[Event] = ()) -> None:
+        self.events = list(events)
+        self.closed = False
+
+    def append(self, event: Event) -> None:
+        if not isinstance(event, TRANSIENT):
+            self.events.append(event)
+
+    def read(self) -> list[Event]:
+        return list(self.events)
+
+    def tail(self, limit: int) -> list[Event]:
+        first = max(0, len(self.events) - limit)
+        starts = [index for index, event in enumerate(self.events) if isinstance(event, TurnStarted) and index >= first]
+        return self.events[starts[0] :] if starts else []
+
+    def sync(self) -> None: ...
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@dataclass
+class Script:
+    """A provider. Each request plays one list of steps: words stream, an Event is waited for, an error is raised."""
+
+    turns: list[list[STEP]] = field(default_factory=list)
+    model: ModelInfo = MODELS[0]
+    requests: list[Request] = field(default_factory=list)
+
+    async def close(self) -> None: ...
+
+    async def stream(self, request: Request) -> AsyncIterator[Chunk]:
+        self.requests.append(request)
+        steps = self.turns.pop(0) if self.turns else ["Done."]
+        words: list[str] = []
+        for step in steps:
+            match step:
+                case str():
+                    words.append(step)
+                    yield TextDelta(step)
+                case asyncio.Event():
+                    await step.wait()
+                case Message():
+                    yield step
+                    return
+                case BaseException():
+                    raise step
+        yield answer("".join(words), model=self.model.id)
+
+
+def answer(text: str, *calls: ToolUse, model: str = "demo/tour") -> Message:
+    usage = Usage(1_200, 80, 10_000)
+    return Message("assistant", (Text(text), *calls), usage, "tool_use" if calls else "end_turn", model, "assistant")
+
+
+class Rules:
+    def __init__(self) -> None:
+        self.mode: Mode = "default"
+
+    def set_mode(self, mode: Mode) -> None:
+        self.mode = mode
+
+    def rules(self) -> Sequence[RuleLine]:
+        return (RuleLine("shell(rm *)", "deny", "user config.yaml", 2), RuleLine("read_file", "allow", "built in", 40))
+
+
+@dataclass
+class Brain:
+    script: Script
+    tools: Sequence[Tool] = ()
+    permissions: Rules = field(default_factory=Rules)
+    warmed: list[str] = field(default_factory=list)
+
+    def model(self, name: str) -> ModelInfo:
+        found = next((model for model in MODELS if name in {model.id, model.name}), None)
+        if found is None:
+            raise UsageError(f"There is no model {name!r}.", "Did you mean demo/tour?")
+        return found
+
+    def agent(self, model: str) -> Agent:
+        self.warmed.append(model)
+        self.script.model = self.model(model)
+        return Agent(self.script, self.tools, "You are ba.")
+
+    def reminders(self, transcript: Transcript) -> Sequence[Message]:
+        return ()
+
+    def context(self, transcript: Transcript, model: str) -> Sequence[ContextPart]:
+        return (
+            ContextPart("System prompt", 1_900, "built in", exact=True),
+            ContextPart("AGENTS.md", 240, "/work/app/AGENTS.md, read at the start"),
+            ContextPart("Conversation", 800, f"{len(transcript.messages)} messages"),
+        )
+
+
+@dataclass
+class Shelf:
+    """A library of sessions in memory."""
+
+    brain: Brain
+    cwd: Path
+    journals: dict[str, Memory] = field(default_factory=dict)
+    infos: dict[str, SessionInfo] = field(default_factory=dict)
+    locked: set[str] = field(default_factory=set)
+    model: str = "demo/tour"
+    created: int = 0
+
+    def put(self, id: str, title: str, events: Sequence[Event] = (), cwd: Path | None = None) -> SessionInfo:
+        now = time.time()
+        info = SessionInfo(id, title, cwd or self.cwd, now, now, 2, 0.012, self.model, f"The last words of {title}")
+        self.infos[id], self.journals[id] = info, Memory(events)
+        return info
+
+    def sessions(self, *, everywhere: bool = False) -> Sequence[SessionInfo]:
+        listed = [info for info in self.infos.values() if everywhere or info.cwd == self.cwd]
+        return [info for info in listed if self.journals[info.id].events or info.title]
+
+    def search(self, text: str, *, everywhere: bool = False) -> Sequence[SessionInfo]:
+        return [info for info in self.sessions(everywhere=everywhere) if text.casefold() in info.title.casefold()]
+
+    def find(self, key: str) -> SessionInfo:
+        for info in self.infos.values():
+            if info.id.startswith(key) or key.casefold() in info.title.casefold():
+                return info
+        raise SessionNotFound(f"No session matches {key!r}.", "See ba sessions list.")
+
+    def create(self) -> Conversation:
+        self.created += 1
+        id = f"{self.created:08d}new"
+        now = time.time()
+        self.journals[id] = Memory()
+        self.infos[id] = SessionInfo(id, "", self.cwd, now, now, model=self.model)
+        return Conversation(self.infos[id], self.journals[id], self.brain)
+
+    def open(self, id: str) -> Conversation:
+        if id in self.locked:
+            raise SessionLocked("Session is in use by pid 1.", "Close it there.")
+        return Conversation(self.infos[id], self.journals[id], self.brain)
+
+    def fork(self, id: str, upto: int | None = None) -> SessionInfo:
+        return self.put(f"fork{len(self.infos)}", f"{self.infos[id].title} (fork)", self.journals[id].events)
+
+    def rename(self, id: str, title: str) -> None:
+        self.infos[id] = changed(self.infos[id], title=title)
+        self.journals[id].append(Titled(title))
+
+    def delete(self, id: str) -> None:
+        del self.infos[id], self.journals[id]
+
+    def export(self, id: str, format: str) -> str:
+        return f"{format} of {id} with {len(self.journals[id].events)} events\n"
+
+
+@dataclass
+class Paths:
+    found: Sequence[str] = ("src/app.py", "src/", "read me.md")
+    queries: list[str] = field(default_factory=list)
+
+    def models(self) -> Sequence[ModelInfo]:
+        return MODELS
+
+    async def files(self, query: str, limit: int = 50) -> Sequence[str]:
+        self.queries.append(query)
+        return [path for path in self.found if query.casefold() in path.casefold()]
+
+
+@dataclass
+class Ways:
+    """Setup that remembers what it was told."""
+
+    reason: str = ""
+    servers: Sequence[LocalServer] = ()
+    keys: list[tuple[str, str]] = field(default_factory=list)
+    remembered: dict[str, str] = field(default_factory=dict)
+    used: list[str] = field(default_factory=list)
+    full: bool = False
+
+    def missing(self, model: str) -> str:
+        return self.reason
+
+    async def local_servers(self) -> Sequence[LocalServer]:
+        return self.servers
+
+    def save_key(self, provider: str, key: str) -> str:
+        if self.full:
+            raise StorageError("keys.yaml could not be written: no space left.", "Free some.")
+        self.keys.append((provider, key))
+        self.reason = ""
+        return "~/.config/ba/keys.yaml"
+
+    def use_server(self, server: LocalServer, model: str) -> str:
+        self.used.append(model)
+        self.reason = ""
+        return model
+
+    def remember(self, key: str, value: str) -> None:
+        self.remembered[key] = value
+
+
+@dataclass
+class World:
+    """Everything a test may look at, and the ``connect`` that the app is given."""
+
+    cwd: Path
+    script: Script = field(default_factory=Script)
+    tools: Sequence[Tool] = ()
+    notices: Sequence[Notice] = ()
+    ways: Ways = field(default_factory=Ways)
+    paths: Paths = field(default_factory=Paths)
+    gate: Callable[[], None] = lambda: None
+    start: Start = field(default_factory=Start)
+
+    def __post_init__(self) -> None:
+        self.brain = Brain(self.script, self.tools)
+        self.shelf = Shelf(self.brain, self.cwd)
+
+    def connect(self) -> Doors:
+        self.gate()
+        return Doors(self.shelf, self.paths, self.ways, self.notices)

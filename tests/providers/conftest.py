@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.providers.anthropic import AnthropicProvider
 from ba_tui.providers.openai_compat import OpenAIProvider
 from ba_tui.providers.scripted import Script, ScriptedProvider
-from tests.loopback import ModelServer
+from tests.loopback import ModelServer, Raw
 from tests.loopback.fixtures import model_server
 
 __all__ = ["model_server"]
@@ -86,3 +87,17 @@ async def until_error(stream: AsyncGenerator[Any, None] | AsyncIterator[Any]) ->
     except ProviderError as error:
         return chunks, error
     return chunks, None
+
+
+def events(*data: Mapping[str, Any] | str) -> Raw:
+    lines = [item if isinstance(item, str) else json.dumps(item) for item in data]
+    return Raw("".join(f"data: {line}\n\n" for line in lines).encode())
+
+
+def delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]}
+
+
+def call(arguments: Any = None, name: str | None = None, **fields: Any) -> dict[str, Any]:
+    function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
+    return {"type": "function", "function": function, **fields}

@@ -1,0 +1,40 @@
+"""The event decoder: the same events in whatever pieces the bytes come."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ba_tui.providers.sse import Decoder
+
+LINES = st.lists(
+    st.sampled_from(["data: {}", "data:x", "data: ", "event: ping", ": comment", "id: 3", "", "data: äöü 🎉"]),
+    max_size=30,
+)
+
+
+def decoded(body: bytes, size: int) -> list[tuple[str, str]]:
+    decoder = Decoder()
+    events = [event for start in range(0, len(body), size) for event in decoder.feed(body[start : start + size])]
+    return events + decoder.close()
+
+
+@given(lines=LINES, end=st.sampled_from(["\n", "\r\n", "\r"]), size=st.integers(1, 9))
+def test_pieces_do_not_matter(lines: list[str], end: str, size: int) -> None:
+    body = "".join(line + end for line in lines).encode()
+    assert decoded(body, size) == decoded(body, 10_000)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_events_have_names_and_data(end: str) -> None:
+    body = end.join(["event: one", "data: 1", "", ": hm", "data:2", "data: 3", "", "event: none", "", "data: 4"])
+    assert decoded(body.encode(), 3) == [("one", "1"), ("", "2\n3"), ("", "4")]
+
+
+def test_bytes_that_are_no_utf8_do_not_stop_it() -> None:
+    assert decoded(b"data: \xff\xc3\n\ndata: ok\n\n", 2)[1] == ("", "ok")
+
+
+def test_line_separators_within_a_line_are_no_line_ends() -> None:
+    assert decoded("data: a\u2028b\x0bc\x85d\n\n".encode(), 100) == [("", "a\u2028b\x0bc\x85d")]

@@ -244,6 +244,7 @@ async def test_the_command_alone_is_edited() -> None:
         await pilot.press("e")
         await settle(pilot)
         assert app.query_one(TextArea).text == "git push\norigin main"
+        assert not app.query_one("#ask-body").display
         await pilot.press("!", "tab", "ctrl+s")
         await settle(pilot)
         [(_, reply, _)] = app.answers

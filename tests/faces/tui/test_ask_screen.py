@@ -6,7 +6,7 @@ import pytest
 from textual.widgets import TextArea
 
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.results import Command
+from ba_tui.core.results import Command, Diff
 from ba_tui.faces.tui.inspector.sheet import Sheet
 from tests.faces.tui.test_ask import EDIT, PUSH, REMOVE, Chat, asked, seen, settle
 
@@ -67,3 +67,32 @@ async def test_foreign_text_can_neither_hide_nor_steer() -> None:
         await pilot.press("ctrl+s")
         await settle(pilot)
         assert app.answers == [("q1", Reply("once"), False)], "an untouched edit changes nothing"
+
+
+async def test_a_body_that_takes_its_time_is_shown_when_it_is_there() -> None:
+    before = "".join(f"value_{n} = {n}\n" for n in range(4_000))
+    change = Diff("long.py", before, before.replace("1 =", "2 ="))
+    async with Chat().run_test(size=(80, 24)) as pilot:
+        app = pilot.app
+        assert isinstance(app, Chat)
+        app.panel.ask("q1", Question("permission", "Edit?", tool="edit_file", preview=change), "main")
+        for _ in range(5):
+            await pilot.pause()
+        await settle(pilot)
+        assert "long.py  +" in seen(app)
+        assert app.query_one("#ask-body", Sheet).size.height > 3
+
+
+async def test_a_resize_keeps_everything_readable() -> None:
+    async with Chat().run_test(size=(120, 40)) as pilot:
+        app = await asked(pilot, PUSH)
+        for size in [(40, 10), (80, 24), (40, 12), (200, 50)]:
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            screen = seen(app)
+            assert "1 y  Yes, once" in screen
+            assert "4 n  No" in screen
+            assert "git push" in screen
+        await pilot.press("y")
+        await settle(pilot)
+        assert app.answers == [("q1", Reply("once"), False)]

@@ -265,5 +265,13 @@ class InspectorScreen(ModalScreen[None]):
         self.call_after_refresh(self.query_one(Inspector).focus)
 
     @on(Inspector.Closed)
-    def _close_screen(self) -> None:
+    def _close_screen(self, event: Inspector.Closed) -> None:
+        event.stop()
         self.dismiss()
+
+    @on(CopyRequested)
+    def _pass_on(self, event: CopyRequested) -> None:
+        """To the screen beneath, which knows the clipboard."""
+        event.stop()
+        stack = self.app.screen_stack  # pyright: ignore[reportUnknownMemberType] - App is generic
+        stack[stack.index(self) - 1].post_message(CopyRequested(event.text))

@@ -68,11 +68,12 @@ class Sheet(ScrollView, can_focus=True):
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"sheet--{role}" for role in ROLES}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "scroll_down", "Down", show=False),
-        Binding("k", "scroll_up", "Up", show=False),
-        Binding("g", "scroll_home", "Top", show=False),
-        Binding("G,shift+g", "scroll_end", "End", show=False),
-        Binding("space", "page_down", "Page down", show=False),
+        Binding("j,down", "move('down')", "Down", show=False),
+        Binding("k,up", "move('up')", "Up", show=False),
+        Binding("g,home", "move('home')", "Top", show=False),
+        Binding("G,end", "move('end')", "End", show=False),
+        Binding("space,pagedown", "move('page_down')", "Page down", show=False),
+        Binding("pageup", "move('page_up')", "Page up", show=False),
     ]
 
     wrap: var[bool] = var(True)
@@ -130,25 +131,11 @@ class Sheet(ScrollView, can_focus=True):
             if not index:
                 self.scroll_to(0, 0, animate=False, force=True)
 
-    # Keys move at once; only the wheel glides.
-
-    def action_scroll_up(self) -> None:
-        self.scroll_up(animate=False)
-
-    def action_scroll_down(self) -> None:
-        self.scroll_down(animate=False)
-
-    def action_page_up(self) -> None:
-        self.scroll_page_up(animate=False)
-
-    def action_page_down(self) -> None:
-        self.scroll_page_down(animate=False)
-
-    def action_scroll_home(self) -> None:
-        self.scroll_home(animate=False)
-
-    def action_scroll_end(self) -> None:
-        self.scroll_end(animate=False)
+    def action_move(self, where: str) -> None:
+        """Keys move at once; only the wheel glides."""
+        page = max(1, self.scrollable_content_region.height - 1)
+        steps = {"up": -1, "down": 1, "page_up": -page, "page_down": page, "home": -self.virtual_size.height}
+        self.scroll_relative(y=steps.get(where, self.virtual_size.height), animate=False)
 
     def _stop(self, group: str) -> None:
         for worker in list(self.workers):

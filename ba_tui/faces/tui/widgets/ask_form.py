@@ -171,7 +171,7 @@ class AskForm(Widget, can_focus=True):
         rule = 2 + len(self._rule or "") // max(1, self.size.width - 1) if self._phase == "confirm" else 2
         taken = around + (rows if answers.display else rule)
         left = max(1, limit - taken)
-        body.display = lines > 0 and self._phase != "edit"
+        body.display = self._phase != "edit"
         body.styles.height = min(lines, left) or 1
         if isinstance(self._field, ArgumentsInput):
             self._field.styles.max_height = max(3, limit - 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -14,6 +15,8 @@ def main() -> int:
     if argv in (["--version"], ["-V"]):
         sys.stdout.write(f"ba {__version__}\n")
         return 0
+    # While little but modules comes in, collecting garbage costs a tenth of a second; assembly turns it on again.
+    gc.disable()
     if not argv and "_BA_COMPLETE" not in os.environ:
         # The plain start skips typer: its import would be a quarter of the time to the first paint.
         from ba_tui.cli.launch import open_app  # noqa: PLC0415

@@ -5,6 +5,7 @@ Late imports are its right: an SDK loads when a model of its kind is first asked
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import shutil
@@ -137,6 +138,10 @@ class Desk:
     def agent(self, model: str) -> Agent:
         settings = self._workshop.settings
         provider = Persistent(provider_for(self.model(model), settings, self._workshop.access))
+        if not gc.isenabled():
+            # Start-up is over (see __main__): what was imported stays, and no collection need look at it again.
+            gc.freeze()
+            gc.enable()
         return Agent(provider, self._tools, self._system, (UnfinishedTodos(),), settings.max_loops)
 
     def reminders(self, transcript: Transcript) -> Sequence[Message]:

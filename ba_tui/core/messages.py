@@ -5,6 +5,7 @@ Pure frozen values. How a message travels to a vendor is the provider adapter's 
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -209,9 +210,11 @@ def clean_text(text: str) -> str:
 
 
 def clean_json(value: Any) -> Any:
-    """The same for every string within a JSON value."""
+    """The same for every string within a JSON value; numbers that JSON does not know become null."""
     if isinstance(value, str):
         return clean_text(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     if isinstance(value, dict):
         pairs = cast("dict[Any, Any]", value).items()
         return {clean_text(str(key)): clean_json(item) for key, item in pairs}

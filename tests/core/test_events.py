@@ -101,6 +101,12 @@ def test_every_event_round_trips(event: Event):
     assert event_from_json(event_to_json(event)) == event
 
 
+def test_an_event_with_what_json_does_not_know_is_kept_all_the_same():
+    call = ToolUse("1", "x", {"a": "\ud800", "b": float("nan"), "c": {1, 2}})
+    kept = event_from_json(event_to_json(events.ToolStarted(call)))
+    assert kept.call.input == {"a": "?", "b": None, "c": "{1, 2}"}  # type: ignore[union-attr]
+
+
 def test_every_kind_has_a_sample():
     assert {type(event) for event in SAMPLES} == set(UNION)
 
@@ -125,6 +131,6 @@ def test_cleaned_text_survives_utf8_and_holds_no_nul(text: str):
 
 
 def test_json_values_are_cleaned_to_their_leaves():
-    assert clean_json({"a\0": ["\ud800", 1, None, {"b": ("x",)}]}) == {
-        "a\N{REPLACEMENT CHARACTER}": ["?", 1, None, {"b": ["x"]}]
+    assert clean_json({"a\0": ["\ud800", 1, None, float("inf"), {"b": ("x",)}]}) == {
+        "a\N{REPLACEMENT CHARACTER}": ["?", 1, None, None, {"b": ["x"]}]
     }

@@ -1,0 +1,172 @@
+"""What a person does with the conversation: moving, opening, expanding, copying, searching, by keys and mouse.
+
+How it is painted is pane.py's business, where records come from is view.py's.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events
+from textual.binding import BindingType
+
+from ba_tui.core.untrusted import paintable
+from ba_tui.faces.tui.transcript import style
+from ba_tui.faces.tui.transcript.messages import CopyRequested, Opened
+from ba_tui.faces.tui.transcript.pane import Pane
+from ba_tui.faces.tui.transcript.records import Prose, Record, Thought, ToolRow, source
+from ba_tui.faces.tui.transcript.search import Search
+from ba_tui.faces.tui.transcript.stack import FIRST, GAP, Place
+
+
+class Browsing(Pane):
+    """A pane with a cursor on one record and a search over all of them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = style.BINDINGS
+
+    def current(self) -> Record | None:
+        """The record that keys work on."""
+        return self._stack.sheets[self.chosen()].record if self._stack.sheets else None
+
+    def action_record(self, by: int) -> None:
+        """Move the cursor; what it reaches comes into view."""
+        if not self._stack.sheets:
+            return
+        last = len(self._stack.sheets) - 1
+        at = self.chosen() + by if self.cursor is not None else self.chosen() + min(by + 1, 0)
+        self.cursor = min(max(0, at), last)
+        self._reveal(self.cursor)
+
+    def _reveal(self, at: int) -> None:
+        """Scroll as little as it takes to see record ``at``, its top first."""
+        stack, rows = self._stack, self.size.height
+        top = stack.settled(Place(at, 0, 0))
+        seen = [place for place, _ in self._window]
+        end = stack.settled(Place(at, len(stack.sheets[at].opened()[0]) - 1, 1 << 20))
+        if top not in seen or end not in seen:
+            fits = stack.moved(end, 1 - rows)
+            self._place = top if top < self._place or fits > top else fits
+        self.follow_if_at_end()
+
+    def action_open(self) -> None:
+        if (record := self.current()) is not None:
+            self.post_message(Opened(record))
+
+    def action_copy(self) -> None:
+        if (record := self.current()) is not None:
+            self.post_message(CopyRequested(paintable(source(record))))
+
+    def action_expand(self) -> None:
+        self._expand(self.chosen())
+
+    def _expand(self, at: int) -> None:
+        if at < 0 or not isinstance(self._stack.sheets[at].record, ToolRow | Thought):
+            return
+        sheet = self._stack.sheets[at]
+        sheet.expanded = not sheet.expanded
+        sheet.forget()
+        self._stack.lay(at, 0)
+        self._show()
+
+    def action_search(self) -> None:
+        self.search = Search()
+        self._show()
+
+    def find(self, query: str, by: int = 0) -> None:
+        """Search for ``query``; ``by`` goes on to the next (1) or previous (-1) hit."""
+        if self.search is None or self.search.query != query:
+            self.search = Search(query)
+            self.search.over(
+                [sheet.record for sheet in self._stack.sheets],
+                self._place.sheet + len({place.sheet for place, _ in self._window}),
+            )
+        self.search.step(by)
+        if (hit := self.search.current) is not None:
+            self.cursor = hit[0]
+            self._place = self._stack.moved(self._line_of(*hit), -(self.size.height // 3))
+            self.follow_if_at_end()
+        self._show()
+
+    def _line_of(self, at: int, number: int) -> Place:
+        """Where hit ``number`` of record ``at`` is shown; the record's top when it is folded away or cut in two."""
+        pattern = self.search.pattern if self.search is not None else None
+        stack = self._stack
+        for block in range(len(stack.sheets[at].opened()[0])):
+            for line, words in enumerate(stack.lay(at, block)):
+                number -= len(pattern.findall(words.text)) if pattern is not None else 0
+                if number < 0:
+                    return Place(at, block, line)
+        return stack.settled(Place(at, 0, 0))
+
+    async def _on_key(self, event: events.Key) -> None:
+        if self.search is None:
+            return
+        query, key = self.search.query, event.key
+        if key == "escape":
+            self.search = None
+            self._show()
+        elif key in ("enter", "down"):
+            self.find(query, 1)
+        elif key in ("up", "shift+enter"):
+            self.find(query, -1)
+        elif key in ("backspace", "ctrl+h"):
+            self.find(query[:-1])
+        elif key == "ctrl+u":
+            self.find("")
+        elif event.character and event.is_printable:
+            self.find(query + event.character)
+        else:
+            return
+        event.stop()
+        event.prevent_default()
+
+    def on_paste(self, event: events.Paste) -> None:
+        if self.search is not None:
+            event.stop()
+            self.find(self.search.query + " ".join(event.text.split()))
+
+    def on_click(self, event: events.Click) -> None:
+        if self.text_selection is not None or not 0 <= event.y < self.size.height:
+            return
+        if event.y == self.size.height - 1 and self._below:
+            self.action_scroll_end()
+            return
+        if event.y >= len(self._window):
+            return
+        place = self._window[event.y].place
+        if place.block == GAP:
+            return
+        again = self.cursor == place.sheet
+        self.cursor = place.sheet
+        record = self._stack.sheets[place.sheet].record
+        if isinstance(record, ToolRow | Thought) and place.line == 0:
+            self._expand(place.sheet)
+        elif again and event.chain == 2 and not isinstance(record, Prose):
+            self.post_message(Opened(record))
+        self._show()
+
+    def _scroll_rows(self, rows: int) -> None:
+        """Down, or up when negative, at once: an animation would repaint a dozen times for one key."""
+        self._place = self._stack.moved(self._place, rows)
+        self.follow_if_at_end()
+
+    def action_scroll_up(self) -> None:
+        self._scroll_rows(-1)
+
+    def action_scroll_down(self) -> None:
+        self._scroll_rows(1)
+
+    def action_page_up(self) -> None:
+        self._scroll_rows(2 - self.size.height)
+
+    def action_page_down(self) -> None:
+        self._scroll_rows(self.size.height - 2)
+
+    def action_scroll_home(self) -> None:
+        self._place = FIRST
+        self.follow_if_at_end()
+
+    def action_scroll_end(self) -> None:
+        self._following = True
+        self._count_below(0)
+        self._show()

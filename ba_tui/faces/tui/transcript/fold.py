@@ -1,0 +1,271 @@
+"""The fold from events to records: the same list, live or replayed.
+
+Pure: no screen and no clock; what a record is, is said in records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ba_tui.core.events import (
+    Answered,
+    Asked,
+    Event,
+    MessageDone,
+    MessageRestarted,
+    Notice,
+    Retrying,
+    Steered,
+    TextDelta,
+    ThinkingDelta,
+    ToolFinished,
+    ToolInputDelta,
+    ToolProgress,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from ba_tui.core.messages import Message
+from ba_tui.faces.tui.transcript.records import (
+    OPEN,
+    End,
+    Note,
+    Prose,
+    Record,
+    Retry,
+    Thought,
+    ToolRow,
+    finished,
+    parts,
+    prompt_of,
+    queued,
+)
+
+TAIL = 4_000
+INTERRUPTED = "interrupted"
+
+
+class Records:
+    """The fold. ``items`` only ever change from ``changed`` on, or in the places of ``touched``."""
+
+    def __init__(self, agent: str = "main") -> None:
+        self.items: list[Record] = []
+        self.touched: set[int] = set()
+        self.changed = 0
+        self._agent = agent
+        self._calls: dict[str, int] = {}
+        self._asked: dict[str, str] = {}
+        self._drafts: list[int] = []
+        self._pieces: list[str] = []
+        self._began = 0.0
+        self._counted = 0
+
+    @property
+    def busy(self) -> bool:
+        """Something runs whose elapsed time or countdown is shown."""
+        return any(
+            isinstance(item, Retry) or (isinstance(item, ToolRow) and item.state in OPEN) for item in self._live()
+        )
+
+    def _live(self) -> list[Record]:
+        return self.items[-1:] + [self.items[index] for index in self._calls.values()]
+
+    def apply(self, event: Event) -> None:
+        """Take one event in. Cheap: a delta only joins the pieces that ``settle`` puts together."""
+        if event.agent != self._agent:
+            return
+        match event:
+            case TextDelta(text=text):
+                self._draft(Prose, text)
+            case ThinkingDelta(text=text):
+                self._draft(Thought, text)
+            case ToolProgress(call_id=call_id, text=text):
+                if (row := self._row(call_id)) is not None:
+                    self._change(call_id, replace(row, tail=(row.tail + text)[-TAIL:]))
+            case ToolInputDelta():
+                self._announce(event)
+            case MessageDone(message=message):
+                self._message(message)
+            case MessageRestarted():
+                self._void()
+            case ToolStarted() | ToolFinished() | Asked() | Answered():
+                self._tool(event)
+            case Retrying(reason=reason, delay=delay, attempt=attempt, attempts=attempts, at=at):
+                self._unretry()
+                self._add(Retry(reason, at + delay, attempt, attempts))
+            case Notice(text=text, level=level, hint=hint):
+                self._add(Note(text, level, hint))
+            case TurnStarted() | Steered() | TurnEnded():
+                self._turn(event)
+            case _:
+                pass
+
+    def settle(self) -> None:
+        """Put the pieces of a streaming answer together; afterwards ``items`` is all there is."""
+        if self._pieces and self._drafts:
+            index = self._drafts[-1]
+            item = self.items[index]
+            if isinstance(item, Prose | Thought):
+                self.items[index] = replace(item, text=item.text + "".join(self._pieces))
+                self.touched.add(index)
+        self._pieces.clear()
+
+    def interrupt(self) -> None:
+        """Nothing runs any more: calls without a result will not get one, drafts stay as they are."""
+        self.settle()
+        self._unretry()
+        for call_id in list(self._calls):
+            row = self._row(call_id)
+            if row is not None and row.state in OPEN:
+                self._change(call_id, replace(row, state="cancelled", summary=INTERRUPTED, tail=""))
+        self._calls.clear()
+        self._asked.clear()
+        for index in self._drafts:
+            item = self.items[index]
+            if isinstance(item, Prose | Thought):
+                self.items[index] = replace(item, open=False)
+                self.touched.add(index)
+        self._drafts.clear()
+
+    def take_changes(self) -> tuple[int, set[int]]:
+        """From which place on everything is new, and which places before it changed; then starts counting anew."""
+        changes = min(self.changed, len(self.items)), {index for index in self.touched if index < self.changed}
+        self.changed, self.touched = len(self.items), set()
+        return changes
+
+    def _add(self, record: Record) -> int:
+        self.items.append(record)
+        return len(self.items) - 1
+
+    def _remove(self, index: int) -> None:
+        """Only ever near the end; what stands behind moves up."""
+        del self.items[index]
+        self.changed = min(self.changed, index)
+        self._calls = {call: at - (at > index) for call, at in self._calls.items() if at != index}
+        self._drafts = [at - (at > index) for at in self._drafts if at != index]
+
+    def _row(self, call_id: str) -> ToolRow | None:
+        index = self._calls.get(call_id)
+        item = self.items[index] if index is not None else None
+        return item if isinstance(item, ToolRow) else None
+
+    def _change(self, call_id: str, row: ToolRow) -> None:
+        index = self._calls[call_id]
+        self.items[index] = row
+        self.touched.add(index)
+
+    def _unretry(self) -> None:
+        for index in range(len(self.items) - 1, max(-1, len(self.items) - 4), -1):
+            if isinstance(self.items[index], Retry):
+                self._remove(index)
+
+    def _draft(self, kind: type[Prose] | type[Thought], text: str) -> None:
+        if self._drafts and isinstance(self.items[self._drafts[-1]], kind):
+            self._pieces.append(text)
+            return
+        self.settle()
+        self._unretry()
+        if self._drafts:
+            self._close(self._drafts[-1])
+        self._drafts.append(self._add(kind("", open=True)))
+        self._pieces.append(text)
+
+    def _close(self, index: int) -> None:
+        item = self.items[index]
+        if isinstance(item, Prose | Thought):
+            self.items[index] = replace(item, open=False)
+            self.touched.add(index)
+
+    def _announce(self, event: ToolInputDelta) -> None:
+        """The model is still writing the call; what it is about is not known yet."""
+        summary = f"writing {event.size:,} characters"
+        if (row := self._row(event.call_id)) is not None:
+            self._change(event.call_id, replace(row, summary=summary))
+            return
+        self.settle()
+        self._unretry()
+        if self._drafts:
+            self._close(self._drafts[-1])
+        index = self._add(ToolRow(event.call_id, event.name, "…", summary=summary))
+        self._calls[event.call_id] = index
+        self._drafts.append(index)
+
+    def _void(self) -> None:
+        self._pieces.clear()
+        for index in reversed(self._drafts):
+            self._remove(index)
+        self._drafts.clear()
+
+    def _message(self, message: Message) -> None:
+        """The whole answer takes the place of what its deltas had brought."""
+        if message.hidden:
+            self._void()
+            return
+        self.settle()
+        self._unretry()
+        finals = list(parts(message))
+        if self._drafts == list(range(len(self.items) - len(self._drafts), len(self.items))):
+            start = self._drafts[0] if self._drafts else len(self.items)
+            for index, record in zip(range(start, len(self.items)), finals, strict=False):
+                self.items[index] = record
+                self.touched.add(index)
+            placed = len(self.items) - start
+            self._drafts.clear()
+            while placed > len(finals):
+                self._remove(len(self.items) - 1)
+                placed -= 1
+        else:
+            self._void()
+            placed, start = 0, len(self.items)
+        self.items += finals[placed:]
+        self._calls |= {item.call_id: start + at for at, item in enumerate(finals) if isinstance(item, ToolRow)}
+
+    def _tool(self, event: ToolStarted | ToolFinished | Asked | Answered) -> None:
+        match event:
+            case ToolStarted(call=call, target=target, at=at):
+                if call.id not in self._calls:
+                    self._calls[call.id] = self._add(queued(call))
+                row = self._row(call.id) or queued(call)
+                self._counted += 1
+                self._change(
+                    call.id, replace(row, state="running", target=target or row.target, started=at, summary="")
+                )
+            case ToolFinished(call_id=call_id, result=result, duration=duration):
+                if (row := self._row(call_id)) is not None:
+                    self._change(call_id, finished(row, result, duration))
+                    del self._calls[call_id]
+            case Asked(ask_id=ask_id, question=question):
+                if (row := self._row(question.call_id)) is not None:
+                    self._asked[ask_id] = question.call_id
+                    self._change(question.call_id, replace(row, state="waiting"))
+            case Answered(ask_id=ask_id, reply=reply):
+                call_id = self._asked.pop(ask_id, "")
+                if (row := self._row(call_id)) is not None:
+                    note = reply.text if reply.choice == "deny" else ""
+                    self._change(call_id, replace(row, state="running", started=event.at, note=note))
+
+    def _turn(self, event: TurnStarted | Steered | TurnEnded) -> None:
+        match event:
+            case TurnStarted(prompt=message, at=at):
+                self.interrupt()
+                self._began, self._counted = at, 0
+                if not message.hidden:
+                    self._add(prompt_of(message))
+            case Steered(message=message):
+                if not message.hidden and message.origin in ("user", "steer"):
+                    self._add(replace(prompt_of(message), steered=True))
+            case TurnEnded(reason=reason, error=error, at=at):
+                self.interrupt()
+                seconds = max(0.0, at - self._began) if self._began else 0.0
+                if reason != "done" or self._counted or seconds >= 10:
+                    self._add(End(reason, seconds, self._counted, error))
+
+
+def fold(events: Iterable[Event]) -> list[Record]:
+    """The records of a stored conversation. Calls that never got a result read as interrupted."""
+    records = Records()
+    for event in events:
+        records.apply(event)
+    records.interrupt()
+    return records.items

@@ -1,0 +1,306 @@
+"""Markdown painted as lines at a width, straight from markdown-it's tokens; the parser loads on first use.
+
+Knows one piece of text at a time; how answers are cut into pieces is chunks.py's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+
+from ba_tui.core.untrusted import paintable
+from ba_tui.faces.tui.transcript.chunks import Chunk
+from ba_tui.faces.tui.transcript.code import highlighted
+from ba_tui.faces.tui.transcript.lines import Line, Segments, Unit, broken, hard_cuts, sliced, wrapped
+from ba_tui.faces.tui.transcript.palette import Palette
+from ba_tui.faces.tui.transcript.tables import Cell, Grid, table
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+MEASURE = 110
+"""Prose is not set wider than this: longer lines are hard to read."""
+_TASK = re.compile(r"\[([ xX])\] ")
+_ADDRESS = re.compile(r"(?:https?://)?(?:www\.)?((?:[\w-]+\.)+[a-z]{2,})(?:[/:?#]|$)", re.IGNORECASE)
+
+
+@cache
+def parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - not before the first answer
+
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def warm() -> None:
+    """Load ahead, off the loop, what the first answer needs."""
+    parser().parse("x")
+    highlighted("x", "python", Palette())
+
+
+def painted(chunk: Chunk, width: int, palette: Palette, definitions: Sequence[str] = ()) -> list[Line]:
+    """The lines of one piece, without the blank line that may stand above it."""
+    if chunk.language is not None:
+        return _code(chunk, width, palette)
+    return _Page(paintable(chunk.text), width, palette).lines(definitions)
+
+
+def _code(chunk: Chunk, width: int, palette: Palette, lead: Segments = ()) -> list[Line]:
+    """A code block on its own ground: the language on top, long lines cut hard, tabs as the source has them."""
+    edge = Segment(" ", palette.block)
+    gutter = (*lead, edge)
+    room = max(8, width - 2 - sum(segment.cell_length for segment in lead))
+    lines: list[Line] = []
+    if chunk.opens:
+        label = paintable(chunk.language or "code", newlines=False)[:room]
+        lines.append(Line((Segment(label, palette.label),), gutter, Unit(chunk.opens, opens=True), fill=palette.block))
+    source = paintable(chunk.text)
+    shown = "\n".join(line.expandtabs(4) for line in source.split("\n")) if "\t" in source else source
+    raw = source.split("\n") if chunk.text or not chunk.opens else []
+    for text, runs in zip(raw, highlighted(shown, chunk.language or "", palette), strict=False):
+        rows = wrapped(runs, room, hard=True)
+        unit = Unit(text, len(rows)) if len(rows) > 1 or "\t" in text else None
+        lines += [Line(segments, gutter, unit, glue, palette.block) for segments, glue in rows]
+    if chunk.closes and lines:
+        lines[-1] = lines[-1]._replace(closes=chunk.closes)
+    return lines
+
+
+@dataclass(slots=True)
+class _Lead:
+    """What stands before the lines of a list item or a quote: ``first`` once, then ``rest``."""
+
+    first: Segment | None
+    rest: Segment
+
+
+class _Page:
+    """One parse: walks the tokens once and gathers lines."""
+
+    def __init__(self, source: str, width: int, palette: Palette) -> None:
+        self.source = source.split("\n")
+        self.text = source
+        self.width = width
+        self.palette = palette
+        self.out: list[Line] = []
+        self.leads: list[_Lead] = []
+        self.lists: list[list[int]] = []
+        self.tight = True
+        self.base = palette.text
+
+    def lines(self, definitions: Sequence[str] = ()) -> list[Line]:
+        text = self.text
+        if definitions and "[" in text:
+            text = f"{text}\n\n" + "\n".join(definitions)
+        tokens = parser().parse(text)
+        at = 0
+        while at < len(tokens):
+            at = self._block(tokens, at)
+        return self.out
+
+    def _block(self, tokens: Sequence[Token], at: int) -> int:
+        token = tokens[at]
+        match token.type:
+            case "paragraph_open":
+                self._paragraph(tokens[at + 1], self.base, tight=token.hidden)
+                return at + 3
+            case "heading_open":
+                style = self.palette.title if token.tag in ("h1", "h2") else self.palette.heading
+                self._paragraph(tokens[at + 1], style)
+                return at + 3
+            case "fence" | "code_block":
+                self._fence(token)
+            case "html_block":
+                self._plain(token)
+            case "hr":
+                self._gap()
+                rule = self.palette.glyphs.rule * min(self._room(), MEASURE)
+                self._line((Segment(rule, self.palette.rule),), Unit(self._lines_of(token)))
+            case "table_open":
+                return self._table(tokens, at)
+            case _:
+                self._container(token)
+        return at + 1
+
+    def _container(self, token: Token) -> None:
+        glyphs = self.palette.glyphs
+        match token.type:
+            case "bullet_list_open" | "ordered_list_open":
+                if not self.lists:
+                    self._gap()
+                start = token.attrGet("start")
+                self.lists.append([int(start) if start is not None else 1, token.type == "ordered_list_open"])
+            case "bullet_list_close" | "ordered_list_close":
+                self.lists.pop()
+            case "list_item_open":
+                number, ordered = self.lists[-1]
+                self.lists[-1][0] += 1
+                sign = f"{number}." if ordered else glyphs.bullets[(len(self.lists) - 1) % len(glyphs.bullets)]
+                self.leads.append(
+                    _Lead(Segment(sign + " ", self.palette.dim), Segment(" " * (len(sign) + 1), self.palette.text))
+                )
+            case "blockquote_open":
+                self._gap()
+                bar = Segment(glyphs.bar + " ", self.palette.rule)
+                self.leads.append(_Lead(bar, bar))
+                self.base = self.palette.quote
+            case "list_item_close":
+                self._spend()
+                self.leads.pop()
+            case "blockquote_close":
+                self.leads.pop()
+                self.base = self.palette.text
+            case _:
+                pass
+
+    def _spend(self) -> None:
+        """An item without any words still shows its sign."""
+        if self.leads and self.leads[-1].first is not None:
+            self._line((), None)
+
+    def _gap(self, *, tight: bool = False) -> None:
+        """A blank line above a block, unless it is the first one of its container."""
+        fresh = bool(self.leads) and self.leads[-1].first is not None
+        if tight or not self.out or (fresh and (len(self.leads) > 1 or not self.out[-1].segments)):
+            return
+        self.out.append(Line(gutter=tuple(lead.rest for lead in self.leads if lead.first is None)))
+
+    def _gutter(self) -> Segments:
+        gutter: list[Segment] = []
+        for lead in self.leads:
+            gutter.append(lead.first or lead.rest)
+            lead.first = None
+        return tuple(gutter)
+
+    def _line(self, segments: Segments, unit: Unit | None, glue: str = "\n") -> None:
+        self.out.append(Line(segments, self._gutter(), unit, glue))
+
+    def _room(self) -> int:
+        return max(8, self.width - sum(cell_len(lead.rest.text) for lead in self.leads))
+
+    def _lines_of(self, token: Token) -> str:
+        first, last = token.map or (0, 0)
+        return "\n".join(self.source[first:last]).rstrip()
+
+    def _paragraph(self, inline: Token, style: Style, *, tight: bool = False) -> None:
+        self._gap(tight=tight)
+        runs = self._inline(inline, style)
+        if runs and self.leads and self.leads[-1].first is not None and (task := _TASK.match(runs[0].text)):
+            glyphs = self.palette.glyphs
+            sign = (glyphs.todo if task[1] == " " else glyphs.done) + " "
+            self.leads[-1] = _Lead(Segment(sign, self.palette.dim), Segment(" " * cell_len(sign), self.palette.text))
+            runs[0] = Segment(runs[0].text[task.end() :], runs[0].style)
+        room = min(self._room(), MEASURE)
+        rows = [row for line in broken(runs) for row in wrapped(line, room)]
+        unit = Unit(self._lines_of(inline), len(rows))
+        for segments, glue in rows:
+            self._line(segments, unit, glue)
+
+    def _plain(self, token: Token) -> None:
+        """HTML stands as it was written."""
+        self._gap()
+        content = paintable(token.content.rstrip("\n")).expandtabs(4)
+        rows = [row for line in broken([Segment(content, self.palette.dim)]) for row in wrapped(line, self._room())]
+        unit = Unit(self._lines_of(token), len(rows))
+        for segments, glue in rows:
+            self._line(segments, unit, glue)
+
+    def _fence(self, token: Token) -> None:
+        self._gap()
+        marker = token.markup or "```"
+        language = (token.info.split() or [""])[0]
+        chunk = Chunk(token.content.removesuffix("\n"), language, f"{marker}{token.info}", marker)
+        first = self._gutter()
+        rest = tuple(lead.rest for lead in self.leads)
+        for at, line in enumerate(_code(chunk, self.width, self.palette, rest)):
+            self.out.append(line if at else line._replace(gutter=(*first, line.gutter[-1])))
+
+    def _table(self, tokens: Sequence[Token], at: int) -> int:
+        self._gap()
+        first, last = tokens[at].map or (0, 0)
+        rows: list[list[Cell]] = []
+        aligns: list[str] = []
+        while tokens[at].type != "table_close":
+            token = tokens[at]
+            if token.type == "tr_open":
+                rows.append([])
+            elif token.type in ("th_open", "td_open"):
+                head = token.type == "th_open"
+                if head:
+                    aligns.append(str(token.attrGet("style") or "").removeprefix("text-align:"))
+                style = self.palette.heading if head else self.base
+                rows[-1].append([_spaced(run) for run in self._inline(tokens[at + 1], style)])
+            at += 1
+        sources = self.source[first:last] + [""] * (len(rows) + 1)
+        for line in table(Grid(rows, aligns, sources), self._room(), self.palette):
+            self.out.append(line._replace(gutter=self._gutter()))
+        return at + 1
+
+    def _inline(self, token: Token, base: Style) -> list[Segment]:
+        """The words of a paragraph in their styles; ``base`` carries the ground."""
+        palette = self.palette
+        over = {"strong": palette.strong, "em": palette.emphasis, "s": palette.strike}
+        styles = [base]
+        runs: list[Segment] = []
+        link = ("", 0)
+        for child in token.children or ():
+            kind = child.type
+            if kind == "text":
+                if child.content:
+                    runs.append(Segment(paintable(child.content).expandtabs(4), styles[-1]))
+            elif kind == "code_inline":
+                runs.append(Segment(paintable(child.content, newlines=False), styles[-1] + palette.code))
+            elif kind in ("softbreak", "hardbreak"):
+                runs.append(Segment("\n", styles[-1]))
+            elif kind == "link_open":
+                link = (paintable(str(child.attrGet("href") or ""), newlines=False), len(runs))
+                styles.append(styles[-1] + palette.link + Style.from_meta({"url": link[0]}))
+            elif kind == "link_close":
+                styles.pop()
+                runs += self._destination(link[0], "".join(run.text for run in runs[link[1] :]))
+            elif kind == "image":
+                alt = paintable(child.content, newlines=False) or "image"
+                url = paintable(str(child.attrGet("src") or ""), newlines=False)
+                runs += [Segment(f"[{alt}]", styles[-1]), Segment(f" ({url})", palette.dim)]
+            elif kind.endswith("_open"):
+                styles.append(styles[-1] + over.get(kind.removesuffix("_open"), Style.null()))
+            elif kind.endswith("_close"):
+                styles.pop()
+            else:
+                runs.append(Segment(paintable(child.content), styles[-1]))
+        return runs
+
+    def _destination(self, url: str, text: str) -> list[Segment]:
+        """Where a link really goes, when its text reads like another address or the address is no web page."""
+        claims, goes = _ADDRESS.match(text.strip()), _ADDRESS.match(url)
+        deceptive = claims is not None and (goes is None or claims[1].lower() != goes[1].lower())
+        odd = ":" in url.split("/")[0] and not url.lower().startswith(("http:", "https:", "mailto:"))
+        return [Segment(f" ({url})", self.palette.dim)] if deceptive or odd else []
+
+
+def _spaced(run: Segment) -> Segment:
+    return Segment(run.text.replace("\n", " "), run.style) if "\n" in run.text else run
+
+
+def plain(text: str, width: int, style: Style) -> list[Line]:
+    """Words as they are: wrapped, never read as Markdown."""
+    lines: list[Line] = []
+    for line in paintable(text).expandtabs(4).split("\n"):
+        lines += [
+            Line(segments, glue=glue) for segments, glue in wrapped([Segment(line, style)] if line else [], width)
+        ]
+    return lines
+
+
+def one_line(runs: Sequence[Segment], width: int) -> Segments:
+    """``runs`` cut off at ``width``."""
+    text = "".join(run.text for run in runs)
+    start, end = hard_cuts(text, width)[0] if text else (0, 0)
+    return sliced(runs, start, end)

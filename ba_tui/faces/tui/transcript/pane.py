@@ -1,0 +1,192 @@
+"""The stack of sheets as one line-API widget: ``render_line`` paints cached strips from the scroll place on.
+
+Where records come from is view.py's business, what keys and mouse do is browse.py's, layout is stack.py's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import ClassVar, cast
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.cache import LRUCache
+from textual.geometry import Size
+from textual.reactive import Reactive
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.widget import Widget
+
+from ba_tui.core.untrusted import paintable
+from ba_tui.faces.tui.transcript import style
+from ba_tui.faces.tui.transcript.lines import Line
+from ba_tui.faces.tui.transcript.messages import NewBelow
+from ba_tui.faces.tui.transcript.painter import Overlay, strip
+from ba_tui.faces.tui.transcript.palette import ASCII, UNICODE, palette
+from ba_tui.faces.tui.transcript.records import Prompt
+from ba_tui.faces.tui.transcript.rows import Look
+from ba_tui.faces.tui.transcript.search import Search
+from ba_tui.faces.tui.transcript.selection import key, selected
+from ba_tui.faces.tui.transcript.stack import FIRST, Shown, Stack
+
+MARGIN = 2
+"""Cells left of a record's sign and right of its words."""
+
+
+class Pane(ScrollView):
+    """A stack of sheets, painted. It stays at the bottom while it is there."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(style.COMPONENTS)
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self.clock: Callable[[], float] = time.time
+        self.cursor: int | None = None
+        """The place of the record that keys work on; None means the last one."""
+        self.search: Search | None = None
+        self._stack = Stack()
+        self._place = FIRST
+        self._window: list[Shown] = []
+        self._following = True
+        self._moving = False
+        self._ascii = False
+        self._styled = False
+        self._below = 0
+        self._strips: LRUCache[tuple[int, bool], tuple[Line, Strip]] = LRUCache(400)
+
+    def _style(self) -> None:
+        """Look the palette up, once a theme or width."""
+        if self._styled or not self.is_attached:
+            return
+        self._styled = True
+
+        def look(role: str, over: bool) -> Style:
+            if role == "selection":
+                return self.screen.get_component_rich_style("screen--selection")
+            return self.get_component_rich_style(f"transcript--{role.replace('_', '-')}", partial=over)
+
+        colours = palette(look, ASCII if self._ascii else UNICODE)
+        self._stack.restyle(Look(max(12, self.size.width - MARGIN), colours, self.clock()))
+        self._strips.clear()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._styled = False
+        if self.is_mounted:
+            self.call_later(self._show)
+
+    def on_resize(self) -> None:
+        self._styled = False
+        self._show()
+
+    def _show(self) -> None:
+        """Bring place, heights and scroll bar together and paint again."""
+        rows = self.size.height
+        if not rows:
+            return
+        self._style()
+        stack = self._stack
+        if self._following:
+            self._place = stack.moved(stack.last(), 1 - rows)
+        self._place = stack.settled(self._place)
+        self._window = stack.window(self._place, rows)
+        if len(self._window) < rows and not self._following:
+            self._place = stack.moved(stack.last(), 1 - rows)
+            self._window = stack.window(self._place, rows)
+        height = stack.height
+        if self.virtual_size != (self.size.width, height):
+            # Only the scroll bar depends on it: going through the reactive would lay the whole screen out again.
+            self.set_reactive(cast("Reactive[Size]", Widget.virtual_size), Size(self.size.width, height))
+            self._moving = True
+            self._scroll_update(self.virtual_size)
+            self._moving = False
+        self._moving = True
+        self.scroll_target_y = self.scroll_y = stack.y(self._place)
+        self._moving = False
+        self.refresh()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.position = new_value
+        if self._moving or not self.size.height:
+            return
+        stack, delta = self._stack, round(new_value) - round(old_value)
+        if not delta:
+            return
+        far = abs(delta) > 3 * self.size.height
+        self._place = stack.at(round(new_value)) if far else stack.moved(self._place, delta)
+        self.follow_if_at_end()
+
+    def _at_end(self) -> bool:
+        last = self._stack.last()
+        return any(place == last for place, _ in self._stack.window(self._place, self.size.height))
+
+    def follow_if_at_end(self) -> None:
+        """Paint from the place on; stay at the end from now on when it is in sight."""
+        self._place = self._stack.settled(self._place)
+        self._following = self._at_end()
+        if self._following:
+            self._count_below(0)
+        self._show()
+
+    def _count_below(self, count: int) -> None:
+        if count != self._below:
+            self._below = count
+            self.post_message(NewBelow(count))
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if y == self.size.height - 1 and (over := self._footer(width)) is not None:
+            return over
+        if y >= len(self._window):
+            last = key(self._stack, self._window[-1].place) + 1 if self._window else 0
+            ground = self._stack.look.palette.text
+            return Strip([Segment(" " * width, ground + Style.from_meta({"offset": (0, last)}))], width)
+        return self._row(y, width)
+
+    def _row(self, y: int, width: int) -> Strip:
+        (place, line), stack = self._window[y], self._stack
+        number = key(stack, place)
+        focused = self.has_focus and place.sheet == self.chosen() and self.cursor is not None
+        chosen = self.text_selection.get_span(number) if self.text_selection is not None else None
+        wanted = self.search.pattern if self.search is not None else None
+        cached = self._strips.get((number, focused)) if chosen is None and wanted is None else None
+        if cached is not None and cached[0] is line:
+            return cached[1]
+        prompt = isinstance(stack.sheets[place.sheet].record, Prompt)
+        overlay = Overlay(number, prompt, chosen, wanted, focused)
+        made = strip(line, width, stack.look.palette, overlay)
+        if chosen is None and wanted is None and line.segments:
+            self._strips[number, focused] = (line, made)
+        return made
+
+    def _footer(self, width: int) -> Strip | None:
+        """The last row while searching, or while something new is below."""
+        colours = self._stack.look.palette
+        if self.search is not None:
+            words = f" Find: {paintable(self.search.query, newlines=False)}_  {self.search.tally}"
+            help_words = "Enter next  Up previous  Esc close "
+            line = words.ljust(max(0, width - len(help_words))) + (help_words if width > 60 else "")
+            return Strip([Segment(line, colours.bar)]).adjust_cell_length(width, colours.bar)
+        if self._below and not self._following and len(self._window) == self.size.height:
+            pill = Segment(f" {self._below} new {colours.glyphs.down} ", colours.pill)
+            row = self._row(self.size.height - 1, width).crop(0, width - pill.cell_length)
+            return Strip([*row, pill], width)
+        return None
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        start, end = selection
+        first = (start.y, start.x) if start is not None else None
+        final = (end.y, end.x) if end is not None else None
+        text = paintable(selected(self._stack, first, final))
+        return (text, "\n") if text else None
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self.refresh()
+
+    def chosen(self) -> int:
+        """The place of the record that keys work on; -1 when there is none."""
+        last = len(self._stack.sheets) - 1
+        return last if self.cursor is None else min(self.cursor, last)

@@ -1,0 +1,182 @@
+"""What the transcript shows, as light values.
+
+Pure: no screen, no width, no colour. Text is kept as it came; whoever paints it makes it paintable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from ba_tui.core.errors import ErrorInfo
+from ba_tui.core.events import Ending
+from ba_tui.core.messages import Document, Image, Message, RedactedThinking, Text, Thinking, ToolUse
+from ba_tui.core.results import Command, ToolResult
+
+State: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled"]
+OPEN: tuple[State, ...] = ("queued", "waiting", "running")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The person's words; ``steered`` when they joined a running turn."""
+
+    text: str
+    attached: tuple[str, ...] = ()
+    steered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """An answer in Markdown. ``open`` while it streams; ``partial`` says why it is not whole."""
+
+    text: str
+    open: bool = False
+    partial: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """Reasoning that the model showed."""
+
+    text: str
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRow:
+    """One call. ``tail`` is what it reported while running, ``note`` the person's words when they refused it."""
+
+    call_id: str
+    name: str
+    target: str = ""
+    state: State = "queued"
+    args: Mapping[str, Any] | None = None
+    started: float = 0.0
+    duration: float = 0.0
+    tail: str = ""
+    summary: str = ""
+    note: str = ""
+    result: ToolResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A notice: words for the person that the model does not see."""
+
+    text: str
+    level: Literal["info", "warning", "error"] = "info"
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The request goes out again at ``until`` (seconds since the epoch)."""
+
+    reason: str
+    until: float
+    attempt: int
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a turn ended, after how many seconds and calls."""
+
+    reason: Ending
+    seconds: float = 0.0
+    calls: int = 0
+    error: ErrorInfo | None = None
+
+
+Record: TypeAlias = Prompt | Prose | Thought | ToolRow | Note | Retry | End
+
+_PARTIAL = {
+    "cancelled": "interrupted: the answer is not complete",
+    "error": "broken off: the answer is not complete",
+    "max_tokens": "cut at the output limit",
+    "context_window": "cut: the context window is full",
+    "refusal": "the model declined to go on",
+}
+_TELLING = ("path", "file_path", "command", "pattern", "query", "question", "url", "expression", "name")
+
+
+def source(record: Record) -> str:
+    """What copying the whole record gives: its source text, not its looks."""
+    match record:
+        case Prompt(text=text) | Prose(text=text) | Thought(text=text):
+            return text
+        case ToolRow(result=ToolResult(display=Command(command=command, output=output))):
+            return f"$ {command}\n{output}"
+        case ToolRow():
+            head = f"{record.name} {record.target}".strip()
+            return f"{head}\n{record.result.text if record.result else record.tail}".strip()
+        case Note(text=text, hint=hint):
+            return f"{text} {hint}".strip()
+        case Retry(reason=reason):
+            return reason
+        case End(reason=reason, error=error):
+            return f"{error.message} {error.hint}".strip() if error else reason
+
+
+def prompt_of(message: Message) -> Prompt:
+    attached = tuple(
+        block.media_type if isinstance(block, Image) else block.title or block.media_type
+        for block in message.blocks
+        if isinstance(block, Image | Document)
+    )
+    return Prompt(message.text, attached)
+
+
+def parts(message: Message) -> Iterable[Record]:
+    """The records of one answer, in the order it was given; neighbouring words are one record."""
+    words = ""
+    thoughts = ""
+    ending = _PARTIAL.get(message.stop or "", "")
+    for block in message.blocks:
+        if isinstance(block, RedactedThinking) or (isinstance(block, Thinking) and not block.thinking):
+            continue
+        if words and not isinstance(block, Text):
+            yield Prose(words)
+            words = ""
+        if thoughts and not isinstance(block, Thinking):
+            yield Thought(thoughts)
+            thoughts = ""
+        match block:
+            case Text(text=text):
+                words += text
+            case Thinking(thinking=text):
+                thoughts += text
+            case ToolUse():
+                yield queued(block)
+            case _:
+                pass
+    if thoughts:
+        yield Thought(thoughts)
+    if words or ending:
+        yield Prose(words, partial=ending)
+
+
+def queued(call: ToolUse) -> ToolRow:
+    return ToolRow(call.id, call.name, _guessed_target(call.input), args=call.input)
+
+
+def _guessed_target(args: Mapping[str, Any]) -> str:
+    """What a call is about, until its tool says so itself."""
+    value = next((args[name] for name in _TELLING if args.get(name)), None)
+    if value is None:
+        value = next((item for item in args.values() if isinstance(item, str | int | float) and item != ""), "")
+    return " ".join(str(value)[:500].split())
+
+
+def finished(row: ToolRow, result: ToolResult, duration: float) -> ToolRow:
+    kind = result.error.kind if result.error else ""
+    failed = result.is_error or (isinstance(result.display, Command) and result.display.exit_code not in (0, None))
+    state: State = "failed" if failed else "ok"
+    if kind == "permission_denied":
+        state = "denied"
+    elif kind == "interrupted":
+        state = "cancelled"
+    summary = row.note if state == "denied" and row.note else result.summary
+    return replace(row, state=state, result=result, duration=duration, summary=summary, tail="")

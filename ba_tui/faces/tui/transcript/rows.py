@@ -1,0 +1,221 @@
+"""Every record but prose as painted lines: prompts, tool rows, thoughts, notices, ends.
+
+Only looks: which state a call is in, and what its result is, the record says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+
+from ba_tui.core.untrusted import paintable
+from ba_tui.faces.tui.transcript.lines import Line, Segments, Unit, clipped, clipped_middle, wrapped
+from ba_tui.faces.tui.transcript.markdown import MEASURE, plain
+from ba_tui.faces.tui.transcript.palette import Palette
+from ba_tui.faces.tui.transcript.preview import preview
+from ba_tui.faces.tui.transcript.records import OPEN, End, Note, Prompt, Prose, Record, Retry, Thought, ToolRow
+
+GUTTER = 2
+"""Cells for a record's sign and the space behind it."""
+NAME = 11
+SHOWN = 12
+PATHS = ("path", "file_path")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How wide, in which styles, at which second of the clock."""
+
+    width: int
+    palette: Palette
+    now: float
+
+    @property
+    def room(self) -> int:
+        """Cells for words, at most a readable measure."""
+        return max(8, min(self.width - GUTTER, MEASURE))
+
+    @property
+    def indent(self) -> Segments:
+        return (Segment(" " * GUTTER, self.palette.text),)
+
+
+def duration(seconds: float) -> str:
+    """``80ms``, ``0.4s``, ``12s``, ``2m05s``, ``1:02:05``."""
+    if seconds < 0.095:
+        return f"{seconds * 1000:.0f}ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f}s"
+    whole = int(seconds + 0.5)
+    if whole < 60:
+        return f"{whole}s"
+    return f"{whole // 60}m{whole % 60:02}s" if whole < 3600 else str(timedelta(seconds=whole))
+
+
+def rows(record: Record, look: Look, *, expanded: bool) -> list[Line]:
+    match record:
+        case Prompt():
+            return _prompt(record, look)
+        case ToolRow():
+            return _tool(record, look, expanded=expanded)
+        case Thought():
+            return _thought(record, look, expanded=expanded)
+        case Note(text=text, level=level, hint=hint):
+            style = {"info": look.palette.dim, "warning": look.palette.warning, "error": look.palette.failed}[level]
+            return _said(getattr(look.palette.glyphs, level), text, hint, look, style)
+        case Retry(reason=reason, until=until, attempt=attempt, attempts=attempts):
+            wait = max(0, round(until - look.now))
+            hint = f"Trying again in {wait} s ({attempt} of {attempts}). Esc stops." if wait else "Trying again…"
+            return _said(look.palette.glyphs.retry, reason, hint, look, look.palette.warning)
+        case End():
+            return _end(record, look)
+        case Prose():
+            return []
+
+
+def _sign(sign: str, style: Style) -> Segments:
+    return (Segment(sign + " " * (GUTTER - cell_len(sign)), style),)
+
+
+def _signed(lines: list[Line], sign: Segments, look: Look) -> list[Line]:
+    return [line._replace(gutter=look.indent if at else sign) for at, line in enumerate(lines)]
+
+
+def _prompt(record: Prompt, look: Look) -> list[Line]:
+    palette = look.palette
+    sign = palette.glyphs.steered if record.steered else palette.glyphs.prompt
+    lines = plain(record.text, look.room, palette.prompt)
+    for name in record.attached:
+        lines.append(Line((Segment(f"[{paintable(name, newlines=False)}]", palette.prompt),), unit=Unit("")))
+    blank = (Segment(" " * GUTTER, palette.prompt),)
+    first = _sign(sign, palette.prompt_mark)
+    return [line._replace(gutter=blank if at else first, fill=palette.prompt) for at, line in enumerate(lines)]
+
+
+def _tool(record: ToolRow, look: Look, *, expanded: bool) -> list[Line]:
+    palette = look.palette
+    sign = getattr(palette.glyphs, record.state)
+    if record.state == "running":
+        frames = palette.glyphs.spinner
+        sign = frames[int(look.now) % len(frames)]
+    tone = getattr(palette, record.state, palette.dim)
+    line = Line(_tool_words(record, look), _sign(sign, tone), Unit(_tool_source(record)))
+    if not expanded:
+        return [line]
+    edge = (*look.indent, Segment(palette.glyphs.column + " ", palette.rule))
+    inner, left = preview(record, look.room - 2, palette, SHOWN)
+    lines = [line, *(item._replace(gutter=(*edge, *item.gutter)) for item in inner)]
+    if left:
+        words = f"{palette.glyphs.more} {left:,} more lines: Enter opens all"
+        lines.append(Line((Segment(words, palette.dim),), edge, Unit("")))
+    return lines
+
+
+def _tool_source(record: ToolRow) -> str:
+    return paintable(f"{record.name} {record.target}".rstrip(), newlines=False)
+
+
+def _tool_words(record: ToolRow, look: Look) -> Segments:
+    """Name and target in columns, then what came of it, the time at the right edge."""
+    palette, room, more = look.palette, look.room, look.palette.glyphs.more
+    name = clipped(paintable(record.name, newlines=False), max(NAME, room // 4), more)
+    name += " " * (NAME - cell_len(name))
+    spent = look.now - record.started if record.state == "running" and record.started else record.duration
+    timed = duration(max(0.0, spent)) if spent > 0 and record.state not in ("queued", "waiting") else ""
+    room -= cell_len(name) + 1 + 8
+    said = paintable(_outcome(record), newlines=False)
+    target = paintable(record.target, newlines=False)
+    short = clipped_middle if record.args and any(name in record.args for name in PATHS) else clipped
+    wanted = cell_len(said)
+    kept = max(min(cell_len(target), room), min(room - wanted - 2, room), room // 2)
+    target = short(target, min(kept, room), more)
+    said = clipped(said, max(0, room - cell_len(target) - 2), more)
+    space = " " * max(0, room - cell_len(target) - cell_len(said))
+    tone = palette.dim if record.state in ("ok", "queued", "running") else getattr(palette, record.state, palette.dim)
+    return (
+        Segment(name + " ", palette.name),
+        Segment(target, palette.target),
+        Segment(space, palette.text),
+        Segment(said, tone),
+        Segment(timed.rjust(8), palette.dim),
+    )
+
+
+def _outcome(record: ToolRow) -> str:
+    match record.state:
+        case "waiting":
+            return "waiting for you"
+        case "queued":
+            return record.summary or "queued"
+        case "running":
+            tail = record.tail[-400:].rstrip().replace("\r", "\n").rsplit("\n", 1)[-1].strip()
+            return tail or record.summary
+        case "denied":
+            return f"denied: {record.note}" if record.note else "denied"
+        case "failed":
+            error = record.result.error if record.result else None
+            return error.message if error else record.summary or "failed"
+        case "cancelled":
+            return "interrupted"
+        case "ok":
+            return record.summary or _size(record)
+
+
+def _size(record: ToolRow) -> str:
+    size = len(record.result.text) if record.result else 0
+    return f"{size / 1000:.1f} KB" if size >= 1000 else ""
+
+
+def _thought(record: Thought, look: Look, *, expanded: bool) -> list[Line]:
+    palette = look.palette
+    sign = _sign(palette.glyphs.thought, palette.dim)
+    if expanded:
+        return _signed(plain(record.text.strip(), look.room, palette.thought), sign, look)
+    text = paintable(record.text.strip())
+    count = text.count("\n") + 1
+    lines = text.rsplit("\n", 1)[-1:] if record.open else text.split("\n", 1)[:1]
+    head = "Thinking" if record.open else "Thought"
+    tally = f" ({count} lines)" if count > 1 else ""
+    room = look.room - cell_len(head) - cell_len(tally) - 2
+    words = clipped(lines[0].strip().strip("*#").expandtabs(1), room, palette.glyphs.more)
+    segments = (Segment(f"{head}{tally}  ", palette.dim), Segment(words, palette.thought))
+    return [Line(segments, sign, Unit(text))]
+
+
+def _said(sign: str, text: str, hint: str, look: Look, style: Style) -> list[Line]:
+    lines = plain(text, look.room, style)
+    if hint:
+        lines += plain(hint, look.room, look.palette.dim)
+    return _signed(lines, _sign(sign, style), look)
+
+
+def _end(record: End, look: Look) -> list[Line]:
+    glyphs, palette = look.palette.glyphs, look.palette
+    if record.reason == "done":
+        calls = f" {glyphs.info} {record.calls} tool call{'s' * (record.calls != 1)}" if record.calls else ""
+        words = Segment(f"{duration(record.seconds)}{calls}", palette.dim)
+        return [Line((words,), look.indent, Unit(""))]
+    if record.error is not None:
+        return _said(glyphs.failed, record.error.message, record.error.hint, look, palette.failed)
+    said = {
+        "cancelled": "Interrupted by you.",
+        "interrupted": "Interrupted.",
+        "limit": "Stopped at a limit.",
+        "error": "The turn ended with an error.",
+    }[record.reason]
+    return _said(glyphs.cancelled, said, "Say how to go on.", look, palette.denied)
+
+
+def partial(text: str, look: Look) -> list[Line]:
+    """The mark under an answer that is not whole."""
+    words = wrapped([Segment(f"{look.palette.glyphs.more} {text}", look.palette.denied)], look.room)
+    return [Line(segments, look.indent, Unit("")) for segments, _ in words]
+
+
+def lively(record: Record) -> bool:
+    """Its picture changes with the clock."""
+    return isinstance(record, Retry) or (isinstance(record, ToolRow) and record.state in OPEN)

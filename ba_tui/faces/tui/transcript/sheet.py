@@ -1,0 +1,146 @@
+"""One record laid out: blocks of painted lines, each made when it is first looked at, with a guessed height before.
+
+Knows one record; where it stands in the transcript is stack.py's business.
+"""
+
+from __future__ import annotations
+
+from ba_tui.faces.tui.transcript.chunks import Chunk, Chunks
+from ba_tui.faces.tui.transcript.heights import Heights
+from ba_tui.faces.tui.transcript.lines import BLANK, Line
+from ba_tui.faces.tui.transcript.markdown import MEASURE, painted
+from ba_tui.faces.tui.transcript.records import Prompt, Prose, Record
+from ba_tui.faces.tui.transcript.rows import GUTTER, Look, partial, rows
+
+
+class Block:
+    """A piece of prose, or all of another record. ``edition`` tells for which width and theme ``lines`` were made."""
+
+    __slots__ = ("chunk", "edition", "lines")
+
+    def __init__(self, chunk: Chunk | None) -> None:
+        self.chunk = chunk
+        self.lines: list[Line] | None = None
+        self.edition = -1
+
+
+class Sheet:
+    """``heights`` has one entry a block once the record was looked at; ``height`` counts the gap above too."""
+
+    __slots__ = ("_chunks", "_fed", "blocks", "expanded", "gap", "heights", "record", "rough")
+
+    def __init__(self, record: Record, gap: int, width: int) -> None:
+        self.record = record
+        self.gap = gap
+        self.expanded = False
+        self.blocks: list[Block] | None = None
+        self.heights: Heights | None = None
+        self.rough = _guess(record, width)
+        self._chunks: Chunks | None = None
+        self._fed = 0
+
+    @property
+    def height(self) -> int:
+        return self.gap + (self.heights.total if self.heights is not None else self.rough)
+
+    def update(self, record: Record) -> None:
+        """Show ``record`` from now on. Prose that only grew keeps what is painted of it."""
+        before, self.record = self.record, record
+        if not isinstance(record, Prose):
+            self.forget()
+            return
+        grown = isinstance(before, Prose) and record.text.startswith(before.text)
+        if self._chunks is None or not grown:
+            self.rough = _guess(record, MEASURE)
+            self.blocks = self.heights = self._chunks = None
+            if self.expanded or record.open:
+                self.opened()
+            return
+        if self.blocks and isinstance(before, Prose) and before.partial != record.partial:
+            self.blocks[-1].lines = None
+        self._feed(record)
+
+    def opened(self) -> tuple[list[Block], Heights]:
+        """The blocks; prose is cut into its pieces here."""
+        if self.blocks is None or self.heights is None:
+            self.blocks, self.heights = [], Heights()
+            if isinstance(self.record, Prose):
+                self._chunks, self._fed = Chunks(), 0
+                self._feed(self.record)
+            else:
+                self.blocks.append(Block(None))
+                self.heights.append(self.rough)
+        return self.blocks, self.heights
+
+    def _feed(self, record: Prose) -> None:
+        blocks, heights = self.opened()
+        chunks = self._chunks
+        if chunks is None:
+            return
+        known = len(chunks.done)
+        if blocks and len(blocks) > known:
+            blocks.pop()
+            heights.pop()
+        chunks.feed(record.text[self._fed :])
+        self._fed = len(record.text)
+        if not record.open:
+            chunks.finish()
+            if chunks.definitions:
+                for block in blocks:
+                    block.lines = None if block.chunk is not None and "[" in block.chunk.text else block.lines
+        for chunk in chunks.done[known:]:
+            blocks.append(Block(chunk))
+            heights.append(_guess_chunk(chunk))
+        if (open_chunk := chunks.open) is not None:
+            blocks.append(Block(open_chunk))
+            heights.append(_guess_chunk(open_chunk))
+        if not blocks:
+            blocks.append(Block(None))
+            heights.append(0)
+
+    def lay(self, at: int, look: Look, edition: int) -> list[Line]:
+        """The lines of block ``at``, painted now when they are not, or for another width."""
+        blocks, heights = self.opened()
+        block = blocks[at]
+        if block.lines is None or block.edition != edition:
+            block.lines = self._painted(at, look)
+            block.edition = edition
+            heights.set(at, len(block.lines))
+        return block.lines
+
+    def _painted(self, at: int, look: Look) -> list[Line]:
+        record = self.record
+        if not isinstance(record, Prose):
+            return rows(record, look, expanded=self.expanded)
+        blocks, _ = self.opened()
+        chunk = blocks[at].chunk
+        lines: list[Line] = []
+        if chunk is not None:
+            if chunk.spaced and at:
+                lines.append(BLANK)
+            definitions = self._chunks.definitions if self._chunks else ()
+            made = painted(chunk, look.width - GUTTER, look.palette, definitions)
+            lines += [line._replace(gutter=look.indent + line.gutter) for line in made]
+        if record.partial and at == len(blocks) - 1:
+            lines += partial(record.partial, look)
+        return lines
+
+    def forget(self) -> None:
+        """Paint again when next looked at; the height stays as it was until then."""
+        for block in self.blocks or ():
+            block.lines = None
+
+
+def _guess(record: Record, width: int) -> int:
+    """A height without painting, good enough for the scroll bar."""
+    match record:
+        case Prose(text=text):
+            return max(1, text.count("\n") + len(text) // max(20, width))
+        case Prompt(text=text):
+            return 1 + text.count("\n")
+        case _:
+            return 1
+
+
+def _guess_chunk(chunk: Chunk) -> int:
+    return chunk.text.rstrip("\n").count("\n") + 1 + chunk.spaced + bool(chunk.opens) + len(chunk.text) // 200

@@ -1,0 +1,72 @@
+"""The transcript's colours and keys: theme variables only, one component class a role."""
+
+from __future__ import annotations
+
+from textual.binding import Binding, BindingType
+
+from ba_tui.faces.tui.transcript.palette import ROLES
+
+COMPONENTS = frozenset(f"transcript--{role.replace('_', '-')}" for role in ROLES if role != "selection")
+
+CSS = """
+TranscriptView {
+    background: $background;
+    color: $foreground;
+    overflow-x: hidden;
+    overflow-y: scroll;
+    scrollbar-size-vertical: 1;
+    scrollbar-background: $background;
+    scrollbar-background-hover: $background;
+    scrollbar-background-active: $background;
+    scrollbar-color: $foreground 20%;
+    scrollbar-color-hover: $foreground 35%;
+    scrollbar-color-active: $primary;
+
+    & > .transcript--text { color: $foreground; }
+    & > .transcript--dim { color: $foreground 60%; }
+    & > .transcript--title { color: $primary; text-style: bold; }
+    & > .transcript--heading { color: $foreground; text-style: bold; }
+    & > .transcript--code { color: $accent; background: $foreground 6%; }
+    & > .transcript--block { color: $foreground; background: $foreground 5%; }
+    & > .transcript--label { color: $foreground 55%; background: $foreground 5%; }
+    & > .transcript--quote { color: $foreground 75%; }
+    & > .transcript--rule { color: $foreground 30%; }
+    & > .transcript--prompt { color: $foreground; background: $primary 14%; }
+    & > .transcript--prompt-mark { color: $primary; background: $primary 14%; text-style: bold; }
+    & > .transcript--thought { color: $foreground 60%; text-style: italic; }
+    & > .transcript--name { color: $foreground; text-style: bold; }
+    & > .transcript--target { color: $foreground 85%; }
+    & > .transcript--ok { color: $success; }
+    & > .transcript--failed { color: $error; }
+    & > .transcript--denied { color: $warning; }
+    & > .transcript--running { color: $primary; }
+    & > .transcript--waiting { color: $warning; text-style: bold; }
+    & > .transcript--warning { color: $warning; }
+    & > .transcript--focus { color: $primary; }
+    & > .transcript--pill { color: $background; background: $primary; text-style: bold; }
+    & > .transcript--bar { color: $foreground; background: $foreground 12%; }
+    & > .transcript--keyword { color: $primary; background: $foreground 5%; }
+    & > .transcript--string { color: $success; background: $foreground 5%; }
+    & > .transcript--comment { color: $foreground 55%; background: $foreground 5%; text-style: italic; }
+    & > .transcript--number { color: $warning; background: $foreground 5%; }
+    & > .transcript--function { color: $accent; background: $foreground 5%; }
+    & > .transcript--added { color: $success; }
+    & > .transcript--removed { color: $error; }
+    & > .transcript--strong { text-style: bold; }
+    & > .transcript--emphasis { text-style: italic; }
+    & > .transcript--strike { text-style: strike; }
+    & > .transcript--link { text-style: underline; }
+    & > .transcript--match { text-style: reverse; }
+}
+"""
+
+BINDINGS: list[BindingType] = [
+    Binding("j,n", "record(1)", "Next", show=False),
+    Binding("k,p", "record(-1)", "Previous", show=False),
+    Binding("enter,ctrl+o", "open", "Open", show=False),
+    Binding("space", "expand", "Expand", show=False),
+    Binding("y", "copy", "Copy source", show=False),
+    Binding("g", "scroll_home", "Start", show=False),
+    Binding("G", "scroll_end", "End", show=False),
+    Binding("ctrl+f", "search", "Search", show=False),
+]

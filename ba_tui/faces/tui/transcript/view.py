@@ -1,0 +1,159 @@
+"""The conversation on the screen: events in, light records, a painted pane. One widget, whatever its length.
+
+How it is painted is pane.py's business, what keys and mouse do is browse.py's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, cast
+
+from textual.app import App
+from textual.timer import Timer
+
+from ba_tui.core.events import Event, TextDelta, ToolProgress, TurnStarted
+from ba_tui.faces.tui.transcript import messages, style
+from ba_tui.faces.tui.transcript.browse import Browsing
+from ba_tui.faces.tui.transcript.fold import Records, fold
+from ba_tui.faces.tui.transcript.markdown import warm
+from ba_tui.faces.tui.transcript.records import Record
+from ba_tui.faces.tui.transcript.rows import lively
+from ba_tui.faces.tui.transcript.sheet import Sheet
+from ba_tui.faces.tui.transcript.stack import FIRST, Stack, sheets_of
+
+PACE = 0.05
+"""Seconds between two paintings of a stream, at least; longer when one painting takes long."""
+RECENT = 400
+"""Events that are folded at once when a stored conversation is shown."""
+
+
+class TranscriptView(Browsing, can_focus=True):
+    """The conversation. Feed it with ``apply``.
+
+    | Key | Does |
+    | :- | :- |
+    | j, n / k, p | next, previous record |
+    | enter, ctrl+o | open in the inspector |
+    | space | expand in place |
+    | y | copy the source text |
+    | g, home / G, end | first, last line |
+    | ctrl+f | search |
+    """
+
+    DEFAULT_CSS = style.CSS
+    Opened = messages.Opened
+    CopyRequested = messages.CopyRequested
+    NewBelow = messages.NewBelow
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._records = Records()
+        self._older: list[Record] = []
+        self._flushing = False
+        self._rest_until = 0.0
+        self._ticking: Timer | None = None
+
+    @property
+    def records(self) -> Sequence[Record]:
+        """Everything shown, oldest first."""
+        self._records.settle()
+        return [*self._older, *self._records.items]
+
+    @property
+    def ascii(self) -> bool:
+        """Signs of plain ASCII only."""
+        return self._ascii
+
+    @ascii.setter
+    def ascii(self, wanted: bool) -> None:
+        self._ascii = wanted
+        self.notify_style_update()
+
+    def apply(self, event: Event) -> None:
+        """Take one event in; it is painted within a twentieth of a second."""
+        self._records.apply(event)
+        if not self._flushing:
+            self._flushing = True
+            wait = self._rest_until - time.monotonic()
+            if wait <= 0 and not isinstance(event, TextDelta | ToolProgress):
+                self.call_later(self._flush)
+            else:
+                self.set_timer(max(wait, PACE / 5), self._flush)
+        if isinstance(event, TurnStarted) and self.is_mounted:
+            self.run_worker(warm, thread=True, exit_on_error=False)
+
+    def replay(self, events: Sequence[Event]) -> None:
+        """Show a stored conversation: its tail at once, the rest as soon as a thread has folded it."""
+        cut = max(0, len(events) - RECENT)
+        while cut and not isinstance(events[cut], TurnStarted):
+            cut -= 1
+        for event in events[cut:]:
+            self._records.apply(event)
+        self._records.interrupt()
+        self._flush()
+        if cut:
+            self.prepend(events[:cut])
+
+    def prepend(self, events: Sequence[Event]) -> None:
+        """Older history; it is folded in a thread and comes in above without moving what is shown."""
+
+        def work() -> None:
+            records = fold(events)
+            sheets = sheets_of(records, self._stack.look.width)
+            cast("App[Any]", self.app).call_from_thread(self._join_above, records, sheets)
+
+        self.run_worker(work, thread=True)
+
+    def _join_above(self, records: list[Record], sheets: list[Sheet]) -> None:
+        self._older[:0] = records
+        moved = self._stack.prepend(sheets)
+        self._place = self._place._replace(sheet=self._place.sheet + moved)
+        if self.cursor is not None:
+            self.cursor += moved
+        if self.search is not None:
+            self.search.over([sheet.record for sheet in self._stack.sheets], self._place.sheet)
+        self._show()
+
+    def clear(self) -> None:
+        """Forget everything that is shown."""
+        self._records, self._stack, self._older = Records(), Stack(), []
+        self._place, self._following, self.cursor, self.search = FIRST, True, None, None
+        self._styled = False
+        self._strips.clear()
+        self._count_below(0)
+        self._show()
+
+    def _flush(self) -> None:
+        """Lay out what changed since the last time, then rest for at least as long as it took eight times."""
+        self._flushing = False
+        begin = time.monotonic()
+        self._style()
+        self._records.settle()
+        start, touched = self._records.take_changes()
+        older, known = len(self._older), len(self._stack.sheets)
+        for at in touched:
+            self._stack.update(older + at, self._records.items[at])
+        self._stack.replace_from(older + start, self._records.items[start:])
+        fresh = len(self._stack.sheets) - known
+        if not self._following and fresh > 0:
+            self._count_below(self._below + fresh)
+        self._show()
+        self._tick_while_busy()
+        spent = time.monotonic() - begin
+        self._rest_until = begin + max(PACE, 8 * spent)
+
+    def _tick_while_busy(self) -> None:
+        """One timer, once a second, and only while something runs."""
+        if self._records.busy and self._ticking is None:
+            self._ticking = self.set_interval(1.0, self._tick)
+        elif not self._records.busy and self._ticking is not None:
+            self._ticking.stop()
+            self._ticking = None
+
+    def _tick(self) -> None:
+        self._stack.tick(self.clock())
+        for sheet in self._stack.sheets[-64:]:
+            if lively(sheet.record):
+                sheet.forget()
+        self._show()

@@ -1,0 +1,148 @@
+"""Further attempts: announced, spread, stopped at once by a cancel, and over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ba_tui.core.errors import AuthFailed, ConnectionLost, Overloaded, RateLimited
+from ba_tui.core.events import MessageRestarted, Retrying, TextDelta
+from ba_tui.core.messages import Message, user
+from ba_tui.core.provider import Request
+from ba_tui.providers.retrying import Persistent
+from ba_tui.providers.scripted import Failure, ScriptedProvider, Step
+from ba_tui.resilience import Backoff
+from tests.loopback import Answer, ModelServer, Status
+from tests.providers.conftest import Connect, collect, until_error
+
+ASK = Request("", [user("Hello")], ())
+LONG = "word " * 200
+
+
+class Clock:
+    """Sleeps by writing down how long."""
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
+def persistent(*steps: Step, clock: Clock, backoff: Backoff | None = None) -> Persistent:
+    return Persistent(ScriptedProvider(steps), backoff, sleep=clock.sleep, chance=lambda: 0.5)
+
+
+async def test_passing_failures_are_announced_and_tried_again() -> None:
+    clock = Clock()
+    failing = Step(error=Failure("overloaded", "Too busy."))
+    chunks = await collect(persistent(failing, failing, Step(say="Hi"), clock=clock).stream(ASK))
+    assert [(c.reason, c.delay, c.attempt, c.attempts) for c in chunks[:2]] == [
+        ("Too busy.", 0.5, 2, 6),
+        ("Too busy.", 1.0, 3, 6),
+    ]
+    assert clock.slept == [0.5, 1.0]
+    assert chunks[-1].text == "Hi"
+    assert not any(isinstance(chunk, MessageRestarted) for chunk in chunks)
+
+
+async def test_what_was_shown_is_taken_back_when_the_next_attempt_begins() -> None:
+    broken = Step(say=LONG, error=Failure("connection_lost", after=5))
+    chunks = await collect(persistent(broken, Step(say="Hi"), clock=Clock()).stream(ASK))
+    kinds = [type(chunk) for chunk in chunks]
+    assert kinds == [*[TextDelta] * 5, Retrying, MessageRestarted, TextDelta, Message]
+
+
+async def test_the_wait_asked_for_is_kept_to() -> None:
+    clock = Clock()
+    await collect(
+        persistent(Step(error=Failure("rate_limited", retry_after=7)), Step(say="Hi"), clock=clock).stream(ASK)
+    )
+    assert clock.slept == [7.5]
+
+
+async def test_a_wait_beyond_all_patience_is_the_persons_to_decide() -> None:
+    clock = Clock()
+    _, error = await until_error(
+        persistent(Step(error=Failure("rate_limited", retry_after=3600)), clock=clock).stream(ASK)
+    )
+    assert isinstance(error, RateLimited)
+    assert clock.slept == []
+
+
+async def test_after_the_last_attempt_its_error_is_raised() -> None:
+    clock = Clock()
+    failing = Step(error=Failure("overloaded"))
+    chunks, error = await until_error(persistent(*[failing] * 9, clock=clock, backoff=Backoff(3)).stream(ASK))
+    assert isinstance(error, Overloaded)
+    assert [type(chunk) for chunk in chunks] == [Retrying, Retrying]
+
+
+async def test_what_will_not_pass_is_not_tried_again() -> None:
+    clock = Clock()
+    _, error = await until_error(
+        persistent(Step(error=Failure("auth_failed")), Step(say="Hi"), clock=clock).stream(ASK)
+    )
+    assert isinstance(error, AuthFailed)
+    assert clock.slept == []
+
+
+async def test_a_cancel_ends_the_wait() -> None:
+    async def forever(seconds: float) -> None:
+        await asyncio.Event().wait()
+
+    provider = Persistent(ScriptedProvider([Step(error=Failure("overloaded"))]), sleep=forever)
+    waiting = asyncio.Event()
+
+    async def follow() -> None:
+        async for chunk in provider.stream(ASK):
+            assert isinstance(chunk, Retrying)
+            waiting.set()
+
+    task = asyncio.create_task(follow())
+    await waiting.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_it_is_again_a_provider() -> None:
+    inner = ScriptedProvider([Step(say="Hi")])
+    outer = Persistent(Persistent(inner))
+    assert outer.model is inner.model
+    assert (await collect(outer.stream(ASK)))[-1].text == "Hi"
+
+
+async def test_over_http_only_our_attempts_are_made(
+    model_server: Callable[..., ModelServer], connect: Connect, vendor: str
+) -> None:
+    faults: list[Any] = [
+        Status(529),
+        Status(429, retry_after="3"),
+        Status(500),
+        Answer(Step(say=LONG), cut=0.5),
+        Answer(Step(say=LONG), silent=True),
+        Step(say="At last."),
+    ]
+    server, clock = model_server(faults), Clock()
+    provider = Persistent(connect(vendor, server), sleep=clock.sleep, chance=lambda: 0.0)
+    chunks = await collect(provider.stream(ASK))
+    assert chunks[-1].text == "At last."
+    assert len(server.requests) == 6
+    assert clock.slept == [0.0, 3.0, 0.0, 0.0, 0.0]
+    assert [type(c) for c in chunks if not isinstance(c, TextDelta)].count(MessageRestarted) == 2
+    assert len({seen.body for seen in server.requests}) == 1
+
+
+async def test_the_last_error_over_http_is_raised(
+    model_server: Callable[..., ModelServer], connect: Connect, vendor: str
+) -> None:
+    server, clock = model_server([Answer(Step(say=LONG), silent=True)] * 9), Clock()
+    provider = Persistent(connect(vendor, server), Backoff(3), sleep=clock.sleep)
+    chunks, error = await until_error(provider.stream(ASK))
+    assert isinstance(error, ConnectionLost)
+    assert len(server.requests) == 3
+    assert any(isinstance(chunk, TextDelta) for chunk in chunks)

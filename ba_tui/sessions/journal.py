@@ -73,15 +73,19 @@ class JournalFile:
         """Where to cut before the next write, when a broken one could not be taken back."""
 
     @classmethod
-    def peek(cls, folder: Path) -> JournalFile:
-        """An existing session to read from, also while another process writes it. Raises as ``open`` does."""
+    def peek(cls, folder: Path, *, running: bool = False) -> JournalFile:
+        """An existing session to read from. Raises as ``open`` does.
+
+        ``running``: somebody writes it now, so a turn without its end goes on and was not interrupted.
+        """
         try:
             header = read_header(folder / FILE) or Header(folder.name, "", (folder / FILE).stat().st_mtime)
         except OSError as error:
             raise unreadable(folder, error) from error
         check(header.schema_version, folder.name)
         journal = cls(folder, header)
-        journal._waiting = journal._healed = False
+        journal._waiting = False
+        journal._healed = running
         return journal
 
     @classmethod

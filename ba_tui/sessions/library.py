@@ -131,8 +131,8 @@ class SessionLibrary:
     def export(self, id: str, format: str) -> str:
         write = exporter(format)
         key = self._key(id)
-        events = JournalFile.peek(self._root / key).read()
-        return write(self._info(key), events)
+        info = self._info(key)
+        return write(info, JournalFile.peek(self._root / key, running=bool(info.locked_by)).read())
 
     def _found(self, *, everywhere: bool) -> dict[str, Stamp]:
         """Every session on disk with the size and time of its file."""
@@ -167,7 +167,7 @@ class SessionLibrary:
             title=entry.title,
             cwd=Path(os.fsdecode(entry.cwd)) if entry.cwd else self._cwd,
             created=entry.created,
-            updated=entry.updated or entry.created,
+            updated=max(entry.updated, entry.created),
             turns=entry.turns,
             cost=entry.cost,
             model=entry.model,

@@ -116,6 +116,26 @@ def test_a_fork_holds_whole_turns_and_names_its_parent(tmp_path: Path) -> None:
             shelf.fork(A, upto)
 
 
+def test_a_fork_is_newer_than_what_it_was_taken_from(tmp_path: Path) -> None:
+    stored(tmp_path, A, turn("one", at=100))
+    stored(tmp_path, B, turn("two", at=200))
+    shelf = library(tmp_path)
+    copied = shelf.fork(A)
+    assert [info.id for info in shelf.sessions()] == [copied.id, B, A]
+
+
+def test_a_turn_that_runs_is_not_exported_as_interrupted(tmp_path: Path) -> None:
+    journal = JournalFile(folder_of(tmp_path, A), Header(A, str(WORK), 1.0))
+    for event in [*turn("one"), *turn("two", ended=False)[:-1]]:
+        journal.append(event)
+    running = library(tmp_path).export(A, "md")
+    assert library(tmp_path).fork(A).turns == 1
+    journal.close()
+    assert "> two" in running
+    assert "Interrupted" not in running
+    assert "Interrupted" in library(tmp_path).export(A, "md")
+
+
 def test_a_title_is_cleaned_and_none_is_refused(tmp_path: Path) -> None:
     stored(tmp_path, A, turn("one"))
     shelf = library(tmp_path)
@@ -177,11 +197,14 @@ def test_a_list_reads_only_what_is_new_since_the_last(tmp_path: Path) -> None:
     for event in turn("one more"):
         journal.append(event)
     shelf = library(tmp_path)
+    assert shelf.search("nothing", everywhere=False) == []
+    for event in turn("and another"):
+        journal.append(event)
     before = _bytes_read()
     (info,) = shelf.sessions()
     read = _bytes_read() - before
     journal.close()
-    assert (info.turns, info.preview) == (1_001, "one more")
+    assert (info.turns, info.preview) == (1_002, "and another")
     assert file.stat().st_size > 4_000_000
     assert read < 1_500_000
 

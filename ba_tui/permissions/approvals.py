@@ -6,7 +6,7 @@ Session-long answers live in ``policy`` only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from ba_tui.settings.document import load_mapping, read_document
 HEADER = """\
 # What you allowed "always in this project", by project folder. Remove a line to be asked again.
 # answers: the ask rules that the answer was given to, and so is stronger than.
+# from: the folder that relative paths start from, when it is not the project's.
 """
 
 
@@ -56,23 +57,30 @@ class Approvals:
             match entry:
                 case {"rule": str(text), **rest}:
                     try:
-                        found.append(Approval(read_rule(text, "allow", source), _texts(rest.get("answers"))))
+                        rule = replace(read_rule(text, "allow", source), base=Path(str(rest.get("from", self.project))))
+                        found.append(Approval(rule, _texts(rest.get("answers"))))
                     except UsageError as error:
                         problems.append(str(error))
                 case _:
                     problems.append(f"{source}: expected an entry with `rule`; it is ignored")
         return found, problems
 
-    def add(self, rule: str, answers: Sequence[str]) -> None:
-        """Keep ``rule`` for this project.
+    def add(self, rule: str, answers: Sequence[str] = (), base: Path | None = None) -> None:
+        """Keep ``rule`` for this project. Its relative paths start from ``base``, or from the project's folder.
 
         Raises:
             StorageError: the file can't be written, or can't be understood and so must not be.
         """
         with alone(self.path.parent):
             kept = load_mapping(self.path)
-            entries = [entry for entry in _entries(kept.get(self.project)) if entry.get("rule") != rule]
-            kept[self.project] = [*entries, {"rule": rule, **({"answers": list(answers)} if answers else {})}]
+            entry: dict[str, Any] = {"rule": rule}
+            if answers:
+                entry["answers"] = list(answers)
+            if base is not None and str(base) != self.project:
+                entry["from"] = str(base)
+            entries = _entries(kept.get(self.project))
+            others = [each for each in entries if (each.get("rule"), each.get("from")) != (rule, entry.get("from"))]
+            kept[self.project] = [*others, entry]
             save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
 
     def remove(self, rule: str) -> bool:

@@ -107,6 +107,7 @@ class Policy:
         except PathRefused as error:
             return Deny(str(error))
         if rule := self._first("deny", subject):
+            self._hits[rule] += 1
             return Deny(
                 f"Denied by the rule {rule.text} ({rule.source or 'given'}).{self._why(rule, subject)}", rule.text
             )
@@ -115,6 +116,7 @@ class Policy:
         if rule := self._first("ask", subject):
             return self._ask(f"the rule {rule.text} ({rule.source or 'given'}) asks", subject, cwd, rule)
         if rule := self._first("allow", subject):
+            self._hits[rule] += 1
             return Allow(rule.text)
         return self._by_mode(subject, cwd)
 
@@ -129,7 +131,7 @@ class Policy:
         answers = tuple(dict.fromkeys(ask for subject, ask in self._asked if ask and read.covers(subject)))
         self._given.append(Approval(read, answers))
         if scope == "always" and self._approvals:
-            self._approvals.add(rule, answers)
+            self._approvals.add(rule, answers, self.workspace.root)
             self._given[-1] = Approval(replace(read, source=str(self._approvals.path)), answers)
 
     def _first(self, verdict: str, subject: Subject) -> Rule | None:
@@ -142,7 +144,6 @@ class Policy:
                 continue
             if verdict == "ask" and any(given.answered(rule, subject) for given in self._given):
                 continue
-            self._hits[rule] += 1
             return rule
         return None
 
@@ -164,7 +165,11 @@ class Policy:
 
     def _ask(self, reason: str, subject: Subject, cwd: Path, rule: Rule | None = None) -> Ask:
         by = rule.text if rule else ""
-        self._asked.append((subject, by))
+        # A call is judged again after the person was asked; that is the same question.
+        again = bool(self._asked) and self._asked[-1] == (subject, by)
+        if not again:
+            self._asked.append((subject, by))
+            self._hits.update([rule] if rule else [])
         return Ask(reason[:1].upper() + reason[1:] + ".", _suggested(subject), self._risks(subject, cwd), by)
 
     def _risks(self, subject: Subject, cwd: Path) -> tuple[Risk, ...]:
@@ -207,7 +212,7 @@ class Policy:
         folders = {own.config, own.data, own.state} if own else set[Path]()
         guarded = is_guarded(path if below is None else Path(below))
         guarded = guarded or any(path.is_relative_to(folder) for folder in folders)
-        return Seen(path, relative, below is not None, secret, guarded)
+        return Seen(path, relative, below, below is not None, secret, guarded)
 
 
 def _suggested(subject: Subject) -> str | None:

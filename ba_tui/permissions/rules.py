@@ -30,10 +30,11 @@ _HINT = "Rules read TOOL or TOOL(PATTERN), such as edit_file(src/**) or shell(gi
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One path of a call. ``relative``: from the root, None elsewhere; ``inside`` counts the extra folders too."""
+    """One path of a call. ``relative``: from the root; ``below``: from whichever folder of the workspace it lies in."""
 
     path: Path
     relative: str | None
+    below: str | None
     inside: bool
     secret: bool
     guarded: bool
@@ -66,6 +67,8 @@ class Rule:
     pattern: str | None
     verdict: Verdict
     source: str = ""
+    base: Path | None = None
+    """The folder that a relative path pattern starts from; the workspace's root by default."""
 
     @property
     def text(self) -> str:
@@ -128,10 +131,11 @@ class Rule:
         if pattern.startswith("/"):
             return bool(_glob(pattern).fullmatch(absolute))
         pattern = pattern.removeprefix("./")
-        if seen.relative is not None:
-            relative = seen.relative if exactly else folded(seen.relative)
-            if _glob(pattern).fullmatch(relative):
-                return True
+        relative = seen.relative if self.base is None else _below(seen.path, self.base)
+        if relative is not None and _glob(pattern).fullmatch(relative if exactly else folded(relative)):
+            return True
+        if not exactly and seen.below is not None and _glob(pattern).fullmatch(folded(seen.below)):
+            return True
         return not exactly and pattern.startswith("**/") and bool(_glob(f"/{pattern}").fullmatch(absolute))
 
 
@@ -191,6 +195,10 @@ def read_rules(lines: Iterable[RuleLine]) -> tuple[list[Rule], list[str]]:
 def literal(text: str) -> str:
     """``text`` as a pattern that fits only itself."""
     return re.sub(r"([*?\[])", r"[\1]", text)
+
+
+def _below(path: Path, base: Path) -> str | None:
+    return path.relative_to(base).as_posix() if path.is_relative_to(base) else None
 
 
 @lru_cache(maxsize=512)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ba_tui.core.conversation import RuleLine
 from ba_tui.core.errors import UsageError
 from ba_tui.core.tool import Effect
+from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Allow, Ask, Deny, Policy
 from tests.permissions.toolset import CLOCK, EDIT, FETCH, READ, SHELL, judge, lines, policy, tool
 
@@ -153,6 +154,13 @@ def test_strict_rules_do_not_mind_the_case(root: Path) -> None:
     assert judge(policy(root, *lines("deny", "*(**/a.py)")), READ, "/elsewhere/a.py") == "deny"
 
 
+def test_strict_rules_hold_from_every_folder_of_the_workspace(root: Path) -> None:
+    workspace = Workspace(root / "src", (root,))
+    rules = Policy(workspace, lines("deny", "*(src/**)"))
+    assert judge(rules, READ, "a.py") == "deny"
+    assert judge(Policy(workspace, lines("allow", "edit_file(src/**)")), EDIT, "a.py") == "ask"
+
+
 def test_a_denied_folder_is_denied_to_commands_too(root: Path) -> None:
     rules = policy(root, *lines("deny", "*(src/**)"))
     assert judge(rules, SHELL, "head -3 ./src/a.py") == "deny"
@@ -256,10 +264,13 @@ def test_rules_show_source_and_hits(root: Path) -> None:
     judge(rules, SHELL, "ls")
     judge(rules, SHELL, "ls")
     judge(rules, READ, ".env")
+    judge(rules, EDIT, ".git/config")
+    judge(rules, EDIT, ".git/config")
     rules.remember("shell(pwd)", "session")
     shown = {line.rule: (line.verdict, line.source, line.hits) for line in rules.rules()}
     assert shown["shell(ls)"] == ("allow", "test", 2)
     assert shown["*(@secret)"] == ("deny", "bundled", 1)
+    assert shown["@write(@guarded)"] == ("ask", "bundled", 1)
     assert shown["shell(pwd)"] == ("allow", "this session", 0)
     assert [line.verdict for line in rules.rules()] == ["deny", "ask", "allow", "allow"]
 

@@ -9,6 +9,8 @@ import pytest
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.permissions.approvals import Approvals
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rulebook import bundled_rules, rules_from
 from ba_tui.permissions.rules import read_rule
 from tests.permissions.toolset import EDIT, SHELL, judge, policy
@@ -113,6 +115,27 @@ def test_always_lasts_in_this_project_and_no_other(root: Path, ba_home: Path) ->
     other = root.parent / "other"
     other.mkdir()
     assert judge(policy(other), SHELL, "make test") == "ask"
+
+
+def test_an_answer_means_the_same_file_wherever_ba_starts(root: Path, ba_home: Path) -> None:
+    inner = root / "inner"
+    inner.mkdir()
+
+    def started_in(folder: Path) -> Policy:
+        return Policy(Workspace(folder, (root,)), (), "default", Approvals(ba_home / "approvals.yaml", root))
+
+    started_in(inner).remember("edit_file(a.py)", "always")
+    started_in(root).remember("edit_file(b.py)", "always")
+    for folder, about, expected in [
+        (inner, "a.py", "allow"),
+        (inner, "../a.py", "ask"),
+        (inner, "b.py", "ask"),
+        (inner, "../b.py", "allow"),
+        (root, "inner/a.py", "allow"),
+        (root, "a.py", "ask"),
+        (root, "b.py", "allow"),
+    ]:
+        assert judge(started_in(folder), EDIT, about) == expected, (folder.name, about)
 
 
 def test_two_sessions_lose_no_answer_of_each_other(root: Path) -> None:

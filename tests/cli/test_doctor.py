@@ -1,0 +1,69 @@
+"""``ba doctor``: one line a finding, exit 1 when something fails, and never a traceback."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from ba_tui.cli.main import run
+from tests.program import Program
+
+
+@pytest.fixture(autouse=True)
+def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{free.getsockname()[1]}")
+
+
+def test_offline_and_without_a_key_nothing_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "FAIL" not in out
+    assert "warn  endpoint      127.0.0.1 can't be reached" in out
+    assert "→ Set ANTHROPIC_API_KEY" in out
+
+
+def test_json_holds_every_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["ok"] is True
+    assert {
+        "python",
+        "files",
+        "terminal",
+        "settings",
+        "key",
+        "endpoint",
+        "ripgrep",
+        "git",
+        "bash",
+        "sessions",
+        "disk",
+    } <= {finding["name"] for finding in report["findings"]}
+
+
+def test_what_is_broken_fails(ba_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (ba_home / "config.yaml").write_text("max_loops: many\npermissions: {deny: ['shell(rm:*)']}\n")
+    (ba_home / "approvals.yaml").write_text("[\n")
+    assert run(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert f"FAIL  settings      {ba_home / 'config.yaml'}:1: max_loops" in out
+    assert f"FAIL  permissions   {ba_home / 'config.yaml'}:2: permission rule" in out
+    assert f"FAIL  permissions   {ba_home / 'approvals.yaml'}:2" in out
+
+
+def test_a_home_without_rights_is_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    env = {"BA_HOME": str(tmp_path / "file" / "home"), "ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "NO_PROXY": "*"}
+    done = Program(tmp_path, tmp_path, env).run("doctor")
+    assert done.returncode == 1
+    assert "FAIL  sessions" in done.stdout
+    assert done.stderr == ""

@@ -186,3 +186,19 @@ def test_another_format_is_refused() -> None:
     with pytest.raises(UsageError, match="html") as refused:
         exporter("html")
     assert "md or json" in refused.value.hint
+
+
+@pytest.mark.outside
+def test_hostile_terminal_text_leaves_harmless(outside_data: Path) -> None:
+    lines = (outside_data / "escape_payloads.jsonl").read_text(encoding="utf-8").splitlines()
+    for payload in [json.loads(line)["payload"] for line in lines]:
+        call = ToolUse("c", "shell", {"command": payload})
+        events = [
+            TurnStarted(user(payload)),
+            ToolStarted(call, payload),
+            ToolFinished("c", ToolResult(payload, summary=payload)),
+            MessageDone(Message("assistant", (Text(payload),))),
+        ]
+        for format in ("md", "json"):
+            text = export(format, events, replace(INFO, title=payload))
+            assert [sign for sign in text if (ord(sign) < 32 and sign not in "\n\t") or 0x7F <= ord(sign) <= 0x9F] == []

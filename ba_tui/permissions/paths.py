@@ -98,31 +98,31 @@ class Workspace:
 
     def contains(self, path: Path) -> bool:
         """Whether a resolved ``path`` lies in the workspace."""
-        return self.below(path) is not None
+        return bool(self.places(path))
 
-    def below(self, path: Path) -> str | None:
-        """``path`` from the folder of the workspace that it lies in; None when it lies in none."""
-        return self._relative(path, (self.root, *self.extra))
+    def places(self, path: Path) -> tuple[str, ...]:
+        """``path`` from every folder of the workspace that it lies in, with ``/``."""
+        found = (self._relative(path, folder) for folder in (self.root, *self.extra))
+        return tuple(place for place in found if place is not None)
 
     def relative(self, path: Path) -> str | None:
         """``path`` from the root, with ``/``; None when it lies elsewhere."""
-        return self._relative(path, (self.root,))
+        return self._relative(path, self.root)
 
     def shown(self, path: Path) -> str:
         """``path`` for people and models: from the root when it lies there, else absolute."""
-        relative = self._relative(path, (self.root,))
+        relative = self._relative(path, self.root)
         return str(path) if relative is None else relative
 
     @staticmethod
-    def _relative(path: Path, roots: tuple[Path, ...]) -> str | None:
-        for root in roots:
-            if path.is_relative_to(root):
-                return path.relative_to(root).as_posix()
-            depth = len(root.parts)
-            above = Path(*path.parts[:depth]) if len(path.parts) >= depth else path
-            # Only where the file system itself takes both spellings for one folder.
-            if folded(above.as_posix()) == folded(root.as_posix()) and _same(above, root):
-                return PurePath(*path.parts[depth:]).as_posix()
+    def _relative(path: Path, root: Path) -> str | None:
+        if path.is_relative_to(root):
+            return path.relative_to(root).as_posix()
+        depth = len(root.parts)
+        above = Path(*path.parts[:depth]) if len(path.parts) >= depth else path
+        # Only where the file system itself takes both spellings for one folder.
+        if folded(above.as_posix()) == folded(root.as_posix()) and _same(above, root):
+            return PurePath(*path.parts[depth:]).as_posix()
         return None
 
 

@@ -206,13 +206,13 @@ class Policy:
         return [resolved, replace(written, inside=resolved.inside)] if strict else [resolved]
 
     def _seen(self, path: Path) -> Seen:
-        relative, below = self.workspace.relative(path), self.workspace.below(path)
+        places = self.workspace.places(path)
         own = self._own
         secret = is_secret(path) or bool(own and path == own.keys)
         folders = {own.config, own.data, own.state} if own else set[Path]()
-        guarded = is_guarded(path if below is None else Path(below))
+        guarded = any(is_guarded(Path(place)) for place in places) if places else is_guarded(path)
         guarded = guarded or any(path.is_relative_to(folder) for folder in folders)
-        return Seen(path, relative, below, below is not None, secret, guarded)
+        return Seen(path, self.workspace.relative(path), places, bool(places), secret, guarded)
 
 
 def _suggested(subject: Subject) -> str | None:

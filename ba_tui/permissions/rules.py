@@ -30,11 +30,11 @@ _HINT = "Rules read TOOL or TOOL(PATTERN), such as edit_file(src/**) or shell(gi
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One path of a call. ``relative``: from the root; ``below``: from whichever folder of the workspace it lies in."""
+    """One path of a call. ``relative``: from the root; ``places``: from each folder of the workspace it lies in."""
 
     path: Path
     relative: str | None
-    below: str | None
+    places: tuple[str, ...]
     inside: bool
     secret: bool
     guarded: bool
@@ -134,7 +134,7 @@ class Rule:
         relative = seen.relative if self.base is None else _below(seen.path, self.base)
         if relative is not None and _glob(pattern).fullmatch(relative if exactly else folded(relative)):
             return True
-        if not exactly and seen.below is not None and _glob(pattern).fullmatch(folded(seen.below)):
+        if not exactly and any(_glob(pattern).fullmatch(folded(place)) for place in seen.places):
             return True
         return not exactly and pattern.startswith("**/") and bool(_glob(f"/{pattern}").fullmatch(absolute))
 

@@ -1,4 +1,4 @@
-"""Request bodies joined from bytes that were encoded once, so that a step costs the same after a thousand messages.
+"""Request bodies that grow: what was encoded once is kept, so that a step costs the same after a thousand messages.
 
 The format of a message is the wire module's; this only remembers.
 """
@@ -6,6 +6,7 @@ The format of a message is the wire module's; this only remembers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import is_
 
 from ba_tui.core.messages import Message
 from ba_tui.core.provider import Request
@@ -20,32 +21,40 @@ class Body:
     def __init__(self, head: Callable[[Request], bytes], encode: Encode) -> None:
         self._head = head
         self._encode = encode
-        self._messages: list[Message] = []
-        self._parts: list[bytes] = []
-        self._static = b""
         self._of: tuple[str, Sequence[Tool]] | None = None
+        self._messages: list[Message] = []
+        self._ends: list[int] = [0]
+        """Where the head ends in ``_whole``, then where each message does."""
+        self._whole = bytearray()
 
     def forget(self) -> None:
         """Encode all anew the next time: the format has changed."""
-        self._messages, self._parts, self._of = [], [], None
+        self._of = None
 
     def join(self, request: Request, tail: bytes) -> bytes:
         """The whole body. ``tail`` stands after the messages, where it moves no byte before it."""
         if self._of is None or self._of[0] != request.system or self._of[1] is not request.tools:
-            self._static, self._of = self._head(request), (request.system, request.tools)
-        return b"".join((self._static, b",".join(part for part in self._encoded(request.messages) if part), tail))
-
-    def _encoded(self, messages: Sequence[Message]) -> list[bytes]:
-        known = 0
-        for old, new in zip(self._messages, messages, strict=False):
-            if old is not new and not _same(old, new):
-                break
-            known += 1
-        del self._messages[known:], self._parts[known:]
-        for message in messages[known:]:
+            self._whole, self._of = bytearray(self._head(request)), (request.system, request.tools)
+            self._messages, self._ends = [], [len(self._whole)]
+        known = self._known(request.messages)
+        del self._messages[known:], self._ends[known + 1 :], self._whole[self._ends[known] :]
+        for message in request.messages[known:]:
+            part = self._encode(message)
+            if part and self._ends[-1] > self._ends[0]:
+                self._whole += b","
+            self._whole += part
             self._messages.append(message)
-            self._parts.append(self._encode(message))
-        return self._parts
+            self._ends.append(len(self._whole))
+        return b"".join((self._whole, tail))
+
+    def _known(self, messages: Sequence[Message]) -> int:
+        """How many of ``messages`` stand in the body already."""
+        for index, identical in enumerate(map(is_, self._messages, messages)):
+            if not identical:
+                if not _same(self._messages[index], messages[index]):
+                    return index
+                self._messages[index] = messages[index]
+        return min(len(self._messages), len(messages))
 
 
 def _same(old: Message, new: Message) -> bool:

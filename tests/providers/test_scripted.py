@@ -149,8 +149,8 @@ def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
         usage=Usage(900, 40, 5),
     )
     assert script.steps[1] == Step(say="Then not.", stop="refusal", when=When(denied=True), delay=0.5)
-    planned = script.steps[2].error
-    assert planned == Failure("rate_limited", "Slow down.", 2, 3)
+    planned = Failure("rate_limited", "Slow down.", 2, 3)
+    assert script.steps[2].error == planned
     assert planned.error().info() == ErrorInfo("rate_limited", "Slow down.")
 
 

@@ -6,12 +6,13 @@ What a conversation looks like is the chat screen's; what commands do stands in 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
 from textual.app import App
@@ -21,18 +22,23 @@ from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.screen import Screen
 
-from ba_tui.core.conversation import Connect, Start
-from ba_tui.core.events import Notice
-from ba_tui.core.untrusted import paintable
-from ba_tui.faces.tui.acts import view
-from ba_tui.faces.tui.palette import Commands
-from ba_tui.faces.tui.panes import WindowTitle
-from ba_tui.faces.tui.screens.chat import ChatScreen
+from ba_tui.faces.tui.screens.opening import Opening
 from ba_tui.faces.tui.terminal import GroundKnown, Terminal
 from ba_tui.faces.tui.themes import DARK, LIGHT, looks_light, read_themes, theme_of
 from ba_tui.resources import bundled, places
 
+if TYPE_CHECKING:
+    from ba_tui.core.conversation import Connect, Start
+    from ba_tui.faces.tui.panes import WindowTitle
+    from ba_tui.faces.tui.screens.chat import ChatScreen
+
 log = logging.getLogger(__name__)
+
+
+def _palette() -> type[Provider]:
+    from ba_tui.faces.tui.palette import Commands  # noqa: PLC0415 - loads the chat
+
+    return Commands
 
 
 class BaApp(App[None]):
@@ -40,7 +46,7 @@ class BaApp(App[None]):
 
     TITLE = "ba"
     CSS_PATH = "styles/app.tcss"
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Commands}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_palette}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "stop_or_quit", "Copy, interrupt, clear or quit", show=False, priority=True, system=True),
         Binding("ctrl+d", "quit_when_empty", "Quit", show=False),
@@ -52,7 +58,10 @@ class BaApp(App[None]):
             # Textual reads the variable when it is made; an environment without colour needs all of its children.
             os.environ["NO_COLOR"] = "1"
         super().__init__()
-        self.chat = ChatScreen(connect, start)
+        self.chat: ChatScreen | None = None
+        """Comes right after the first paint."""
+        self._connect = connect
+        self._start = start
         self._wanted = start.theme
         self._themes_loaded = False
         self._next: tuple[str, ...] = ()
@@ -72,33 +81,42 @@ class BaApp(App[None]):
         return Terminal if chosen is LinuxDriver else chosen
 
     def get_default_screen(self) -> Screen[Any]:
-        return self.chat
+        return Opening()
 
     def on_mount(self) -> None:
         if not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, self._leave_now)
-        self.call_after_refresh(self._fetch_theme)
+        self.call_after_refresh(self._first_painted)
+
+    def _first_painted(self) -> None:
+        self.run_worker(self._open_chat())
+
+    async def _open_chat(self) -> None:
+        """Load the chat while the person can type already, then hand over what was typed."""
+        module = await asyncio.to_thread(importlib.import_module, "ba_tui.faces.tui.screens.chat")
+        opening = self.screen
+        sent = opening.sent if isinstance(opening, Opening) else []
+        chat: ChatScreen = module.ChatScreen(self._connect, self._start, sent)
+        self.chat = chat
+        await self.push_screen(chat)
+        if isinstance(opening, Opening):
+            chat.composer.take_over(opening.composer, chat.early)
+        if self._wanted and self._wanted not in self.theme_names:
+            await self._use_wanted()
 
     def _leave_now(self) -> None:
         self.run_worker(self.action_quit(), exit_on_error=False)
 
     # Colours
 
-    def _fetch_theme(self) -> None:
-        """A theme that only a file knows comes right after the first paint."""
-        if self._wanted and self._wanted not in self.theme_names:
-            self.run_worker(self._use_wanted(), exit_on_error=False)
-
     async def _use_wanted(self) -> None:
         await self.load_themes()
         if self._wanted in self.theme_names:
             self.theme = self._wanted
         else:
-            names = ", ".join(self.theme_names)
-            wanted = paintable(self._wanted, newlines=False)
-            self.chat.tell(Notice(f"There is no theme {wanted!r}.", "warning", f"Themes: {names}."))
+            self._warn(f"There is no theme {self._wanted!r}.", f"Themes: {', '.join(self.theme_names)}.")
 
     async def load_themes(self) -> None:
         """Read the bundled themes and the person's own, once."""
@@ -111,7 +129,11 @@ class BaApp(App[None]):
             if theme.name not in self.theme_names:
                 self.theme_names.append(theme.name)
         for fault in faults:
-            self.chat.tell(Notice(paintable(fault, newlines=False), "warning"))
+            self._warn(fault)
+
+    def _warn(self, text: str, hint: str = "") -> None:
+        if self.chat:
+            self.chat.warn(text, hint)
 
     def on_ground_known(self, event: GroundKnown) -> None:
         """Follow the terminal unless a theme was chosen."""
@@ -123,34 +145,39 @@ class BaApp(App[None]):
     def on_window_title(self, event: WindowTitle) -> None:
         if event.alert and self.app_focus:
             return
-        conversation = self.chat.session.conversation
-        title = event.words or (conversation.title if conversation else "") or "ba"
         if not self.is_headless and self._driver is not None:
-            self._driver.write(f"\x1b]2;{paintable(title, newlines=False)}\x07")
+            self._driver.write(f"\x1b]2;{event.words}\x07")
             self._driver.flush()
         if event.alert:
             self.bell()
 
     def on_app_focus(self) -> None:
-        self.chat.post_message(WindowTitle(""))
+        if self.chat:
+            self.chat.show_title()
 
     # Leaving
 
     async def action_stop_or_quit(self) -> None:
-        if self.screen is self.chat:
-            await view.stop_or_quit(self.chat)
-        elif selected := self.screen.get_selected_text() or getattr(self.focused, "selected_text", ""):
+        if selected := self.screen.get_selected_text() or getattr(self.focused, "selected_text", ""):
             self.copy_to_clipboard(selected)
+            self.screen.clear_selection()
+        elif self.chat is None:
+            await self.action_quit()
+        elif self.screen is self.chat:
+            from ba_tui.faces.tui.acts import view  # noqa: PLC0415 - not before the first paint
+
+            await view.stop_or_quit(self.chat)
         elif self.chat.presses.again("ctrl+c"):
             await self.action_quit()
 
     async def action_quit_when_empty(self) -> None:
-        if self.screen is self.chat and not self.chat.composer.text:
+        if self.chat is None or (self.screen is self.chat and not self.chat.composer.text):
             await self.action_quit()
 
     async def action_quit(self) -> None:
         """Stop the turn, let go of the session's file, keep the draft."""
-        await self.chat.close_session()
+        if self.chat:
+            await self.chat.close_session()
         self.exit()
 
     async def leave_for(self, command: str) -> None:
@@ -163,7 +190,7 @@ class BaApp(App[None]):
         super().run(*args, **kwargs)
         if self._next:
             os.execv(self._next[0], self._next)  # noqa: S606 - our own program
-        if hint := self.chat.resume_hint():
+        if self.chat and (hint := self.chat.resume_hint()):
             sys.stdout.write(f"{hint}\n")
 
     def _fatal_error(self) -> None:
@@ -171,5 +198,6 @@ class BaApp(App[None]):
         error = self._exception
         log.critical("the app failed", exc_info=error)
         words = f"ba stopped because of an error of its own: {type(error).__name__}: {error}"
-        self._exit_renderables.append(Text(f"{words}\nNothing that was said is lost. {self.chat.resume_hint()}"))
+        hint = self.chat.resume_hint() if self.chat else ""
+        self._exit_renderables.append(Text(f"{words}\nNothing that was said is lost. {hint}".rstrip()))
         self._close_messages_no_wait()

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from ba_tui.core.events import Answered, Asked, Event, ModeChanged, ModelChanged, Titled, TurnEnded
-from ba_tui.faces.tui.widgets.ask import AskPanel
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.screens.chat import ChatScreen
+    from ba_tui.faces.tui.widgets.ask import AskPanel
 
 
 class WindowTitle(Message):
@@ -26,24 +26,33 @@ class WindowTitle(Message):
 
 
 class Asking:
-    """Live questions reach the panel. A replayed one was answered, or its turn has ended."""
+    """Live questions reach the panel, which is made with the first one."""
 
-    def __init__(self, panel: AskPanel) -> None:
-        self._panel = panel
+    def __init__(self, chat: ChatScreen) -> None:
+        self._chat = chat
 
     def reset(self) -> None:
-        self._panel.withdraw_all()
+        if self._chat.ask:
+            self._chat.ask.withdraw_all()
 
     def apply(self, event: Event) -> None:
         match event:
             case Asked(ask_id=ask_id, question=question, agent=agent):
-                self._panel.ask(ask_id, question, agent)
-            case Answered(ask_id=ask_id):
-                self._panel.withdraw(ask_id)
+                self._panel().ask(ask_id, question, agent)
+            case Answered(ask_id=ask_id) if self._chat.ask:
+                self._chat.ask.withdraw(ask_id)
             case TurnEnded(agent="main"):
-                self._panel.withdraw_all()
+                self.reset()
             case _:
                 pass
+
+    def _panel(self) -> AskPanel:
+        from ba_tui.faces.tui.widgets.ask import AskPanel  # noqa: PLC0415 - a tenth of the way to the first paint
+
+        if self._chat.ask is None:
+            self._chat.ask = AskPanel()
+            self._chat.mount(self._chat.ask, after=self._chat.stage)
+        return self._chat.ask
 
 
 class Facts:
@@ -70,7 +79,7 @@ class Attention:
         self._chat = chat
 
     def reset(self) -> None:
-        self._chat.post_message(WindowTitle(""))
+        self._chat.show_title()
 
     def apply(self, event: Event) -> None:
         match event:
@@ -78,10 +87,10 @@ class Attention:
                 self._call("ba needs you")
             case TurnEnded(reason="done"):
                 self._call("ba is done")
-            case Answered():
-                self._chat.post_message(WindowTitle(""))
+            case Answered() | Titled():
+                self._chat.show_title()
             case _:
                 pass
 
     def _call(self, words: str) -> None:
-        self._chat.post_message(WindowTitle(words, alert=True))
+        self._chat.show_title(words, alert=True)

@@ -11,11 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual.widgets.text_area import Selection
-
 from ba_tui.core.errors import UsageError
-from ba_tui.faces.tui.inspected import inspected
-from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.transcript.records import Record, ToolRow
 from ba_tui.faces.tui.turns import TWICE
 
@@ -63,7 +59,7 @@ async def escape(chat: ChatScreen, _: str) -> None:
     composer = chat.composer
     if composer.close_popup():
         return
-    if chat.ask.waiting:
+    if chat.ask and chat.ask.waiting:
         # It answers its own Esc; this one was pressed elsewhere.
         chat.ask.focus()
     elif await chat.stage.close_inspector():
@@ -80,13 +76,9 @@ async def escape(chat: ChatScreen, _: str) -> None:
 
 
 async def stop_or_quit(chat: ChatScreen) -> None:
-    """Ctrl+C: copy what is selected, else interrupt, else clear; twice within a second leaves."""
+    """Ctrl+C with nothing selected: interrupt, else clear; twice within a second leaves."""
     prompt = chat.composer.prompt
-    if selected := chat.get_selected_text() or prompt.selected_text:
-        copy_text(chat, selected)
-        chat.clear_selection()
-        prompt.selection = Selection.cursor(prompt.cursor_location)
-    elif chat.presses.again("ctrl+c"):
+    if chat.presses.again("ctrl+c"):
         await chat.ba.action_quit()
     elif chat.turns.cancel():
         chat.activity.hint("Interrupted. Ctrl+C again leaves.", TWICE)
@@ -137,6 +129,9 @@ async def inspector(chat: ChatScreen, _: str) -> None:
 
 async def inspect(chat: ChatScreen, record: Record) -> None:
     """Beside the conversation when there is room, else over all of it."""
+    from ba_tui.faces.tui.inspected import inspected  # noqa: PLC0415 - not before the first paint
+    from ba_tui.faces.tui.inspector.pane import InspectorScreen  # noqa: PLC0415 - see above
+
     value = inspected(record)
     if chat.stage.has_room:
         await chat.stage.inspect(value)

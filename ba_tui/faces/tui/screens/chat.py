@@ -6,6 +6,7 @@ Panes are folds with ``apply``; what commands do stands in ``acts``, when a prom
 from __future__ import annotations
 
 import asyncio
+import importlib
 import inspect
 import logging
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import TextSelected
+from textual.events import Key, TextSelected
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
@@ -26,14 +27,12 @@ from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.acts import view
 from ba_tui.faces.tui.commands import COMMANDS, Command, complete, find, nearest, parse
 from ba_tui.faces.tui.history import PromptHistory
-from ba_tui.faces.tui.inspector.pane import CopyRequested, Inspector
 from ba_tui.faces.tui.meters import git_branch
-from ba_tui.faces.tui.panes import Asking, Attention, Facts
+from ba_tui.faces.tui.panes import Asking, Attention, Facts, WindowTitle
 from ba_tui.faces.tui.session import OpenSession
 from ba_tui.faces.tui.transcript.view import TranscriptView
 from ba_tui.faces.tui.turns import Presses, Turns
 from ba_tui.faces.tui.widgets.activity import Activity
-from ba_tui.faces.tui.widgets.ask import AskPanel
 from ba_tui.faces.tui.widgets.composer import Composer
 from ba_tui.faces.tui.widgets.prompt import PromptInput
 from ba_tui.faces.tui.widgets.queue import QueueLines
@@ -43,6 +42,8 @@ from ba_tui.resources import places, user_home
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.app import BaApp
+    from ba_tui.faces.tui.inspector.pane import CopyRequested
+    from ba_tui.faces.tui.widgets.ask import AskPanel
 
 log = logging.getLogger(__name__)
 TAIL = 400
@@ -57,38 +58,43 @@ class Pane(Protocol):
 
 
 class ChatScreen(Screen[None]):
+    AUTO_FOCUS = "PromptInput"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(command.keys, f"act('{command.name}')", command.summary, show=False)
         for command in COMMANDS
         if command.keys
     ]
 
-    def __init__(self, connect: Connect, start: Start) -> None:
+    def __init__(self, connect: Connect, start: Start, sent: Sequence[str] = ()) -> None:
         super().__init__(id="chat")
         self.session = OpenSession(connect, start)
         self.turns = Turns(self.session, self._start_following, self._refused)
+        self.turns.waiting.extend(sent)
+        self.early = ""
+        """Typed before the input had the focus."""
         self.presses = Presses()
         self.transcript = TranscriptView()
         self.stage = Stage(self.transcript)
-        self.ask = AskPanel()
+        self.ask: AskPanel | None = None
+        """Made with the first question."""
         self.activity = Activity()
         self.queue = QueueLines()
-        self.composer = Composer(complete)
+        self.composer = Composer()
+        self.composer.find_commands = complete
         self.status = StatusLine()
         self._meters: tuple[Pane, ...] = (self.stage, self.status)
-        self._live: tuple[Pane, ...] = (self.activity, Asking(self.ask), Facts(self), Attention(self))
+        self._live: tuple[Pane, ...] = (self.activity, Asking(self), Facts(self), Attention(self))
         """Those that matter while a turn runs; a replay is not for them."""
 
     def compose(self) -> ComposeResult:
         yield self.stage
-        yield self.ask
         yield self.activity
         yield self.queue
         yield self.composer
         yield self.status
 
     def on_mount(self) -> None:
-        self.composer.prompt.focus()
+        self._show_queue()
         self.call_after_refresh(self.begin)
 
     @property
@@ -103,7 +109,7 @@ class ChatScreen(Screen[None]):
 
     async def _begin(self) -> None:
         try:
-            notices = await asyncio.to_thread(self.session.assemble)
+            notices = await asyncio.to_thread(self._assemble)
         except BaError as error:
             self.tell(Notice(str(error), "error", f"{error.hint} Press Enter to try again.".strip()))
             return
@@ -121,11 +127,18 @@ class ChatScreen(Screen[None]):
         self.turns.ready = True
         await self.check_setup()
         if start.prompt:
-            self.turns.waiting.append(start.prompt)
+            self.turns.waiting.appendleft(start.prompt)
         if start.resume == "pick":
             self.call_command("resume")
         self.turns.send_next()
         self._show_queue()
+
+    def _assemble(self) -> Sequence[Notice]:
+        """In a thread: what is heavy, and the panes that the first paint did without."""
+        notices = self.session.assemble()
+        for late in ("inspected", "inspector.pane", "widgets.ask"):
+            importlib.import_module(f"ba_tui.faces.tui.{late}")
+        return notices
 
     async def show_session(self) -> None:
         """Paint what the open session holds: its end at once, the rest when it is read."""
@@ -162,6 +175,11 @@ class ChatScreen(Screen[None]):
         self.status.show(mode=self.session.mode, model=conversation.model, window=window, folder=folder)
         self.stage.side.show(paintable(conversation.title, newlines=False), window)
         self._show_queue()
+
+    def show_title(self, words: str = "", *, alert: bool = False) -> None:
+        """In the terminal's title: the session's, or ``words`` when the person is needed."""
+        title = self.session.conversation.title if self.session.conversation else ""
+        self.post_message(WindowTitle(paintable(words or title or "ba", newlines=False), alert=alert))
 
     async def check_setup(self) -> None:
         """Offer the ways on when the model can't be asked yet."""
@@ -209,7 +227,7 @@ class ChatScreen(Screen[None]):
     def _refused(self, text: str, error: BaError | None) -> None:
         self.composer.put_back(text)
         if error:
-            self.complain(error)
+            self.tell(Notice(str(error), "error", error.hint))
         else:
             self.call_command("setup")
 
@@ -219,8 +237,8 @@ class ChatScreen(Screen[None]):
         self.status.show(queue=len(waiting), paused=paused)
         self.composer.waiting = bool(waiting)
 
-    @on(AskPanel.Answered)
-    def _answered(self, event: AskPanel.Answered) -> None:
+    def _on_ask_panel_answered(self, event: AskPanel.Answered) -> None:
+        event.stop()
         if self.turns.current is None:
             return
         self.turns.current.answer(event.ask_id, event.reply)
@@ -246,6 +264,11 @@ class ChatScreen(Screen[None]):
         else:
             self.call_command(*called)
         self._show_queue()
+
+    @on(Key)
+    def _early_key(self, event: Key) -> None:
+        if self.focused is None and event.character and event.is_printable:
+            self.early += event.character
 
     @on(Composer.QueueWanted)
     def _edit_queued(self) -> None:
@@ -283,13 +306,13 @@ class ChatScreen(Screen[None]):
             if inspect.isawaitable(result):
                 await result
         except BaError as error:
-            self.complain(error)
+            self.tell(Notice(str(error), "error", error.hint))
 
     def action_act(self, name: str) -> None:
         self.call_command(name)
 
-    def complain(self, error: BaError) -> None:
-        self.tell(Notice(str(error), "error", error.hint))
+    def warn(self, text: str, hint: str = "") -> None:
+        self.tell(Notice(paintable(text, newlines=False), "warning", hint))
 
     def tell(self, notice: Notice) -> None:
         """One row in the transcript that the model does not see."""
@@ -302,9 +325,13 @@ class ChatScreen(Screen[None]):
         event.stop()
         await view.inspect(self, event.record)
 
-    @on(CopyRequested)
+    def _on_copy_requested(self, event: CopyRequested) -> None:
+        """From the inspector."""
+        event.stop()
+        view.copy_text(self, event.text)
+
     @on(TranscriptView.CopyRequested)
-    def _copy(self, event: CopyRequested | TranscriptView.CopyRequested) -> None:
+    def _copy(self, event: TranscriptView.CopyRequested) -> None:
         event.stop()
         view.copy_text(self, event.text)
 
@@ -314,9 +341,7 @@ class ChatScreen(Screen[None]):
         if text := self.get_selected_text():
             view.copy_text(self, text)
 
-    @on(Inspector.Closed)
-    async def _inspector_closed(self, event: Inspector.Closed) -> None:
-        event.stop()
+    async def _on_inspector_closed(self) -> None:
         await self.stage.close_inspector()
         self.composer.prompt.focus()
 

@@ -27,7 +27,7 @@ FindCommands = Callable[[str], Sequence[Candidate]]
 
 
 class Composer(Vertical):
-    """``find_files`` and ``history`` are given once they are known; until then nothing is offered."""
+    """Sources of completion and the history are given once they are known; until then nothing is offered."""
 
     @dataclass
     class Sent(Message):
@@ -39,9 +39,9 @@ class Composer(Vertical):
     class Touched(Message):
         """The person began to type."""
 
-    def __init__(self, find_commands: FindCommands) -> None:
+    def __init__(self) -> None:
         super().__init__(id="composer")
-        self.find_commands = find_commands
+        self.find_commands: FindCommands | None = None
         self.find_files: FindFiles | None = None
         self.history: PromptHistory | None = None
         self.waiting = False
@@ -65,6 +65,16 @@ class Composer(Vertical):
     @property
     def text(self) -> str:
         return self.prompt.value
+
+    def take_over(self, other: Composer, early: str) -> None:
+        """Go on where ``other`` was: its text, pastes and cursor, then whatever has been typed since."""
+        typed = early + self.prompt.text
+        self.prompt.pastes = other.prompt.pastes
+        self.prompt.load_text(other.prompt.text)
+        self.prompt.move_cursor(other.prompt.cursor_location)
+        if typed:
+            self.prompt.insert(typed)
+        self.prompt.focus()
 
     def put_back(self, text: str) -> None:
         """Bring a prompt back for editing; what has been typed meanwhile stays below it."""
@@ -169,7 +179,7 @@ class Composer(Vertical):
         if self._wanted is None or (self._dismissed and self._dismissed.column == self._wanted.column):
             self._offer(())
         elif self._wanted.kind == "command":
-            self._offer(self.find_commands(self._wanted.query))
+            self._offer(self.find_commands(self._wanted.query) if self.find_commands else ())
         elif self.find_files:
             self.run_worker(self._list_files(self._wanted, self.find_files), group="files", exclusive=True)
 

@@ -5,6 +5,8 @@ A fold for those that fold. The conversation itself comes from outside.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -12,10 +14,12 @@ from textual.events import Resize
 from textual.widget import Widget
 
 from ba_tui.core.events import Event
-from ba_tui.faces.tui.inspector.model import Inspected
-from ba_tui.faces.tui.inspector.pane import Inspector
 from ba_tui.faces.tui.widgets.side import SidePanel
 from ba_tui.faces.tui.widgets.todos import TodoList
+
+if TYPE_CHECKING:
+    from ba_tui.faces.tui.inspector.model import Inspected
+    from ba_tui.faces.tui.inspector.pane import Inspector
 
 ROOM = 110
 
@@ -88,6 +92,8 @@ class Stage(Vertical):
 
     async def inspect(self, value: Inspected) -> None:
         """Show ``value`` beside the conversation."""
+        from ba_tui.faces.tui.inspector.pane import Inspector  # noqa: PLC0415 - not before the first paint
+
         if self.inspector is not None:
             await self.inspector.show(value)
             return

@@ -35,7 +35,7 @@ class Situation:
 
 def scripted(model: str) -> bool:
     """Whether no real model answers; people must see that."""
-    return model.startswith(("demo/", "scripted"))
+    return model == "demo" or model.startswith(("demo/", "scripted"))
 
 
 def short_folder(cwd: Path, home: Path | None) -> str:

@@ -1,0 +1,37 @@
+"""The first paint: an input and nothing that costs time. What is typed here goes on in the chat that replaces it.
+
+The imports of this file are the wait of everyone who starts ba; keep them few.
+"""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import ComposeResult
+from textual.screen import Screen
+from textual.widgets import Static
+
+from ba_tui.faces.tui.widgets.composer import Composer
+
+
+class Opening(Screen[None]):
+    """Looks like an empty chat. ``sent`` are prompts that were sent before there was anybody to send them to."""
+
+    def __init__(self) -> None:
+        super().__init__(id="opening")
+        self.composer = Composer()
+        self.sent: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="stage")
+        yield Static(id="activity")
+        yield self.composer
+        yield Static(id="status")
+
+    def on_mount(self) -> None:
+        self.composer.prompt.focus()
+
+    @on(Composer.Sent)
+    def _sent(self, event: Composer.Sent) -> None:
+        event.stop()
+        if event.text.strip():
+            self.sent.append(event.text)

@@ -75,10 +75,10 @@ def detect(data: bytes, *, whole: bool = True) -> Encoding:
     for mark, codec in _MARKS:
         if data.startswith(mark) and _decodes(data[len(mark) :], codec, whole=whole):
             return Encoding(codec, mark)
-    if _decodes(data, "utf-8", whole=whole):
-        return Encoding()
     if (wide := _wide(data)) and _decodes(data, wide, whole=whole):
         return Encoding(wide, guessed=True)
+    if _decodes(data, "utf-8", whole=whole):
+        return Encoding()
     if _looks_chinese(data) and _decodes(data, "gb18030", whole=whole):
         return Encoding("gb18030", guessed=True)
     if _decodes(data, "cp1252", whole=whole):

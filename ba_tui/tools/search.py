@@ -109,7 +109,7 @@ async def _search(command: Sequence[str], search: Search, workspace: Workspace) 
     )
     assert process.stdout is not None
     assert process.stderr is not None
-    errors = asyncio.create_task(process.stderr.read(4_000))
+    errors = asyncio.create_task(_all_said(process.stderr))
     try:
         lines, cut = await _bounded(process.stdout, search.mode, workspace)
         if not cut:
@@ -123,6 +123,14 @@ async def _search(command: Sequence[str], search: Search, workspace: Workspace) 
             process.kill()
         await asyncio.shield(asyncio.ensure_future(_ended(process, errors)))
     return _result(lines, search, cut=cut)
+
+
+async def _all_said(stream: asyncio.StreamReader) -> bytes:
+    """What a search complains about, to its end, the first part kept."""
+    said = b""
+    while piece := await stream.read(4_000):
+        said += piece if len(said) < 4_000 else b""
+    return said
 
 
 async def _ended(process: asyncio.subprocess.Process, errors: asyncio.Task[bytes]) -> None:

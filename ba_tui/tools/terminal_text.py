@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 
+# A string sequence ends on its own line; without its end only the introducer goes, so that nothing is swallowed.
+_BODY = r"[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\|\x9c)"
 _SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
-    r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x9c\n]*(?:\x1b\\|\x9c)?"
+    rf"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]){_BODY}"
     r"|\x1b[ -/]+[0-~]"
     r"|\x1b[0-~]?"
 )
@@ -26,6 +27,14 @@ def plain(text: str) -> str:
     if not _SUSPECT.search(text):
         return text
     return _CONTROL.sub("", _overwritten(_SEQUENCE.sub("", text)))
+
+
+def unescaped(text: str) -> str:
+    """As ``plain``, for text that is no terminal's: nothing is overwritten, a lone carriage return shows as ␍."""
+    if not _SUSPECT.search(text):
+        return text
+    text = _SEQUENCE.sub("", text).replace("\r\n", "\n").replace("\r", "␍")
+    return _CONTROL.sub("", text)
 
 
 def coloured(text: str) -> str:

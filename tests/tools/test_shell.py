@@ -1,0 +1,283 @@
+"""The shell with real processes: output, folder, exit code, and nothing left behind whatever a command does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import uuid
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from ba_tui.core.events import ToolProgress
+from ba_tui.core.messages import ToolUse
+from ba_tui.core.results import Command, StateChange
+from ba_tui.core.tool import Call
+from ba_tui.tools.shell import Shell
+from tests.tools.conftest import CHECKOUT, Desk
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs bash")
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends what detached itself")
+
+
+DETACHING = """
+import os, time
+if os.fork():
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def tag() -> Iterator[str]:
+    """A word for the environment of a command, by which its processes are found again; none may be left."""
+    word = f"ba-test-{uuid.uuid4().hex}"
+    yield word
+    for process in tagged(word):
+        process.kill()
+
+
+def tagged(word: str) -> list[psutil.Process]:
+    """Processes that carry ``word`` in their environment, zombies aside."""
+    found: list[psutil.Process] = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("BA_TAG") == word and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+async def all_gone(word: str) -> None:
+    """Wait until nothing of ``word`` runs any more."""
+    while processes := tagged(word):
+        await asyncio.to_thread(psutil.wait_procs, processes, 10)
+
+
+def printed(desk: Desk) -> str:
+    return "".join(event.text for event in desk.events if isinstance(event, ToolProgress))
+
+
+async def until_printed(desk: Desk, text: str) -> None:
+    await desk.until(lambda: text in printed(desk))
+
+
+async def test_output_exit_code_and_folder(desk: Desk) -> None:
+    (desk.root / "sub").mkdir()
+    result = await desk.run("shell", command="echo out; echo err >&2; cd sub; exit 3")
+    assert result.text == "out\nerr\n[exit code 3; the folder is now sub]"
+    assert result.display == Command("echo out; echo err >&2; cd sub; exit 3", ".", "out\nerr\n", 3)
+    assert result.summary == "exit 3"
+    assert result.changes == StateChange(cwd=str(desk.root / "sub"))
+    assert (await desk.run("shell", command="pwd")).text == str(desk.root / "sub")
+    assert (await desk.run("shell", command="exit 0")).text == "(no output)"
+
+
+async def test_outside_the_workspace_the_folder_goes_back(desk: Desk) -> None:
+    result = await desk.run("shell", command="cd / && pwd")
+    assert "outside the workspace" in result.text
+    assert (await desk.run("shell", command="pwd")).text == str(desk.root)
+
+
+async def test_a_folder_that_is_gone(desk: Desk) -> None:
+    await desk.run("shell", command="mkdir sub && cd sub")
+    (desk.root / "sub").rmdir()
+    assert (await desk.run("shell", command="pwd")).text == str(desk.root)
+
+
+async def test_output_arrives_while_the_command_runs(desk: Desk) -> None:
+    os.mkfifo(desk.root / "gate")
+    running = asyncio.create_task(desk.run("shell", command="echo first; read line < gate; echo $line"))
+    await until_printed(desk, "first")
+    assert not running.done()
+    await asyncio.to_thread((desk.root / "gate").write_text, "second\n")
+    assert (await running).text == "first\nsecond"
+    assert printed(desk) == "first\nsecond\n"
+
+
+async def test_colours_stay_in_the_pane_only(desk: Desk) -> None:
+    command = r"printf '\033[31mred\033[0m \033]0;title\007 \033[2Jdone\n10%%\r50%%\r100%%\n'"
+    result = await desk.run("shell", command=command)
+    assert result.text == "red  done\n100%"
+    assert isinstance(result.display, Command)
+    assert result.display.output == "\x1b[31mred\x1b[0m  done\n100%\n"
+
+
+async def test_input_is_empty_and_there_is_no_terminal(desk: Desk) -> None:
+    result = await desk.run("shell", command='cat; read line; echo "got: $line"; tty; exec 3</dev/tty')
+    assert "got: \nnot a tty" in result.text
+    assert "/dev/tty" in result.text
+
+
+async def test_a_flood_is_bounded(desk: Desk) -> None:
+    result = await desk.run("shell", command="echo begin; head -c 500000000 /dev/zero | tr '\\0' 'x'; echo; echo end")
+    assert isinstance(result.display, Command)
+    assert len(result.display.output) < 300_000
+    assert len(result.text) <= 30_000
+    assert result.text.startswith("begin\n")
+    assert result.text.endswith("end")
+    assert "left out" in result.text
+    assert len(printed(desk)) < 3_000_000
+
+
+async def test_broken_and_split_characters(desk: Desk) -> None:
+    await desk.run("shell", command=r"printf '\xc3'; head -c 200000 /dev/zero | tr '\0' ' '; printf 'é\xff\xc3'")
+    result = await desk.run("shell", command=r"printf 'a\xffb\x00c é 数'")
+    assert result.text == "a\N{REPLACEMENT CHARACTER}bc é 数"
+    for event in desk.events:
+        if isinstance(event, ToolProgress):
+            event.text.encode()
+
+
+async def test_a_timeout_gives_what_came_so_far(desk: Desk, tag: str) -> None:
+    result = await desk.run(
+        "shell", command=f"export BA_TAG={tag}; trap '' INT TERM; echo early; sleep 60", timeout=0.5
+    )
+    assert result.is_error
+    assert result.error is not None
+    assert result.error.kind == "timeout"
+    assert result.text.endswith("Output so far (partial):\nearly")
+    assert isinstance(result.display, Command)
+    assert result.display.exit_code is None
+    await all_gone(tag)
+
+
+async def test_cancel_frees_the_turn_while_the_command_still_resists(desk: Desk, tag: str) -> None:
+    use = ToolUse(
+        "call", "shell", {"command": f"export BA_TAG={tag}; trap '' INT TERM; echo ready; sleep 60 & wait; wait"}
+    )
+    call = Call(use.id, desk.branch)
+    running = asyncio.ensure_future(desk.tools["shell"].run(use.input, call))
+    await until_printed(desk, "ready")
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert tagged(tag), "the turn is free before the command has ended"
+    assert call.tail == "ready\n"
+    await all_gone(tag)
+
+
+@linux_only
+@pytest.mark.parametrize(
+    "escape",
+    [
+        "sleep 60 &",
+        "setsid sleep 60 & disown",
+        "(setsid sh -c 'trap \"\" INT TERM HUP; sleep 60 & wait; wait' &) ; nohup sleep 60 >/dev/null 2>&1 &",
+        f"{sys.executable} -c '{DETACHING}'",
+        "for i in $(seq 30); do setsid sleep 60 & done",
+    ],
+)
+async def test_nothing_stays_in_the_background(desk: Desk, tag: str, escape: str) -> None:
+    result = await desk.run("shell", command=f"export BA_TAG={tag}\n{escape}\necho done")
+    assert "done" in result.text
+    assert "left in the background: ended" in result.text
+    await all_gone(tag)
+
+
+@linux_only
+async def test_a_killed_ba_leaves_nothing_behind(desk: Desk, tag: str) -> None:
+    desk.write(
+        "ba.py",
+        textwrap.dedent(
+            """
+            import asyncio, os, shutil, sys
+            from pathlib import Path
+            from ba_tui.tools.processes import ShellCommand, run_supervised
+
+            deaf = "trap '' INT TERM; "
+            script = deaf + "setsid sh -c 'sleep 60; sleep 60' & sleep 60 & echo ready; wait; wait"
+            command = ShellCommand(shutil.which("bash"), script, Path.cwd(), dict(os.environ))
+            asyncio.run(run_supervised(command, 60, lambda text: print(text, flush=True)))
+            """
+        ),
+    )
+    environment = {**desk.environment, "BA_TAG": tag, "PYTHONPATH": str(CHECKOUT)}
+    command = [sys.executable, "ba.py"]
+    with subprocess.Popen(  # noqa: ASYNC220 - the kill must not be tied to this loop
+        command, cwd=desk.root, env=environment, stdout=subprocess.PIPE
+    ) as ba:
+        assert ba.stdout is not None
+        line = await asyncio.to_thread(ba.stdout.readline)
+        assert line == b"ready\n"
+        assert len(tagged(tag)) >= 4
+        ba.send_signal(signal.SIGKILL)
+        await all_gone(tag)
+
+
+async def test_a_command_that_kills_its_supervisor(desk: Desk, tag: str) -> None:
+    result = await desk.run("shell", command=f"export BA_TAG={tag}; echo before; kill -9 $PPID; sleep 60")
+    assert result.is_error
+    assert "before" in result.text
+    await all_gone(tag)
+
+
+async def test_keys_do_not_reach_commands(desk: Desk) -> None:
+    desk.environment = {
+        **desk.environment,
+        "ANTHROPIC_API_KEY": "leak-1",
+        "OPENAI_API_KEY": "leak-2",
+        "HF_TOKEN": "leak-3",
+        "AZURE_OPENAI_API_KEY": "leak-4",
+        "BASH_ENV": "/dev/stdin",
+        "MY_SETTING": "fine",
+    }
+    desk.equip()
+    result = await desk.run("shell", command="env; tr '\\0' '\\n' < /proc/$PPID/environ")
+    assert "leak" not in result.text
+    assert "BASH_ENV" not in result.text
+    assert "MY_SETTING=fine" in result.text
+
+
+def test_more_names_can_be_kept_back() -> None:
+    shell = Shell("/bin/bash", {"COMPANY_GATEWAY": "x", "PATH": "/bin"}, secret={"COMPANY_GATEWAY"})
+    assert "COMPANY_GATEWAY" not in shell.inherited()
+    assert shell.inherited()["PATH"] == "/bin"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [("  ", "empty"), ("echo a\0b", "NUL"), ("echo " + "x" * 200_000, "longer"), ("\ud800", "Unicode")],
+)
+async def test_commands_that_are_none(desk: Desk, command: str, said: str) -> None:
+    result = await desk.run("shell", command=command)
+    assert result.is_error
+    assert said in result.text
+
+
+async def test_without_bash_it_says_so(desk: Desk) -> None:
+    desk.bash = None
+    desk.equip()
+    result = await desk.run("shell", command="true")
+    assert result.error is not None
+    assert result.error.kind == "dependency_error"
+    assert "bash is not installed" in result.text
+
+
+async def test_syntax_errors_and_multi_line_scripts(desk: Desk) -> None:
+    assert "syntax error" in (await desk.run("shell", command="if then")).text
+    script = "f() {\n  cat <<'END'\n$HOME \"x\"\nEND\n}\nf | tr x y"
+    assert (await desk.run("shell", command=script)).text == '$HOME "y"'
+
+
+async def test_the_preview_names_the_command(desk: Desk) -> None:
+    preview = desk.tools["shell"].preview
+    assert preview is not None
+    assert await preview({"command": "make"}) == Command("make")
+
+
+def test_the_supervisor_needs_the_standard_library_only() -> None:
+    script = CHECKOUT / "ba_tui" / "tools" / "supervisor.py"
+    code = f"import sys; sys.argv = ['x']; exec(compile(open({str(script)!r}).read().split('def say')[0], 's', 'exec'))"
+    heavy = code + "; print([name for name in ('subprocess', 'typing', 'pathlib', 'asyncio') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", heavy], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -171,9 +171,9 @@ class Inspector(Widget):
 def builds(inspected: Inspected, *, split: bool = False) -> list[Callable[[], Sequence[Row]]]:
     """Functions that make the rows of the result, quick one first; each may run in a thread."""
     display, text = inspected.display, inspected.text
-    note: list[Row] = []
-    if display is not None and inspected.state in {"failed", "denied", "cancelled"} and text:
-        note = [*output_rows(text), ()] if not isinstance(display, Command) else []
+    # A question says why it is asked, a failure why it failed; what a command printed says so itself.
+    ended = inspected.state in {"failed", "denied", "cancelled"} and not isinstance(display, Command)
+    note = [*output_rows(text), line()] if text and (ended or inspected.state == "waiting") else []
     if display is None:
         return [lambda: output_rows(text) if text else [_nothing(inspected)]]
     return [lambda make=make: [*note, *make()] for make in _makers(display, split=split)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from rich.segment import Segment
 from rich.style import Style
@@ -17,8 +17,9 @@ from textual.reactive import var
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
+from textual.worker import Worker, WorkerState
 
-from ba_tui.faces.tui.inspector.rows import GAP, Cell, Layout, Row, lay_out, line, width_of
+from ba_tui.faces.tui.inspector.rows import GAP, Cell, Layout, Row, lay_out, line, painted, width_of
 
 SMALL = 600
 """Rows that are folded on the loop; more of them go to a thread."""
@@ -110,6 +111,7 @@ class Sheet(ScrollView, can_focus=True):
         self._layout_now: Layout | None = None
         self._styles: dict[str, Style] = {}
         self._width = 0
+        self._made = False
         self._strips: LRUCache[tuple[int, int, int], Strip] = LRUCache(1_000)
 
     @property
@@ -122,14 +124,22 @@ class Sheet(ScrollView, can_focus=True):
         self._take(rows)
         self.scroll_to(0, 0, animate=False, force=True)
 
-    @work(exclusive=True, group="build")
+    @work(exclusive=True, group="build", exit_on_error=False)
     async def show(self, *builds: Callable[[], Sequence[Row]]) -> None:
         """Make the rows in a thread; each further function makes a better version of the same rows."""
+        self._made = False
         for index, build in enumerate(builds):
             rows = await asyncio.to_thread(build)
+            self._made = True
             self._take(rows)
             if not index:
                 self.scroll_to(0, 0, animate=False, force=True)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What cannot be made is said in its place; a better version that fails leaves the first."""
+        error = cast("Worker[None]", event.worker).error
+        if event.state is WorkerState.ERROR and not self._made:
+            self._take([line((painted(f"This cannot be shown: {type(error).__name__}: {error}"), "error"))])
 
     def action_move(self, where: str) -> None:
         """Keys move at once; only the wheel glides."""

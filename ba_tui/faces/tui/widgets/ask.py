@@ -30,7 +30,7 @@ class AskPanel(Widget):
     DEFAULT_CSS = """
     AskPanel {
         height: auto;
-        max-height: 100%;
+        max-height: 70%;
         display: none;
         background: $surface;
         border-top: solid $foreground 30%;

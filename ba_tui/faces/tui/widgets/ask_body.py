@@ -32,8 +32,8 @@ def heading(question: Question) -> str:
             return "A question for you"
 
 
-def facts(question: Question, agent: str) -> Content:
-    """Which tool, who asks, what may happen; and below it why we ask."""
+def facts(question: Question, agent: str, *, one_line: bool = False) -> Content:
+    """Which tool, who asks, what may happen; and below it, or behind it, why we ask."""
     parts: list[tuple[str, str]] = []
     if question.tool and question.kind != "choice":
         parts.append((visible(question.tool), "bold"))
@@ -45,7 +45,7 @@ def facts(question: Question, agent: str) -> Content:
     if not reason:
         return first
     why = Content.assemble(("Why: ", MUTED), reason)
-    return Content("\n").join([first, why]) if parts else why
+    return Content(" · " if one_line else "\n").join([first, why]) if parts else why
 
 
 def remembering(label: str, rule: str) -> Content:
@@ -109,14 +109,13 @@ def _in_preview(value: object, display: Display | None) -> bool:
 
 def in_full(question: Question, agent: str) -> Inspected:
     """The same for the whole screen: every argument and the preview."""
-    title = heading(question)
     if question.kind != "permission":
-        return Inspected(title, text=question.text)
-    who = "" if agent == "main" else f" · asked by {agent}"
-    args = other_arguments(question) if question.preview else question.args
+        return Inspected(heading(question), text=question.text)
+    title = f"{question.tool} · {heading(question)}"
+    note = facts(question, agent).plain
     if question.preview is None:
-        return Inspected(f"{question.tool}{who} · {title}", {}, Prose(argument_text(question)), state="waiting")
-    return Inspected(f"{question.tool}{who} · {title}", args, question.preview, state="waiting")
+        return Inspected(title, {}, Prose(f"{note}\n\n{argument_text(question)}"), state="waiting")
+    return Inspected(title, other_arguments(question), question.preview, note, state="waiting")
 
 
 def argument_text(question: Question) -> str:

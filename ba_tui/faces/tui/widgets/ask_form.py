@@ -30,15 +30,11 @@ from ba_tui.faces.tui.widgets.ask_answers import (
 )
 from ba_tui.faces.tui.widgets.ask_body import body_builds, facts, in_full, remembering
 from ba_tui.faces.tui.widgets.ask_edit import Draft, accepted, draft
-from ba_tui.faces.tui.widgets.ask_inputs import ArgumentsInput, WordsInput
+from ba_tui.faces.tui.widgets.ask_fit import LOW, Wanted, fit, lines_of
+from ba_tui.faces.tui.widgets.ask_inputs import ArgumentsInput, WordsInput, Writing
 
 IGNORED = 0.5
 """Seconds in which keys are ignored: they were meant for something else."""
-LOW = 16
-"""Screens with fewer lines get the short form."""
-TALL = 32
-"""Screens with as many lines get air around the text."""
-SHARE = 0.7
 PASSING = {"pageup", "pagedown", "shift+tab"}
 
 
@@ -49,15 +45,15 @@ class AskForm(Widget, can_focus=True):
     AskForm {
         layout: vertical;
         height: auto;
-        & #ask-facts { height: auto; max-height: 4; }
-        & #ask-body { height: 1; margin: 1 0; }
+        & #ask-facts { height: auto; }
+        & #ask-body { height: 1; }
         &.-permission #ask-body { background: $boost; padding: 0 1; }
         & #ask-note { height: auto; display: none; }
         & #ask-answers { height: 5; }
         & #ask-hint { height: auto; max-height: 2; color: $text-muted; }
-        &.-tight #ask-body { margin: 0; }
+        &.-air #ask-body { margin: 1 0; }
         &.-permission.-low #ask-body { padding: 0; }
-        &.-low #ask-facts { max-height: 2; text-wrap: nowrap; text-overflow: ellipsis; }
+        &.-low #ask-facts { text-wrap: nowrap; text-overflow: ellipsis; }
         &.-low #ask-hint { max-height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
     }
     """
@@ -83,10 +79,9 @@ class AskForm(Widget, can_focus=True):
         self._row = default_row(question, self._answers)
         self._confirming: Answer | None = None
         self._ticked: set[int] = set()
-        self._kept: dict[Phase, str] = {}
         self._draft = Draft(None, "")
         self._fault: Content | None = None
-        self._field: WordsInput | ArgumentsInput | None = None
+        self._writing = Writing()
         self._full: ModalScreen[None] | None = None
 
     def compose(self) -> ComposeResult:
@@ -100,6 +95,7 @@ class AskForm(Widget, can_focus=True):
             sheet = Sheet(id=name, words=True)
             sheet.can_focus = False
             yield sheet
+        yield self._writing
         yield Static(id="ask-hint", markup=False)
 
     def on_mount(self) -> None:
@@ -132,7 +128,6 @@ class AskForm(Widget, can_focus=True):
 
     def _paint(self) -> None:
         self.set_class(self.screen.size.height < LOW, "-low")
-        self.set_class(self.screen.size.height < TALL, "-tight")
         asking = self._phase == "asking"
         self._row = min(self._row, len(self._shown) - 1)
         answers = self.query_one("#ask-answers", Sheet)
@@ -159,24 +154,36 @@ class AskForm(Widget, can_focus=True):
         self._fit()
 
     def _fit(self) -> None:
-        """Give the body what is left when everything that must be read has its lines."""
-        height, low = self.screen.size.height, self.has_class("-low")
-        limit = height - 2 if low else max(LOW - 2, int(height * SHARE))
+        """Give each part its lines."""
         body, answers = self.query_one("#ask-body", Sheet), self.query_one("#ask-answers", Sheet)
-        rows = min(answers.line_count, max(3, limit - 4))
-        answers.styles.height = rows
-        answers.scroll_to(y=max(0, self._row - rows + 1), animate=False)
-        lines = body.line_count
-        around = self.query_one("#ask-facts").size.height + (1 if low else 3) + (0 if self.has_class("-tight") else 2)
-        rule = 2 + len(self._rule or "") // max(1, self.size.width - 1) if self._phase == "confirm" else 2
-        taken = around + (rows if answers.display else rule)
-        left = max(1, limit - taken)
+        known, line = self.query_one("#ask-facts", Static), self.query_one("#ask-hint", Static)
+        got = fit(self.screen.size.height, self._wanted(answers, body))
+        self.set_class(got.air, "-air")
+        known.update(facts(self.question, self.agent, one_line=got.facts < 2))
+        known.styles.height = got.facts or "auto"
+        answers.styles.height = got.answers or 1
+        answers.scroll_to(y=max(0, self._row - got.answers + 1), animate=False)
         body.display = self._phase != "edit"
-        body.styles.height = min(lines, left) or 1
-        if isinstance(self._field, ArgumentsInput):
-            self._field.styles.max_height = max(3, limit - 4)
-        words = hint(self.question, self._phase, low=low, hidden=max(0, lines - left))
-        self.query_one("#ask-hint", Static).update(words)
+        body.styles.height = got.body
+        line.display = got.hint > 0
+        hidden = max(0, body.line_count - got.body)
+        line.update(hint(self.question, self._phase, low=self.has_class("-low"), hidden=hidden))
+        if isinstance(field := self._writing.field, ArgumentsInput):
+            field.styles.max_height = max(3, got.body + 1)
+
+    def _wanted(self, answers: Sheet, body: Sheet) -> Wanted:
+        width = max(1, self.size.width)
+        lines = lines_of(facts(self.question, self.agent).plain, width)
+        below = 0
+        if self._phase == "confirm":
+            below = 2 + len(self._rule or "") // width
+        elif self._phase == "edit":
+            # The body is away meanwhile, and its lines are the field's.
+            return Wanted(min(lines, 4), self.screen.size.height, 0, below)
+        elif self._phase != "asking":
+            below = 1
+        below += 1 if self._fault is not None else 0
+        return Wanted(min(lines, 4), body.line_count, answers.line_count if answers.display else 0, below)
 
     @property
     def _room(self) -> int:
@@ -221,7 +228,7 @@ class AskForm(Widget, can_focus=True):
         elif key == "d":
             self._open_in_full()
         elif self._only_words and event.character and event.is_printable:
-            self._write("write", self._kept.get("write", "") + event.character)
+            self._write("write", self._writing.kept("write") + event.character)
         else:
             return False
         return True
@@ -243,21 +250,24 @@ class AskForm(Widget, can_focus=True):
         elif key == "d":
             self._open_in_full()
         elif key == "escape":
-            self._back()
+            self._turn_to("asking")
         else:
             # Any other answer key is a change of mind, and needs to be seen as one first.
             return key in {"up", "down", "tab"} or row_of(key, self._answers) is not None
         return True
 
     def _field_key(self, key: str) -> bool:
+        field = self._writing.field
         if key == "escape":
-            self._back()
-        elif key == "enter" and isinstance(self._field, WordsInput):
-            self._submit(self._field.value.strip())
-        elif key == "ctrl+s" and isinstance(self._field, ArgumentsInput):
-            self._accept(self._field.text)
+            self._turn_to("asking")
+        elif key == "ctrl+s" and isinstance(field, ArgumentsInput):
+            self._accept(field.text)
+        elif isinstance(field, WordsInput):
+            if key == "enter":
+                self._submit(field.value.strip())
+            return key in {"enter", "tab", "up", "down"}
         else:
-            return key in {"tab", "up", "down"} and isinstance(self._field, WordsInput)
+            return False
         return True
 
     @on(Sheet.Picked, "#ask-answers")
@@ -295,12 +305,12 @@ class AskForm(Widget, can_focus=True):
             case "no" | "stop":
                 self._answer(Reply("deny"))
             case "always":
-                self._confirm(answer)
+                self._turn_to("confirm", answer)
             case "session":
                 if brief(answer.rule, self._room) == answer.rule:
                     self._answer(Reply("session", rule=self._rule))
                 else:
-                    self._confirm(answer)
+                    self._turn_to("confirm", answer)
             case "words":
                 self._write("words")
             case "write":
@@ -317,24 +327,18 @@ class AskForm(Widget, can_focus=True):
             self._ticked ^= {row}
             self._paint()
 
-    def _confirm(self, answer: Answer) -> None:
-        self._close_field()
-        self._phase, self._confirming = "confirm", answer
-        self._paint()
-        self.focus()
-
-    def _back(self) -> None:
-        self._close_field()
-        self._phase, self._confirming = "asking", None
+    def _turn_to(self, phase: Phase, confirming: Answer | None = None) -> None:
+        self._writing.close()
+        self._phase, self._confirming, self._fault = phase, confirming, None
         self._paint()
         self.focus()
 
     # Writing
 
-    def _write(self, phase: Phase, value: str | None = None) -> None:
+    def _write(self, phase: Phase, text: str | None = None) -> None:
         places: dict[Phase, str] = {"words": "What to do instead", "rule": "tool(pattern)"}
-        text = self._kept.get(phase, "") if value is None else value
-        self._mount_field(phase, WordsInput(text, places.get(phase, "Your answer")))
+        words = self._writing.kept(phase) if text is None else text
+        self._open_field(phase, WordsInput(words, places.get(phase, "Your answer")))
 
     def _edit_rule(self) -> None:
         if self._rule is not None and visible(self._rule) == self._rule:
@@ -342,24 +346,12 @@ class AskForm(Widget, can_focus=True):
 
     def _edit(self) -> None:
         self._draft = draft(self.question)
-        field = ArgumentsInput(self._kept.get("edit", self._draft.text))
-        self._mount_field("edit", field)
-        field.move_cursor(field.document.end)
+        self._open_field("edit", ArgumentsInput(self._writing.kept("edit", self._draft.text)))
 
-    def _mount_field(self, phase: Phase, field: WordsInput | ArgumentsInput) -> None:
-        self._close_field()
-        self._phase, self._field = phase, field
-        self.mount(field, before="#ask-hint")
-        field.focus()
+    def _open_field(self, phase: Phase, field: WordsInput | ArgumentsInput) -> None:
+        self._phase, self._fault = phase, None
+        self._writing.open(phase, field)
         self._paint()
-
-    def _close_field(self) -> None:
-        self._fault = None
-        if self._field is not None:
-            text = self._field.text if isinstance(self._field, ArgumentsInput) else self._field.value
-            self._kept[self._phase] = text
-            self._field.remove()
-            self._field = None
 
     def _submit(self, words: str) -> None:
         if self._phase == "rule":
@@ -368,7 +360,7 @@ class AskForm(Widget, can_focus=True):
                 return
             self._rule = words
             self._answers = answers_to(self.question, words)
-            self._confirm(next(answer for answer in self._answers if answer.name == "always"))
+            self._turn_to("confirm", next(answer for answer in self._answers if answer.name == "always"))
         elif not words:
             self._blame("Write it, or Esc to go back.")
         elif self._phase == "words":

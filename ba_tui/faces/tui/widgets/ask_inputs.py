@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual import events
+from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from ba_tui.core.untrusted import paintable
@@ -45,3 +46,36 @@ class ArgumentsInput(TextArea):
         self.replace(paintable(event.text), *self.selection)
         event.stop()
         event.prevent_default()
+
+
+class Writing(Widget):
+    """The place of one field at a time. What was written is kept for when its field opens again."""
+
+    DEFAULT_CSS = """
+    Writing { layout: vertical; height: auto; display: none; }
+    """
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._kept: dict[str, str] = {}
+        self._name = ""
+        self.field: WordsInput | ArgumentsInput | None = None
+
+    def kept(self, name: str, otherwise: str = "") -> str:
+        return self._kept.get(name, otherwise)
+
+    def open(self, name: str, field: WordsInput | ArgumentsInput) -> None:
+        """Put ``field`` here, the cursor at its end."""
+        self.close()
+        self._name, self.field = name, field
+        self.display = True
+        self.mount(field)
+        if isinstance(field, ArgumentsInput):
+            field.move_cursor(field.document.end)
+        field.focus()
+
+    def close(self) -> None:
+        if self.field is not None:
+            self._kept[self._name] = self.field.text if isinstance(self.field, ArgumentsInput) else self.field.value
+            self.field.remove()
+        self.field, self.display = None, False

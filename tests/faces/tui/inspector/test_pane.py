@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
+from textual.worker import WorkerFailed
 
 from ba_tui.core.results import Command, Diff, Display, Prose, Source, Table, Todos
 from ba_tui.core.work import Todo
 from ba_tui.faces.tui.inspector.grid import Grid
 from ba_tui.faces.tui.inspector.model import Inspected
 from ba_tui.faces.tui.inspector.pane import CopyRequested, Inspector, InspectorScreen, spell
-from ba_tui.faces.tui.inspector.rows import line
+from ba_tui.faces.tui.inspector.rows import Row, line
 from ba_tui.faces.tui.inspector.sheet import Sheet
 
 CHANGE = Diff("src/a.py", "a\nold\n", "a\nnew\n")
@@ -243,3 +244,22 @@ def test_nothing_heavy_is_imported_before_something_is_shown() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[4]
     )
     assert done.stdout.strip() == "[]"
+
+
+async def test_what_cannot_be_made_is_said_and_a_better_version_may_fail() -> None:
+    def broken() -> list[Row]:
+        raise ValueError("odd [b]bytes[/]")
+
+    async with Room(Inspected("x")).run_test() as pilot:
+        await settle(pilot)
+        sheet = pilot.app.query_one("#sheet", Sheet)
+        sheet.show(broken)
+        with pytest.raises(WorkerFailed):
+            await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        assert "This cannot be shown: ValueError: odd [b]bytes[/]" in seen(pilot.app)
+        sheet.show(lambda: [line(("plain", ""))], broken)
+        with pytest.raises(WorkerFailed):
+            await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        assert "plain" in seen(pilot.app)

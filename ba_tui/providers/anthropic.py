@@ -19,10 +19,11 @@ from ba_tui.core.provider import Chunk, ModelInfo, Request
 from ba_tui.providers import sse
 from ba_tui.providers.anthropic_wire import Assembly, encode_message, message_from_wire, tool_to_wire
 from ba_tui.providers.bodies import Body
-from ba_tui.providers.faults import Service, from_network, from_response
+from ba_tui.providers.faults import Service, from_body, from_network, from_response
 from ba_tui.providers.shapes import decode, encode, fields
 
 VARIABLE = "ANTHROPIC_API_KEY"
+CURE = f"Set {VARIABLE}, or choose another model with /model."
 MARK = {"type": "ephemeral"}
 CONNECT = 15.0
 OWN = "api.anthropic.com"
@@ -51,15 +52,18 @@ class AnthropicProvider:
         self._model = model
         self._options = dict(options or {})
         # The key of the environment belongs to the endpoint of the environment, and to no other.
-        self._client = anthropic.AsyncAnthropic(
-            api_key=api_key or (NO_KEY if base_url else None),
-            base_url=base_url,
-            max_retries=0,
-            timeout=httpx2.Timeout(idle, connect=CONNECT),
-            open_telemetry=False,
-        )
+        try:
+            self._client = anthropic.AsyncAnthropic(
+                api_key=api_key or (NO_KEY if base_url else None),
+                base_url=base_url,
+                max_retries=0,
+                timeout=httpx2.Timeout(idle, connect=CONNECT),
+                open_telemetry=False,
+            )
+        except anthropic.CredentialsError as error:
+            raise AuthFailed(f"No API key for Anthropic: {error}", CURE) from error
         if not (self._client.api_key or self._client.auth_token or self._client.credentials):
-            raise AuthFailed("No API key for Anthropic.", f"Set {VARIABLE}, or choose another model with /model.")
+            raise AuthFailed("No API key for Anthropic.", CURE)
         key = self._client.api_key or self._client.auth_token or ""
         service = Service("Anthropic", VARIABLE, str(self._client.base_url), model.name, key)
         own = service.host == OWN
@@ -113,7 +117,7 @@ class AnthropicProvider:
         try:
             return message_from_wire(fields(decode(body)), self._model)
         except ValueError as error:
-            raise from_network(self._service, error) from error
+            raise from_body(self._service, body) from error
 
     async def _post(self, request: Request) -> httpx2.Response:
         try:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ba_tui.core.errors import ConnectionLost
+from ba_tui.core.errors import BadRequest, ConnectionLost
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import (
     Block,
@@ -171,10 +171,10 @@ def message_from_wire(body: Mapping[str, Any], model: ModelInfo) -> Message:
     """A whole answer that came in one piece.
 
     Raises:
-        ConnectionLost: it is no answer.
+        BadRequest: it is no answer.
     """
     if not isinstance(body.get("content"), list):
-        raise ConnectionLost("The model server's answer holds no content.", "Check base_url: is it a Messages API?")
+        raise BadRequest("The model server's answer holds no content.", "Check base_url: is it a Messages API?")
     blocks = tuple(block_from_wire(fields(raw)) for raw in items(body["content"]))
     return _message(blocks, usage_from_wire(fields(body.get("usage"))), words(body.get("stop_reason")), model)
 
@@ -251,7 +251,11 @@ class Assembly:
             yield ToolInputDelta(clean_text(words(raw.get("id"))), clean_text(words(raw.get("name"))), 0)
 
     def _delta(self, index: int, delta: dict[str, Any]) -> Iterable[Chunk]:
-        raw = self._blocks.setdefault(index, {"type": words(delta.get("type")).removesuffix("_delta")})
+        if index not in self._blocks:
+            if delta.get("type") not in {"text_delta", "thinking_delta"}:
+                raise ConnectionLost("The model server sent a part of nothing; the answer is broken.")
+            self._blocks[index] = {"type": delta["type"].removesuffix("_delta")}
+        raw = self._blocks[index]
         match delta:
             case {"type": "text_delta", "text": str(text)}:
                 self._grow(index, "text", text)

@@ -38,7 +38,7 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _NO_MONEY = re.compile(
-    r"insufficient[_ ](?:quota|balance|credits?|funds)|credit balance|billing|payment", re.IGNORECASE
+    r"insufficient[_ ](?:quota|balance|credits?|funds)|credit balance|billing_error|payment required", re.IGNORECASE
 )
 _AGAIN = re.compile(r"(?:try again|retry) in (\d+(?:\.\d+)?) ?(ms|s|m)", re.IGNORECASE)
 _BY_CODE = {
@@ -133,6 +133,13 @@ def from_network(service: Service, error: BaseException) -> ConnectionLost:
     return ConnectionLost(f"The connection to {where} broke.", "Check the network, then send the request again.")
 
 
+def from_body(service: Service, body: bytes) -> ProviderError:
+    """For a success whose body is no answer: the start of one, or something else altogether."""
+    if body.lstrip().startswith(b"{"):
+        return cut(service)
+    return BadRequest(f"What {service.host} sends is no answer of a model.", "Check base_url.")
+
+
 def cut(service: Service) -> ConnectionLost:
     """The stream ended, politely or not, before the answer did."""
     return ConnectionLost(f"The answer from {service.host} was cut off before its end.", "Send the request again.")
@@ -147,7 +154,7 @@ def _by_status(service: Service, status: int, code: str, text: str, again: float
         verb = "does not accept the API key" if status == 401 else "does not allow this"
         cure = f"Check {service.variable}: {service.host} must know it."
         return AuthFailed(f"{service.name} {verb} ({status}){tail}", cure)
-    if status == 413 or (status < 500 and _TOO_LONG.search(f"{code} {text}")):
+    if status == 413 or (status != 429 and _TOO_LONG.search(f"{code} {text}")):
         hint = "Start afresh with /clear, or choose a model with a larger window."
         return ContextOverflow(f"The conversation is longer than {service.model} can read{tail}", hint)
     if status == 404:

@@ -19,7 +19,7 @@ from ba_tui.core.messages import Message
 from ba_tui.core.provider import Chunk, ModelInfo, Request
 from ba_tui.providers import sse
 from ba_tui.providers.bodies import Body
-from ba_tui.providers.faults import Service, from_network, from_response
+from ba_tui.providers.faults import Service, from_body, from_network, from_response
 from ba_tui.providers.openai_wire import Assembly, ReasoningField, encode_message, message_from_wire, tool_to_wire
 from ba_tui.providers.shapes import decode, encode, fields
 
@@ -62,6 +62,9 @@ class OpenAIProvider:
         )
         service = Service("OpenAI", VARIABLE, url, model.name, key)
         own = url.startswith(OWN)
+        if own and "max_tokens" in self._options:
+            # OpenAI's own models that think know it by its new name alone, all other servers by the old.
+            self._options["max_completion_tokens"] = self._options.pop("max_tokens")
         self._service = service if own else replace(service, name=service.host, variable="the key of this provider")
         self._counted = True
         self._reasoning: ReasoningField = "reasoning_content"
@@ -88,7 +91,7 @@ class OpenAIProvider:
             response = await self._post(request)
         assembly = Assembly(self._model, self._service)
         try:
-            if "application/json" in response.headers.get("content-type", ""):
+            if response.headers.get("content-type", "").startswith(("application/json", "text/html")):
                 message = await self._whole(response)
             else:
                 async with contextlib.aclosing(sse.chunks(response.aiter_bytes(), assembly)) as deltas:
@@ -107,7 +110,7 @@ class OpenAIProvider:
         try:
             return message_from_wire(fields(decode(body)), self._model, self._service)
         except ValueError as error:
-            raise from_network(self._service, error) from error
+            raise from_body(self._service, body) from error
 
     async def _post(self, request: Request) -> httpx2.Response:
         try:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from ba_tui.core.errors import ConnectionLost
+from ba_tui.core.errors import BadRequest
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import (
     Block,
@@ -66,7 +66,9 @@ def encode_message(message: Message, model: ModelInfo, reasoning: ReasoningField
 def _assistant_to_wire(message: Message, reasoning: ReasoningField | None) -> dict[str, Any] | None:
     text = message.text if message.text.strip() else ""
     thought = "".join(block.thinking for block in message.blocks if isinstance(block, Thinking)) if reasoning else ""
-    opaque = [block.raw for block in message.blocks if isinstance(block, Opaque) and block.vendor == VENDOR]
+    # What a server added is for that server alone: another would refuse a field that it does not know.
+    own = [block.raw for block in message.blocks if isinstance(block, Opaque) and block.vendor == VENDOR]
+    opaque = own if reasoning else []
     extras = {words(raw.get("id")): fields(raw.get("extra")) for raw in opaque if raw.get("type") == EXTRA}
     calls = [
         {
@@ -311,7 +313,7 @@ def message_from_wire(body: Mapping[str, Any], model: ModelInfo, service: Servic
     """
     if not items(body.get("choices")) and not body.get("error"):
         hint = "Check base_url: is it a Chat Completions API?"
-        raise ConnectionLost("The model server's answer holds no choices.", hint)
+        raise BadRequest("The model server's answer holds no choices.", hint)
     assembly = Assembly(model, service)
     for _ in assembly.feed("", dict(body)):
         pass

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ STATUS: Mapping[str, int] = {
     "context_overflow": 400,
 }
 PLACE = "@place@"
+STREAMED = re.compile(rb'"stream": ?true')
+"""Looked for instead of parsed: a long conversation would take the server longer than its client."""
 
 
 class _Closed(Exception):
@@ -175,7 +178,7 @@ class ModelServer:
             reply = Raw(body, reply.status, JSON, headers)
         if isinstance(reply, Raw):
             await self._send(reply, writer)
-        elif not json.loads(seen.body).get("stream"):
+        elif not STREAMED.search(seen.body):
             await self._send(Raw(formats.whole(format, reply.step, str(self._count)), content_type=JSON), writer)
         else:
             await self._stream(reply, format, writer)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from email.utils import formatdate
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,7 +79,13 @@ async def test_the_name_of_a_missing_model_is_told(model_server: START, connect:
     assert provider.model.name in str(await fails(provider))
 
 
-async def test_without_a_key_the_variable_is_named() -> None:
+async def test_without_a_key_the_variable_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(tmp_path))
+    with pytest.raises(AuthFailed) as caught:
+        AnthropicProvider(CLAUDE)
+    assert "ANTHROPIC_API_KEY" in caught.value.hint
+    monkeypatch.delenv("ANTHROPIC_CONFIG_DIR")
+    monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(AuthFailed) as caught:
         AnthropicProvider(CLAUDE)
     assert "ANTHROPIC_API_KEY" in caught.value.hint
@@ -173,6 +180,13 @@ async def test_a_wait_may_be_a_date_or_stand_in_the_words(model_server: START, c
     assert by_date.retry_after is not None
     assert 3500 < by_date.retry_after <= 3600
     assert by_words.retry_after == 1.5
+
+
+async def test_advice_to_pay_more_is_still_a_rate_limit(model_server: START, connect: Connect, vendor: str) -> None:
+    words = "Rate limit reached on tokens per min. Please try again in 60ms. Add a payment method at /account/billing."
+    error = await fails(connect(vendor, model_server([Status(429, words)])))
+    assert isinstance(error, RateLimited)
+    assert error.retry_after == 0.06
 
 
 async def test_no_credit_is_no_rate_limit(model_server: START, connect: Connect) -> None:
@@ -305,7 +319,20 @@ async def test_an_endpoint_that_is_none(model_server: START, connect: Connect, v
         Raw(b"<html>hello</html>"),
     ):
         error = await fails(connect(vendor, model_server([raw])))
-        assert isinstance(error, ConnectionLost)
+        assert isinstance(error, BadRequest | ConnectionLost)
+        assert isinstance(error, ConnectionLost) or "base_url" in error.hint
+
+
+async def test_a_whole_answer_that_is_cut_is_a_lost_connection(
+    model_server: START, connect: Connect, vendor: str
+) -> None:
+    body = b'{"content": [{"type": "text", "te'
+    assert isinstance(await fails(connect(vendor, model_server([Raw(body, content_type=JSON)]))), ConnectionLost)
+
+
+async def test_a_part_of_nothing_is_a_broken_answer(model_server: START, connect: Connect) -> None:
+    lost = b'data: {"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{}"}}\n\n'
+    assert isinstance(await fails(connect("anthropic", model_server([Raw(lost)]))), ConnectionLost)
 
 
 @pytest.mark.parametrize(("vendor", "field"), [("anthropic", "cache_control"), ("openai", "stream_options")])

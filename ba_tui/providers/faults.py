@@ -5,10 +5,7 @@ Texts of a server are quoted in one short line, and never with anything that loo
 
 from __future__ import annotations
 
-import email.utils
 import re
-import socket
-import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -122,10 +119,10 @@ def from_network(service: Service, error: BaseException) -> ConnectionLost:
     said = " ".join(str(link) for link in chain)
     if "Timeout" in kinds:
         return ConnectionLost(f"{where} did not answer in time.", "Try again, or use another model with /model.")
-    if any(isinstance(link, ssl.SSLError) for link in chain) or "CERTIFICATE" in said or "SSL" in said:
+    if "SSL" in f"{kinds} {said}" or "CERTIFICATE" in said:
         hint = "Behind a company proxy, point SSL_CERT_FILE at its certificate."
         return ConnectionLost(f"No secure connection to {where}: {service.quote(str(chain[-1]))}", hint)
-    if any(isinstance(link, socket.gaierror) for link in chain) or "getaddrinfo" in said or "resolution" in said:
+    if "gaierror" in kinds or "getaddrinfo" in said or "resolution" in said:
         return ConnectionLost(f"The name {where} was not found.", "Check the network, the proxy and base_url.")
     if any(isinstance(link, ConnectionRefusedError) for link in chain) or "refused" in said or "All connection" in said:
         hint = "Start the model server, or correct base_url." if service.local else "Check base_url and the network."
@@ -196,8 +193,10 @@ def _retry_after(headers: Mapping[str, str], text: str) -> float | None:
     if (seconds := _number(value)) is not None:
         return seconds
     if value:
+        from email.utils import parsedate_to_datetime  # noqa: PLC0415 - rare, and slow to load
+
         try:
-            return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
         except ValueError:
             return None
     found = _AGAIN.search(text)

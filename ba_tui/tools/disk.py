@@ -10,6 +10,7 @@ import hashlib
 import os
 import secrets
 import stat
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,9 +26,13 @@ _CHANGED_HINT = "Read it again, then make the change on what it holds now."
 
 
 class SeenFiles:
-    """What each file held when it was last read or written here: the guard against stale and blind writes."""
+    """What each file held when it was last read or written here: the guard against stale and blind writes.
+
+    Hold ``alone`` while a change is planned and written, so that two of ours never work from the same state.
+    """
 
     def __init__(self) -> None:
+        self.alone = threading.Lock()
         self._digests: dict[Path, bytes] = {}
 
     def note(self, path: Path, data: bytes) -> None:

@@ -24,7 +24,8 @@ from ba_tui.tools.matching import Change, find_edit
 def edit_file_tool(definition: Definition, workspace: Workspace, seen: SeenFiles) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         def work() -> ToolResult:
-            return planned_edit(workspace, seen, args).commit(seen)
+            with seen.alone:
+                return planned_edit(workspace, seen, args).commit(seen)
 
         return await asyncio.to_thread(work)
 

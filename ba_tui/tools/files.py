@@ -41,7 +41,8 @@ def read_file_tool(definition: Definition, workspace: Workspace, seen: SeenFiles
 def write_file_tool(definition: Definition, workspace: Workspace, seen: SeenFiles) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         def work() -> ToolResult:
-            return planned_write(workspace, seen, args).commit(seen)
+            with seen.alone:
+                return planned_write(workspace, seen, args).commit(seen)
 
         return await asyncio.to_thread(work)
 
@@ -59,8 +60,13 @@ def planned_write(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]
     path = workspace.resolve(args["path"])
     shown = workspace.shown(path)
     content: str = args["content"]
+    try:
+        new = content.encode()
+    except UnicodeEncodeError as error:
+        message = "The content holds text that is no Unicode (a lone surrogate)."
+        raise Failed("invalid_parameters", message) from error
     if not os.path.lexists(path):
-        return FileChange(path, shown, None, content.encode(), "", content)
+        return FileChange(path, shown, None, new, "", content)
     before = read_bytes(path, shown)
     seen.check(path, before, shown)
     encoding = Encoding() if binary_kind(before[:8192]) else detect(before)

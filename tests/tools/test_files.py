@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 from pathlib import Path
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ba_tui.core.results import Diff, Source
+from ba_tui.core.tool import Call
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools import disk
 from ba_tui.tools.documents import Positions, detect, plain_lines
@@ -128,6 +130,26 @@ def test_a_change_just_before_the_write_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(Failed):
         disk.write_bytes(file, b"ours", before=None, shown="a.txt")
     assert list(tmp_path.iterdir()) == [tmp_path / "a.txt"], "no temporary file is left"
+
+
+async def test_edits_at_the_same_time_all_arrive(desk: Desk) -> None:
+    names = [f"name{number:02}" for number in range(20)]
+    file = desk.write("a.txt", "\n".join(names))
+    await desk.run("read_file", path="a.txt")
+    edits = [{"path": "a.txt", "old_string": name, "new_string": name.upper()} for name in names]
+    await asyncio.gather(*(desk.tools["edit_file"].run(args, Call("call", desk.branch)) for args in edits))
+    assert file.read_text() == "\n".join(names).upper()
+
+
+async def test_text_that_is_no_unicode_is_refused(desk: Desk) -> None:
+    file = desk.write("a.txt", "one\n")
+    await desk.run("read_file", path="a.txt")
+    for name, args in (
+        ("write_file", {"content": "\ud800"}),
+        ("edit_file", {"old_string": "one", "new_string": "\ud800"}),
+    ):
+        assert (await desk.run(name, path="a.txt", **args)).summary in {"invalid parameters", "validation error"}
+    assert file.read_text() == "one\n"
 
 
 async def test_the_mode_is_kept(desk: Desk) -> None:

@@ -297,6 +297,12 @@ async def test_whatever_is_returned_becomes_a_result(desk: Desk, returned: objec
     assert "not a result" in result.text
 
 
+async def test_a_display_of_no_known_kind_is_dropped(desk: Desk) -> None:
+    odd: Any = object()
+    made = ToolResult("fine", odd, changes=odd, error=odd, attachments=(odd,))
+    assert await call(output(tool(lambda: made)), desk, path="a") == ToolResult("fine")
+
+
 async def test_text_is_cleaned_and_cut_at_line_ends(desk: Desk) -> None:
     lines = "".join(f"line {number} \x1b[31mred\x1b[0m\n" for number in range(10_000))
     table = Table(("a",), (("\ud800", object(), float("nan")),))

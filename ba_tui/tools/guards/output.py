@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
-from ba_tui.core.errors import BaError, StopTurn
-from ba_tui.core.messages import clean_text
-from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.errors import BaError, ErrorInfo, StopTurn
+from ba_tui.core.messages import Document, Image, clean_text
+from ba_tui.core.results import Command, Diff, Prose, Source, StateChange, Table, Todos, ToolResult, failure
 from ba_tui.core.tool import Call, Tool
 from ba_tui.tools.failed import failed_result
 from ba_tui.tools.terminal_text import shortened, unescaped
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 LIMIT = 30_000
 SUMMARY = 100
 DEEPEST = 50
+DISPLAYS = (Diff, Command, Source, Table, Prose, Todos)
 
 
 def output(tool: Tool) -> Tool:
@@ -44,6 +45,13 @@ def output(tool: Tool) -> Tool:
 
 def bounded(result: ToolResult) -> ToolResult:
     """``result`` with text that survives a model, a journal and a terminal."""
+    result = replace(
+        result,
+        display=result.display if isinstance(result.display, DISPLAYS) else None,
+        changes=result.changes if isinstance(result.changes, StateChange) else None,
+        error=result.error if isinstance(result.error, ErrorInfo) else None,
+        attachments=tuple(item for item in result.attachments if isinstance(item, Image | Document)),
+    )
     text = shortened(clean_text(unescaped(str(result.text))), LIMIT)
     summary = " ".join(unescaped(str(result.summary)).split())[:SUMMARY]
     return replace(cast("ToolResult", _clean(result, 0)), text=text, summary=clean_text(summary))

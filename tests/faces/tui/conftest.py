@@ -1,12 +1,73 @@
-"""A world around the app, and a pilot that waits for the app's work instead of sleeping."""
+"""A world around the app, and a hand on the app that waits for its work instead of sleeping."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 
+from ba_tui.core.conversation import Start
+from ba_tui.faces.tui.app import BaApp
+from ba_tui.faces.tui.screens.chat import ChatScreen
 from tests.faces.tui.fakes import World
+
+
+class Hand:
+    """What a person does, and what they see afterwards."""
+
+    def __init__(self, app: BaApp, pilot: Pilot[None]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    @property
+    def chat(self) -> ChatScreen:
+        assert self.app.chat is not None
+        return self.app.chat
+
+    @property
+    def text(self) -> str:
+        return self.chat.composer.prompt.text
+
+    @property
+    def hint(self) -> str:
+        return str(self.chat.activity.content)
+
+    @property
+    def status(self) -> str:
+        return str(self.chat.status.content)
+
+    def said(self) -> list[str]:
+        """The text of every record of the conversation that has one."""
+        return [str(getattr(record, "text", "")) for record in self.chat.transcript.records]
+
+    async def until(self, true: Callable[[], object]) -> None:
+        """Let the app work until ``true``; the test's own time limit ends a wait in vain."""
+        while not true():  # noqa: ASYNC110 - what a person sees has no event to wait for
+            await asyncio.sleep(0.005)
+        await self.pilot.pause()
+
+    async def opened(self) -> None:
+        await self.until(lambda: self.app.chat is not None and self.app.chat.turns.ready)
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def type(self, text: str) -> None:
+        self.chat.composer.prompt.insert(text)
+        await self.pilot.pause()
+
+    async def send(self, text: str) -> None:
+        await self.type(text)
+        await self.press("enter")
+
+    async def idle(self) -> None:
+        """The turn is over and nothing waits that could be sent."""
+        await self.until(lambda: not self.chat.turns.busy)
 
 
 @pytest.fixture
@@ -14,3 +75,24 @@ def world(tmp_path: Path) -> World:
     folder = tmp_path / "app"
     folder.mkdir()
     return World(folder)
+
+
+@pytest.fixture
+def state(ba_home: Path) -> Path:
+    """Where history and drafts are kept."""
+    return ba_home
+
+
+@asynccontextmanager
+async def running(
+    world: World, start: Start | None = None, *, size: tuple[int, int] = (80, 24), ready: bool = True
+) -> AsyncIterator[Hand]:
+    """The app over ``world``, cursor at rest."""
+    app = BaApp(world.connect, start or Start())
+    async with app.run_test(size=size) as pilot:
+        hand = Hand(app, pilot)
+        await hand.until(lambda: app.chat is not None and app.chat.is_mounted)
+        hand.chat.composer.prompt.still = True
+        if ready:
+            await hand.opened()
+        yield hand

@@ -10,19 +10,12 @@ from dataclasses import replace as changed
 from pathlib import Path
 
 from ba_tui.core.agent import Agent
-from ba_tui.core.conversation import (
-    ContextPart,
-    Conversation,
-    Doors,
-    LocalServer,
-    RuleLine,
-    SessionInfo,
-    Start,
-)
+from ba_tui.core.conversation import Conversation, Doors, LocalServer, Start
 from ba_tui.core.errors import SessionLocked, SessionNotFound, StorageError, UsageError
 from ba_tui.core.events import TRANSIENT, Event, Mode, Notice, TextDelta, Titled, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.provider import Chunk, ModelInfo, Prices, Request
+from ba_tui.core.session import ContextPart, RuleLine, SessionInfo
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 

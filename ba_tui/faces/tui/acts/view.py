@@ -11,6 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual.app import SuspendNotSupported
+
 from ba_tui.core.errors import UsageError
 from ba_tui.faces.tui.transcript.records import Record, ToolRow
 from ba_tui.faces.tui.turns import TWICE
@@ -144,19 +146,31 @@ def editor(chat: ChatScreen, _: str) -> None:
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or next(filter(shutil.which, EDITORS), "")
     if not command:
         raise UsageError("No editor is known.", "Set $VISUAL or $EDITOR.")
+    try:
+        with chat.ba.suspend():
+            text = edited(chat.composer.text, command)
+    except SuspendNotSupported as error:
+        raise UsageError("An editor can't be opened here.", "Shift+Enter makes new lines in the input.") from error
+    chat.composer.prompt.set_value(text)
+    chat.composer.prompt.focus()
+
+
+def edited(text: str, command: str) -> str:
+    """What ``command`` makes of ``text``, through a file that only the person can read.
+
+    Raises:
+        UsageError: it could not be run, or ended with an error.
+    """
     handle, name = tempfile.mkstemp(prefix="ba-prompt-", suffix=".md")
     path = Path(name)
     try:
         with open(handle, "w", encoding="utf-8") as file:
-            file.write(chat.composer.text)
-        try:
-            with chat.ba.suspend():
-                done = subprocess.run([*shlex.split(command), name], check=False)
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{command} could not be started: {error}", "Set $VISUAL or $EDITOR.") from error
+            file.write(text)
+        done = subprocess.run([*shlex.split(command), name], check=False)
         if done.returncode:
             raise UsageError(f"{command} ended with {done.returncode}.", "The prompt is as it was.")
-        chat.composer.prompt.set_value(path.read_text("utf-8", "replace").rstrip("\n"))
+        return path.read_text("utf-8", "replace").rstrip("\n")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{command} could not be started: {error}", "Set $VISUAL or $EDITOR.") from error
     finally:
         path.unlink(missing_ok=True)
-        chat.composer.prompt.focus()

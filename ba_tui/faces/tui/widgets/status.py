@@ -18,6 +18,7 @@ from ba_tui.faces.tui.meters import Totals, bar, money, share, short_count
 
 MODE_STYLE = {"default": "$foreground", "accept-edits": "$warning", "plan": "$accent"}
 GAP = "  "
+FOLDER = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,15 @@ def scripted(model: str) -> bool:
 
 
 def short_folder(cwd: Path, home: Path | None) -> str:
-    """``~/work/app`` as the shell shows it."""
+    """``~/work/app`` as the shell shows it; of a long path the end."""
+    shown = str(cwd)
     if home is not None and cwd.is_relative_to(home):
-        return "~" if cwd == home else f"~/{cwd.relative_to(home)}"
-    return str(cwd)
+        shown = "~" if cwd == home else f"~/{cwd.relative_to(home)}"
+    parts = shown.split("/")
+    while len(shown) > FOLDER and len(parts) > 2:
+        parts = parts[1:]
+        shown = "/".join(("…", *parts))
+    return shown
 
 
 class StatusLine(Static):

@@ -1,0 +1,261 @@
+"""Writing a prompt: newline keys, pastes, bursts, history, completion, draft, Esc and Ctrl+C."""
+
+from __future__ import annotations
+
+import stat
+import time
+from pathlib import Path
+
+import pytest
+from textual import events
+
+from ba_tui.core.errors import UsageError
+from ba_tui.faces.tui.acts.view import edited
+from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned
+from tests.faces.tui.conftest import Hand, running
+from tests.faces.tui.fakes import World
+
+
+async def paste(hand: Hand, text: str) -> None:
+    prompt = hand.chat.composer.prompt
+    prompt.post_message(events.Paste(text))
+    await hand.pilot.pause()
+
+
+@pytest.mark.parametrize("key", ["shift+enter", "ctrl+j", "alt+enter"])
+async def test_newline_keys(world: World, key: str) -> None:
+    async with running(world) as hand:
+        await hand.press("a", key, "b")
+        assert hand.text == "a\nb"
+        assert not world.script.requests
+
+
+async def test_backslash_enter_breaks_the_line_and_goes(world: World) -> None:
+    async with running(world) as hand:
+        await hand.press("a", "backslash", "enter", "b")
+        assert hand.text == "a\nb"
+
+
+async def test_a_long_paste_folds_is_deleted_whole_and_sent_in_full(world: World) -> None:
+    long = "\n".join(f"line {number}" for number in range(120))
+    async with running(world) as hand:
+        await hand.type("see ")
+        await paste(hand, long)
+        assert hand.text == "see [Pasted #1 +120 lines]"
+        await hand.press("backspace")
+        assert hand.text == "see "
+        await paste(hand, long)
+        assert hand.text == "see [Pasted #2 +120 lines]"
+        await hand.press("enter")
+        await hand.idle()
+        assert hand.said()[0] == f"see {long}"
+
+
+async def test_f4_unfolds_a_paste(world: World) -> None:
+    long = "\n".join("ab" for _ in range(20))
+    async with running(world) as hand:
+        await paste(hand, long)
+        await hand.press("f4")
+        assert hand.text == long
+
+
+async def test_typing_inside_a_token_does_not_break_it(world: World) -> None:
+    async with running(world) as hand:
+        await paste(hand, "x" * 2_000)
+        await hand.press("left", "left", "a")
+        assert hand.chat.composer.text == "x" * 2_000 + "a"
+
+
+async def test_ten_megabytes_are_pasted_and_sent(world: World) -> None:
+    huge = "0123456789abcde\n" * 655_360
+    async with running(world) as hand:
+        await paste(hand, huge)
+        await hand.until(lambda: hand.text.startswith("[Pasted #1"))
+        await hand.press("f4")
+        assert hand.text.startswith("[Pasted #1"), "too much to edit: it stays folded"
+        await hand.press("enter")
+        await hand.until(lambda: world.script.requests)
+        assert world.script.requests[0].messages[0].text == huge
+
+
+async def test_what_no_terminal_or_vendor_can_take_is_cleaned() -> None:
+    text = cleaned("a\0b\ud800c\x1b[31mred\x1b[0m\x1b]0;title\x07\r\nend\rlast\x07")
+    assert text == "a\N{REPLACEMENT CHARACTER}b?cred\nend\nlast"
+
+
+def test_tokens_of_other_people_are_left_alone() -> None:
+    pastes = Pastes()
+    assert pastes.unfold("[Pasted #1 +120 lines]") == "[Pasted #1 +120 lines]"
+
+
+async def test_keys_at_machine_speed_are_a_paste(world: World) -> None:
+    async with running(world) as hand:
+        prompt = hand.chat.composer.prompt
+        now = time.monotonic()
+        for count, character in enumerate("first\rsecond\r"):
+            key = events.Key("enter" if character == "\r" else character, character)
+            key.time = now + count * 0.0001
+            prompt.post_message(key)
+        await hand.until(lambda: not prompt._burst)
+        assert hand.text == "first\nsecond\n"
+        assert not world.script.requests
+
+
+async def test_a_line_and_enter_in_one_piece_are_sent(world: World) -> None:
+    async with running(world) as hand:
+        prompt = hand.chat.composer.prompt
+        now = time.monotonic()
+        for count, character in enumerate("go on\r"):
+            key = events.Key("enter" if character == "\r" else character, character)
+            key.time = now + count * 0.0001
+            prompt.post_message(key)
+        await hand.until(lambda: "Done." in hand.said())
+        assert hand.said()[0] == "go on"
+
+
+async def test_history_goes_back_and_forth_and_keeps_what_was_typed(world: World) -> None:
+    async with running(world) as hand:
+        for text in ("first", "second"):
+            await hand.send(text)
+            await hand.idle()
+        await hand.type("third")
+        await hand.press("up", "up")
+        assert hand.text == "first"
+        await hand.press("down", "down")
+        assert hand.text == "third"
+
+
+async def test_history_and_draft_outlive_the_app_in_private_files(world: World, state: Path) -> None:
+    async with running(world) as hand:
+        await hand.send("remember me\nin two lines")
+        await hand.idle()
+        await hand.type("unsent words")
+        await hand.app.action_quit()
+    async with running(world) as hand:
+        await hand.until(lambda: hand.text)
+        assert hand.text == "unsent words"
+        await hand.press("up")
+        assert hand.text == "remember me\nin two lines"
+    files = [state / "history.jsonl", *(state / "drafts").iterdir()]
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+
+async def test_ctrl_r_finds_earlier_prompts(world: World) -> None:
+    async with running(world) as hand:
+        for text in ("read the sales", "write a report"):
+            await hand.send(text)
+            await hand.idle()
+        await hand.press("ctrl+r")
+        await hand.until(lambda: hand.chat.composer.popup.display)
+        await hand.press(*"sal")
+        await hand.press("enter")
+        assert hand.text == "read the sales"
+
+
+async def test_at_completes_files(world: World) -> None:
+    async with running(world) as hand:
+        await hand.type("look at ")
+        await hand.press("@", "a", "p")
+        await hand.until(lambda: hand.chat.composer.popup.display)
+        await hand.press("tab")
+        assert hand.text == "look at @src/app.py "
+        await hand.press("@", "m", "e")
+        await hand.until(lambda: hand.chat.composer.popup.display)
+        await hand.press("enter")
+        assert hand.text == 'look at @src/app.py @"read me.md"'
+
+
+async def test_escape_hides_the_popup_first(world: World) -> None:
+    async with running(world) as hand:
+        await hand.press("slash", "t")
+        assert hand.chat.composer.popup.display
+        await hand.press("escape")
+        assert not hand.chat.composer.popup.display
+        assert hand.text == "/t"
+
+
+async def test_escape_twice_clears_and_up_brings_it_back(world: World) -> None:
+    async with running(world) as hand:
+        await hand.type("some words")
+        await hand.press("escape")
+        await hand.until(lambda: "Esc again" in hand.hint)
+        assert hand.text == "some words"
+        await hand.press("escape")
+        await hand.until(lambda: not hand.text)
+        await hand.press("up")
+        assert hand.text == "some words"
+
+
+async def test_ctrl_c_clears_then_quits(world: World) -> None:
+    async with running(world) as hand:
+        await hand.type("some words")
+        await hand.press("ctrl+c")
+        assert hand.text == ""
+        await hand.press("ctrl+c")
+        await hand.until(lambda: not hand.app.is_running)
+
+
+async def test_ctrl_c_copies_a_selection(world: World) -> None:
+    async with running(world) as hand:
+        await hand.type("some words")
+        await hand.press("f7", "ctrl+c")
+        assert hand.app.clipboard == "some words"
+        assert hand.text == "some words"
+
+
+async def test_ctrl_d_quits_only_when_empty(world: World) -> None:
+    async with running(world) as hand:
+        await hand.press("x", "ctrl+d")
+        assert hand.app.is_running
+        await hand.press("backspace", "ctrl+d")
+        await hand.until(lambda: not hand.app.is_running)
+
+
+async def test_readline_keys_and_undo(world: World) -> None:
+    async with running(world) as hand:
+        await hand.type("one two three")
+        await hand.press("ctrl+w")
+        assert hand.text == "one two "
+        await hand.press("alt+b", "ctrl+k")
+        assert hand.text == "one "
+        await hand.press("ctrl+underscore")
+        assert hand.text == "one two "
+        await hand.press("ctrl+a", "x", "ctrl+e", "ctrl+u")
+        assert hand.text == ""
+
+
+def test_an_editor_writes_the_prompt_through_a_private_file(tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nstat -c %a "$1" > "$0.mode"\nprintf "%s and after\\n" "$(cat "$1")" > "$1"\n')
+    editor.chmod(0o755)
+    assert edited("before", str(editor)) == "before and after"
+    assert (tmp_path / "editor.mode").read_text().strip() == "600"
+
+
+@pytest.mark.parametrize("command", ["/nowhere/editor", "false", "an 'unclosed quote"])
+def test_an_editor_that_fails_is_an_error_of_one_line(command: str) -> None:
+    with pytest.raises(UsageError):
+        edited("before", command)
+
+
+async def test_where_no_editor_can_be_opened_the_prompt_stays(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISUAL", "true")
+    async with running(world) as hand:
+        await hand.type("before")
+        await hand.press("ctrl+g")
+        await hand.until(lambda: any("can't be opened" in text for text in hand.said()))
+        assert hand.text == "before"
+
+
+async def test_the_cursor_comes_to_rest(world: World) -> None:
+    async with running(world) as hand:
+        prompt = hand.chat.composer.prompt
+        prompt.still = False
+        await hand.press("a")
+        assert prompt.blink_timer._active.is_set()
+        prompt._pause_blink()
+        assert not prompt.blink_timer._active.is_set()
+        await hand.press("b")
+        assert prompt.blink_timer._active.is_set()

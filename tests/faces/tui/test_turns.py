@@ -1,0 +1,162 @@
+"""Prompts and turns: sending, queueing, steering, interrupting, failing."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from ba_tui.core.conversation import Start
+from ba_tui.core.errors import AuthFailed, UsageError
+from ba_tui.core.events import TurnStarted
+from tests.faces.tui.conftest import running
+from tests.faces.tui.fakes import World
+
+
+async def test_a_prompt_is_answered(world: World) -> None:
+    world.script.turns = [["Hello ", "there."]]
+    async with running(world, size=(100, 24)) as hand:
+        await hand.send("hi")
+        await hand.idle()
+        assert hand.said()[:2] == ["hi", "Hello there."]
+        assert "scripted model" in hand.status
+        assert "↑11.2k ↓80" in hand.status
+
+
+async def test_enter_before_the_session_is_there_waits_and_is_sent(world: World) -> None:
+    gate = threading.Event()
+    world.gate = lambda: gate.wait(10) and None
+    async with running(world, ready=False) as hand:
+        await hand.send("early")
+        assert list(hand.chat.turns.waiting) == ["early"]
+        gate.set()
+        await hand.opened()
+        await hand.until(lambda: "Done." in hand.said())
+        assert hand.said()[0] == "early"
+
+
+async def test_no_session_is_made_without_a_prompt(world: World) -> None:
+    async with running(world) as hand:
+        await hand.press("shift+tab", "x")
+        await hand.until(lambda: hand.chat.session.mode == "accept-edits")
+        await hand.until(lambda: world.brain.warmed)
+    assert not any(journal.events for journal in world.shelf.journals.values())
+
+
+async def test_the_mode_chosen_before_the_first_prompt_is_kept_with_it(world: World) -> None:
+    async with running(world) as hand:
+        await hand.press("shift+tab")
+        await hand.until(lambda: hand.chat.session.mode == "accept-edits")
+        await hand.send("go")
+        await hand.idle()
+    events = world.shelf.journals["00000001new"].events
+    assert [event.type for event in events][:2] == ["mode_changed", "turn_started"]
+
+
+async def test_prompts_wait_while_a_turn_runs_and_follow_it(world: World) -> None:
+    gate = asyncio.Event()
+    world.script.turns = [["one", gate], ["two"], ["three"]]
+    async with running(world) as hand:
+        await hand.send("a")
+        await hand.until(lambda: world.script.requests)
+        await hand.send("b")
+        await hand.send("c")
+        assert hand.chat.queue.display
+        assert "2 waiting" in hand.status
+        gate.set()
+        await hand.until(lambda: "three" in hand.said())
+        assert not hand.chat.queue.display
+
+
+async def test_up_takes_the_newest_waiting_prompt_back(world: World) -> None:
+    gate = asyncio.Event()
+    world.script.turns = [["one", gate]]
+    async with running(world) as hand:
+        await hand.send("a")
+        await hand.until(lambda: world.script.requests)
+        await hand.send("b")
+        await hand.send("c")
+        await hand.press("up")
+        assert hand.text == "c"
+        assert list(hand.chat.turns.waiting) == ["b"]
+        gate.set()
+
+
+async def test_enter_on_empty_input_steers_the_running_turn(world: World) -> None:
+    gate = asyncio.Event()
+    world.script.turns = [["one", gate], ["after steering"]]
+    async with running(world) as hand:
+        await hand.send("a")
+        await hand.until(lambda: world.script.requests)
+        await hand.send("more")
+        await hand.press("enter")
+        assert not hand.chat.turns.waiting
+        gate.set()
+        await hand.until(lambda: "after steering" in hand.said())
+    events = world.shelf.journals["00000001new"].events
+    assert sum(isinstance(event, TurnStarted) for event in events) == 1
+
+
+async def test_escape_interrupts_keeps_the_partial_answer_and_holds_the_queue(world: World) -> None:
+    world.script.turns = [["half an answer", asyncio.Event()], ["next"]]
+    async with running(world) as hand:
+        await hand.send("a")
+        await hand.until(lambda: "half an answer" in hand.said())
+        await hand.send("b")
+        await hand.press("escape")
+        await hand.idle()
+        assert "half an answer" in hand.said()
+        assert list(hand.chat.turns.waiting) == ["b"]
+        assert "paused" in hand.status
+        await hand.press("enter")
+        await hand.until(lambda: "next" in hand.said())
+
+
+async def test_a_failed_turn_says_why_and_the_prompt_is_one_key_away(world: World) -> None:
+    world.script.turns = [[AuthFailed("The key was refused.", "Set ANTHROPIC_API_KEY.")]]
+    async with running(world) as hand:
+        await hand.send("precious words")
+        await hand.idle()
+        ends = [getattr(record, "error", None) for record in hand.chat.transcript.records]
+        assert any(error and "refused" in error.message for error in ends)
+        await hand.press("up")
+        assert hand.text == "precious words"
+
+
+async def test_a_start_that_fails_says_why_and_enter_tries_again(world: World) -> None:
+    faults = [UsageError("config.yaml line 3: model is no text.", "Write model: provider/name.")]
+
+    def gate() -> None:
+        if faults:
+            raise faults.pop()
+
+    world.gate = gate
+    async with running(world, ready=False) as hand:
+        await hand.until(lambda: any("line 3" in text for text in hand.said()))
+        await hand.press("enter")
+        await hand.opened()
+
+
+async def test_the_prompt_of_the_command_line_is_sent_at_once(world: World) -> None:
+    async with running(world, Start(prompt="from the shell")) as hand:
+        await hand.until(lambda: "Done." in hand.said())
+        assert hand.said()[0] == "from the shell"
+
+
+async def test_a_crash_of_a_worker_is_told_and_the_app_goes_on(world: World) -> None:
+    async with running(world) as hand:
+
+        async def crash() -> None:
+            raise ZeroDivisionError("of our own making")
+
+        hand.chat.run_worker(crash(), exit_on_error=False)
+        await hand.until(lambda: any("ZeroDivisionError" in text for text in hand.said()))
+        await hand.send("still here?")
+        await hand.until(lambda: "Done." in hand.said())
+
+
+async def test_empty_prompts_go_nowhere(world: World) -> None:
+    async with running(world) as hand:
+        await hand.press("enter")
+        await hand.send("   ")
+        assert not world.script.requests
+        assert not hand.chat.turns.waiting

@@ -60,7 +60,7 @@ class Place:
 
 def box(screen: str) -> bool:
     """Is the input there?"""
-    return "›" in screen
+    return "❯" in screen
 
 
 def said(terminal: Terminal, order: str) -> None:

@@ -17,7 +17,7 @@ HELLO = [sys.executable, str(Path(__file__).with_name("hello.py"))]
 
 
 def idle(effort: Effort) -> Iterator[Figure]:
-    with place(model=False) as spot:
+    with place() as spot:
         with Terminal(HELLO, spot.folder, spot.env) as terminal:
             terminal.until(lambda text: "hello" in text)
             terminal.watch(1.0)

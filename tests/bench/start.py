@@ -35,7 +35,7 @@ def screen(effort: Effort) -> Iterator[Figure]:
     hello: list[float] = []
     boxes: list[float] = []
     usable: list[float] = []
-    with place(model=False) as spot:
+    with place() as spot:
         for _ in range(effort.starts + 1):
             with Terminal(HELLO, spot.folder, spot.env) as terminal:
                 hello.append(terminal.until(lambda text: "hello" in text) - terminal.started)

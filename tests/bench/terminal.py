@@ -8,10 +8,11 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
-import select
+import queue
 import struct
 import subprocess
 import termios
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -29,7 +30,7 @@ class Silent(Exception):
 
 
 class Terminal:
-    """``started`` is the monotonic time just before the program was executed."""
+    """``started`` is the time just before the program was executed, ``at`` when the newest data came (monotonic)."""
 
     def __init__(self, command: Sequence[str | Path], cwd: Path, env: Mapping[str, str]) -> None:
         self._screen = pyte.Screen(COLUMNS, ROWS)
@@ -40,7 +41,7 @@ class Terminal:
         whole = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **env}
         for name in ("COLUMNS", "LINES", "NO_COLOR", "CI"):
             whole.pop(name, None)
-        self.started = time.monotonic()
+        self.started = self.at = time.monotonic()
         self._process = subprocess.Popen(
             [str(word) for word in command],
             cwd=cwd,
@@ -52,6 +53,8 @@ class Terminal:
         )
         os.close(slave)
         self._master = master
+        self._arrived: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
         self.process = psutil.Process(self._process.pid)
 
     def __enter__(self) -> Self:
@@ -60,15 +63,24 @@ class Terminal:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    def _listen(self) -> None:
+        """Always read, else the program would wait for its terminal. No bytes means that it ended."""
+        data = b"-"
+        while data:
+            try:
+                data = os.read(self._master, 1 << 16)
+            except OSError:
+                data = b""
+            self._arrived.put((time.monotonic(), data))
+
     def read(self, seconds: float) -> bytes:
         """What comes within ``seconds``, as soon as anything does."""
-        ready, _, _ = select.select([self._master], [], [], max(0.0, seconds))
-        if not ready:
-            return b""
         try:
-            data = os.read(self._master, 1 << 16)
-        except OSError as error:
-            raise Silent(f"the program ended\n{self.text()}") from error
+            self.at, data = self._arrived.get(timeout=max(0.0, seconds))
+        except queue.Empty:
+            return b""
+        if not data:
+            raise Silent(f"the program ended\n{self.text()}")
         self._pending.append(data)
         return data
 
@@ -95,10 +107,8 @@ class Terminal:
         """The time at which the data came that made the screen show it."""
         end = time.monotonic() + longest
         while time.monotonic() < end:
-            if self.read(end - time.monotonic()):
-                at = time.monotonic()
-                if shows(self.text()):
-                    return at
+            if self.read(end - time.monotonic()) and shows(self.text()):
+                return self.at
         raise Silent(f"did not show within {longest} s:\n{self.text()}")
 
     def painted(self, words: str, longest: float = 20.0) -> float:
@@ -108,7 +118,7 @@ class Terminal:
         while (left := end - time.monotonic()) > 0:
             seen = seen[-len(wanted) :] + self.read(left)
             if wanted in seen:
-                return time.monotonic()
+                return self.at
         raise Silent(f"{words} was not painted within {longest} s:\n{self.text()}")
 
     def type(self, text: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from textual.drivers.linux_driver import LinuxDriver
 
-SIGN = "›"
+SIGN = "❯"
 
 
 class NotingDriver(LinuxDriver):

@@ -47,20 +47,32 @@ def repeats(writers: Collection[str]) -> Guard:
 
 def _count(call: Call, writers: Collection[str], allowed: Collection[str]) -> int:
     """How many times the call was made by now, itself included, since something else was achieved."""
-    calls = call.branch.transcript.calls_since_prompt()
-    at = next((index for index in range(len(calls) - 1, -1, -1) if calls[index].id == call.id), None)
-    if at is None:
+    transcript = call.branch.transcript
+    recent = _recent(transcript, call.id)
+    if not recent or not any(_same(earlier, recent[0]) for earlier in recent[1:]):
         return 1
+    calls = transcript.calls_since_prompt()
     count = 1
-    for index in range(at - 1, max(-1, at - WINDOW), -1):
-        earlier = calls[index]
-        if _same(earlier, calls[at]):
+    for earlier in recent[1:]:
+        if _same(earlier, recent[0]):
             if earlier.id in allowed:
                 break
             count += 1
-        elif earlier.name in writers and _new(calls, index) and _succeeded(call.branch.transcript, earlier.id):
+        elif earlier.name in writers and _new(calls, earlier) and _succeeded(transcript, earlier.id):
             break
     return count
+
+
+def _recent(transcript: Transcript, call_id: str) -> list[ToolUse]:
+    """The call and those made just before it in this turn, newest first: it costs the same in turns of any length."""
+    found: list[ToolUse] = []
+    for message in reversed(transcript.messages):
+        if len(found) >= WINDOW or (message.role == "user" and message.origin == "user"):
+            break
+        for use in reversed(message.calls):
+            if found or use.id == call_id:
+                found.append(use)
+    return found[:WINDOW]
 
 
 def _same(one: ToolUse, other: ToolUse) -> bool:
@@ -71,8 +83,9 @@ def _same(one: ToolUse, other: ToolUse) -> bool:
         return False
 
 
-def _new(calls: Sequence[ToolUse], index: int) -> bool:
-    return not any(_same(earlier, calls[index]) for earlier in calls[:index])
+def _new(calls: Sequence[ToolUse], use: ToolUse) -> bool:
+    """Whether no call before ``use`` was the same."""
+    return next(earlier for earlier in (*calls, use) if _same(earlier, use)).id == use.id
 
 
 def _succeeded(transcript: Transcript, call_id: str) -> bool:

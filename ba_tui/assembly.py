@@ -18,11 +18,12 @@ from typing import Any
 from ba_tui.context.files import FileIndex
 from ba_tui.context.instructions import Instructions, read_instructions, said
 from ba_tui.core.agent import Agent
-from ba_tui.core.conversation import ContextPart, Conversation, Doors, Journal, SessionInfo
+from ba_tui.core.conversation import Conversation, Doors
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import Message, Text, Thinking, ToolOutput, ToolUse, reminder
 from ba_tui.core.provider import ModelInfo, Provider
+from ba_tui.core.session import ContextPart, Journal, SessionInfo
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.observe.logs import start_logging
@@ -101,6 +102,7 @@ class Workshop:
         self.where = where
         self.cwd = cwd
         self.access = access
+        self._flags = {key for key, source in loaded.sources.items() if source.startswith("flag ")}
         self._rules = (*bundled_rules(), *loaded.rules)
         self.problems = self.policy(self.workspace(cwd)).problems
 
@@ -112,10 +114,15 @@ class Workshop:
         return Policy(workspace, self._rules, self.settings.permission_mode, approvals, self.where)
 
     def conversation(self, info: SessionInfo, journal: Journal) -> Conversation:
-        """In the session's own folder, or in this one when that is gone."""
+        """In the session's own folder, or in this one when that is gone. Flags win over what the session had."""
         cwd = info.cwd if info.cwd.is_dir() else self.cwd
         model = info.model or self.access.default_model()
-        return Conversation(replace(info, cwd=cwd, model=model), journal, Desk(self, cwd))
+        conversation = Conversation(replace(info, cwd=cwd, model=model), journal, Desk(self, cwd))
+        if info.model and "model" in self._flags and self.settings.model != info.model:
+            conversation.use_model(self.settings.model)
+        if info.model and "permission_mode" in self._flags:
+            conversation.set_mode(self.settings.permission_mode)
+        return conversation
 
 
 class Desk:
@@ -183,7 +190,7 @@ def provider_for(info: ModelInfo, settings: Settings, access: Access) -> Provide
         tour = bundled("config") / "demo" / "tour.yaml"
         path = tour if info.provider == DEMO else Path(info.name)
         return ScriptedProvider(load_script(path), info)
-    key, url = access.key(info.provider, profile), access.base_url(profile)
+    key, url = access.key(info.provider, profile), profile.base_url
     options: dict[str, Any] = {}
     if settings.max_output_tokens:
         options["max_tokens"] = min(settings.max_output_tokens, info.max_output)

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ba_tui.core.agent import Agent, Interceptor
-from ba_tui.core.conversation import ContextPart, Conversation, RuleLine, SessionInfo
+from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import TRANSIENT, Event, Mode, event_from_json, event_to_json
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.provider import Chunk, ModelInfo, Prices, Request
+from ba_tui.core.session import ContextPart, RuleLine, SessionInfo
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Turn

@@ -19,7 +19,7 @@ def demo(
     no_color: Annotated[bool, typer.Option("--no-color", help="No colours.")] = False,
 ) -> int:
     folder = tour_folder()
-    return open_app({"model": "demo"}, Start(theme=theme or "", color=not no_color), folder)
+    return open_app({"model": "demo"}, Start("Show me around.", theme=theme or "", color=not no_color), folder)
 
 
 def tour_folder() -> Path:

@@ -6,6 +6,7 @@ What a command does stands in its own file; ``chat`` is the hidden one behind ``
 from __future__ import annotations
 
 import difflib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -15,7 +16,6 @@ import typer
 from typer._click.exceptions import NoSuchOption
 from typer.core import TyperGroup
 
-from ba_tui import __version__
 from ba_tui.cli import chat, config, demo, doctor, permissions, sessions
 from ba_tui.core.errors import BaError, StorageError, UsageError
 
@@ -106,9 +106,9 @@ def route(argv: Sequence[str]) -> list[str]:
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line; errors of ours and of typer end as one or two lines on stderr."""
-    if "--version" in argv[:1]:
-        sys.stdout.write(f"ba {__version__}\n")
-        return 0
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         result = app(list(route(argv)), prog_name="ba", standalone_mode=False)
     except NoSuchOption as error:

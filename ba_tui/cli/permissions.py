@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load, print_line
-from ba_tui.core.conversation import RuleLine
 from ba_tui.core.errors import UsageError
+from ba_tui.core.session import RuleLine
 from ba_tui.resources import bundled, places, project_root
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ba_tui.cli.launch import current_folder
-from ba_tui.core.conversation import Library, SessionInfo
+from ba_tui.core.conversation import Library
 from ba_tui.core.errors import SessionNotFound, UsageError
+from ba_tui.core.session import SessionInfo
 from ba_tui.resources import save_whole
 from ba_tui.sessions.foreign import one_line
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from ba_tui.core.agent import Agent
@@ -24,98 +24,11 @@ from ba_tui.core.events import (
 )
 from ba_tui.core.messages import Message, clean_text, user
 from ba_tui.core.provider import ModelInfo
+from ba_tui.core.session import Brain, ContextPart, Journal, Permissions, SessionInfo, title_of
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener, Turn
 
 log = logging.getLogger(__name__)
-TITLE_LENGTH = 60
-
-
-@dataclass(frozen=True, slots=True)
-class SessionInfo:
-    """What lists show of a session. Times are seconds since the epoch; ``cost`` None when any part is unknown."""
-
-    id: str
-    title: str
-    cwd: Path
-    created: float
-    updated: float
-    turns: int = 0
-    cost: float | None = None
-    model: str = ""
-    preview: str = ""
-    locked_by: str = ""
-    """Who writes it now (``pid 123``); empty when nobody does."""
-
-
-class Journal(Protocol):
-    """The session's file. ``append`` raises StorageError; what it could not write goes out with the next append."""
-
-    def append(self, event: Event) -> None: ...
-
-    def read(self) -> list[Event]:
-        """All of it, healed, oldest first."""
-        ...
-
-    def tail(self, limit: int) -> list[Event]:
-        """The newest events, at most about ``limit``, starting with a TurnStarted; cheap for any length."""
-        ...
-
-    def sync(self) -> None:
-        """fsync; slow, call it off the loop."""
-        ...
-
-    def close(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class RuleLine:
-    """One permission rule as shown: ``shell(git status)``, its verdict, where it stands and how often it hit."""
-
-    rule: str
-    verdict: str
-    source: str
-    hits: int = 0
-
-
-class Permissions(Protocol):
-    @property
-    def mode(self) -> Mode: ...
-
-    def set_mode(self, mode: Mode) -> None: ...
-
-    def rules(self) -> Sequence[RuleLine]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class ContextPart:
-    """A share of the window: ``tokens`` are an estimate unless ``exact``; ``detail`` says what is in it and why."""
-
-    label: str
-    tokens: int
-    detail: str = ""
-    exact: bool = False
-
-
-class Brain(Protocol):
-    """What assembly gives a conversation: the agent for a model and what is said beside a prompt."""
-
-    @property
-    def permissions(self) -> Permissions: ...
-
-    def model(self, name: str) -> ModelInfo:
-        """Raises UsageError, naming the nearest, when ``name`` can't be a model."""
-        ...
-
-    def agent(self, model: str) -> Agent:
-        """May import an SDK: call it off the loop. Raises AuthFailed when there is no key."""
-        ...
-
-    def reminders(self, transcript: Transcript) -> Sequence[Message]:
-        """Hidden notes that go with a new prompt: the time, project instructions not yet said."""
-        ...
-
-    def context(self, transcript: Transcript, model: str) -> Sequence[ContextPart]: ...
 
 
 class Conversation:
@@ -134,6 +47,8 @@ class Conversation:
         self._agents: dict[str, Agent] = {}
         self._folded: asyncio.Task[list[Event]] | None = None
         self._turn: Turn | None = None
+        self._saved = True
+        self._mode: Mode | None = None
 
     @property
     def permissions(self) -> Permissions:
@@ -159,7 +74,7 @@ class Conversation:
             return events, Transcript(events=events)
 
         events, self.transcript = await asyncio.to_thread(work)
-        if self.transcript.mode:
+        if self.transcript.mode and not self._mode:
             self.permissions.set_mode(self.transcript.mode)
         return events
 
@@ -175,7 +90,7 @@ class Conversation:
         message = user(clean_text(prompt)) if isinstance(prompt, str) else prompt
         if not message.text.strip() and len(message.blocks) < 2:
             raise UsageError("The prompt is empty.", "Type what you want to know or have done.")
-        turn = self._turn = Turn(self._journal.append, *map(_shielded, self._observers))
+        turn = self._turn = Turn(self._keep, *map(_shielded, self._observers))
         turn.run(asyncio.get_running_loop().create_task(self._run(turn, message)))
         return turn
 
@@ -198,11 +113,20 @@ class Conversation:
         except Exception as error:
             log.exception("turn failed")
             ending = TurnEnded("error", ErrorInfo("internal_error", f"{type(error).__name__}: {error}", "See ba logs."))
-        try:
-            branch.emit(ending)
+        branch.emit(ending)
+        with contextlib.suppress(StorageError):
             await asyncio.to_thread(self._journal.sync)
+
+    def _keep(self, event: Event) -> None:
+        """Into the journal; when that fails the work goes on in memory, and the person is told once."""
+        try:
+            self._journal.append(event)
         except StorageError as error:
-            turn.deliver(TurnEnded("error", error.info()))
+            if self._saved and self._turn:
+                self._turn.deliver(Notice(f"{error} Work goes on, but is not saved.", "error", error.hint))
+            self._saved = False
+        else:
+            self._saved = True
 
     def _open_turn(self, branch: Branch, prompt: Message) -> None:
         branch.emit(TurnStarted(prompt))
@@ -234,6 +158,7 @@ class Conversation:
         return self._brain.model(self.model)
 
     def set_mode(self, mode: Mode) -> None:
+        self._mode = mode
         self.permissions.set_mode(mode)
         self._record(ModeChanged(mode))
 
@@ -257,7 +182,7 @@ class Conversation:
         await asyncio.to_thread(self._journal.close)
 
     def _record(self, event: Event) -> None:
-        self._journal.append(event)
+        self._keep(event)
         self.transcript.apply(event)
         for observer in self._observers:
             _shielded(observer)(event)
@@ -350,15 +275,6 @@ class Doors:
 
 
 Connect = Callable[[], Doors]
-
-
-def title_of(prompt: str) -> str:
-    """A session's title from its first prompt: the first line with words, at most 60 characters."""
-    line = next((line.strip() for line in prompt.splitlines() if line.strip()), "Untitled")
-    line = " ".join(line.lstrip("#>-* ").split()) or "Untitled"
-    if len(line) <= TITLE_LENGTH:
-        return line
-    return line[:TITLE_LENGTH].rsplit(" ", 1)[0] + "…"
 
 
 def _shielded(listener: Listener) -> Listener:

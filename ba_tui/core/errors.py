@@ -38,6 +38,11 @@ ErrorKind: TypeAlias = Literal[
     "interrupted",
 ]
 
+RETRYABLE: frozenset[ErrorKind] = frozenset({"timeout", "rate_limit", "resource_error", "transient_error"})
+PERMANENT: frozenset[ErrorKind] = frozenset(
+    {"permission_denied", "invalid_parameters", "not_found", "validation_error"}
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorInfo:
@@ -46,6 +51,8 @@ class ErrorInfo:
     kind: str
     message: str
     hint: str = ""
+    code: str = ""
+    retries: int = 0
 
 
 class BaError(Exception):

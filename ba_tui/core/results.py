@@ -63,6 +63,9 @@ class Todos:
     type: Literal["todos"] = "todos"
 
 
+Kind: TypeAlias = Literal["text", "json", "table", "listing", "hits"]
+"""What a result's text is made of, and so how it is shortened."""
+
 Display: TypeAlias = Annotated[Diff | Command | Source | Table | Prose | Todos, ByType()]
 
 
@@ -85,6 +88,9 @@ class ToolResult:
     attachments: tuple[Image | Document, ...] = ()
     error: ErrorInfo | None = None
     changes: StateChange | None = None
+    artifact: str | None = None
+    """Reference of the stored whole, ``data/<hash>``, when ``text`` is only a part of it."""
+    kind: Kind = "text"
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.events import ToolProgress
 from ba_tui.core.questions import Question, Reply
@@ -53,6 +53,9 @@ class Call:
             self.waited += time.monotonic() - start
 
 
+Level: TypeAlias = Literal["brief", "standard", "full"]
+"""How much of a result the model is given (spec T4)."""
+
 Run = Callable[[Mapping[str, Any], Call], Awaitable[ToolResult]]
 Preview = Callable[[Mapping[str, Any]], Awaitable[Display | None]]
 
@@ -60,18 +63,29 @@ Preview = Callable[[Mapping[str, Any]], Awaitable[Display | None]]
 @dataclass(frozen=True, slots=True)
 class ToolFacts:
     """``target``: the argument that names what a call is about (shown in its row, matched by rules).
-    ``paths``: the arguments that hold file paths, which the path policy judges."""
+    ``paths``: the arguments that hold file paths, which the path policy judges.
+    ``needs``: modules and programs without which the tool can't run."""
 
     category: str = "other"
     target: str = ""
     paths: tuple[str, ...] = ()
     repeatable: bool = False
     """True for tools that are meant to be called again with the same arguments (polling, the clock)."""
+    tags: tuple[str, ...] = ()
+    version: str = "1"
+    level: Level = "standard"
+    bulky: bool = False
+    """True when results can be long: the model may then choose an ``output_level`` for a call."""
+    subagents: bool = True
+    cacheable: bool = False
+    """True only when all that a result depends on is in the arguments and in the files of ``paths``."""
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """``timeout`` in seconds, None for tools that wait for people or keep time themselves."""
+    """``timeout`` in seconds, None for tools that wait for people or keep time themselves.
+    ``idempotent``: may be tried again after a failure; None means that reading tools may."""
 
     name: str
     description: str
@@ -81,6 +95,7 @@ class Tool:
     timeout: float | None = 120
     facts: ToolFacts = field(default_factory=ToolFacts)
     preview: Preview | None = None
+    idempotent: bool | None = None
 
     def target(self, args: Mapping[str, Any]) -> str:
         """What a call with ``args`` is about, as one line."""

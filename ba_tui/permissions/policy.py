@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from ba_tui.core.conversation import RuleLine
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
 from ba_tui.core.questions import Risk
+from ba_tui.core.session import RuleLine
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.approvals import Approval, Approvals
 from ba_tui.permissions.commands import LONGEST_RULE, looks_outside, named_paths, rememberable, risks_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
-from ba_tui.core.conversation import RuleLine
 from ba_tui.core.errors import UsageError
+from ba_tui.core.session import RuleLine
 from ba_tui.permissions.rules import read_rule
 from ba_tui.resources import bundled
 from ba_tui.settings.document import read_document, shown

@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
-from ba_tui.core.conversation import RuleLine
 from ba_tui.core.errors import UsageError
+from ba_tui.core.session import RuleLine
 from ba_tui.core.tool import Effect
 from ba_tui.permissions.paths import folded
 

@@ -5,7 +5,6 @@ Implements core.conversation.Setup. No vendor file is imported here; assembly do
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 
@@ -20,7 +19,6 @@ from ba_tui.settings import Loaded, Profile, read_key, save_key, set_value
 
 DEMO = "demo"
 SCRIPTED = "scripted"
-BASE_URLS = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"}
 
 
 class Access:
@@ -56,9 +54,6 @@ class Access:
     def profile(self, info: ModelInfo) -> Profile:
         return self._profiles().get(info.provider) or Profile(kind="scripted")
 
-    def base_url(self, profile: Profile) -> str | None:
-        return profile.base_url or os.environ.get(BASE_URLS.get(profile.kind, ""), "").strip() or None
-
     def key(self, provider: str, profile: Profile) -> str | None:
         """Raises StorageError when the key file is there and can't be understood."""
         key = read_key(provider, profile.api_key_env, self._places)
@@ -73,7 +68,7 @@ class Access:
         profile = self._profiles().get(provider)
         if profile is None:
             return False
-        url = self.base_url(profile)
+        url = profile.base_url
         if url and (is_loopback(url) or profile.api_key_env is None):
             return True
         return self.key(provider, profile) is not None

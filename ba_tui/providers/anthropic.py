@@ -6,6 +6,7 @@ The format itself lives in anthropic_wire, errors in faults; retries are Persist
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -19,13 +20,13 @@ from ba_tui.core.provider import Chunk, ModelInfo, Request
 from ba_tui.providers import sse
 from ba_tui.providers.anthropic_wire import Assembly, encode_message, message_from_wire, tool_to_wire
 from ba_tui.providers.bodies import Body
-from ba_tui.providers.faults import Service, from_body, from_network, from_response
+from ba_tui.providers.faults import Service, check_key, check_url, from_body, from_network, from_response
+from ba_tui.providers.http import http_client
 from ba_tui.providers.shapes import decode, encode, fields
 
 VARIABLE = "ANTHROPIC_API_KEY"
 CURE = f"Set {VARIABLE}, or choose another model with /model."
 MARK = {"type": "ephemeral"}
-CONNECT = 15.0
 OWN = "api.anthropic.com"
 ADAPTIVE = frozenset({"claude-4.6", "claude-4.8", "claude-5"})
 """Families that decide themselves how long to think."""
@@ -38,6 +39,7 @@ class AnthropicProvider:
 
     Raises:
         AuthFailed: there is no key, and the endpoint is Anthropic's own.
+        UsageError: no connection can be set up with these settings.
     """
 
     def __init__(
@@ -51,13 +53,17 @@ class AnthropicProvider:
     ) -> None:
         self._model = model
         self._options = dict(options or {})
+        if url := base_url or os.environ.get("ANTHROPIC_BASE_URL"):
+            check_url(url)
         # The key of the environment belongs to the endpoint of the environment, and to no other.
+        http = http_client(idle)
         try:
             self._client = anthropic.AsyncAnthropic(
                 api_key=api_key or (NO_KEY if base_url else None),
                 base_url=base_url,
                 max_retries=0,
-                timeout=httpx2.Timeout(idle, connect=CONNECT),
+                timeout=http.timeout,
+                http_client=http,
                 open_telemetry=False,
             )
         except anthropic.CredentialsError as error:
@@ -65,9 +71,11 @@ class AnthropicProvider:
         if not (self._client.api_key or self._client.auth_token or self._client.credentials):
             raise AuthFailed("No API key for Anthropic.", CURE)
         key = self._client.api_key or self._client.auth_token or ""
+        check_key(key, VARIABLE)
         service = Service("Anthropic", VARIABLE, str(self._client.base_url), model.name, key)
         own = service.host == OWN
-        self._service = service if own else replace(service, name=service.host, variable="the key of this provider")
+        variable = f"{VARIABLE}, or the key that is set for this provider"
+        self._service = service if own else replace(service, name=service.host, variable=variable)
         self._extras: dict[str, Any] = {"cache_control": MARK}
         if model.family in ADAPTIVE:
             # Their reasoning, and what they say between calls, would come as empty blocks without this.

@@ -22,6 +22,7 @@ from ba_tui.core.errors import (
     Passing,
     ProviderError,
     RateLimited,
+    UsageError,
 )
 from ba_tui.core.messages import clean_text
 from ba_tui.providers.shapes import decode, fields, items, words
@@ -87,6 +88,23 @@ class Service:
 def is_loopback(url: str) -> bool:
     host = (urlsplit(url).hostname or "").lower()
     return host in {"localhost", "::1", "0.0.0.0"} or host.startswith("127.") or host.endswith(".localhost")  # noqa: S104 - compared, never bound
+
+
+def check_url(url: str) -> None:
+    """Raises UsageError when ``url`` can't be an endpoint."""
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        sound = False
+    if not sound:
+        raise UsageError(f"base_url {url!r} is no web address.", "Write it as https://HOST/PATH or http://HOST:PORT.")
+
+
+def check_key(key: str, variable: str) -> None:
+    """Raises AuthFailed when ``key`` can't be sent at all; what is in it is not told."""
+    if not key.isascii() or not key.isprintable() or " " in key.strip():
+        raise AuthFailed("The API key holds characters that no key has.", f"Copy it again into {variable}.")
 
 
 def from_response(service: Service, status: int, headers: Mapping[str, str], body: object) -> ProviderError:

@@ -19,14 +19,14 @@ from ba_tui.core.messages import Message
 from ba_tui.core.provider import Chunk, ModelInfo, Request
 from ba_tui.providers import sse
 from ba_tui.providers.bodies import Body
-from ba_tui.providers.faults import Service, from_body, from_network, from_response
+from ba_tui.providers.faults import Service, check_key, check_url, from_body, from_network, from_response
+from ba_tui.providers.http import http_client
 from ba_tui.providers.openai_wire import Assembly, ReasoningField, encode_message, message_from_wire, tool_to_wire
 from ba_tui.providers.shapes import decode, encode, fields
 
 VARIABLE = "OPENAI_API_KEY"
 OWN = "https://api.openai.com"
 HOME = f"{OWN}/v1"
-CONNECT = 15.0
 NO_KEY = "none"
 """What is sent where there is no key: servers of one's own ask for none."""
 
@@ -36,6 +36,7 @@ class OpenAIProvider:
 
     Raises:
         AuthFailed: there is no key, and the endpoint is OpenAI's own.
+        UsageError: no connection can be set up with these settings.
     """
 
     def __init__(
@@ -54,18 +55,19 @@ class OpenAIProvider:
         key = api_key or ("" if base_url else os.environ.get(VARIABLE)) or ""
         if not key and url.startswith(OWN):
             raise AuthFailed("No API key for OpenAI.", f"Set {VARIABLE}, or set base_url to a server of your own.")
+        check_url(url)
+        check_key(key, VARIABLE)
+        http = http_client(idle)
         self._client = openai.AsyncOpenAI(
-            api_key=key or NO_KEY,
-            base_url=url,
-            max_retries=0,
-            timeout=httpx2.Timeout(idle, connect=CONNECT),
+            api_key=key or NO_KEY, base_url=url, max_retries=0, timeout=http.timeout, http_client=http
         )
         service = Service("OpenAI", VARIABLE, url, model.name, key)
         own = url.startswith(OWN)
         if own and "max_tokens" in self._options:
             # OpenAI's own models that think know it by its new name alone, all other servers by the old.
             self._options["max_completion_tokens"] = self._options.pop("max_tokens")
-        self._service = service if own else replace(service, name=service.host, variable="the key of this provider")
+        variable = f"{VARIABLE}, or the key that is set for this provider"
+        self._service = service if own else replace(service, name=service.host, variable=variable)
         self._counted = True
         self._reasoning: ReasoningField = "reasoning_content"
         self._body = Body(self._head, lambda message: encode_message(message, model, self._reasoning))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from ba_tui.core.conversation import title_of
+from ba_tui.core.session import title_of
 from ba_tui.core.untrusted import paintable
 from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.migrations import SCHEMA_VERSION, Record, migrate

@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ba_tui.core.conversation import Conversation, Journal, SessionInfo
+from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
 from ba_tui.core.events import Titled
 from ba_tui.core.messages import clean_text
+from ba_tui.core.session import Journal, SessionInfo
 from ba_tui.sessions import lock
 from ba_tui.sessions.digest import Digest
 from ba_tui.sessions.forks import copy_turns

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Any
 
-from ba_tui.core.conversation import SessionInfo
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, MessageDone, Notice, Steered, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, Usage
 from ba_tui.core.results import Diff
+from ba_tui.core.session import SessionInfo
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.untrusted import paintable
 from ba_tui.sessions.foreign import escaped, one_line, redacted, without_secrets

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from ba_tui.core.conversation import RuleLine
 from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.session import RuleLine
 from ba_tui.resources import Places, bundled
 from ba_tui.settings.checks import Layer, Place, check, dotted
 from ba_tui.settings.document import Document, KeyPath, Problem, read_document

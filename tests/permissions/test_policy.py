@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ba_tui.core.conversation import RuleLine
 from ba_tui.core.errors import UsageError
+from ba_tui.core.session import RuleLine
 from ba_tui.core.tool import Effect
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Allow, Ask, Deny, Policy

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ba_tui.core.conversation import RuleLine
 from ba_tui.core.events import Mode
 from ba_tui.core.results import ToolResult
+from ba_tui.core.session import RuleLine
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.approvals import Approvals
 from ba_tui.permissions.paths import Workspace

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.core.conversation import SessionInfo
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, MessageDone, Notice, Steered, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Image, Message, Text, ToolUse, Usage, reminder, user
 from ba_tui.core.results import Diff, ToolResult, failure
+from ba_tui.core.session import SessionInfo
 from ba_tui.sessions.foreign import redacted
 from ba_tui.sessions.transcripts import exporter
 from tests.sessions.shelf import turn

@@ -15,6 +15,7 @@ from ba_tui.core.events import (
     Event,
     MessageDone,
     MessageRestarted,
+    Notice,
     Steered,
     TextDelta,
     ToolFinished,
@@ -357,19 +358,20 @@ async def test_a_note_after_the_last_word_makes_the_agent_go_on():
     assert kinds(events).count("message_done") == 2
 
 
-async def test_a_journal_that_fails_ends_the_turn_and_says_so():
+async def test_a_journal_that_fails_is_said_once_and_the_work_goes_on():
     journal = Memory()
-    talk = conversation(Script(says("", ("fill", {})), says("never")), journal=journal)
 
     async def fill(args: Mapping[str, Any], call: Call) -> ToolResult:
         journal.full = StorageError("No space left on the disk.", "Free some space.")
         return ToolResult("ok")
 
-    talk = conversation(Script(says("", ("fill", {})), says("never")), tool("fill", fill), journal=journal)
+    talk = conversation(Script(says("", ("fill", {})), says("Done.")), tool("fill", fill), journal=journal)
     events = await collect(talk.say("go"))
+    (notice,) = [event for event in events if isinstance(event, Notice)]
+    assert (notice.level, notice.hint) == ("error", "Free some space.")
     assert isinstance(events[-1], TurnEnded)
-    assert events[-1].error
-    assert events[-1].error.message == "No space left on the disk."
+    assert events[-1].reason == "done"
+    assert talk.transcript.messages[-1].text == "Done."
 
 
 async def test_an_empty_prompt_and_a_second_turn_are_refused():

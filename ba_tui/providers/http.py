@@ -1,0 +1,26 @@
+"""The HTTP client under an SDK: time-outs, proxies and certificates of the environment.
+
+What is said over it is the vendor files' business.
+"""
+
+from __future__ import annotations
+
+import httpx2
+
+from ba_tui.core.errors import UsageError
+
+CONNECT = 15.0
+LONGEST = 200
+
+
+def http_client(idle: float) -> httpx2.AsyncClient:
+    """A client that waits ``idle`` seconds for the next byte.
+
+    Raises:
+        UsageError: the environment names a proxy or certificates that can't be used.
+    """
+    try:
+        return httpx2.AsyncClient(timeout=httpx2.Timeout(idle, connect=CONNECT), follow_redirects=True)
+    except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:
+        cure = "Check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE."
+        raise UsageError(f"No connection can be set up: {str(error)[:LONGEST]}", cure) from error

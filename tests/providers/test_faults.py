@@ -23,6 +23,7 @@ from ba_tui.core.errors import (
     Passing,
     ProviderError,
     RateLimited,
+    UsageError,
 )
 from ba_tui.core.events import TextDelta
 from ba_tui.core.messages import Message, user
@@ -92,6 +93,32 @@ async def test_without_a_key_the_variable_is_named(tmp_path: Path, monkeypatch: 
     with pytest.raises(AuthFailed) as caught:
         OpenAIProvider(GPT)
     assert "OPENAI_API_KEY" in caught.value.hint
+
+
+def make(vendor: str, key: str, url: str) -> AnthropicProvider | OpenAIProvider:
+    if vendor == "anthropic":
+        return AnthropicProvider(CLAUDE, api_key=key, base_url=url)
+    return OpenAIProvider(GPT, api_key=key, base_url=url)
+
+
+@pytest.mark.parametrize("url", ["localhost:1234", "ftp://x", "http://", "http://[bad", "http://h:99999", "nonsense"])
+async def test_an_address_that_is_none_is_named(vendor: str, url: str) -> None:
+    with pytest.raises(UsageError, match="is no web address"):
+        make(vendor, "k", url)
+
+
+@pytest.mark.parametrize("key", ["ключ-ключ", "abc\ndef", "two words"])
+async def test_a_key_that_can_be_none_is_not_sent_and_not_told(vendor: str, key: str) -> None:
+    with pytest.raises(AuthFailed) as caught:
+        make(vendor, key, "http://127.0.0.1:1")
+    assert key not in str(caught.value)
+
+
+async def test_a_proxy_that_is_none_is_told(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "gopher://nowhere")
+    with pytest.raises(UsageError) as caught:
+        make(vendor, "k", "https://example.invalid")
+    assert "HTTPS_PROXY" in caught.value.hint
 
 
 async def test_a_key_of_the_environment_is_not_sent_elsewhere(
@@ -304,8 +331,7 @@ async def test_plain_http_where_tls_is_expected(vendor: str) -> None:
     server = await asyncio.start_server(connected, "127.0.0.1", 0)
     async with server:
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        make = AnthropicProvider if vendor == "anthropic" else OpenAIProvider
-        provider = make(CLAUDE, base_url=url)
+        provider = make(vendor, "k", url)
         error = await fails(provider)
         await provider.close()
     assert isinstance(error, ConnectionLost)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
+import traceback
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
@@ -33,8 +34,8 @@ def output(tool: Tool) -> Tool:
             raise
         except BaError as error:
             result = failed_result(error)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
-            log.warning("%s failed", tool.name, exc_info=True)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a tool's failure becomes a result
+            log.warning("%s failed\n%s", tool.name, clean_text(traceback.format_exc()))
             result = failure("internal_error", f"{tool.name} failed: {type(error).__name__}: {error}")
         if not isinstance(result, ToolResult):
             result = failure("internal_error", f"{tool.name} returned {type(result).__name__}, not a result.")

@@ -1,1 +1,1 @@
-"""Ways to models, one file a vendor. May import core and resilience; never a capability or a face."""
+"""Ways to models, one file a vendor. May import core, settings, resources and resilience; no capability, no face."""

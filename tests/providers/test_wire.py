@@ -63,6 +63,21 @@ anthropic_blocks: st.SearchStrategy[Block] = st.one_of(
 )
 
 
+@given(answers=st.lists(outputs, min_size=1, max_size=3), text=st.lists(said, max_size=2))
+def test_completion_observations_come_back_the_same(answers: list[ToolOutput], text: list[str]) -> None:
+    message = Message("user", (*answers, *map(Text, text)))
+    sent = json.loads(b"[" + openai_wire.encode_message(message, GPT, "reasoning_content") + b"]")
+    told = [wire for wire in sent if wire["role"] == "tool"]
+    assert [(wire["tool_call_id"], wire["content"]) for wire in told] == [(a.tool_use_id, a.content) for a in answers]
+    rest = sent[len(told) :]
+    assert [wire["role"] for wire in rest] == (["user"] if text or any(a.attachments for a in answers) else [])
+    assert all(words in json.dumps(rest, ensure_ascii=False) for words in map(_quoted, text))
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
 @given(block=anthropic_blocks)
 def test_messages_blocks_come_back_the_same(block: Block) -> None:
     wire = anthropic_wire.block_to_wire(block, own=True, model=CLAUDE)

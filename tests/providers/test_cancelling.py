@@ -1,0 +1,73 @@
+"""A request that is given up while a server keeps us waiting: over at once, and the next one works."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ba_tui.core.messages import user
+from ba_tui.core.provider import Request
+from ba_tui.providers.scripted import Step
+from tests.loopback import Answer, ModelServer, Raw
+from tests.loopback.replies import Pace
+from tests.providers.conftest import Connect, collect
+
+ASK = Request("", [user("Hello")], ())
+
+
+@pytest.fixture
+def held() -> Iterator[threading.Event]:
+    """What the server waits for; set at the end, so that it can stop."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+async def cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    async with asyncio.timeout(5):
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+async def test_while_the_answer_stands_still(
+    model_server: Callable[..., ModelServer], connect: Connect, vendor: str, held: threading.Event
+) -> None:
+    server = model_server([Answer(Step(say="word " * 300), pace=Pace(hold=held)), Step(say="Again.")])
+    provider = connect(vendor, server)
+    begun = asyncio.Event()
+
+    async def follow() -> None:
+        async for _ in provider.stream(ASK):
+            begun.set()
+
+    task = asyncio.create_task(follow())
+    await begun.wait()
+    await cancelled(task)
+    assert (await collect(provider.stream(ASK)))[-1].text == "Again."
+
+
+async def test_before_anything_has_come(
+    model_server: Callable[..., ModelServer], connect: Connect, vendor: str, held: threading.Event
+) -> None:
+    server = model_server([Raw(b"", pace=Pace(hold=held)), Raw(b" ", pace=Pace(hold=held)), Step(say="Again.")])
+    provider = connect(vendor, server)
+
+    async def follow() -> None:
+        async for _ in provider.stream(ASK):
+            pass
+
+    task = asyncio.create_task(follow())
+    assert await asyncio.to_thread(server.arrived, 1)
+    await cancelled(task)
+
+
+async def test_a_paced_answer_comes_whole(
+    model_server: Callable[..., ModelServer], connect: Connect, vendor: str
+) -> None:
+    text = "Letters come as slowly as they are written. " * 10
+    server = model_server([Answer(Step(say=text), pace=Pace(rate=200_000))])
+    assert (await collect(connect(vendor, server).stream(ASK)))[-1].text == text

@@ -35,7 +35,7 @@ _SUSPECT = re.compile(rf"[{_CONTROLS}{_BIDI}{_HIDDEN}{_TAGS}{_JOINERS}{_MARKS}]"
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
 _CONTROL = re.compile(f"[{_CONTROLS}]")
 _INVISIBLE = re.compile(f"[{_BIDI}{_HIDDEN}{_TAGS}]")
-_JOINER_RUN = re.compile(f"([{_JOINERS}])[{_JOINERS}]+")
+_JOINER_RUN = re.compile(f"([{_JOINERS}]{{2}})[{_JOINERS}]+")
 _PILE = re.compile(f"([{_MARKS}]{{8}})[{_MARKS}]+")
 _REVEALED = re.compile(rf"[{_BIDI}{_HIDDEN}{_TAGS}{_JOINERS}\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]")
 _PICTURES = {code: chr(0x2400 + code) for code in range(32)} | {0x7F: "\u2421"}
@@ -45,11 +45,13 @@ def paintable(text: str, *, newlines: bool = True, reveal: bool = False) -> str:
     """``text`` without terminal sequences, its stray controls as visible pictures.
 
     ``newlines`` False makes one line of it, for rows and titles. ``reveal`` also shows what has no width or turns
-    the direction (``‹U+202E›``): for text that a person is about to approve. Otherwise such characters are left out
+    the direction (``‹U+202E›``), and keeps what stands within a terminal sequence: for text that a person is about
+    to approve, where a shell would run those words. Otherwise such characters are left out
     where they carry nothing that a reader could see.
     """
     if _SUSPECT.search(text):
-        text = _SEQUENCE.sub("", text)
+        if not reveal:
+            text = _SEQUENCE.sub("", text)
         text = text.replace("\r\n", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
         text = _CONTROL.sub(_picture, text)
         text = _PILE.sub(r"\1", text)

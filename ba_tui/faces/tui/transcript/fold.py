@@ -58,7 +58,7 @@ class Records:
         self._asked: dict[str, str] = {}
         self._drafts: list[int] = []
         self._pieces: list[str] = []
-        self._began = 0.0
+        self._began: float | None = None
         self._counted = 0
 
     @property
@@ -112,9 +112,12 @@ class Records:
         self._pieces.clear()
 
     def interrupt(self) -> None:
-        """Nothing runs any more: calls without a result will not get one, drafts stay as they are."""
+        """Nothing runs any more: calls without a result will not get one, half-written calls are gone."""
         self.settle()
         self._unretry()
+        for index in reversed(self._drafts):
+            if isinstance(self.items[index], ToolRow):
+                self._remove(index)
         for call_id in list(self._calls):
             row = self._row(call_id)
             if row is not None and row.state in OPEN:
@@ -257,7 +260,7 @@ class Records:
                     self._add(replace(prompt_of(message), steered=True))
             case TurnEnded(reason=reason, error=error, at=at):
                 self.interrupt()
-                seconds = max(0.0, at - self._began) if self._began else 0.0
+                seconds = max(0.0, at - self._began) if self._began is not None else 0.0
                 if reason != "done" or self._counted or seconds >= 10:
                     self._add(End(reason, seconds, self._counted, error))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from rich.cells import cell_len, split_graphemes
@@ -55,12 +56,17 @@ _WIDE = (
 )
 _OPENING = "「『（【《〈“‘［｛"
 _CLOSING = "、。，．：；！？」』）】》〉”’…—～ー々％］｝"
-_PIECE = re.compile(
+_PIECES = (
     rf"[{_OPENING}]*[{_WIDE}][{_CLOSING}]*[ \u3000]*"
     rf"|[^\s{_WIDE}]+[{_CLOSING}]*\s*"
     rf"|\s+"
     rf"|."
 )
+
+
+@cache
+def _pieces() -> re.Pattern[str]:
+    return re.compile(_PIECES)
 
 
 def cuts(text: str, width: int) -> list[tuple[int, int]]:
@@ -94,7 +100,7 @@ def _ascii_cuts(text: str, width: int) -> list[tuple[int, int]]:
 def _cell_cuts(text: str, width: int) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     start, used = 0, 0
-    for piece in _PIECE.finditer(text):
+    for piece in _pieces().finditer(text):
         words = piece[0].rstrip()
         size = cell_len(words)
         if used and used + size > width:
@@ -138,7 +144,8 @@ def clipped(text: str, width: int, more: str = "…") -> str:
     if room <= 0:
         return more[: max(0, width)]
     start, end = hard_cuts(text, room)[0]
-    return text[start:end].rstrip() + more
+    kept = text[start:end].rstrip()
+    return kept + more if cell_len(kept) <= room else more
 
 
 def clipped_middle(text: str, width: int, more: str = "…") -> str:
@@ -146,10 +153,15 @@ def clipped_middle(text: str, width: int, more: str = "…") -> str:
     if cell_len(text) <= width or width < 12:
         return clipped(text, width, more)
     room = width - cell_len(more)
-    head = hard_cuts(text, room // 3)[0][1]
-    tail = text[::-1]
-    kept = hard_cuts(tail, room - cell_len(text[:head]))[0][1]
-    return text[:head] + more + text[len(text) - kept :]
+    head = text[: hard_cuts(text, room // 3)[0][1]]
+    left = room - cell_len(head)
+    start = len(text)
+    for begin, _end, size in reversed(split_graphemes(text)[0]):
+        left -= size
+        if left < 0:
+            break
+        start = begin
+    return head + more + text[start:]
 
 
 def sliced(runs: Sequence[Segment], start: int, end: int) -> Segments:

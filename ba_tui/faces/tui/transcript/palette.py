@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
 from rich.style import Style
@@ -69,9 +68,8 @@ ASCII = Glyphs(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Palette:
-    """Whole styles, background included; the last group is laid over another style."""
+class Palette(NamedTuple):
+    """Whole styles, background included; those in OVER are laid over another style."""
 
     text: Style = NULL
     dim: Style = NULL
@@ -103,23 +101,20 @@ class Palette:
     function: Style = NULL
     added: Style = NULL
     removed: Style = NULL
-    strong: Style = field(default=Style(bold=True), metadata={"over": True})
-    emphasis: Style = field(default=Style(italic=True), metadata={"over": True})
-    strike: Style = field(default=Style(strike=True), metadata={"over": True})
-    link: Style = field(default=Style(underline=True), metadata={"over": True})
-    match: Style = field(default=Style(reverse=True), metadata={"over": True})
-    selection: Style = field(default=Style(reverse=True), metadata={"over": True})
-    glyphs: Glyphs = field(default=UNICODE, metadata={"plain": True})
+    strong: Style = Style(bold=True)
+    emphasis: Style = Style(italic=True)
+    strike: Style = Style(strike=True)
+    link: Style = Style(underline=True)
+    match: Style = Style(reverse=True)
+    selection: Style = Style(reverse=True)
+    glyphs: Glyphs = UNICODE
 
 
-ROLES = tuple(item.name for item in fields(Palette) if not item.metadata.get("plain"))
+OVER = frozenset(("strong", "emphasis", "strike", "link", "match", "selection"))
+ROLES = tuple(name for name in Palette._fields if name != "glyphs")
 
 
 def palette(look: Callable[[str, bool], Style], glyphs: Glyphs) -> Palette:
     """The palette that ``look(role, over)`` describes; ``over`` asks for a style to lay over another."""
-    styles = {
-        item.name: look(item.name, bool(item.metadata.get("over")))
-        for item in fields(Palette)
-        if not item.metadata.get("plain")
-    }
+    styles = {name: look(name, name in OVER) for name in ROLES}
     return Palette(**styles, glyphs=glyphs)

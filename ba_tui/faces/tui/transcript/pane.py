@@ -12,7 +12,7 @@ from typing import ClassVar, cast
 from rich.segment import Segment
 from rich.style import Style
 from textual.cache import LRUCache
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
@@ -81,13 +81,13 @@ class Pane(ScrollView):
         self._styled = False
         self._show()
 
-    def _show(self) -> None:
-        """Bring place, heights and scroll bar together and paint again."""
+    def _show(self, *, everything: bool = True) -> None:
+        """Bring place, heights and scroll bar together and paint again; only the rows that differ when told so."""
         rows = self.size.height
         if not rows:
             return
         self._style()
-        stack = self._stack
+        stack, before = self._stack, self._window
         if self._following:
             self._place = stack.moved(stack.last(), 1 - rows)
         self._place = stack.settled(self._place)
@@ -105,7 +105,17 @@ class Pane(ScrollView):
         self._moving = True
         self.scroll_target_y = self.scroll_y = stack.y(self._place)
         self._moving = False
-        self.refresh()
+        if everything or self._below or len(before) != len(self._window):
+            self.refresh()
+            return
+        rows_changed = [
+            y
+            for y, (old, new) in enumerate(zip(before, self._window, strict=True))
+            if old.place != new.place or not _alike(old.line, new.line)
+        ]
+        if rows_changed:
+            first, last = rows_changed[0], rows_changed[-1]
+            self.refresh(Region(0, first, self.size.width, last - first + 1))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         if self.show_vertical_scrollbar:
@@ -153,12 +163,12 @@ class Pane(ScrollView):
         chosen = self.text_selection.get_span(number) if self.text_selection is not None else None
         wanted = self.search.pattern if self.search is not None else None
         cached = self._strips.get((number, focused)) if chosen is None and wanted is None else None
-        if cached is not None and cached[0] is line:
+        if cached is not None and _alike(cached[0], line):
             return cached[1]
         prompt = isinstance(stack.sheets[place.sheet].record, Prompt)
         overlay = Overlay(number, prompt, chosen, wanted, focused)
         made = strip(line, width, stack.look.palette, overlay)
-        if chosen is None and wanted is None and line.segments:
+        if chosen is None and wanted is None:
             self._strips[number, focused] = (line, made)
         return made
 
@@ -190,3 +200,8 @@ class Pane(ScrollView):
         """The place of the record that keys work on; -1 when there is none."""
         last = len(self._stack.sheets) - 1
         return last if self.cursor is None else min(self.cursor, last)
+
+
+def _alike(one: Line, other: Line) -> bool:
+    """They look the same, whatever they copy."""
+    return one is other or (one.segments == other.segments and one.gutter == other.gutter and one.fill == other.fill)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from itertools import islice
 
@@ -92,6 +91,8 @@ def _colour(colour: Colour) -> Color | None:
 
 
 def _diff(diff: Diff, width: int, palette: Palette) -> list[Line]:
+    import difflib  # noqa: PLC0415 - only when a change is expanded
+
     before, after = (diff.before or "").splitlines(), diff.after.splitlines()
     if len(before) + len(after) > COMPARED:
         return plain("Too long to compare here: Enter opens the difference.", width, palette.dim)

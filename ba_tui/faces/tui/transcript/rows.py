@@ -6,7 +6,6 @@ Only looks: which state a call is in, and what its result is, the record says.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -45,7 +44,7 @@ class Look:
 
 
 def duration(seconds: float) -> str:
-    """``80ms``, ``0.4s``, ``12s``, ``2m05s``, ``1:02:05``."""
+    """``80ms``, ``0.4s``, ``12s``, ``2m05s``, ``1:02:05``, ``26h``."""
     if seconds < 0.095:
         return f"{seconds * 1000:.0f}ms"
     if seconds < 9.95:
@@ -53,7 +52,9 @@ def duration(seconds: float) -> str:
     whole = int(seconds + 0.5)
     if whole < 60:
         return f"{whole}s"
-    return f"{whole // 60}m{whole % 60:02}s" if whole < 3600 else str(timedelta(seconds=whole))
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02}s"
+    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}" if whole < 86_400 else f"{whole // 3600}h"
 
 
 def rows(record: Record, look: Look, *, expanded: bool) -> list[Line]:

@@ -24,38 +24,38 @@ TranscriptView {
 
     & > .transcript--text { color: $foreground; }
     & > .transcript--dim { color: $foreground 60%; }
-    & > .transcript--title { color: $primary; text-style: bold; }
+    & > .transcript--title { color: $text-primary; text-style: bold; }
     & > .transcript--heading { color: $foreground; text-style: bold; }
-    & > .transcript--code { color: $accent; background: $foreground 6%; }
+    & > .transcript--code { color: $text-accent; background: $foreground 6%; }
     & > .transcript--block { color: $foreground; background: $foreground 5%; }
     & > .transcript--label { color: $foreground 55%; background: $foreground 5%; }
     & > .transcript--quote { color: $foreground 75%; }
     & > .transcript--rule { color: $foreground 30%; }
     & > .transcript--prompt { color: $foreground; background: $primary 14%; }
-    & > .transcript--prompt-mark { color: $primary; background: $primary 14%; text-style: bold; }
+    & > .transcript--prompt-mark { color: $text-primary; background: $primary 14%; text-style: bold; }
     & > .transcript--thought { color: $foreground 60%; text-style: italic; }
     & > .transcript--name { color: $foreground; text-style: bold; }
     & > .transcript--target { color: $foreground 85%; }
-    & > .transcript--ok { color: $success; }
-    & > .transcript--failed { color: $error; }
-    & > .transcript--denied { color: $warning; }
-    & > .transcript--running { color: $primary; }
-    & > .transcript--waiting { color: $warning; text-style: bold; }
-    & > .transcript--warning { color: $warning; }
+    & > .transcript--ok { color: $text-success; }
+    & > .transcript--failed { color: $text-error; }
+    & > .transcript--denied { color: $text-warning; }
+    & > .transcript--running { color: $text-primary; }
+    & > .transcript--waiting { color: $text-warning; text-style: bold; }
+    & > .transcript--warning { color: $text-warning; }
     & > .transcript--focus { color: $primary; }
     & > .transcript--pill { color: $background; background: $primary; text-style: bold; }
     & > .transcript--bar { color: $foreground; background: $foreground 12%; }
-    & > .transcript--keyword { color: $primary; background: $foreground 5%; }
-    & > .transcript--string { color: $success; background: $foreground 5%; }
+    & > .transcript--keyword { color: $text-primary; background: $foreground 5%; }
+    & > .transcript--string { color: $text-success; background: $foreground 5%; }
     & > .transcript--comment { color: $foreground 55%; background: $foreground 5%; text-style: italic; }
-    & > .transcript--number { color: $warning; background: $foreground 5%; }
-    & > .transcript--function { color: $accent; background: $foreground 5%; }
-    & > .transcript--added { color: $success; }
-    & > .transcript--removed { color: $error; }
+    & > .transcript--number { color: $text-warning; background: $foreground 5%; }
+    & > .transcript--function { color: $text-accent; background: $foreground 5%; }
+    & > .transcript--added { color: $text-success; }
+    & > .transcript--removed { color: $text-error; }
     & > .transcript--strong { text-style: bold; }
     & > .transcript--emphasis { text-style: italic; }
     & > .transcript--strike { text-style: strike; }
-    & > .transcript--link { text-style: underline; }
+    & > .transcript--link { color: $text-primary; text-style: underline; }
     & > .transcript--match { text-style: reverse; }
 }
 """

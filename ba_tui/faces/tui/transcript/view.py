@@ -22,7 +22,7 @@ from ba_tui.faces.tui.transcript.rows import lively
 from ba_tui.faces.tui.transcript.sheet import Sheet
 from ba_tui.faces.tui.transcript.stack import FIRST, Stack, sheets_of
 
-PACE = 0.05
+PACE = 0.06
 """Seconds between two paintings of a stream, at least; longer when one painting takes long."""
 RECENT = 400
 """Events that are folded at once when a stored conversation is shown."""
@@ -51,6 +51,7 @@ class TranscriptView(Browsing, can_focus=True):
         self._records = Records()
         self._older: list[Record] = []
         self._flushing = False
+        self._warm = False
         self._rest_until = 0.0
         self._ticking: Timer | None = None
 
@@ -70,17 +71,23 @@ class TranscriptView(Browsing, can_focus=True):
         self._ascii = wanted
         self.notify_style_update()
 
+    @property
+    def ticking(self) -> bool:
+        """Something runs, and its time is shown once a second."""
+        return self._ticking is not None
+
     def apply(self, event: Event) -> None:
-        """Take one event in; it is painted within a twentieth of a second."""
+        """Take one event in; it is painted a moment later."""
         self._records.apply(event)
         if not self._flushing:
             self._flushing = True
             wait = self._rest_until - time.monotonic()
             if wait <= 0 and not isinstance(event, TextDelta | ToolProgress):
-                self.call_later(self._flush)
+                self.call_later(self.flush)
             else:
-                self.set_timer(max(wait, PACE / 5), self._flush)
-        if isinstance(event, TurnStarted) and self.is_mounted:
+                self.set_timer(max(wait, PACE / 5), self.flush)
+        if isinstance(event, TurnStarted) and self.is_mounted and not self._warm:
+            self._warm = True
             self.run_worker(warm, thread=True, exit_on_error=False)
 
     def replay(self, events: Sequence[Event]) -> None:
@@ -91,21 +98,25 @@ class TranscriptView(Browsing, can_focus=True):
         for event in events[cut:]:
             self._records.apply(event)
         self._records.interrupt()
-        self._flush()
+        self.flush()
         if cut:
             self.prepend(events[:cut])
 
     def prepend(self, events: Sequence[Event]) -> None:
         """Older history; it is folded in a thread and comes in above without moving what is shown."""
 
+        stack = self._stack
+
         def work() -> None:
             records = fold(events)
-            sheets = sheets_of(records, self._stack.look.width)
-            cast("App[Any]", self.app).call_from_thread(self._join_above, records, sheets)
+            sheets = sheets_of(records, stack.look.width)
+            cast("App[Any]", self.app).call_from_thread(self._join_above, stack, records, sheets)
 
         self.run_worker(work, thread=True)
 
-    def _join_above(self, records: list[Record], sheets: list[Sheet]) -> None:
+    def _join_above(self, stack: Stack, records: list[Record], sheets: list[Sheet]) -> None:
+        if stack is not self._stack:
+            return
         self._older[:0] = records
         moved = self._stack.prepend(sheets)
         self._place = self._place._replace(sheet=self._place.sheet + moved)
@@ -122,13 +133,15 @@ class TranscriptView(Browsing, can_focus=True):
         self._styled = False
         self._strips.clear()
         self._count_below(0)
+        self._tick_while_busy()
         self._show()
 
-    def _flush(self) -> None:
-        """Lay out what changed since the last time, then rest for at least as long as it took eight times."""
+    def flush(self) -> None:
+        """Lay out and show what changed; the next time comes after eight times as long as this one took, at least."""
         self._flushing = False
         begin = time.monotonic()
         self._style()
+        self._stack.tick(self.clock())
         self._records.settle()
         start, touched = self._records.take_changes()
         older, known = len(self._older), len(self._stack.sheets)
@@ -138,7 +151,7 @@ class TranscriptView(Browsing, can_focus=True):
         fresh = len(self._stack.sheets) - known
         if not self._following and fresh > 0:
             self._count_below(self._below + fresh)
-        self._show()
+        self._show(everything=False)
         self._tick_while_busy()
         spent = time.monotonic() - begin
         self._rest_until = begin + max(PACE, 8 * spent)
@@ -156,4 +169,4 @@ class TranscriptView(Browsing, can_focus=True):
         for sheet in self._stack.sheets[-64:]:
             if lively(sheet.record):
                 sheet.forget()
-        self._show()
+        self._show(everything=False)

@@ -1,0 +1,108 @@
+"""Places stay where they are while heights are guessed, measured and changed; length costs nothing."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ba_tui.faces.tui.transcript.heights import Heights
+from ba_tui.faces.tui.transcript.palette import Palette
+from ba_tui.faces.tui.transcript.records import Prompt, Prose, Record
+from ba_tui.faces.tui.transcript.rows import Look
+from ba_tui.faces.tui.transcript.search import Search
+from ba_tui.faces.tui.transcript.selection import key, place_of, selected
+from ba_tui.faces.tui.transcript.stack import FIRST, Place, Stack, sheets_of
+
+
+def stack_of(records: list[Record], width: int = 40) -> Stack:
+    stack = Stack()
+    stack.restyle(Look(width, Palette(), 0.0))
+    stack.replace_from(0, records)
+    return stack
+
+
+def talk(count: int) -> list[Record]:
+    words = "Some words that wrap at forty cells, and a few more.\n\n- a list\n- of two\n"
+    return [Prose(f"number {at}\n\n{words}") if at % 2 else Prompt(f"question {at}") for at in range(count)]
+
+
+@given(
+    st.lists(st.integers(0, 9), max_size=60), st.lists(st.tuples(st.integers(0, 59), st.integers(0, 9)), max_size=20)
+)
+def test_heights_equal_plain_sums(values: list[int], changes: list[tuple[int, int]]) -> None:
+    heights = Heights(values[: len(values) // 2])
+    for value in values[len(values) // 2 :]:
+        heights.append(value)
+    for place, value in changes:
+        if place < len(values):
+            heights.set(place, value)
+            values[place] = value
+    assert heights.total == sum(values)
+    lines = [(at, line) for at, value in enumerate(values) for line in range(value)]
+    for y, place in enumerate(lines):
+        assert heights.find(y) == place
+        assert heights.before(place[0]) + place[1] == y
+
+
+def test_walking_up_or_down_shows_the_same_rows() -> None:
+    down, up = stack_of(talk(40)), stack_of(talk(40))
+    rows = down.window(FIRST, 10_000)
+    assert len(rows) == down.height
+    place, found = up.last(), [up.last()]
+    while (above := up.moved(place, -1)) != place:
+        place = above
+        found.append(place)
+    assert [shown.place for shown in rows] == found[::-1]
+    assert [down.y(shown.place) for shown in rows] == list(range(down.height))
+
+
+def test_a_place_keeps_its_row_when_what_is_above_gets_measured() -> None:
+    stack = stack_of(talk(100))
+    place = stack.moved(stack.last(), -20)
+    before = stack.window(place, 5)
+    stack.window(FIRST, 10_000)
+    assert stack.window(place, 5) == before
+
+
+def test_older_records_come_in_above() -> None:
+    stack = stack_of(talk(10))
+    number = key(stack, Place(3, 0, 1))
+    text = stack.window(Place(3, 0, 1), 4)
+    moved = stack.prepend(sheets_of(talk(7), 40))
+    assert moved == 7
+    assert [line for _, line in stack.window(Place(10, 0, 1), 4)] == [line for _, line in text]
+    assert place_of(stack, number) == Place(10, 0, 1)
+    assert key(stack, Place(0, 0, 0)) < key(stack, Place(6, 0, 0)) < number
+
+
+def test_selection_copies_source_of_whole_records_and_words_of_parts() -> None:
+    records: list[Record] = [Prompt("first question"), Prose("# One\n\n**bold** words"), Prompt("second question")]
+    stack = stack_of(records)
+    start, end = (key(stack, Place(0, 0, 0)), 6), (key(stack, Place(2, 0, 0)), 6)
+    assert selected(stack, start, end) == "question\n\n# One\n\n**bold** words\n\nsecond"
+    assert selected(stack, None, None) == "first question\n\n# One\n\n**bold** words\n\nsecond question"
+    row = key(stack, Place(1, 1, 1))
+    assert selected(stack, (row, 0), (row, 4)) == "bold"
+
+
+def test_a_growing_answer_keeps_its_finished_blocks() -> None:
+    text = "".join(f"Paragraph number {at}.\n\n" for at in range(50))
+    stack = stack_of([Prose(text[:200], open=True)])
+    stack.window(FIRST, 1000)
+    painted = stack.lay(0, 0)
+    stack.update(0, Prose(text, open=True))
+    assert stack.lay(0, 0) is painted
+    stack.update(0, Prose(text))
+    assert [line.text for _, line in stack.window(FIRST, 1000) if line.text] == text.split("\n")[:-1:2]
+
+
+def test_search_counts_every_hit_and_goes_round() -> None:
+    search = Search("number")
+    search.over(talk(10), 9)
+    assert search.tally == "5/5"
+    search.step(1)
+    assert search.tally == "1/5"
+    assert search.current == (1, 0)
+    exact = Search("Number")
+    exact.over(talk(10), 0)
+    assert exact.tally == "not found"

@@ -1,0 +1,292 @@
+"""The view in a running app: events in, rows out, keys and mouse."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from textual import on
+from textual.app import App, ComposeResult
+from textual.geometry import Offset
+from textual.message import Message as TextualMessage
+from textual.selection import Selection
+
+from ba_tui.core.events import (
+    Event,
+    MessageDone,
+    Notice,
+    Retrying,
+    TextDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from ba_tui.core.messages import Message, Text, ToolUse, user
+from ba_tui.core.results import Command, Diff, Table, ToolResult
+from ba_tui.faces.tui.transcript.records import Prose, ToolRow
+from ba_tui.faces.tui.transcript.view import TranscriptView
+
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+CALL = ToolUse("1", "shell", {"command": "make test"})
+
+
+class Sample(App[None]):
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[TextualMessage] = []
+
+    def compose(self) -> ComposeResult:
+        yield TranscriptView()
+
+    def on_mount(self) -> None:
+        self.query_one(TranscriptView).focus()
+
+    @on(TranscriptView.Opened)
+    @on(TranscriptView.CopyRequested)
+    @on(TranscriptView.NewBelow)
+    def hear(self, message: TextualMessage) -> None:
+        self.heard.append(message)
+
+
+def rows(view: TranscriptView) -> list[str]:
+    return [view.render_line(y).text.rstrip() for y in range(view.size.height)]
+
+
+def feed(view: TranscriptView, events: Sequence[Event]) -> None:
+    for event in events:
+        view.apply(event)
+    view.flush()
+
+
+def turns(count: int, start: int = 0) -> list[Event]:
+    events: list[Event] = []
+    for at in range(start, start + count):
+        answer = Message("assistant", (Text(f"Answer *{at}*.\n\n- one\n- two\n"),))
+        events += [TurnStarted(user(f"question {at}"), at=0.0), MessageDone(answer), TurnEnded("done", at=1.0)]
+    return events
+
+
+async def test_a_turn_as_it_is_seen() -> None:
+    async with Sample().run_test(size=(60, 12)) as pilot:
+        view = pilot.app.query_one(TranscriptView)
+        view.clock = lambda: 15.0
+        result = ToolResult("ok", Command("make test", output="ok", exit_code=0), summary="exit 0")
+        feed(view, [TurnStarted(user("run [bold]it[/]"), at=0.0), MessageDone(Message("assistant", (CALL,)))])
+        feed(view, [ToolStarted(CALL, "make test", at=3.0), ToolProgress("1", "compiling\nlinking")])
+        assert rows(view)[:3] == [
+            "▎❯ run [bold]it[/]",
+            "",
+            " ◒ shell       make test                    linking     12s",
+        ]
+        feed(view, [ToolFinished("1", result, 12.3), TextDelta("All **well**."), TurnEnded("done", at=4.0)])
+        assert rows(view)[2:7] == [
+            " ✓ shell       make test                     exit 0     12s",
+            "",
+            "   All well.",
+            "",
+            "   4.0s · 1 tool call",
+        ]
+
+
+async def test_it_stays_at_the_end_only_while_it_is_there() -> None:
+    app = Sample()
+    async with app.run_test(size=(60, 10)) as pilot:
+        view = app.query_one(TranscriptView)
+        feed(view, turns(10))
+        assert rows(view)[-1] == "   • two"
+        await pilot.press("pageup")
+        before = rows(view)[:-1]
+        feed(view, turns(1, start=10))
+        assert rows(view)[:-1] == before
+        assert rows(view)[-1].endswith(" 2 new ↓")
+        await pilot.press("G")
+        assert rows(view)[-1] == "   • two"
+        counts = [message.count for message in app.heard if isinstance(message, TranscriptView.NewBelow)]
+        assert counts == [2, 0]
+
+
+async def test_older_history_comes_in_without_a_jump() -> None:
+    app = Sample()
+    async with app.run_test(size=(60, 10)) as pilot:
+        view = app.query_one(TranscriptView)
+        view.replay(turns(5, start=95))
+        await pilot.press("pageup")
+        before = rows(view)
+        view.prepend(turns(95))
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert rows(view) == before
+        assert len(view.records) == 200
+        await pilot.press("g")
+        assert rows(view)[0] == "▎❯ question 0"
+
+
+async def test_a_long_stored_conversation_is_all_there() -> None:
+    app = Sample()
+    async with app.run_test(size=(60, 10)) as pilot:
+        view = app.query_one(TranscriptView)
+        view.replay(turns(400))
+        assert rows(view)[-1] == "   • two"
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert len(view.records) == 800
+        assert rows(view)[-1] == "   • two"
+
+
+async def test_keys_move_open_copy_and_expand() -> None:
+    app = Sample()
+    async with app.run_test(size=(60, 20)) as pilot:
+        view = app.query_one(TranscriptView)
+        output = "\n".join(f"line {at}" for at in range(40))
+        feed(view, turns(1))
+        feed(
+            view,
+            [ToolStarted(CALL, "make test"), ToolFinished("1", ToolResult("", Command("make", output=output)), 1.0)],
+        )
+        feed(view, [Notice("careful", "warning")])
+        await pilot.press("k", "k", "space")
+        assert "line 39" in "\n".join(rows(view))
+        assert any("29 more lines" in row for row in rows(view))
+        await pilot.press("space", "enter", "k", "y")
+        await pilot.pause()
+        opened, copied = app.heard
+        assert isinstance(opened, TranscriptView.Opened)
+        assert isinstance(opened.record, ToolRow)
+        assert isinstance(copied, TranscriptView.CopyRequested)
+        assert copied.text == "Answer *0*.\n\n- one\n- two\n"
+
+
+async def test_every_kind_of_result_has_a_preview() -> None:
+    app = Sample()
+    results = [
+        ToolResult("x", Diff("a.py", "one\ntwo\n", "one\n2\n")),
+        ToolResult("x", Table(("name", "count"), (("a", 1), ("b", 22)))),
+        ToolResult("plain words"),
+    ]
+    wanted = ["+2", "name │ count", "plain words"]
+    for result, words in zip(results, wanted, strict=True):
+        async with app.run_test(size=(60, 20)) as pilot:
+            view = app.query_one(TranscriptView)
+            feed(view, [ToolStarted(CALL, "x"), ToolFinished("1", result)])
+            await pilot.press("space")
+            assert any(words in row for row in rows(view))
+        app = Sample()
+
+
+async def test_search_finds_what_is_far_above() -> None:
+    app = Sample()
+    async with app.run_test(size=(70, 12)) as pilot:
+        view = app.query_one(TranscriptView)
+        feed(view, turns(60))
+        await pilot.press("ctrl+f", *"question 7", "enter")
+        assert any("question 7" in row for row in rows(view))
+        assert "1/1" in rows(view)[-1]
+        await pilot.press("escape")
+        assert view.search is None
+        assert any("question 7" in row for row in rows(view))
+
+
+async def test_resize_and_ascii() -> None:
+    app = Sample()
+    async with app.run_test(size=(60, 12)) as pilot:
+        view = app.query_one(TranscriptView)
+        feed(view, [*turns(3), ToolStarted(CALL, "make test"), ToolFinished("1", ToolResult(""))])
+        await pilot.resize_terminal(30, 8)
+        await pilot.pause()
+        assert all(len(row) <= 30 for row in rows(view))
+        assert "✓ shell" in rows(view)[-1]
+        view.ascii = True
+        await pilot.pause()
+        assert "+ shell" in rows(view)[-1]
+        assert all(row.isascii() for row in rows(view))
+
+
+async def test_nothing_ticks_when_nothing_runs() -> None:
+    app = Sample()
+    async with app.run_test(size=(60, 12)) as pilot:
+        view = app.query_one(TranscriptView)
+        view.clock = lambda: 101.0
+        feed(view, [TurnStarted(user("x")), Retrying("The model is overloaded.", 5.0, 1, 3, at=100.0)])
+        assert view.ticking
+        assert any("again in 4 s" in row for row in rows(view))
+        feed(view, [TurnEnded("cancelled")])
+        assert not view.ticking
+        await pilot.pause()
+        assert not any("overloaded" in row for row in rows(view))
+
+
+async def test_the_mouse_selects_source_text() -> None:
+    app = Sample()
+    async with app.run_test(size=(40, 12)) as pilot:
+        view = app.query_one(TranscriptView)
+        feed(view, [MessageDone(Message("assistant", (Text("Some words that are wrapped at forty cells or so."),)))])
+        await pilot.pause()
+        await pilot.mouse_down(TranscriptView, offset=Offset(8, 0))
+        await pilot.hover(TranscriptView, offset=Offset(8, 1))
+        await pilot.mouse_up(TranscriptView, offset=Offset(8, 1))
+        await pilot.pause()
+        text = app.screen.get_selected_text() or ""
+        assert text.startswith("words that are wrapped")
+        assert "\n" not in text
+        assert view.get_selection(Selection(None, None)) == ("Some words that are wrapped at forty cells or so.", "\n")
+
+
+async def test_clear_forgets_everything() -> None:
+    async with Sample().run_test(size=(40, 8)) as pilot:
+        view = pilot.app.query_one(TranscriptView)
+        feed(view, turns(9))
+        view.clear()
+        assert set(rows(view)) == {""}
+        feed(view, turns(1))
+        assert rows(view)[0] == "▎❯ question 0"
+        assert isinstance(view.records[1], Prose)
+
+
+async def test_a_click_expands_a_row() -> None:
+    async with Sample().run_test(size=(40, 12)) as pilot:
+        view = pilot.app.query_one(TranscriptView)
+        feed(view, [ToolStarted(CALL, "x"), ToolFinished("1", ToolResult("the result"))])
+        await pilot.click(TranscriptView, offset=(5, 0))
+        assert any("the result" in row for row in rows(view))
+
+
+def hostile(payload: str) -> list[Event]:
+    call = ToolUse("1", payload or "x", {"command": payload})
+    shell = ToolResult(payload, Command(payload, output=payload), summary=payload)
+    return [
+        TurnStarted(user(f"see {payload}")),
+        TextDelta(f"words {payload[: len(payload) // 2]}"),
+        TextDelta(f"{payload[len(payload) // 2 :]} `{payload}`\n\n```{payload}\n{payload}\n```\n| {payload} |\n|--|\n"),
+        ToolStarted(call, payload),
+        ToolProgress("1", payload),
+        ToolFinished("1", shell),
+        Notice(payload, "error", payload),
+    ]
+
+
+@pytest.mark.outside
+async def test_no_payload_reaches_a_segment(outside_data: Path) -> None:
+    app = Sample()
+    async with app.run_test(size=(80, 30)) as pilot:
+        view = app.query_one(TranscriptView)
+        for line in (outside_data / "escape_payloads.jsonl").read_text("utf-8").splitlines():
+            payload = bytes.fromhex(json.loads(line)["payload_hex"]).decode()
+            view.clear()
+            events = hostile(payload)
+            feed(view, events[:5])
+            for row in rows(view):
+                assert not CONTROLS.search(row), line
+            feed(view, events[5:])
+            view.action_record(-1)
+            view.action_record(-1)
+            view.action_expand()
+            await pilot.pause()
+            for row in rows(view):
+                assert not CONTROLS.search(row), line
+            if payload == "[bold red]x[/bold red] [/]":
+                assert any(payload in row for row in rows(view))

@@ -43,20 +43,20 @@ class Profile(Group):
     """A way to models: whose wire format, at which address, with which key."""
 
     kind: Kind = Field(
-        "openai", description="The wire format: anthropic, openai (any OpenAI-compatible server) or scripted."
+        default="openai", description="The wire format: anthropic, openai (any OpenAI-compatible server) or scripted."
     )
-    base_url: Address | None = Field(None, description="The server's address; the vendor's own when not set.")
+    base_url: Address | None = Field(default=None, description="The server's address; the vendor's own when not set.")
     api_key_env: str | None = Field(
-        None, description="The environment variable that holds the API key; not set for servers that need none."
+        default=None, description="The environment variable that holds the API key; not set for servers that need none."
     )
 
 
 class Rules(Group):
     """Permission rules such as `edit_file(src/**)`. deny wins over ask, ask over allow, whatever the layer."""
 
-    allow: tuple[str, ...] = Field((), description="What may run without asking.")
-    ask: tuple[str, ...] = Field((), description="What always asks.")
-    deny: tuple[str, ...] = Field((), description="What never runs.")
+    allow: tuple[str, ...] = Field(default=(), description="What may run without asking.")
+    ask: tuple[str, ...] = Field(default=(), description="What always asks.")
+    deny: tuple[str, ...] = Field(default=(), description="What never runs.")
 
 
 class Settings(BaseSettings):
@@ -71,37 +71,43 @@ class Settings(BaseSettings):
         protected_namespaces=(),
     )
 
-    model: str = Field("", description="The model to ask, as PROVIDER/MODEL; the provider is one of `providers`.")
+    model: str = Field(
+        default="", description="The model to ask, as PROVIDER/MODEL; the provider is one of `providers`."
+    )
     max_output_tokens: Annotated[Whole, Field(ge=1)] | None = Field(
-        None, description="The longest answer to ask for, in tokens; by default what fits the model."
+        default=None, description="The longest answer to ask for, in tokens; by default what fits the model."
     )
     effort: Effort | None = Field(
-        None, description="How hard a model that can think should think; by default the vendor's own setting."
+        default=None, description="How hard a model that can think should think; by default the vendor's own setting."
     )
-    providers: dict[str, Profile] = Field({}, description="Ways to models, by name; anthropic and openai are built in.")
+    providers: dict[str, Profile] = Field(
+        default={}, description="Ways to models, by name; anthropic and openai are built in."
+    )
     permission_mode: Mode = Field(
-        "default",
+        default="default",
         description="What may run without asking: default (reads), accept-edits (edits here too), plan (reads only).",
     )
-    permissions: Rules = Field(
-        default_factory=lambda: Rules(allow=(), ask=(), deny=()), description="Rules that decide before the mode does."
-    )
-    add_dirs: tuple[Path, ...] = Field((), description="Further folders to work in beside the project.")
+    permissions: Rules = Field(default=Rules(), description="Rules that decide before the mode does.")
+    add_dirs: tuple[Path, ...] = Field(default=(), description="Further folders to work in beside the project.")
     max_loops: Annotated[Whole, Field(ge=1, le=500)] = Field(
-        100, description="Model requests within one turn before you are asked whether to go on."
+        default=100, description="Model requests within one turn before you are asked whether to go on."
     )
     request_timeout: Annotated[float, BeforeValidator(_no_switch), Field(gt=0, allow_inf_nan=False)] = Field(
-        600, description="Seconds to wait for a model that sends nothing."
+        default=600, description="Seconds to wait for a model that sends nothing."
     )
     system_prompt_file: Path | None = Field(
-        None, description="A file with a system prompt to use instead of the built-in one."
+        default=None, description="A file with a system prompt to use instead of the built-in one."
     )
-    append_system_prompt: str = Field("", description="Text added to the system prompt.")
-    theme: str = Field("auto", description="Colours of the app, by the name of a theme; auto follows the terminal.")
+    append_system_prompt: str = Field(default="", description="Text added to the system prompt.")
+    theme: str = Field(
+        default="auto", description="Colours of the app, by the name of a theme; auto follows the terminal."
+    )
     output_format: OutputFormat = Field(
-        "text", description="What `ba -p` prints: text, json (one object) or stream-json (one event a line)."
+        default="text", description="What `ba -p` prints: text, json (one object) or stream-json (one event a line)."
     )
-    log_level: LogLevel = Field("info", description="How much goes into the log file: debug, info, warning or error.")
+    log_level: LogLevel = Field(
+        default="info", description="How much goes into the log file: debug, info, warning or error."
+    )
 
     @classmethod
     def settings_customise_sources(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, NoReturn, cast
 
@@ -52,13 +53,18 @@ def encode(value: object) -> bytes:
 def decode(text: str | bytes) -> Any:
     """JSON, strictly. Raises ValueError for anything else, also for nesting that nobody means."""
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
 
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _refuse(digits)
 
 
 def arguments(value: object) -> tuple[dict[str, Any], str | None]:

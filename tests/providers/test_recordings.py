@@ -13,7 +13,9 @@ from ba_tui.core.errors import BadRequest, ModelNotFound, ProviderError, RateLim
 from ba_tui.core.events import TextDelta
 from ba_tui.core.messages import Message, Text, Thinking, user
 from ba_tui.core.provider import Request
+from ba_tui.providers import anthropic_wire, openai_wire
 from ba_tui.providers.anthropic_wire import block_to_wire, message_from_wire
+from ba_tui.providers.shapes import arguments
 from tests.loopback import ModelServer, Raw
 from tests.loopback.replies import JSON, Pace
 from tests.providers.conftest import CLAUDE, NOW, Connect, until_error
@@ -64,7 +66,7 @@ def assert_like_anthropics(message: Message, expected: dict[str, Any]) -> None:
         if block["type"] == "text" and not block.get("citations"):
             block.pop("citations", None)
     assert as_recorded(message) == wanted
-    assert message.stop == expected["stop_reason"]
+    assert message.stop == anthropic_wire.STOPS[expected["stop_reason"]]
     used = expected["usage"]
     assert message.usage is not None
     assert message.usage.output == used["output_tokens"]
@@ -76,12 +78,9 @@ def assert_like_anthropics(message: Message, expected: dict[str, Any]) -> None:
 def assert_like_openais(message: Message, expected: dict[str, Any]) -> None:
     assert message.text == expected["text"]
     assert "".join(b.thinking for b in message.blocks if isinstance(b, Thinking)) == expected["reasoning"]
-    calls = [{"id": call.id, "name": call.name, "arguments": call.input} for call in message.calls]
-    assert calls == [{**call, "arguments": json.loads(call["arguments"])} for call in expected["tool_calls"]]
-    assert (
-        message.stop
-        == {"tool_calls": "tool_use", "stop": "end_turn", "length": "max_tokens"}[expected["finish_reason"]]
-    )
+    calls = [(call.id, call.name, (call.input, call.malformed)) for call in message.calls]
+    assert calls == [(call["id"], call["name"], arguments(call["arguments"])) for call in expected["tool_calls"]]
+    assert message.stop == openai_wire.STOPS[expected["finish_reason"]]
     used = expected["usage"]
     assert message.usage is not None
     assert message.usage.prompt == used["prompt_tokens"]

@@ -112,7 +112,9 @@ def test_completion_answers_come_back_the_same(
 START_OF_CALL = {"type": "tool_use", "id": "1", "name": "now"}
 
 
-@pytest.mark.parametrize("arguments", ["{", "[1]", "nonsense", '"text"', "NaN", '{"a": NaN}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "arguments", ["{", "[1]", "nonsense", '"text"', "NaN", '{"a": NaN}', '{"a": 1e999}', "[" * 100_000]
+)
 async def test_arguments_that_are_no_object_are_malformed(
     model_server: START, connect: Connect, vendor: str, arguments: str
 ) -> None:

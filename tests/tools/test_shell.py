@@ -238,6 +238,24 @@ async def test_keys_do_not_reach_commands(desk: Desk) -> None:
     assert "MY_SETTING=fine" in result.text
 
 
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("ANTHROPIC_AUTH_TOKEN", False),
+        ("OPENAI_API_KEY_2", False),
+        ("GOOGLE_API_KEY", False),
+        ("AWS_BEARER_TOKEN_BEDROCK", False),
+        ("BASH_FUNC_git%%", False),
+        ("GOOGLE_APPLICATION_CREDENTIALS", True),
+        ("AZURE_CLIENT_SECRET", True),
+        ("GITHUB_TOKEN", True),
+        ("OPENAI_BASE_URL", True),
+    ],
+)
+def test_only_keys_of_models_are_kept_back(name: str, kept: bool) -> None:
+    assert (name in Shell("/bin/bash", {name: "x"}).inherited()) is kept
+
+
 def test_more_names_can_be_kept_back() -> None:
     shell = Shell("/bin/bash", {"COMPANY_GATEWAY": "x", "PATH": "/bin"}, secret={"COMPANY_GATEWAY"})
     assert "COMPANY_GATEWAY" not in shell.inherited()

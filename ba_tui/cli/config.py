@@ -104,7 +104,9 @@ def set_(
 def edit() -> int:
     """Open your config.yaml in $VISUAL or $EDITOR, then check it."""
     where = places()
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ("vi" if sys.stdin.isatty() else "")
+    if not editor:
+        raise UsageError("There is no terminal and no EDITOR.", f"Set EDITOR, or edit {where.settings}.")
     if not where.settings.exists():
         save_whole(where.settings, START)
         save_whole(where.settings.with_name("config.schema.json"), _schema())

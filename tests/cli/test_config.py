@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -140,6 +141,17 @@ def test_edit_opens_the_editor_and_checks_afterwards(
     monkeypatch.setenv("EDITOR", "no-such-editor-anywhere")
     assert run(["config", "edit"]) == 1
     assert "can't be started" in capsys.readouterr().err
+
+
+def test_edit_without_editor_and_terminal_says_where_the_file_is(
+    ba_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.delenv("EDITOR", raising=False)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert run(["config", "edit"]) == 1
+    assert str(ba_home / "config.yaml") in capsys.readouterr().err
+    assert list(ba_home.iterdir()) == []
 
 
 def test_the_schema_fits_what_is_bundled(capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,22 +100,27 @@ class Browsing(Pane):
 
     async def _on_key(self, event: events.Key) -> None:
         if self.search is None:
+            if event.key == "ctrl+f":
+                # At once: through a binding, letters typed right behind it would still move the cursor.
+                event.stop()
+                event.prevent_default()
+                self.action_search()
             return
         query, key = self.search.query, event.key
         if key == "escape":
             self.search = None
             self._show()
-        elif key in ("enter", "down"):
-            self.find(query, 1)
-        elif key in ("up", "shift+enter"):
+        elif key in ("enter", "up"):
             self.find(query, -1)
+        elif key in ("down", "shift+enter"):
+            self.find(query, 1)
         elif key in ("backspace", "ctrl+h"):
             self.find(query[:-1])
         elif key == "ctrl+u":
             self.find("")
         elif event.character and event.is_printable:
             self.find(query + event.character)
-        else:
+        elif key != "ctrl+f":
             return
         event.stop()
         event.prevent_default()

@@ -177,7 +177,7 @@ class Pane(ScrollView):
         colours = self._stack.look.palette
         if self.search is not None:
             words = f" Find: {paintable(self.search.query, newlines=False)}_  {self.search.tally}"
-            help_words = "Enter next  Up previous  Esc close "
+            help_words = "Enter older  Down newer  Esc close "
             line = words.ljust(max(0, width - len(help_words))) + (help_words if width > 60 else "")
             return Strip([Segment(line, colours.bar)]).adjust_cell_length(width, colours.bar)
         if self._below and not self._following and len(self._window) == self.size.height:

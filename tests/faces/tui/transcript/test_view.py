@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -191,6 +193,21 @@ async def test_search_finds_what_is_far_above() -> None:
         assert any("question 7" in row for row in rows(view))
 
 
+async def test_search_steps_through_all_hits() -> None:
+    app = Sample()
+    async with app.run_test(size=(70, 12)) as pilot:
+        view = app.query_one(TranscriptView)
+        feed(view, turns(30))
+        await pilot.press("ctrl+f", *"question 2")
+        assert "11/11" in rows(view)[-1]
+        await pilot.press("enter", "enter", "up")
+        assert "8/11" in rows(view)[-1]
+        await pilot.press("down", "backspace", "backspace")
+        assert "Find: question" in rows(view)[-1]
+        await pilot.press("ctrl+u", *"nowhere to be found")
+        assert "not found" in rows(view)[-1]
+
+
 async def test_resize_and_ascii() -> None:
     app = Sample()
     async with app.run_test(size=(60, 12)) as pilot:
@@ -290,3 +307,13 @@ async def test_no_payload_reaches_a_segment(outside_data: Path) -> None:
                 assert not CONTROLS.search(row), line
             if payload == "[bold red]x[/bold red] [/]":
                 assert any(payload in row for row in rows(view))
+
+
+def test_nothing_heavy_loads_before_the_first_answer() -> None:
+    code = (
+        "import sys, ba_tui.faces.tui.transcript.view;"
+        "heavy = {'pydantic', 'yaml', 'anthropic', 'openai', 'markdown_it', 'pygments', 'typer', 'jsonschema'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"

@@ -53,7 +53,7 @@ async def test_while_the_answer_stands_still(
 async def test_before_anything_has_come(
     model_server: Callable[..., ModelServer], connect: Connect, vendor: str, held: threading.Event
 ) -> None:
-    server = model_server([Raw(b"", pace=Pace(hold=held)), Raw(b" ", pace=Pace(hold=held)), Step(say="Again.")])
+    server = model_server([Raw(b": please wait\n\n", pace=Pace(piece=1, hold=held)), Step(say="Again.")])
     provider = connect(vendor, server)
 
     async def follow() -> None:
@@ -63,6 +63,7 @@ async def test_before_anything_has_come(
     task = asyncio.create_task(follow())
     assert await asyncio.to_thread(server.arrived, 1)
     await cancelled(task)
+    assert (await collect(provider.stream(ASK)))[-1].text == "Again."
 
 
 async def test_a_paced_answer_comes_whole(

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
 from textual.screen import Screen
 
 from ba_tui.faces.tui.commands import COMMANDS, Command
@@ -17,14 +18,14 @@ class Commands(Provider):
 
     async def discover(self) -> Hits:
         for command, title in self._offered():
-            yield DiscoveryHit(title, partial(self._run, command), help=command.summary)
+            yield DiscoveryHit(Content(title), partial(self._run, command), title, command.summary)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
         for command, title in self._offered():
             score = max(matcher.match(title), matcher.match(command.summary))
             if score > 0:
-                yield Hit(score, matcher.highlight(title), partial(self._run, command), help=command.summary)
+                yield Hit(score, matcher.highlight(title), partial(self._run, command), title, command.summary)
 
     def _offered(self) -> list[tuple[Command, str]]:
         here: Screen[Any] = self.screen

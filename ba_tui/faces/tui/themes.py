@@ -104,6 +104,13 @@ def theme_of(values: Mapping[str, Any]) -> Theme:
         "input-selection-background": f"{colors['accent']} 35%" if not ansi else "ansi_cyan",
         "screen-selection-background": f"{colors['accent']} 35%" if not ansi else "ansi_cyan",
     }
+    if ansi:
+        variables |= {
+            "ansi-background": "ansi_black" if values.get("dark", True) else "ansi_white",
+            "ansi-foreground": "ansi_white" if values.get("dark", True) else "ansi_black",
+            "screen-selection-foreground": "ansi_black",
+            "input-selection-foreground": "ansi_black",
+        }
     variables |= {str(key): str(value) for key, value in cast("dict[Any, Any]", values.get("variables") or {}).items()}
     return Theme(
         name=str(values["name"]), dark=bool(values.get("dark", True)), ansi=ansi, variables=variables, **colors

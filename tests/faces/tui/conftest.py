@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -86,7 +86,7 @@ def state(ba_home: Path) -> Path:
 @asynccontextmanager
 async def running(
     world: World, start: Start | None = None, *, size: tuple[int, int] = (80, 24), ready: bool = True
-) -> AsyncIterator[Hand]:
+) -> AsyncGenerator[Hand]:
     """The app over ``world``, cursor at rest."""
     app = BaApp(world.connect, start or Start())
     async with app.run_test(size=size) as pilot:

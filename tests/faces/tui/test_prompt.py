@@ -238,9 +238,7 @@ def test_an_editor_that_fails_is_an_error_of_one_line(command: str) -> None:
         edited("before", command)
 
 
-async def test_where_no_editor_can_be_opened_the_prompt_stays(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_where_no_editor_can_be_opened_the_prompt_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "true")
     async with running(world) as hand:
         await hand.type("before")

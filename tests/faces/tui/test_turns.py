@@ -24,7 +24,11 @@ async def test_a_prompt_is_answered(world: World) -> None:
 
 async def test_enter_before_the_session_is_there_waits_and_is_sent(world: World) -> None:
     gate = threading.Event()
-    world.gate = lambda: gate.wait(10) and None
+
+    def wait() -> None:
+        gate.wait(10)
+
+    world.gate = wait
     async with running(world, ready=False) as hand:
         await hand.send("early")
         assert list(hand.chat.turns.waiting) == ["early"]

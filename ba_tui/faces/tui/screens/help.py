@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 WRITING = (
     ("Enter", "Send; while a turn runs, wait in the queue"),
-    ("Enter on empty input", "Steer the running turn with the next waiting prompt"),
-    ("Shift+Enter  Ctrl+J  Alt+Enter  \\ Enter", "New line"),
+    ("Enter, empty", "Steer the running turn with the next waiting prompt"),
+    ("Shift+Enter", "New line; also Ctrl+J, Alt+Enter, and \\ before Enter"),
     ("Up  Down", "Earlier and later prompts, from the first and last line"),
     ("@", "Complete a file"),
     ("/", "Complete a command"),

@@ -18,6 +18,9 @@ from textual.widgets.option_list import Option
 
 from ba_tui.core.untrusted import paintable
 
+LOW: list[tuple[int, str]] | None = [(0, "-low"), (18, "-tall")]
+"""Rows from which a sheet has room for margins."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -37,6 +40,7 @@ class Picker(ModalScreen[str | None]):
     """Dismissed with the id of the choice, or None. Typing filters; the list moves under the arrows meanwhile."""
 
     CSS_PATH = "../styles/screens.tcss"
+    VERTICAL_BREAKPOINTS = LOW
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Close"),
         Binding("up", "step(-1)", "Up", show=False, priority=True),

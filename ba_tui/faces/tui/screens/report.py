@@ -15,9 +15,10 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ba_tui.core.untrusted import paintable
+from ba_tui.faces.tui.screens.picker import LOW
 
 STYLES = {"deny": "$text-error", "ask": "$text-warning", "allow": "$text-success"}
-WIDEST = 48
+WIDEST = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class ReportRow:
 
 class Report(ModalScreen[None]):
     CSS_PATH = "../styles/screens.tcss"
+    VERTICAL_BREAKPOINTS = LOW
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,f1", "close", "Close"),
         Binding("down,j", "scroll(1)", "Down", show=False),
@@ -75,7 +77,7 @@ def table(rows: Sequence[ReportRow], width: int) -> Content:
     columns = max(len(cells) for cells in cleaned)
     plain = [cells for cells, row in zip(cleaned, rows, strict=True) if row.kind != "heading"]
     widths = [
-        min(WIDEST, width // 2, max((cell_len(cells[index]) for cells in plain if index < len(cells)), default=0))
+        min(WIDEST, width * 2 // 5, max((cell_len(cells[index]) for cells in plain if index < len(cells)), default=0))
         for index in range(columns - 1)
     ]
     indent = sum(widths) + 2 * len(widths)
@@ -96,4 +98,4 @@ def table(rows: Sequence[ReportRow], width: int) -> Content:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return [line.plain for line in Content(text).wrap(width)] or [""]
+    return [line.plain.strip() for line in Content(text).wrap(width)] or [""]

@@ -17,7 +17,7 @@ from ba_tui.faces.tui.meters import age, money
 from ba_tui.faces.tui.screens.picker import Choice, Picker
 from ba_tui.faces.tui.session import OpenSession
 
-KEYS = "Enter opens · Ctrl+A all folders · Ctrl+E rename · Ctrl+F fork · Ctrl+D twice deletes · Esc closes"
+KEYS = "Enter opens · Ctrl+A all folders · Ctrl+E rename · Ctrl+F fork · Ctrl+D delete"
 
 
 class SessionPicker(Picker):

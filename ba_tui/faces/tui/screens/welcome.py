@@ -13,7 +13,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.events import Resize
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
@@ -21,6 +20,7 @@ from textual.widgets.option_list import Option
 from ba_tui.core.conversation import LocalServer, Setup
 from ba_tui.core.errors import BaError
 from ba_tui.core.untrusted import paintable
+from ba_tui.faces.tui.screens.picker import LOW
 
 VARIABLES = """Set one of these before you start ba, and it is used at once:
 
@@ -36,6 +36,7 @@ class Welcome(ModalScreen[str | None]):
     """Dismissed with a model id that may be asked now, with ``tour``, or with None."""
 
     CSS_PATH = "../styles/screens.tcss"
+    VERTICAL_BREAKPOINTS = LOW
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "Back")]
 
     def __init__(self, setup: Setup, model: str, missing: str) -> None:
@@ -61,9 +62,6 @@ class Welcome(ModalScreen[str | None]):
         self._fill("Looking for local model servers …")
         self.run_worker(self._look(), group="servers", exit_on_error=False)
 
-    def on_resize(self, event: Resize) -> None:
-        self.set_class(event.size.height < 20, "-low")
-
     async def _look(self) -> None:
         try:
             self._servers = await self._setup.local_servers()
@@ -74,7 +72,7 @@ class Welcome(ModalScreen[str | None]):
     def _fill(self, note: str) -> None:
         ways = self.query_one("#ways", OptionList)
         before = ways.highlighted or 0
-        options = [Option("Guided tour: two minutes with a scripted model and sample data, no key needed", "tour")]
+        options = [Option("Guided tour: two minutes, scripted model, sample data", "tour")]
         options += [Option("Paste an Anthropic key", "key:anthropic"), Option("Paste an OpenAI key", "key:openai")]
         for place, server in enumerate(self._servers):
             options += [Option(_offer(server, model), f"{place}:{model}") for model in server.models[:8]]

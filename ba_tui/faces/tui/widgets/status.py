@@ -44,10 +44,10 @@ def short_folder(cwd: Path, home: Path | None) -> str:
     shown = str(cwd)
     if home is not None and cwd.is_relative_to(home):
         shown = "~" if cwd == home else f"~/{cwd.relative_to(home)}"
-    parts = shown.split("/")
-    while len(shown) > FOLDER and len(parts) > 2:
-        parts = parts[1:]
-        shown = "/".join(("…", *parts))
+    rest = shown
+    while len(shown) > FOLDER and "/" in rest[1:]:
+        rest = rest[1:].partition("/")[2]
+        shown = f"…/{rest}"
     return shown
 
 

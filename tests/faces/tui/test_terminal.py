@@ -1,0 +1,52 @@
+"""What comes from the terminal, cut into pieces of every size."""
+
+from __future__ import annotations
+
+import pytest
+from textual.events import Paste
+
+from ba_tui.faces.tui.terminal import GroundKnown, Incoming
+
+STREAM = "ab\x1b[200~pasted\x1b[31m text\0\x1b[201~c\x1b]11;rgb:ffff/ffff/eeee\x1b\\d\x1b[A"
+
+
+def taken(pieces: list[str]) -> tuple[str, list[str], list[bool]]:
+    incoming = Incoming()
+    keys, pastes, grounds = "", [], []
+    for piece in pieces:
+        for part in incoming.feed(piece):
+            if isinstance(part, Paste):
+                pastes.append(part.text)
+            elif isinstance(part, GroundKnown):
+                grounds.append(part.light)
+            else:
+                keys += part
+    return keys, pastes, grounds
+
+
+def test_whole() -> None:
+    assert taken([STREAM]) == ("abcd\x1b[A", ["pasted\x1b[31m text"], [True])
+
+
+@pytest.mark.parametrize("cut", range(STREAM.index("pasted"), STREAM.index("c\x1b]11")))
+def test_a_paste_cut_anywhere_is_one_paste(cut: int) -> None:
+    assert taken([STREAM[:cut], STREAM[cut:]]) == ("abcd\x1b[A", ["pasted\x1b[31m text"], [True])
+
+
+def test_a_reply_cut_in_two_is_no_keys() -> None:
+    cut = STREAM.index("ffff/eeee")
+    assert taken([STREAM[:cut], STREAM[cut:]]) == ("abcd\x1b[A", ["pasted\x1b[31m text"], [True])
+
+
+@pytest.mark.parametrize(
+    ("reply", "light"), [("rgb:00/00/00", False), ("rgb:1313/1515/1818", False), ("rgb:f/f/f", True)]
+)
+def test_grounds(reply: str, light: bool) -> None:
+    assert taken([f"\x1b]11;{reply}\x07"]) == ("", [], [light])
+
+
+def test_ten_megabytes_are_one_paste() -> None:
+    huge = "0123456789abcde\n" * 655_360
+    stream = f"\x1b[200~{huge}\x1b[201~x"
+    pieces = [stream[start : start + 65_536] for start in range(0, len(stream), 65_536)]
+    assert taken(pieces) == ("x", [huge], [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ba_tui.providers.sse import Decoder
@@ -20,6 +20,7 @@ def decoded(body: bytes, size: int) -> list[tuple[str, str]]:
     return events + decoder.close()
 
 
+@settings(deadline=None)
 @given(lines=LINES, end=st.sampled_from(["\n", "\r\n", "\r"]), size=st.integers(1, 9))
 def test_pieces_do_not_matter(lines: list[str], end: str, size: int) -> None:
     body = "".join(line + end for line in lines).encode()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ba_tui.core.errors import ConnectionLost
@@ -63,6 +63,7 @@ anthropic_blocks: st.SearchStrategy[Block] = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(answers=st.lists(outputs, min_size=1, max_size=3), text=st.lists(said, max_size=2))
 def test_completion_observations_come_back_the_same(answers: list[ToolOutput], text: list[str]) -> None:
     message = Message("user", (*answers, *map(Text, text)))
@@ -78,6 +79,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
+@settings(deadline=None)
 @given(block=anthropic_blocks)
 def test_messages_blocks_come_back_the_same(block: Block) -> None:
     wire = anthropic_wire.block_to_wire(block, own=True, model=CLAUDE)
@@ -92,6 +94,7 @@ def back_from_openai(body: bytes) -> Message:
     return openai_wire.message_from_wire(answer, GPT, SERVICE)
 
 
+@settings(deadline=None)
 @given(
     thinking=st.lists(st.builds(Thinking, words), max_size=1),
     text=st.lists(st.builds(Text, said), max_size=1),
@@ -241,6 +244,7 @@ async def test_a_whole_answer_instead_of_a_stream_is_read(model_server: START, c
     assert message.usage == formats.USAGE
 
 
+@settings(deadline=None)
 @given(wire=st.dictionaries(words, plain, max_size=4) | st.fixed_dictionaries({"type": words, "delta": plain}))
 def test_events_of_any_shape_do_not_trip_us(wire: dict[str, Any]) -> None:
     for kind in ("message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ba_tui.resilience import Backoff
@@ -18,6 +18,7 @@ def test_after_the_last_attempt_there_is_no_wait() -> None:
     assert Backoff(attempts=3).wait(3, 0.5) is None
 
 
+@settings(deadline=None)
 @given(attempt=st.integers(1, 500), chance=st.floats(0, 1, exclude_max=True), asked=st.floats(0, 120))
 def test_a_wait_is_within_its_bounds(attempt: int, chance: float, asked: float) -> None:
     backoff = Backoff(attempts=1000)

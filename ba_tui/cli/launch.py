@@ -32,6 +32,8 @@ def open_app(flags: Flags = NO_FLAGS, start: Start | None = None, cwd: Path | No
 
         return assemble(flags, folder)
 
+    # Threads that import or fold must not hold up a key press for longer than this.
+    sys.setswitchinterval(0.001)
     app = BaApp(connect, begin)
     app.run()
     return app.return_code or 0

@@ -26,6 +26,7 @@ from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.core.turn import Branch
+from ba_tui.core.untrusted import paintable
 
 LANES = 8
 CONTINUATIONS = 3

@@ -24,6 +24,7 @@ class Transcript:
         self.cwd: str | None = None
         self.mode: Mode | None = None
         self._messages: list[Message] = []
+        self._turn_start = 0
         self._open: tuple[ToolUse, ...] = ()
         self._outputs: dict[str, ToolOutput] = {}
         for event in events:
@@ -33,7 +34,10 @@ class Transcript:
         if event.agent != self.agent:
             return
         match event:
-            case TurnStarted(prompt=message) | Steered(message=message) | MessageDone(message=message):
+            case TurnStarted(prompt=message):
+                self._add(message)
+                self._turn_start = len(self._messages)
+            case Steered(message=message) | MessageDone(message=message):
                 self._add(message)
             case ToolFinished(call_id=call_id, result=result):
                 self._outputs[call_id] = ToolOutput(call_id, result.text, result.is_error, result.attachments)
@@ -58,12 +62,7 @@ class Transcript:
 
     def calls_since_prompt(self) -> list[ToolUse]:
         """Every call of the current turn, oldest first."""
-        calls: list[ToolUse] = []
-        for message in reversed(self._messages):
-            if message.role == "user" and message.origin == "user":
-                break
-            calls.extend(reversed(message.calls))
-        return calls[::-1]
+        return [call for message in self._messages[self._turn_start :] for call in message.calls]
 
     def _add(self, message: Message) -> None:
         if self._open:

@@ -59,3 +59,8 @@ def test_another_agents_events_stay_out():
         events=[TurnStarted(user("go")), MessageDone(Message("assistant", (Text("x"),)), agent="main/helper")]
     )
     assert len(transcript.messages) == 1
+
+
+def test_calls_of_an_interrupted_turn_are_not_those_of_the_next():
+    transcript = Transcript(events=[TurnStarted(user("go")), answer(["a"]), TurnStarted(user("again")), answer(["b"])])
+    assert [call.id for call in transcript.calls_since_prompt()] == ["b"]

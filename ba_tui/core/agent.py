@@ -172,12 +172,8 @@ class Agent:
             else:
                 result = await tool.run(use.input, call)
         except asyncio.CancelledError:
-            text = (
-                f"Interrupted by the person.\nOutput so far:\n{call.tail}"
-                if call.tail
-                else "Interrupted by the person."
-            )
-            finish(failure("interrupted", text))
+            so_far = f"\nOutput so far:\n{paintable(call.tail)}" if call.tail else ""
+            finish(failure("interrupted", f"Interrupted by the person.{so_far}"))
             raise
         except StopTurn as stop:
             finish(failure("interrupted", str(stop)))

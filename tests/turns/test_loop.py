@@ -157,7 +157,7 @@ async def test_cancel_in_a_tool_leaves_its_output_and_every_call_paired():
     started = asyncio.Event()
 
     async def slow(args: Mapping[str, Any], call: Call) -> ToolResult:
-        call.report("half of it")
+        call.report("\x1b[31mhalf of it")
         started.set()
         await asyncio.Event().wait()
         return ToolResult("never")
@@ -172,6 +172,7 @@ async def test_cancel_in_a_tool_leaves_its_output_and_every_call_paired():
     assert events[-1].reason == "cancelled"
     (finished,) = [event for event in events if isinstance(event, ToolFinished)]
     assert "half of it" in finished.result.text
+    assert "\x1b" not in finished.result.text
     assert paired(talk.transcript.messages)
     await collect(talk.say("and now?"))
     assert paired(provider.requests[-1].messages)

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import BindingType
+from textual.scrollbar import ScrollDown, ScrollUp
 
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.transcript import style
@@ -175,3 +176,14 @@ class Browsing(Pane):
         self._following = True
         self._count_below(0)
         self._show()
+
+    def _on_scroll_up(self, event: ScrollUp) -> None:
+        """A click above the scroll bar's grip."""
+        event.stop()
+        event.prevent_default()
+        self.action_page_up()
+
+    def _on_scroll_down(self, event: ScrollDown) -> None:
+        event.stop()
+        event.prevent_default()
+        self.action_page_down()

@@ -6,7 +6,7 @@ Knows lines only; what a piece means is markdown.py's business. A piece that is 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 FENCE = re.compile(r"( *)(`{3,}|~{3,})[ \t]*([^\s`{]*)([^`\n]*)$")
 HEADING = re.compile(r"#{1,6}(?:\s|$)")
@@ -16,11 +16,10 @@ DEFINITION = re.compile(r" {0,3}\[[^\]]+\]:\s*\S")
 CODE_LINES = 50
 LIST_SIZE = 1_500
 PARAGRAPH_SIZE = 8_000
-TABLE_SIZE = 60_000
+TABLE_SIZE = 30_000
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(NamedTuple):
     """Markdown, or lines within a fence when ``language`` is not None.
 
     ``opens`` and ``closes`` are the fence's own lines where this chunk holds them; ``spaced`` asks for a blank line

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 
 from ba_tui.core.results import Command, Diff, Prose, Source, Table, Todos
-from ba_tui.core.untrusted import Colour, Ink, inked_lines, paintable
+from ba_tui.core.untrusted import paintable
+from ba_tui.faces.tui.transcript.ansi import ansi_segments
 from ba_tui.faces.tui.transcript.code import highlighted
 from ba_tui.faces.tui.transcript.lines import Line, wrapped
 from ba_tui.faces.tui.transcript.markdown import plain
@@ -43,7 +43,7 @@ def _lines(record: ToolRow, width: int, palette: Palette, limit: int) -> list[Li
         return plain(result.error.message[:WORTH], width, palette.failed) + hint
     match result.display:
         case Command(command=command, output=output):
-            return plain(f"$ {command}", width, palette.text) + inked(output[-WORTH:], width, palette)
+            return plain(f"$ {command[:WORTH]}", width, palette.text) + inked(output[-WORTH:], width, palette)
         case Diff():
             return _diff(result.display, width, palette)
         case Source(path=path, text=text, start=start):
@@ -65,29 +65,9 @@ def _lines(record: ToolRow, width: int, palette: Palette, limit: int) -> list[Li
 def inked(output: str, width: int, palette: Palette) -> list[Line]:
     """Terminal output in its own colours, cut hard at ``width``."""
     lines: list[Line] = []
-    for runs in inked_lines(output):
-        segments = [Segment(words.expandtabs(8), palette.text + _style(ink)) for words, ink in runs]
+    for segments in ansi_segments(output, palette.text):
         lines += [Line(part, glue=glue) for part, glue in wrapped(segments, width, hard=True)]
     return lines
-
-
-def _style(ink: Ink) -> Style:
-    return Style(
-        color=_colour(ink.fg),
-        bgcolor=_colour(ink.bg),
-        bold=ink.bold or None,
-        dim=ink.dim or None,
-        italic=ink.italic or None,
-        underline=ink.underline or None,
-        strike=ink.strike or None,
-        reverse=ink.reverse or None,
-    )
-
-
-def _colour(colour: Colour) -> Color | None:
-    if colour is None:
-        return None
-    return Color.from_ansi(colour) if isinstance(colour, int) else Color.from_rgb(*colour)
 
 
 def _diff(diff: Diff, width: int, palette: Palette) -> list[Line]:

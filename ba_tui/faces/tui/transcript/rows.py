@@ -5,7 +5,7 @@ Only looks: which state a call is in, and what its result is, the record says.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -22,11 +22,12 @@ GUTTER = 2
 """Cells for a record's sign and the space behind it."""
 NAME = 11
 SHOWN = 12
+LONG = 4_000
+"""Characters of a prompt or a notice that are shown in the flow; the rest opens with Enter."""
 PATHS = ("path", "file_path")
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """How wide, in which styles, at which second of the clock."""
 
     width: int
@@ -89,7 +90,11 @@ def _signed(lines: list[Line], sign: Segments, look: Look) -> list[Line]:
 def _prompt(record: Prompt, look: Look) -> list[Line]:
     palette = look.palette
     sign = palette.glyphs.steered if record.steered else palette.glyphs.prompt
-    lines = plain(record.text, look.room, palette.prompt)
+    lines = plain(record.text[:LONG], look.room, palette.prompt)
+    if len(record.text) > LONG or len(lines) > 2 * SHOWN:
+        left = record.text.count("\n", len(record.text[:LONG])) + max(0, len(lines) - SHOWN)
+        more = f"{palette.glyphs.more} {max(1, left):,} more lines: Enter opens all"
+        lines = [*lines[:SHOWN], Line((Segment(more, palette.prompt),), unit=Unit(""))]
     for name in record.attached:
         lines.append(Line((Segment(f"[{paintable(name, newlines=False)}]", palette.prompt),), unit=Unit("")))
     blank = (Segment(" " * GUTTER, palette.prompt),)
@@ -117,7 +122,7 @@ def _tool(record: ToolRow, look: Look, *, expanded: bool) -> list[Line]:
 
 
 def _tool_source(record: ToolRow) -> str:
-    return paintable(f"{record.name} {record.target}".rstrip(), newlines=False)
+    return paintable(f"{record.name} {record.target[:LONG]}".rstrip(), newlines=False)
 
 
 def _tool_words(record: ToolRow, look: Look) -> Segments:
@@ -128,8 +133,8 @@ def _tool_words(record: ToolRow, look: Look) -> Segments:
     spent = look.now - record.started if record.state == "running" and record.started else record.duration
     timed = duration(max(0.0, spent)) if spent > 0 and record.state not in ("queued", "waiting") else ""
     room -= cell_len(name) + 1 + 8
-    said = paintable(_outcome(record), newlines=False)
-    target = paintable(record.target, newlines=False)
+    said = paintable(_outcome(record)[:LONG], newlines=False)
+    target = paintable(record.target[:LONG], newlines=False)
     short = clipped_middle if record.args and any(name in record.args for name in PATHS) else clipped
     wanted = cell_len(said)
     kept = max(min(cell_len(target), room), min(room - wanted - 2, room), room // 2)
@@ -188,7 +193,7 @@ def _thought(record: Thought, look: Look, *, expanded: bool) -> list[Line]:
 
 
 def _said(sign: str, text: str, hint: str, look: Look, style: Style) -> list[Line]:
-    lines = plain(text, look.room, style)
+    lines = plain(text[:LONG], look.room, style)
     if hint:
         lines += plain(hint, look.room, look.palette.dim)
     return _signed(lines, _sign(sign, style), look)

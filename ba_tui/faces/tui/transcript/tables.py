@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -16,8 +16,7 @@ SMALLEST = 5
 GAP = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(NamedTuple):
     """Rows of cells, the first one the head. ``sources`` are the Markdown lines, the ruler second."""
 
     rows: Sequence[Sequence[Cell]]

@@ -69,7 +69,9 @@ class TranscriptView(Browsing, can_focus=True):
     @ascii.setter
     def ascii(self, wanted: bool) -> None:
         self._ascii = wanted
-        self.notify_style_update()
+        self._styled = False
+        if self.is_mounted:
+            self.call_later(self._show)
 
     @property
     def ticking(self) -> bool:

@@ -14,6 +14,7 @@ from textual import on
 from textual.app import App, ComposeResult
 from textual.geometry import Offset
 from textual.message import Message as TextualMessage
+from textual.scrollbar import ScrollUp
 from textual.selection import Selection
 
 from ba_tui.core.events import (
@@ -270,6 +271,40 @@ async def test_a_click_expands_a_row() -> None:
         feed(view, [ToolStarted(CALL, "x"), ToolFinished("1", ToolResult("the result"))])
         await pilot.click(TranscriptView, offset=(5, 0))
         assert any("the result" in row for row in rows(view))
+
+
+async def test_wheel_bar_and_jumps_agree_with_the_rows() -> None:
+    app = Sample()
+    async with app.run_test(size=(60, 10)) as pilot:
+        view = app.query_one(TranscriptView)
+        feed(view, turns(200))
+        view.scroll_to(y=300, animate=False, immediate=True)
+        middle = rows(view)
+        view.scroll_to(y=view.scroll_y + 3, animate=False, immediate=True)
+        assert rows(view)[:7] == middle[3:]
+        view.post_message(ScrollUp())
+        await pilot.pause()
+        assert rows(view)[5:] == middle[:5]
+        view.scroll_to(y=0, animate=False, immediate=True)
+        assert rows(view)[0] == "▎❯ question 0"
+        view.scroll_to(y=1_000_000, animate=False, immediate=True)
+        assert rows(view)[-1] == "   • two"
+        assert view.scroll_y == view.max_scroll_y
+
+
+async def test_a_huge_prompt_shows_its_start_and_copies_whole() -> None:
+    app = Sample()
+    async with app.run_test(size=(60, 20)) as pilot:
+        view = app.query_one(TranscriptView)
+        pasted = "".join(f"line {at}\n" for at in range(200_000))
+        feed(view, [TurnStarted(user(pasted))])
+        assert rows(view)[0] == "▎❯ line 0"
+        assert rows(view)[12].startswith("▎  … 199,98")
+        await pilot.press("y")
+        await pilot.pause()
+        (copied,) = app.heard
+        assert isinstance(copied, TranscriptView.CopyRequested)
+        assert copied.text == pasted
 
 
 def hostile(payload: str) -> list[Event]:

@@ -1,0 +1,36 @@
+"""What programs print, as segments in their own colours; every other sequence is gone.
+
+Reading the sequences is core.untrusted's business.
+"""
+
+from __future__ import annotations
+
+from rich.color import Color
+from rich.segment import Segment
+from rich.style import Style
+
+from ba_tui.core.untrusted import Colour, Ink, inked_lines
+
+
+def ansi_segments(text: str, ground: Style) -> list[list[Segment]]:
+    """The lines of ``text`` over ``ground``, tabs expanded, progress lines as a terminal leaves them."""
+    return [[Segment(words.expandtabs(8), ground + _style(ink)) for words, ink in runs] for runs in inked_lines(text)]
+
+
+def _style(ink: Ink) -> Style:
+    return Style(
+        color=_colour(ink.fg),
+        bgcolor=_colour(ink.bg),
+        bold=ink.bold or None,
+        dim=ink.dim or None,
+        italic=ink.italic or None,
+        underline=ink.underline or None,
+        strike=ink.strike or None,
+        reverse=ink.reverse or None,
+    )
+
+
+def _colour(colour: Colour) -> Color | None:
+    if colour is None:
+        return None
+    return Color.from_ansi(colour) if isinstance(colour, int) else Color.from_rgb(*colour)

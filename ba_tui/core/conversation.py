@@ -12,6 +12,7 @@ from typing import Protocol
 from ba_tui.core.agent import Agent
 from ba_tui.core.errors import BaError, ErrorInfo, SessionNotFound, StopTurn, StorageError, UsageError
 from ba_tui.core.events import (
+    TRANSIENT,
     Event,
     Mode,
     ModeChanged,
@@ -119,6 +120,8 @@ class Conversation:
 
     def _keep(self, event: Event) -> None:
         """Into the journal; when that fails the work goes on in memory, and the person is told once."""
+        if isinstance(event, TRANSIENT):
+            return
         try:
             self._journal.append(event)
         except StorageError as error:

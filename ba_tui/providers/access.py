@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ba_tui.core.conversation import LocalServer
 from ba_tui.core.errors import UsageError
@@ -45,7 +46,16 @@ class Access:
 
     def model(self, name: str) -> ModelInfo:
         """Facts of ``name``. Raises UsageError when it can't be a model, or no such provider is set up."""
-        info = self._catalog.find(name)
+        provider, slash, rest = name.strip().partition("/")
+        profile = self._profiles().get(provider) if slash and rest else None
+        if profile is None or profile.kind == provider:
+            info = self._catalog.find(name)
+        elif profile.kind == SCRIPTED:
+            info = replace(self._catalog.find(f"{SCRIPTED}:{rest}"), id=name, provider=provider)
+        else:
+            # What a server of the person's own asks for a model is its own affair, so no price is assumed.
+            facts = self._catalog.find(f"{profile.kind}/{rest}")
+            info = replace(facts, id=name, provider=provider, prices=None)
         if info.provider in self._profiles() or info.provider in {DEMO, SCRIPTED}:
             return info
         known = ", ".join(sorted(self._profiles()))

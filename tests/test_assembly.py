@@ -1,0 +1,116 @@
+"""The house as it is put together: flags, sessions, instructions and what a model is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ba_tui.assembly import connect
+from ba_tui.core.conversation import Doors
+from ba_tui.core.errors import UsageError
+from ba_tui.core.events import TurnEnded
+from tests.script import collect
+
+SCRIPT = "steps: [{say: One.}, {say: Two.}]\nlast: {say: More.}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    work = tmp_path / "work"
+    (work / ".git").mkdir(parents=True)
+    (work / ".git" / "HEAD").write_text("ref: refs/heads/topic\n")
+    (work / "a.yaml").write_text(SCRIPT)
+    (work / "b.yaml").write_text(SCRIPT)
+    return work
+
+
+def doors(folder: Path, **flags: Any) -> Doors:
+    given: Mapping[str, object] = {"model": f"scripted:{folder}/a.yaml", **flags}
+    return connect(given, folder)
+
+
+async def test_a_session_is_found_again_with_its_model_and_mode(folder: Path):
+    talk = doors(folder).library.create()
+    talk.set_mode("plan")
+    await collect(talk.say("hello"))
+    await talk.close()
+    library = connect({}, folder).library
+    (info,) = library.sessions()
+    again = library.open(info.id)
+    await again.history()
+    assert again.model == f"scripted:{folder}/a.yaml"
+    assert again.permissions.mode == "plan"
+    assert [message.text for message in again.transcript.messages][1:] == ["One."]
+    await again.close()
+
+
+async def test_flags_win_over_what_a_session_had(folder: Path):
+    talk = doors(folder).library.create()
+    talk.set_mode("plan")
+    await collect(talk.say("hello"))
+    await talk.close()
+    other = connect({"model": f"scripted:{folder}/b.yaml", "permission_mode": "accept-edits"}, folder)
+    again = other.library.open(other.library.sessions()[0].id)
+    await again.history()
+    assert again.model == f"scripted:{folder}/b.yaml"
+    assert again.permissions.mode == "accept-edits"
+    await again.close()
+
+
+async def test_instructions_go_with_the_first_prompt_once_and_show_in_the_context(folder: Path):
+    (folder / "AGENTS.md").write_text("Use tabs.")
+    talk = doors(folder).library.create()
+    assert any(part.label == "Instructions AGENTS.md" for part in talk.context())
+    await collect(talk.say("hello"))
+    await collect(talk.say("again"))
+    first, _, second, _ = talk.transcript.messages
+    assert "Use tabs." in first.text
+    assert "Use tabs." not in second.text
+    assert "It is " in second.text
+    await talk.close()
+
+
+async def test_the_context_tells_system_tools_and_window(folder: Path):
+    parts = {part.label: part.tokens for part in doors(folder).library.create().context()}
+    assert parts["System prompt"] > 200
+    assert parts["Tools"] > 500
+    assert parts["Kept free for the answer"] > 0
+
+
+async def test_a_system_prompt_of_the_persons_own(folder: Path):
+    (folder / "mine.md").write_text("Speak like a pirate.")
+    flags = {"system_prompt_file": str(folder / "mine.md"), "append_system_prompt": "Be brief."}
+    parts = {part.label: part.tokens for part in doors(folder, **flags).library.create().context()}
+    assert parts["System prompt"] < 20
+    with pytest.raises(UsageError, match=r"gone\.md"):
+        doors(folder, system_prompt_file=str(folder / "gone.md")).library.create()
+
+
+async def test_a_home_that_cannot_be_written_costs_only_the_saving(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    (folder / "file").write_text("")
+    monkeypatch.setenv("BA_HOME", str(folder / "file" / "home"))
+    talk = doors(folder).library.create()
+    events = await collect(talk.say("hello"))
+    assert isinstance(events[-1], TurnEnded)
+    assert events[-1].reason == "done"
+    assert [event.level for event in events if event.type == "notice"] == ["error"]
+    await talk.close()
+
+
+def test_a_broken_models_file_is_told_and_left_out(folder: Path, ba_home: Path):
+    (ba_home / "models.yaml").write_text("models: [{match: 1}]\n")
+    (notice,) = doors(folder).notices
+    assert "models.yaml" in notice.text
+    with pytest.raises(UsageError, match=r"models\.yaml"):
+        connect({}, folder, strict=True)
+
+
+async def test_files_for_mentions_come_from_the_folder(folder: Path):
+    assert "a.yaml" in await doors(folder).catalogue.files("a.y")
+
+
+def test_models_of_other_providers_are_not_offered(folder: Path):
+    assert {info.provider for info in doors(folder).catalogue.models()} <= {"anthropic", "openai"}

@@ -185,13 +185,14 @@ class BaApp(App[None]):
         self._next = (sys.executable, "-m", "ba_tui", command)
         await self.action_quit()
 
-    def run(self, *args: Any, **kwargs: Any) -> None:
+    def run(self, *args: Any, **kwargs: Any) -> Any:
         """As Textual's; afterwards the real terminal says how to come back."""
-        super().run(*args, **kwargs)
+        result = super().run(*args, **kwargs)
         if self._next:
             os.execv(self._next[0], self._next)  # noqa: S606 - our own program
-        if self.chat and (hint := self.chat.resume_hint()):
+        if not self.is_headless and self.chat and (hint := self.chat.resume_hint()):
             sys.stdout.write(f"{hint}\n")
+        return result
 
     def _fatal_error(self) -> None:
         """An error of ours: one line for the person, the traceback for the log. Local values could hold secrets."""

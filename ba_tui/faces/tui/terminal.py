@@ -24,6 +24,16 @@ _HEX = "([0-9a-fA-F]{1,4})"
 _REPLY = re.compile(rf"\x1b\]11;rgba?:{_HEX}/{_HEX}/{_HEX}[^\x07\x1b]*(?:\x07|\x1b\\)")
 _BEGUN = re.compile(r"\x1b\]11;[^\x07\x1b]{0,40}\x1b?\Z")
 
+# Alt+Enter as most terminals send it, and Enter with a modifier as xterm's modifyOtherKeys spells it: Textual's parser
+# takes them for a plain Enter or for no key at all.
+_ENTERS = (
+    ("\x1b\r", "\x1b[13;3u"),
+    ("\x1b\n", "\x1b[13;3u"),
+    ("\x1b[27;2;13~", "\x1b[13;2u"),
+    ("\x1b[27;3;13~", "\x1b[13;3u"),
+    ("\x1b[27;5;13~", "\x1b[13;5u"),
+)
+
 
 class GroundKnown(Message):
     """The terminal's background is light, or is not."""
@@ -66,6 +76,8 @@ class Incoming:
             text = text[reply.end() :]
         if last and (begun := _BEGUN.search(text)):
             self._held, text = text[begun.start() :], text[: begun.start()]
+        for spelling, key in _ENTERS:
+            text = text.replace(spelling, key)
         if text:
             yield text
 

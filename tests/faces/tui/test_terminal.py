@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from textual.events import Paste
+from textual._xterm_parser import XTermParser
+from textual.events import Key, Paste
 
 from ba_tui.faces.tui.terminal import GroundKnown, Incoming
 
@@ -43,6 +44,24 @@ def test_a_reply_cut_in_two_is_no_keys() -> None:
 )
 def test_grounds(reply: str, light: bool) -> None:
     assert taken([f"\x1b]11;{reply}\x07"]) == ("", [], [light])
+
+
+@pytest.mark.parametrize(
+    ("sent", "key"),
+    [
+        ("\x1b\r", "alt+enter"),
+        ("\x1b\n", "alt+enter"),
+        ("\x1b[27;2;13~", "shift+enter"),
+        ("\x1b[13;2u", "shift+enter"),
+        ("\x1b[27;5;13~", "ctrl+enter"),
+        ("\n", "ctrl+j"),
+        ("\r", "enter"),
+    ],
+)
+def test_every_spelling_of_a_newline_key(sent: str, key: str) -> None:
+    parser = XTermParser(False)
+    keys, _, _ = taken([sent])
+    assert [event.key for event in parser.feed(keys) if isinstance(event, Key)] == [key]
 
 
 def test_ten_megabytes_are_one_paste() -> None:

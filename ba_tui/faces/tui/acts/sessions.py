@@ -68,7 +68,7 @@ async def export(chat: ChatScreen, argument: str) -> None:
     rest = words[1] if named and len(words) > 1 else "" if named else argument
     suffix = Path(rest).suffix.lstrip(".")
     format = words[0] if named else suffix if suffix in FORMATS else "md"
-    path = conversation.cwd / (Path(rest).expanduser() if rest else Path(f"ba-{conversation.id[:8]}.{format}"))
+    path = conversation.cwd / (Path(rest).expanduser() if rest else Path(f"ba-{conversation.id}.{format}"))
     if path.exists():
         raise UsageError(f"{path} exists.", f"Name another file: /export {format} <file>.")
     text = await asyncio.to_thread(doors.library.export, conversation.id, format)

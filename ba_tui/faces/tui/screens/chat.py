@@ -201,7 +201,7 @@ class ChatScreen(Screen[None]):
         conversation = self.session.conversation
         if conversation is None or not self.session.started:
             return ""
-        return f"Go on with this session: ba -r {conversation.id[:8]}  (the newest here: ba -c)"
+        return f"Go on with this session: ba -r {conversation.id}  (the newest here: ba -c)"
 
     # Turns
 

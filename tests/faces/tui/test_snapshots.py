@@ -1,0 +1,120 @@
+"""Pictures of a few states at fixed sizes. What moves stands still: cursor, clock, times of events."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from ba_tui.core.conversation import LocalServer, Start
+from ba_tui.core.events import Event, MessageDone, Notice, ToolFinished, ToolStarted, TurnEnded, TurnStarted
+from ba_tui.core.messages import Message, Text, ToolUse, Usage
+from ba_tui.core.results import Diff, StateChange, Todos, ToolResult
+from ba_tui.core.work import Todo
+from ba_tui.faces.tui.app import BaApp
+from tests.faces.tui.conftest import Hand
+from tests.faces.tui.fakes import World
+
+Scene = Callable[[Hand], Awaitable[None]]
+SIZES = [pytest.param((80, 24), id="80x24"), pytest.param((120, 36), id="120x36")]
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def message(role: Any, *blocks: Any, **more: Any) -> Message:
+    return Message(role, blocks, id="0" * 32, at=NOON, origin="user" if role == "user" else "assistant", **more)
+
+
+def story() -> list[Event]:
+    """One turn with an edit and todos."""
+    at = NOON.timestamp()
+    todos = (Todo("1", "Read the data", "completed"), Todo("2", "Correct order 1052", "in_progress", "high"))
+    edit = ToolUse("c1", "edit_file", {"path": "sales.csv", "old": "390.00", "new": "39.00"})
+    plan = ToolUse("c2", "todo_write", {"items": ["…"]})
+    words = "Order **1052** is wrong: one gift box costs 39.00.\n\n- I correct it.\n- Then I add it all up again."
+    usage = Usage(1_200, 80, 10_000)
+    changed = ToolResult("ok", Diff("sales.csv", "a,390.00\n", "a,39.00\n"), summary="+1 -1")
+    planned = ToolResult("ok", Todos(todos), summary="1/2 done", changes=StateChange(todos))
+    return [
+        TurnStarted(message("user", Text("What is wrong with the sales data?")), at=at),
+        MessageDone(message("assistant", Text(words), edit, plan, usage=usage, stop="tool_use"), 0.0123, at=at + 2),
+        ToolStarted(edit, "sales.csv", at=at + 2),
+        ToolFinished("c1", changed, 0.02, at=at + 3),
+        ToolStarted(plan, "", at=at + 3),
+        ToolFinished("c2", planned, 0.01, at=at + 3),
+        MessageDone(message("assistant", Text("Done: `sales.csv` adds up."), usage=usage), 0.0041, at=at + 5),
+        TurnEnded("done", at=at + 5),
+    ]
+
+
+@pytest.fixture
+def world() -> World:
+    made = World(Path("/home/ann/coffee"))
+    made.shelf.model = "anthropic/claude-sonnet-4-5"
+    made.shelf.put("aaaa1111", "Sales data", story())
+    return made
+
+
+def pictured(snap_compare: Any, world: World, start: Start, size: tuple[int, int], scene: Scene) -> None:
+    app = BaApp(world.connect, start)
+
+    async def before(pilot: Pilot[None]) -> None:
+        hand = Hand(app, pilot)
+        await hand.opened()
+        hand.chat.composer.prompt.still = True
+        hand.chat.composer.prompt._restart_blink()
+        await scene(hand)
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=before)
+
+
+async def told(hand: Hand) -> None:
+    await hand.until(lambda: any("adds up" in text for text in hand.said()))
+    await hand.until(lambda: "↑" in hand.status or hand.app.size.width < 100)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_a_conversation(snap_compare: Any, world: World, size: tuple[int, int], theme: str) -> None:
+    pictured(snap_compare, world, Start(resume="aaaa", theme=theme), size, told)
+
+
+@pytest.mark.parametrize("size", [*SIZES, pytest.param((40, 10), id="40x10")])
+def test_completion(snap_compare: Any, world: World, size: tuple[int, int]) -> None:
+    world.notices = (Notice("config.yaml line 3: there is no setting “modle”.", "warning", "Did you mean model?"),)
+
+    async def scene(hand: Hand) -> None:
+        await hand.press("slash", "m")
+
+    pictured(snap_compare, world, Start(theme="dark"), size, scene)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_first_start(snap_compare: Any, world: World, size: tuple[int, int]) -> None:
+    world.ways.reason = "There is no key for anthropic/claude-sonnet-4-5."
+    world.ways.servers = (LocalServer("Ollama", "http://127.0.0.1:11434", ("openai/qwen3-coder",)),)
+
+    async def scene(hand: Hand) -> None:
+        await hand.until(lambda: hand.app.screen is not hand.chat)
+        await hand.until(lambda: "Ollama" in str(hand.app.screen.query_one("#ways").render_line(3).text))
+
+    pictured(snap_compare, world, Start(theme="dark"), size, scene)
+
+
+def test_a_paused_queue(snap_compare: Any, world: World) -> None:
+    async def scene(hand: Hand) -> None:
+        await told(hand)
+        hand.chat.turns.waiting.extend(["and then the [next] one", "and the one after it\nwith two lines"])
+        hand.chat.turns.paused = True
+        hand.chat.show_facts()
+
+    pictured(snap_compare, world, Start(resume="aaaa", theme="dark"), (80, 24), scene)
+
+
+def test_without_colour(snap_compare: Any, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "")
+    pictured(snap_compare, world, Start(resume="aaaa", theme="dark", color=False), (80, 24), told)

@@ -10,15 +10,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-from dotenv import dotenv_values
-from pydantic.fields import FieldInfo
-from pydantic_settings import EnvSettingsSource
-from pydantic_settings.sources.utils import parse_env_vars
-
 from ba_tui.core.errors import StorageError
 from ba_tui.resources import Places, read_regular
-from ba_tui.settings.model import Settings
+
+PREFIX = "BA_"
+OTHERS = ("BA_HOME",)
+"""Variables that begin so and are no settings."""
 
 STANDARD = {
     "ANTHROPIC_BASE_URL": ("providers", "anthropic", "base_url"),
@@ -39,6 +36,8 @@ def dotenv(places: Places) -> dict[str, str]:
         return {}
     except OSError as error:
         raise StorageError(f"{places.dotenv} can't be read: {error.strerror or error}.", "Check its rights.") from error
+    from dotenv import dotenv_values  # noqa: PLC0415 - hardly anybody has this file
+
     values = dotenv_values(stream=io.StringIO(text), interpolate=False)
     return {name: value for name, value in values.items() if value is not None}
 
@@ -52,29 +51,19 @@ def variables(places: Places, env: Mapping[str, str] | None = None) -> dict[str,
         return dict(process)
 
 
-class Environment(EnvSettingsSource):
-    """``BA_*`` out of a given mapping. A list is written as YAML, or as plain text: one item a line."""
+class Environment:
+    """``BA_*`` and the vendors' own variables out of a given mapping, as settings."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._given = env
-        super().__init__(Settings, env_ignore_empty=True)
-
-    def _load_env_vars(self) -> Mapping[str, str | None]:
-        return parse_env_vars(self._given, case_sensitive=False, ignore_empty=True)
-
-    def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
-        text = str(value).strip()
-        if text[:1] not in {"[", "{"}:
-            return [line.strip() for line in text.splitlines() if line.strip()]
-        try:
-            return yaml.safe_load(text)
-        except yaml.YAMLError:
-            # Given on as it stands: the model's own check says what was expected, and where.
-            return text
 
     def data(self) -> dict[str, Any]:
         """What is set, nested as the settings are."""
-        found: dict[str, Any] = self()
+        found: dict[str, Any] = {}
+        if any(name.upper().startswith(PREFIX) and name not in OTHERS for name in self._given):
+            from ba_tui.settings.prefixed import read_prefixed  # noqa: PLC0415 - 60 ms that few starts need
+
+            found = read_prefixed(self._given)
         for name, (group, entry, key) in STANDARD.items():
             if value := self._given.get(name, "").strip():
                 found.setdefault(group, {}).setdefault(entry, {}).setdefault(key, value)
@@ -84,7 +73,7 @@ class Environment(EnvSettingsSource):
         """The variable that set ``path``."""
         given = {name.upper() for name in self._given}
         for length in range(len(path), 0, -1):
-            name = "BA_" + "__".join(str(part) for part in path[:length]).upper()
+            name = PREFIX + "__".join(str(part) for part in path[:length]).upper()
             if name in given:
                 return name
         return next((name for name, target in STANDARD.items() if target == path[:3]), "environment")

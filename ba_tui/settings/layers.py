@@ -17,14 +17,13 @@ from ba_tui.core.session import RuleLine
 from ba_tui.resources import Places, bundled
 from ba_tui.settings.checks import Layer, Place, check, dotted
 from ba_tui.settings.document import Document, KeyPath, Problem, read_document
-from ba_tui.settings.environment import Environment, dotenv
+from ba_tui.settings.environment import OTHERS, Environment, dotenv
 from ba_tui.settings.model import Settings
 
 PROJECT_KEYS = ("theme", "model", "output_format")
 """What a folder's own file may set before folders can be trusted."""
 
 FLAGS = {"add_dirs": "--add-dir"}
-OTHER_VARIABLES = ("BA_HOME",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ def _variables(env: Mapping[str, str], file: str) -> Layer:
     layer = Layer(source.data(), place, Path.cwd() if _has_cwd() else Path("/"))
     for name in env:
         group = name.removeprefix("BA_").split("__")[0].lower()
-        if not name.startswith("BA_") or name in OTHER_VARIABLES or group in Settings.model_fields:
+        if not name.startswith("BA_") or name in OTHERS or group in Settings.model_fields:
             continue
         # Other programs have variables that begin like ours, so only a near miss is worth a word.
         if close := difflib.get_close_matches(group, list(Settings.model_fields), 1, 0.75):

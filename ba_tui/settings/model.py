@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ba_tui.core.events import Mode
 
@@ -59,17 +58,10 @@ class Rules(Group):
     deny: tuple[str, ...] = Field(default=(), description="What never runs.")
 
 
-class Settings(BaseSettings):
+class Settings(Group):
     """All settings of ba. Environment: `BA_` and the name (`BA_MODEL`), groups with `__` (`BA_PERMISSIONS__DENY`)."""
 
-    model_config = SettingsConfigDict(
-        frozen=True,
-        extra="forbid",
-        env_prefix="BA_",
-        env_nested_delimiter="__",
-        title="Settings of ba",
-        protected_namespaces=(),
-    )
+    model_config = ConfigDict(title="Settings of ba", protected_namespaces=())
 
     model: str = Field(
         default="", description="The model to ask, as PROVIDER/MODEL; the provider is one of `providers`."
@@ -108,15 +100,3 @@ class Settings(BaseSettings):
     log_level: LogLevel = Field(
         default="info", description="How much goes into the log file: debug, info, warning or error."
     )
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what ``layers`` has merged, the environment among it, so that each value knows its source."""
-        return (init_settings,)

@@ -22,7 +22,7 @@ class _Source(EnvSettingsSource):
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._given = env
-        # The source only looks at the fields, so a plain model serves; being one keeps pydantic-settings out of a start.
+        # The source only looks at the fields, so a plain model serves, and most starts need no pydantic-settings.
         model = cast("type[BaseSettings]", Settings)
         super().__init__(model, env_prefix=PREFIX, env_nested_delimiter="__", env_ignore_empty=True)
 

@@ -94,6 +94,44 @@ class ToolResult:
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A stored result: ``ref`` is ``data/<hash>``, ``size`` in bytes, ``summary`` what it is made of.
+    ``expired``: the clean-up has taken the file away, and only this is left."""
+
+    ref: str
+    size: int
+    lines: int
+    kind: Kind = "text"
+    summary: str = ""
+    expired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a stored result: its bytes from ``offset`` up to ``upto``, of ``size``; it begins in line ``line``.
+    The next part begins at ``upto``. ``text`` is as the tool gave it: not yet safe to paint."""
+
+    text: str
+    line: int
+    offset: int
+    upto: int
+    size: int
+
+    @property
+    def last(self) -> bool:
+        return self.upto >= self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A line that was searched for, shortened around what was found. Lines count from 1, ``offset`` in bytes."""
+
+    line: int
+    offset: int
+    text: str
+
+
 _SUGGESTIONS: dict[ErrorKind, str] = {
     "timeout": "Try again with a longer timeout, or do less in one call.",
     "rate_limit": "Wait before trying again.",

@@ -11,6 +11,7 @@ from ba_tui.core.agent import Agent
 from ba_tui.core.events import Event, Mode
 from ba_tui.core.messages import Message
 from ba_tui.core.provider import ModelInfo
+from ba_tui.core.results import Artifact, Hit, Page
 from ba_tui.core.transcript import Transcript
 
 TITLE_LENGTH = 60
@@ -51,6 +52,30 @@ class Journal(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class Reader(Protocol):
+    """Stored results, a part at a time. All of it may take as long as a disk does: call it off the loop.
+
+    Raises:
+        StorageError: the reference is none of this session, or its file has expired; the message says which.
+    """
+
+    def about(self, ref: str) -> Artifact:
+        """What is known of it; does not raise for one that has expired."""
+        ...
+
+    def read(self, ref: str, offset: int = 0, limit: int = 65_536) -> Page:
+        """From byte ``offset`` on, at most ``limit`` bytes, never half a character."""
+        ...
+
+    def lines(self, ref: str, start: int = 1, count: int = 200, limit: int = 65_536) -> Page:
+        """From line ``start`` on, at most ``count`` lines and ``limit`` bytes; a longer line is cut there."""
+        ...
+
+    def search(self, ref: str, words: str, limit: int = 100, start: int = 1) -> Sequence[Hit]:
+        """The first lines, from ``start`` on, that hold every one of the words in whatever case."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

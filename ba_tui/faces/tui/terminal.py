@@ -123,6 +123,6 @@ class Terminal(LinuxDriver):
                 for event in parser.feed(part):
                     self.process_message(event)
             elif isinstance(part, GroundKnown):
-                self._app.call_later(self._app.post_message, part)
+                self.send_message(part)
             else:
                 self.process_message(part)

@@ -19,6 +19,7 @@ from ba_tui.faces.tui.screens.picker import LOW
 
 STYLES = {"deny": "$text-error", "ask": "$text-warning", "allow": "$text-success"}
 WIDEST = 30
+SHORT = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Report(ModalScreen[None]):
 
     def __init__(self, title: str, lead: str, rows: Sequence[ReportRow], *, empty: str = "Nothing.") -> None:
         super().__init__(classes="report")
+        self.set_class(len(rows) > SHORT, "-long")
         self.heading = title
         self.lead = lead
         self.rows = rows

@@ -54,6 +54,7 @@ class Completion(Static):
         self.candidates: Sequence[Candidate] = ()
         self.chosen = 0
         self.display = False
+        self._rows = ROWS
 
     @property
     def choice(self) -> Candidate | None:
@@ -64,7 +65,8 @@ class Completion(Static):
         self.candidates = candidates
         self.chosen = 0
         self.display = bool(candidates)
-        self.styles.height = min(ROWS, len(candidates)) or None
+        self._rows = max(2, min(ROWS, len(candidates), self.screen.size.height // 2 - 2))
+        self.styles.height = min(self._rows, len(candidates)) or None
         self._draw()
 
     def move(self, step: int) -> None:
@@ -80,8 +82,8 @@ class Completion(Static):
             self.update("")
             return
         width = max(10, self.size.width - 2)
-        first = max(0, min(self.chosen - ROWS // 2, len(self.candidates) - ROWS))
-        shown = self.candidates[first : first + ROWS]
+        first = max(0, min(self.chosen - self._rows // 2, len(self.candidates) - self._rows))
+        shown = self.candidates[first : first + self._rows]
         column = min(max(cell_len(candidate.label) for candidate in self.candidates), width * 3 // 5)
         lines: list[Content] = []
         for index, candidate in enumerate(shown, first):

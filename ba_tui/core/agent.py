@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -24,7 +24,7 @@ from ba_tui.core.messages import Message, Text, ToolUse, partial, reminder
 from ba_tui.core.provider import Provider, Request
 from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.core.tool import Call, Effect, Tool
+from ba_tui.core.tool import Call, Effect, Tool, Toolset
 from ba_tui.core.turn import Branch
 from ba_tui.core.untrusted import paintable
 
@@ -44,19 +44,33 @@ class Interceptor(Protocol):
         ...
 
 
+class Fixed:
+    """A toolset that never changes."""
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools = tools
+        self._by_name = {tool.name: tool for tool in tools}
+
+    def visible(self) -> Sequence[Tool]:
+        return self._tools
+
+    def find(self, name: str) -> Tool | None:
+        return self._by_name.get(name)
+
+
 @dataclass(frozen=True)
 class Agent:
     """``max_loops``: model requests within one turn before the person is asked whether to go on."""
 
     provider: Provider
-    tools: Sequence[Tool]
+    tools: Sequence[Tool] | Toolset
     system: str
     interceptors: Sequence[Interceptor] = ()
     max_loops: int = 100
-    by_name: Mapping[str, Tool] = field(init=False)
+    toolset: Toolset = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "by_name", {tool.name: tool for tool in self.tools})
+        object.__setattr__(self, "toolset", Fixed(self.tools) if isinstance(self.tools, Sequence) else self.tools)
 
     async def run(self, branch: Branch) -> Message:
         """Until a final answer. Its ``stop`` tells why it ended.
@@ -109,7 +123,7 @@ class Agent:
     async def _think(self, branch: Branch, *, call_tools: bool = True) -> Message:
         for interceptor in self.interceptors:
             await interceptor.before(branch)
-        request = Request(self.system, branch.transcript.messages, self.tools, call_tools)
+        request = Request(self.system, branch.transcript.messages, self.toolset.visible(), call_tools)
         words: list[str] = []
         earlier = ""
         try:
@@ -150,12 +164,12 @@ class Agent:
             await self._call(call, branch)
 
     def _effect(self, call: ToolUse) -> Effect:
-        tool = self.by_name.get(call.name)
+        tool = self.toolset.find(call.name)
         return tool.effect if tool else Effect.READ
 
     async def _call(self, use: ToolUse, branch: Branch) -> None:
         """One call, one result, whatever happens; only cancellation passes through, after leaving a result."""
-        tool = self.by_name.get(use.name)
+        tool = self.toolset.find(use.name)
         branch.emit(ToolStarted(use, tool.target(use.input) if tool else ""))
         call = Call(use.id, branch)
         start = time.monotonic()
@@ -165,7 +179,7 @@ class Agent:
 
         try:
             if tool is None:
-                result = unknown_tool(use.name, tuple(self.by_name))
+                result = unknown_tool(use.name, [known.name for known in self.toolset.visible()])
             elif use.malformed is not None:
                 message = f"The arguments of {use.name} were not a JSON object: {use.malformed[:200]}"
                 result = failure("invalid_parameters", message)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from ba_tui.core.events import ToolProgress
 from ba_tui.core.questions import Question, Reply
@@ -33,6 +33,8 @@ class Call:
         self.branch = branch
         self.waited = 0.0
         """Seconds that people took to answer; they count neither as duration nor towards a timeout."""
+        self.patience = 1.0
+        """What the tool's timeout is multiplied with; grows when a call that timed out is tried again."""
         self._tail = ""
 
     @property
@@ -104,3 +106,16 @@ class Tool:
 
 
 Guard = Callable[[Tool], Tool]
+
+
+class Toolset(Protocol):
+    """Tools that may grow more while a turn runs. Read before each request; the same object while nothing changed,
+    and what was listed once stays listed, in its place (prompt cache)."""
+
+    def visible(self) -> Sequence[Tool]:
+        """What the model is told of."""
+        ...
+
+    def find(self, name: str) -> Tool | None:
+        """A tool that may be called now; also one that is not listed yet."""
+        ...

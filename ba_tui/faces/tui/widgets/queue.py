@@ -12,6 +12,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 SHOWN = 4
+LOW = 16
+"""Rows of a terminal below which one line has to do."""
 
 
 class QueueLines(Static):
@@ -30,14 +32,19 @@ class QueueLines(Static):
         self._draw()
 
     def _draw(self) -> None:
-        width = max(10, self.size.width - 8)
+        low = self.screen.size.height < LOW
+        shown = 1 if low else SHOWN
+        more = len(self._waiting) - shown
+        width = max(10, self.size.width - (18 if low else 8))
         lines = [
             Content.assemble((f"{index}. ", "$accent"), (_line(text, width), "$text-muted"))
-            for index, text in enumerate(self._waiting[:SHOWN], 1)
+            for index, text in enumerate(self._waiting[:shown], 1)
         ]
-        if more := len(self._waiting) - SHOWN:
-            lines += [Content.styled(f"… and {more} more", "$text-muted")] if more > 0 else []
-        if self._waiting:
+        if more > 0 and low:
+            lines[0] = Content.assemble(lines[0], (f"  +{more} more", "$text-muted"))
+        elif more > 0:
+            lines.append(Content.styled(f"… and {more} more", "$text-muted"))
+        if self._waiting and not low:
             words = (
                 "Paused. Enter sends the next, Up edits the newest."
                 if self._paused

@@ -1,0 +1,146 @@
+"""Panels, inspector, questions: what shows at which width, and where the focus goes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from ba_tui.core.messages import ToolUse
+from ba_tui.core.questions import Question
+from ba_tui.core.results import Command, StateChange, Todos, ToolResult
+from ba_tui.core.tool import Call, Tool
+from ba_tui.core.work import Todo
+from ba_tui.faces.tui.inspector.pane import InspectorScreen
+from tests.faces.tui.conftest import Hand, running
+from tests.faces.tui.fakes import World, answer
+
+ITEMS = (Todo("1", "Read [all] data", "completed"), Todo("2", "Write", "in_progress"))
+
+
+async def plan(args: Mapping[str, Any], call: Call) -> ToolResult:
+    return ToolResult("ok", Todos(ITEMS), changes=StateChange(ITEMS))
+
+
+async def shell(args: Mapping[str, Any], call: Call) -> ToolResult:
+    reply = await call.ask(Question("permission", "Run it?", call.id, "shell", dict(args), Command("make", "")))
+    return ToolResult(reply.choice, Command("make", output=reply.choice, exit_code=0))
+
+
+@pytest.fixture
+def planned(world: World) -> World:
+    world.brain.tools = (Tool("plan", "Plans.", {"type": "object"}, plan), Tool("shell", "Runs.", {}, shell))
+    world.script.turns = [[answer("I plan.", ToolUse("c1", "plan", {}))], ["Planned."]]
+    return world
+
+
+async def told(hand: Hand) -> None:
+    await hand.send("plan it")
+    await hand.until(lambda: "Planned." in hand.said() and not hand.chat.turns.busy)
+
+
+async def test_wide_terminals_show_the_side_panel_when_it_has_something(planned: World) -> None:
+    async with running(planned, size=(120, 36)) as hand:
+        assert not hand.chat.stage.side.display
+        await told(hand)
+        assert hand.chat.stage.side.display
+        assert "Read [all] data" in str(hand.chat.stage.side.todos.content)
+        await hand.press("f3")
+        await hand.until(lambda: not hand.chat.stage.side.display)
+        await hand.pilot.resize_terminal(100, 30)
+        await hand.press("f3")
+        await hand.until(lambda: "more columns" in hand.hint)
+
+
+async def test_narrow_terminals_show_todos_as_a_strip(planned: World) -> None:
+    async with running(planned) as hand:
+        await told(hand)
+        assert not hand.chat.stage.todos.display
+        await hand.press("ctrl+t")
+        await hand.until(lambda: hand.chat.stage.todos.display)
+        assert "1 of 2 done" in str(hand.chat.stage.todos.content)
+        await hand.press("ctrl+t")
+        await hand.until(lambda: not hand.chat.stage.todos.display)
+
+
+async def test_the_inspector_opens_beside_or_over_the_conversation(planned: World) -> None:
+    async with running(planned, size=(120, 36)) as hand:
+        await told(hand)
+        await hand.press("ctrl+o")
+        await hand.until(lambda: hand.chat.stage.inspector is not None)
+        assert not hand.chat.stage.side.display
+        await hand.press("escape")
+        await hand.until(lambda: hand.chat.stage.inspector is None and hand.chat.composer.prompt.has_focus)
+        await hand.pilot.resize_terminal(80, 24)
+        await hand.press("ctrl+o")
+        await hand.until(lambda: isinstance(hand.app.screen, InspectorScreen))
+        await hand.press("escape")
+        await hand.until(lambda: hand.app.screen is hand.chat)
+
+
+async def test_the_inspector_without_a_call_says_so(world: World) -> None:
+    async with running(world) as hand:
+        await hand.press("ctrl+o")
+        await hand.until(lambda: any("no tool call" in text for text in hand.said()))
+
+
+async def test_a_question_is_answered_by_key_and_the_focus_comes_back(planned: World) -> None:
+    planned.script.turns = [[answer("I run it.", ToolUse("c1", "shell", {"command": "make"}))], ["Ran."]]
+    async with running(planned, size=(100, 36)) as hand:
+        await hand.send("run it")
+        await hand.until(lambda: hand.chat.ask is not None and hand.chat.ask.waiting)
+        assert "Waiting for you" in hand.chat.activity._word
+        while "Ran." not in hand.said():
+            # The first half second of keys is ignored.
+            await hand.press("y")
+        await hand.until(lambda: hand.chat.composer.prompt.has_focus)
+        assert "once" in str(planned.script.requests[-1].messages[-1].blocks)
+        assert set(hand.text) <= {"y"}
+
+
+async def test_escape_on_a_question_denies_and_interrupts(planned: World) -> None:
+    planned.script.turns = [[answer("I run it.", ToolUse("c1", "shell", {"command": "make"}))], ["Never said."]]
+    async with running(planned, size=(100, 36)) as hand:
+        await hand.send("run it")
+        await hand.until(lambda: hand.chat.ask is not None and hand.chat.ask.waiting)
+        while hand.chat.turns.busy:
+            await hand.press("escape")
+        assert "Never said." not in hand.said()
+        assert hand.chat.ask is not None
+        assert not hand.chat.ask.waiting
+
+
+async def test_the_bell_rings_only_while_nobody_looks(planned: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    rung: list[bool] = []
+    async with running(planned) as hand:
+        monkeypatch.setattr(hand.app, "bell", lambda: rung.append(True))
+        await told(hand)
+        assert not rung
+        gate = asyncio.Event()
+        planned.script.turns = [[gate, "Again."]]
+        await hand.send("again")
+        await hand.until(lambda: len(planned.script.requests) == 3)
+        hand.app.app_focus = False
+        gate.set()
+        await hand.until(lambda: rung)
+
+
+@pytest.mark.parametrize("size", [(40, 10), (60, 12), (80, 24), (120, 36), (200, 50)])
+async def test_nothing_overlaps_at_any_size(planned: World, size: tuple[int, int]) -> None:
+    async with running(planned, size=size) as hand:
+        await told(hand)
+        hand.chat.turns.waiting.extend(["one", "two", "three"])
+        hand.chat.turns.paused = True
+        hand.chat.show_facts()
+        await hand.type("many\nlines\nof\na\nprompt\nthat\ngrows")
+        await hand.pilot.pause()
+        parts = [hand.chat.stage, hand.chat.activity, hand.chat.queue, hand.chat.composer, hand.chat.status]
+        regions = [part.region for part in parts if part.display]
+        assert all(region.height > 0 for region in regions), regions
+        assert regions[-1].bottom == size[1]
+        for above, below in pairwise(regions):
+            assert above.bottom <= below.y
+        assert hand.chat.composer.prompt.size.height <= max(1, size[1] * 2 // 5)

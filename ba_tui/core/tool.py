@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from ba_tui.core.events import ToolProgress
 from ba_tui.core.questions import Question, Reply
@@ -82,6 +82,8 @@ class ToolFacts:
     cacheable: bool = False
     """True only when all that a result depends on is in the arguments and in the files of ``paths``."""
     needs: tuple[str, ...] = ()
+    paths_of: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
+    """Finds paths that lie deeper in the arguments, such as within a patch. Takes anything and never raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +103,21 @@ class Tool:
 
     def target(self, args: Mapping[str, Any]) -> str:
         """What a call with ``args`` is about, as one line."""
-        value = args.get(self.facts.target, "") if self.facts.target else ""
+        value = args.get(self.facts.target, "") if self.facts.target else ", ".join(self.paths(args))
         return " ".join(str(value).split())
+
+    def paths(self, args: Mapping[str, Any]) -> tuple[str, ...]:
+        """Every path that a call with ``args`` names, as written there."""
+        named = [text for name in self.facts.paths for text in _texts(args.get(name))]
+        return (*named, *(self.facts.paths_of(args) if self.facts.paths_of else ()))
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [item for item in cast("Sequence[Any]", value) if isinstance(item, str)]
+    return []
 
 
 Guard = Callable[[Tool], Tool]

@@ -14,6 +14,9 @@ from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Tool
 from ba_tui.tools.terminal_text import plain
 
+LONGEST = 300.0
+"""Seconds that a call which timed out may be given at most when it is tried again."""
+
 GRACE = 0.15
 """Seconds a cancelled tool has to tidy up before the turn goes on without it."""
 
@@ -21,6 +24,7 @@ GRACE = 0.15
 def timeout(tool: Tool) -> Tool:
     if tool.timeout is None:
         return tool
+    seconds = tool.timeout
 
     async def guarded(args: Mapping[str, Any], call: Call) -> ToolResult:
         try:
@@ -30,16 +34,17 @@ def timeout(tool: Tool) -> Tool:
             return failure("internal_error", f"{tool.name} failed: {type(error).__name__}: {error}")
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        limit = min(seconds * call.patience, max(seconds, LONGEST))
         work = asyncio.create_task(guarded(args, call))
         try:
-            done, _ = await asyncio.wait({work}, timeout=tool.timeout)
+            done, _ = await asyncio.wait({work}, timeout=limit)
         except asyncio.CancelledError:
             await _let_go(work)
             raise
         if done:
             return work.result()
         await _let_go(work)
-        failed = failure("timeout", f"{tool.name} took longer than {tool.timeout:g} s and was ended.")
+        failed = failure("timeout", f"{tool.name} took longer than {limit:g} s and was ended.")
         partial = f"\nOutput so far (partial):\n{plain(call.tail)}" if call.tail else ""
         return replace(failed, text=failed.text + partial)
 

@@ -1,0 +1,120 @@
+"""Figures about tools and the conversation, as folds over events. Nothing is measured here and nothing is printed.
+
+Durations are seconds without the time that people took to answer.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ba_tui.core.events import Event, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
+from ba_tui.core.messages import Usage
+
+SAMPLES = 1_000
+"""Durations kept of each tool: the newest ones decide its p95."""
+
+
+@dataclass
+class ToolMetrics:
+    """One tool's calls so far."""
+
+    calls: int = 0
+    failures: int = 0
+    retries: int = 0
+    cached: int = 0
+    total: float = 0.0
+    kinds: Counter[str] = field(default_factory=Counter[str])
+    recent: deque[float] = field(default_factory=lambda: deque[float](maxlen=SAMPLES))
+
+    @property
+    def average(self) -> float:
+        return self.total / self.calls if self.calls else 0.0
+
+    @property
+    def p95(self) -> float:
+        """The duration that 95 of 100 of the newest calls stay under."""
+        if len(self.recent) < 2:
+            return self.recent[0] if self.recent else 0.0
+        return statistics.quantiles(self.recent, n=20, method="inclusive")[-1]
+
+    @property
+    def success_rate(self) -> float:
+        """Between 0 and 1; 1 when it was never called."""
+        return 1 - self.failures / self.calls if self.calls else 1.0
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "calls": self.calls,
+            "failures": self.failures,
+            "retries": self.retries,
+            "cached": self.cached,
+            "success_rate": round(self.success_rate, 4),
+            "average_ms": round(self.average * 1000, 1),
+            "p95_ms": round(self.p95 * 1000, 1),
+            "errors": dict(self.kinds),
+        }
+
+
+class Metrics:
+    """Of one conversation; feed it every event."""
+
+    def __init__(self) -> None:
+        self.tools: dict[str, ToolMetrics] = {}
+        self.turns = 0
+        self.requests = 0
+        self.usage = Usage()
+        self.cost: float | None = 0.0
+        self.endings: Counter[str] = Counter()
+        self._running: dict[str, str] = {}
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case TurnStarted():
+                self.turns += 1
+            case MessageDone(message=message, cost=cost):
+                self.requests += 1
+                self.usage += message.usage or Usage()
+                self.cost = None if cost is None or self.cost is None else self.cost + cost
+            case ToolStarted(call=call):
+                self._running[call.id] = call.name
+            case ToolFinished(call_id=call_id):
+                self._finished(self._running.pop(call_id, ""), event)
+            case TurnEnded(reason=reason):
+                self.endings[reason] += 1
+                self._running.clear()
+            case _:
+                pass
+
+    def _finished(self, name: str, event: ToolFinished) -> None:
+        if not name:
+            return
+        tool = self.tools.setdefault(name, ToolMetrics())
+        tool.calls += 1
+        tool.total += event.duration
+        tool.recent.append(event.duration)
+        retries = event.result.meta.get("retries", 0)
+        tool.retries += retries if isinstance(retries, int) else 0
+        tool.cached += "cached_s" in event.result.meta
+        if event.result.is_error:
+            tool.failures += 1
+            tool.kinds[event.result.error.kind if event.result.error else "error"] += 1
+
+    def report(self) -> Mapping[str, object]:
+        """JSON-ready."""
+        usage = self.usage
+        return {
+            "turns": self.turns,
+            "requests": self.requests,
+            "usage": {
+                "input": usage.input,
+                "output": usage.output,
+                "cache_read": usage.cache_read,
+                "cache_write": usage.cache_write,
+            },
+            "cost_usd": self.cost,
+            "endings": dict(self.endings),
+            "tools": {name: tool.as_dict() for name, tool in sorted(self.tools.items())},
+        }

@@ -1,0 +1,57 @@
+"""Figures about tools: a fold over events, the same live and replayed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ba_tui.core.events import Event, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
+from ba_tui.core.messages import Message, Text, ToolUse, Usage, user
+from ba_tui.core.results import ToolResult, failure
+from ba_tui.observe.metrics import Metrics
+
+
+def call(id: str, name: str, duration: float, result: ToolResult) -> list[Event]:
+    return [ToolStarted(ToolUse(id, name, {})), ToolFinished(id, result, duration)]
+
+
+def metrics(*events: Event) -> Metrics:
+    found = Metrics()
+    for event in events:
+        found.apply(event)
+    return found
+
+
+def test_calls_durations_and_errors_are_counted_by_tool():
+    retried = replace(ToolResult("ok"), meta={"retries": 2})
+    found = metrics(
+        TurnStarted(user("go")),
+        *call("1", "grep", 0.1, ToolResult("x")),
+        *call("2", "grep", 0.3, failure("timeout", "slow")),
+        *call("3", "shell", 1.0, retried),
+        TurnEnded("done"),
+    )
+    grep, shell = found.tools["grep"], found.tools["shell"]
+    assert (grep.calls, grep.failures, dict(grep.kinds)) == (2, 1, {"timeout": 1})
+    assert grep.average == pytest.approx(0.2)
+    assert grep.success_rate == 0.5
+    assert shell.retries == 2
+    assert found.report()["turns"] == 1
+
+
+def test_p95_is_what_most_calls_stay_under():
+    events = [event for n in range(100) for event in call(str(n), "grep", n / 100, ToolResult("x"))]
+    assert metrics(*events).tools["grep"].p95 == pytest.approx(0.94, abs=0.02)
+
+
+def test_one_unknown_price_makes_the_cost_unknown():
+    done = MessageDone(Message("assistant", (Text("x"),), Usage(1, 2, 3, 4)), 0.5)
+    assert metrics(done, done).cost == 1.0
+    found = metrics(done, replace(done, cost=None))
+    assert found.cost is None
+    assert found.usage == Usage(2, 4, 6, 8)
+
+
+def test_a_result_without_a_start_is_left_out():
+    assert metrics(ToolFinished("9", ToolResult("x"))).tools == {}

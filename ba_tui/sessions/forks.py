@@ -5,6 +5,7 @@ The title of the copy and its place among the others are the library's.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.sessions.artifacts import FOLDER, NAME, NOTE
 from ba_tui.sessions.journal import make_private, unreadable
 from ba_tui.sessions.migrations import check
 from ba_tui.sessions.records import (
@@ -50,6 +52,7 @@ def copy_turns(source: Path, target: Path, upto: int | None, *, running: bool) -
         schema_version=header.schema_version,
     )
     try:
+        _share(source / FOLDER, target / FOLDER)
         _write(target, b"".join([copied.line(), *chosen]))
     except OSError as error:
         shutil.rmtree(target, ignore_errors=True)
@@ -72,6 +75,21 @@ def _first_turns(lines: list[bytes], upto: int | None, *, running: bool) -> Sequ
         turns = "1 turn" if len(starts) == 1 else f"{len(starts)} turns"
         raise UsageError(f"This session has {turns}, not {upto}.", f"Give a number from 1 to {len(starts)}.")
     return lines[: starts[upto]] if upto < len(starts) else lines
+
+
+def _share(source: Path, target: Path) -> None:
+    """The stored results, so that the copy's references can be read. They never change: a second name will do."""
+    found = [path for path in source.glob("*") if NAME.fullmatch(path.name.removesuffix(NOTE))]
+    if found:
+        make_private(target)
+    for path in found:
+        # What the clean-up takes just now is left out.
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                os.link(path, target / path.name, follow_symlinks=False)
+            except OSError:
+                shutil.copyfile(path, target / path.name, follow_symlinks=False)
+                (target / path.name).chmod(0o600)
 
 
 def _write(target: Path, data: bytes) -> None:

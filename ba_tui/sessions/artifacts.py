@@ -67,7 +67,7 @@ class Artifacts:
             return spill.finish(kind)
 
     def open(self, call_id: str = "", tool: str = "") -> Spill:
-        """A result to be written piece by piece; leave it by ``finish``, or by ``abandon``. Raises StorageError."""
+        """A result to be written piece by piece; leave it by ``finish``, or by ``drop``. Raises StorageError."""
         try:
             make_private(self._folder)
             if not self._tidied:
@@ -186,7 +186,7 @@ class Spill:
         try:
             self._file.write(data)
         except OSError as error:
-            self.abandon()
+            self.drop()
             raise unstored(error) from error
         except ValueError as error:
             raise StorageError("This result was given up before.", "Make the call again.") from error
@@ -204,10 +204,10 @@ class Spill:
             self._file.close()
             return self._filed(name, self.size, self._ends + (self._last != b"\n"), kind)
         except (OSError, ValueError) as error:
-            self.abandon()
+            self.drop()
             raise unstored(error) from error
 
-    def abandon(self) -> None:
+    def drop(self) -> None:
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
@@ -219,7 +219,7 @@ class Spill:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.abandon()
+        self.drop()
 
 
 @dataclass(frozen=True, slots=True)

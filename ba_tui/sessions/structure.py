@@ -160,7 +160,7 @@ def _items(items: Sequence[Any], looked: str) -> str:
     if all(isinstance(item, dict) for item in items):
         rows = cast("Sequence[Row]", items)
         keys = list(dict.fromkeys(key for row in rows for key in row))
-        ranges = [(key, (row.get(key) for row in rows)) for key in keys]
+        ranges = ((key, [row.get(key) for row in rows]) for key in keys)
         return f"; keys{looked}: {_names(keys)}{_ranges(ranges, looked)}; first: {_short(items[0])}"
     return f"{_ranges([('values', items)], looked)}; first: {_short(items[0])}"
 
@@ -239,6 +239,6 @@ def _table(text: str, lines: int, *, whole: bool) -> str | None:
     names, body = found[0], found[1:]
     total = len(body) if whole else max(len(body), lines - 1)
     looked = "" if whole else f" in the first {len(body):,} rows"
-    columns = ((name, (row[at] if at < len(row) else "" for row in body)) for at, name in enumerate(names))
+    columns = ((name, [row[at] if at < len(row) else "" for row in body]) for at, name in enumerate(names))
     first = f"; first row: {_one_line(', '.join(body[0]), WORDS)}" if body else ""
     return f"{count(total, 'row')}, {count(len(names), 'column')}: {_names(names)}{first}{_ranges(columns, looked)}"

@@ -21,6 +21,14 @@ class Diff:
 
 
 @dataclass(frozen=True, slots=True)
+class Diffs:
+    """Changes of several files that were made as one."""
+
+    items: tuple[Diff, ...]
+    type: Literal["diffs"] = "diffs"
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """A command and what it printed, colours included. ``exit_code`` is None while unknown (preview, killed)."""
 
@@ -66,7 +74,7 @@ class Todos:
 Kind: TypeAlias = Literal["text", "json", "table", "listing", "hits"]
 """What a result's text is made of, and so how it is shortened."""
 
-Display: TypeAlias = Annotated[Diff | Command | Source | Table | Prose | Todos, ByType()]
+Display: TypeAlias = Annotated[Diff | Diffs | Command | Source | Table | Prose | Todos, ByType()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
@@ -184,9 +184,9 @@ class Policy:
         return (*by_effect.get(subject.effect, ()), *outside)
 
     def _subject(self, tool: Tool, args: Mapping[str, Any], cwd: Path) -> Subject:
-        texts = [text for name in tool.facts.paths for text in _texts(args.get(name))]
-        if tool.facts.paths and not texts:
-            texts = ["."]
+        texts = tool.paths(args)
+        if (tool.facts.paths or tool.facts.paths_of) and not texts:
+            texts = (".",)
         paths = tuple(seen for text in texts for seen in self._both(text))
         command: str | None = None
         named: tuple[Seen, ...] = ()
@@ -230,11 +230,3 @@ def _suggested(subject: Subject) -> str | None:
         return subject.tool if subject.effect is not Effect.NETWORK else None
     text = f"{subject.tool}({about})"
     return text if len(about) <= LONGEST_RULE and text.isprintable() and about == about.strip() else None
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, list | tuple):
-        return [item for item in cast("Sequence[Any]", value) if isinstance(item, str)]
-    return []

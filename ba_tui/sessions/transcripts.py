@@ -16,7 +16,7 @@ from typing import Any
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, MessageDone, Notice, Steered, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, Usage
-from ba_tui.core.results import Diff
+from ba_tui.core.results import Diff, Diffs
 from ba_tui.core.session import SessionInfo
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.untrusted import paintable
@@ -184,9 +184,11 @@ def _call(start: ToolStarted | None, end: ToolFinished) -> list[str]:
     line = f"- **{name}**{agent}{target}{': failed' if result.is_error else ''}"
     if outcome:
         line += f": {one_line(outcome)}"
-    if not isinstance(result.display, Diff) or result.is_error:
+    changes = result.display.items if isinstance(result.display, Diffs) else (result.display,)
+    shown = [change for change in changes if isinstance(change, Diff)]
+    if not shown or result.is_error:
         return [line]
-    return [line, "", *_fenced(_diff(result.display), "diff")]
+    return [line, "", *_fenced([row for change in shown for row in _diff(change)], "diff")]
 
 
 def _diff(change: Diff) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ from hypothesis import strategies as st
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.session import RuleLine
-from ba_tui.core.tool import Effect
+from ba_tui.core.tool import Effect, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Allow, Ask, Deny, Policy
-from tests.permissions.toolset import CLOCK, EDIT, FETCH, READ, SHELL, judge, lines, policy, tool
+from tests.permissions.toolset import CLOCK, EDIT, FETCH, READ, SHELL, judge, lines, policy, tool, verdict
 
 
 @pytest.fixture
@@ -342,3 +343,25 @@ def test_order_never_matters_and_strict_rules_only_tighten(
 
 def _policy(root: Path, rules: list[tuple[str, str]], mode: Any) -> Policy:
     return policy(root, *(RuleLine(rule, verdict, "test") for verdict, rule in rules), mode=mode, bundled=False)
+
+
+def test_paths_within_an_argument_are_judged_like_any(root: Path) -> None:
+    facts = ToolFacts(paths_of=lambda args: tuple(str(args.get("patch", "")).split()))
+    patch = replace(tool("apply_patch", Effect.WRITE, "", ()), facts=facts)
+    rules = policy(root, mode="accept-edits")
+
+    def verdict_on(text: str) -> str:
+        return verdict(rules.judge(patch, {"patch": text}, root))
+
+    assert verdict_on("src/a.py src/new.py") == "allow"
+    assert verdict_on("") == "allow", "it names nothing, so it can change nothing"
+    assert verdict_on("src/a.py ../other.txt") == "ask"
+    assert verdict_on("src/a.py .env") == "deny"
+    assert verdict_on("src/a.py nul\0") == "deny"
+    assert verdict_on("src/a.py .git/config") == "ask"
+    (root / "src" / "plain.txt").symlink_to(root / ".env")
+    assert verdict_on("src/plain.txt") == "deny"
+    judged = policy(root).judge(patch, {"patch": "src/a.py"}, root)
+    assert isinstance(judged, Ask)
+    assert judged.rule == "apply_patch(src/a.py)"
+    assert patch.target({"patch": "src/a.py  src/b.py"}) == "src/a.py, src/b.py"

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from ba_tui.core.errors import BaError, ErrorInfo, StopTurn
 from ba_tui.core.messages import Document, Image, clean_text
-from ba_tui.core.results import Command, Diff, Prose, Source, StateChange, Table, Todos, ToolResult, failure
+from ba_tui.core.results import Command, Diff, Diffs, Prose, Source, StateChange, Table, Todos, ToolResult, failure
 from ba_tui.core.tool import Call, Tool
 from ba_tui.tools.failed import failed_result
 from ba_tui.tools.terminal_text import shortened, unescaped
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 LIMIT = 30_000
 SUMMARY = 100
 DEEPEST = 50
-DISPLAYS = (Diff, Command, Source, Table, Prose, Todos)
+DISPLAYS = (Diff, Diffs, Command, Source, Table, Prose, Todos)
 
 
 def output(tool: Tool) -> Tool:

@@ -17,7 +17,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ba_tui.core.results import Command, Diff, Display, Prose, Source, Table, Todos
+from ba_tui.core.results import Command, Diff, Diffs, Display, Prose, Source, Table, Todos
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.inspector.diff import diff_rows, patch
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
@@ -98,7 +98,7 @@ class Inspector(Widget):
 
     def on_resize(self) -> None:
         self.set_class(self.size.height < 16, "-low")
-        if isinstance(self.inspected.display, Diff) and self._split != self._shown_split:
+        if isinstance(self.inspected.display, Diff | Diffs) and self._split != self._shown_split:
             self._fill(self._result_sheet())
 
     @property
@@ -139,7 +139,7 @@ class Inspector(Widget):
         sheet.show(*builds(self.inspected, split=self._split))
 
     def watch_split(self) -> None:
-        if self.is_mounted and isinstance(self.inspected.display, Diff):
+        if self.is_mounted and isinstance(self.inspected.display, Diff | Diffs):
             self._fill(self._result_sheet())
 
     def action_close(self) -> None:
@@ -183,6 +183,8 @@ def _makers(display: Display, *, split: bool) -> list[Callable[[], Sequence[Row]
     match display:
         case Diff():
             return [lambda: diff_rows(display, split=split)]
+        case Diffs(items=items):
+            return [lambda: [row for item in items for row in (*diff_rows(item, split=split), line())]]
         case Command():
             return [lambda: terminal_rows(display)]
         case Source():
@@ -200,6 +202,8 @@ def source_text(inspected: Inspected) -> str:
     match inspected.display:
         case Diff() as display:
             return patch(display)
+        case Diffs(items=items):
+            return "".join(map(patch, items))
         case Command(output=output):
             return output
         case Source(text=text) | Prose(text=text):
@@ -232,7 +236,7 @@ def _keys(display: Display | None) -> str:
     keys = ["Esc close", "y copy"]
     if not isinstance(display, Table):
         keys.append("w wrap")
-    if isinstance(display, Diff):
+    if isinstance(display, Diff | Diffs):
         keys.append("d side by side")
     return " · ".join(keys)
 

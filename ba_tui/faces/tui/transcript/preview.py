@@ -8,7 +8,7 @@ from itertools import islice
 from rich.segment import Segment
 from rich.style import Style
 
-from ba_tui.core.results import Command, Diff, Prose, Source, Table, Todos
+from ba_tui.core.results import Command, Diff, Diffs, Prose, Source, Table, Todos
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.transcript.ansi import ansi_segments
 from ba_tui.faces.tui.transcript.code import highlighted
@@ -46,6 +46,10 @@ def _lines(record: ToolRow, width: int, palette: Palette, limit: int) -> list[Li
             return plain(f"$ {command[:WORTH]}", width, palette.text) + inked(output[-WORTH:], width, palette)
         case Diff():
             return _diff(result.display, width, palette)
+        case Diffs(items=items):
+            return [
+                line for item in items for line in (*plain(item.path, width, palette.dim), *_diff(item, width, palette))
+            ]
         case Source(path=path, text=text, start=start):
             return _source(path, text[:WORTH], start, width, palette)
         case Table(columns=columns, rows=rows):

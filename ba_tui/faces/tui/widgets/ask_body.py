@@ -8,7 +8,7 @@ from typing import Any
 from textual.content import Content
 
 from ba_tui.core.questions import Question
-from ba_tui.core.results import Command, Diff, Display, Prose, Source, Table, Todos
+from ba_tui.core.results import Command, Diff, Diffs, Display, Prose, Source, Table, Todos
 from ba_tui.faces.tui.inspector.diff import diff_rows
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.model import Inspected
@@ -69,6 +69,8 @@ def _previews(display: Display) -> list[Build]:
     match display:
         case Diff():
             return [lambda: diff_rows(display, context=1)]
+        case Diffs(items=items):
+            return [lambda: [row for item in items for row in diff_rows(item, context=1)]]
         case Command(command=command, cwd=cwd):
             where = [line((f"in {visible(cwd)}", "muted"), gutter="  ")] if cwd else []
             return [

@@ -1,0 +1,115 @@
+"""What a workflow gives back: a row for each step, its output or why it failed, for the model and as data.
+
+Pure: nothing is run here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from ba_tui.core.errors import ErrorKind
+from ba_tui.core.results import Table, ToolResult, failure
+from ba_tui.planning.workflows import Flow, Step
+
+SHOWN = 60
+COLUMNS = ("Step", "Tool", "Outcome", "Seconds", "Summary")
+_KINDS: dict[str, ErrorKind] = {kind: kind for kind in get_args(ErrorKind)}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What became of one step."""
+
+    step: str
+    tool: str
+    ok: bool
+    seconds: float
+    summary: str
+
+    @property
+    def outcome(self) -> str:
+        return "ok" if self.ok else "failed"
+
+    def record(self) -> dict[str, Any]:
+        milliseconds = round(self.seconds * 1000)
+        facts = {"step": self.step, "tool": self.tool, "ok": self.ok}
+        return {**facts, "duration_ms": milliseconds, "summary": self.summary}
+
+    def __str__(self) -> str:
+        tool = f" ({self.tool})" if self.tool else ""
+        about = f", {self.summary}" if self.summary else ""
+        return f"{self.step}{tool}: {self.outcome}{about} ({self.seconds:.1f} s)"
+
+
+class StepFailed(Exception):
+    """A step failed and nothing in the workflow says to go on."""
+
+    def __init__(self, step: Step, result: ToolResult) -> None:
+        super().__init__(step.id)
+        self.step = step
+        self.result = result
+
+
+def finished(flow: Flow, output: Any, rows: Sequence[Row]) -> ToolResult:
+    """All steps ran."""
+    said = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)
+    listed = _listing(flow, rows)
+    text = listed if flow.output is None else f"{said.rstrip()}\n\n{listed}"
+    summary = f"{len(rows)} step{'' if len(rows) == 1 else 's'}"
+    return _with_rows(flow, ToolResult(text, summary=summary, meta={"flow": {"output": output}}), rows)
+
+
+def wrong_output(flow: Flow, why: str, rows: Sequence[Row]) -> ToolResult:
+    said = f"All steps of {flow.name} ran, but its output is not what it should be: {why}"
+    return _told(flow, failure("validation_error", said), rows)
+
+
+def broken_off(
+    flow: Flow, failed: StepFailed, taken_back: tuple[Sequence[str], Sequence[str]], rows: Sequence[Row]
+) -> ToolResult:
+    """A step failed; ``taken_back``: the steps that could be undone and those that could not."""
+    undone, stuck = taken_back
+    error = failed.result.error
+    kind = _KINDS.get(error.kind if error else "", "execution_error")
+    where = f"{flow.document.path.name}:{flow.line(failed.step)}"
+    lines = [
+        f"Step {failed.step.id} of {flow.name} ({where}) failed: {message(failed.result)}",
+        "No later step was run.",
+    ]
+    lines += [f"Undone: {', '.join(undone)}."] if undone else []
+    lines += [f"Could not be undone: {', '.join(stuck)}."] if stuck else []
+    return _told(flow, failure(kind, " ".join(lines), hint=error.hint if error else ""), rows)
+
+
+def message(result: ToolResult) -> str:
+    """Why ``result`` failed, in one line."""
+    text = result.error.message if result.error else result.text
+    return " ".join(text.split())[:300]
+
+
+def _told(flow: Flow, result: ToolResult, rows: Sequence[Row]) -> ToolResult:
+    return _with_rows(flow, replace(result, text=f"{result.text}\n\n{_listing(flow, rows)}"), rows)
+
+
+def _with_rows(flow: Flow, result: ToolResult, rows: Sequence[Row]) -> ToolResult:
+    table = Table(COLUMNS, tuple((row.step, row.tool, row.outcome, round(row.seconds, 2), row.summary) for row in rows))
+    steps = [
+        {
+            "step": row.step,
+            "tool": row.tool,
+            "ok": row.ok,
+            "duration_ms": round(row.seconds * 1000),
+            "summary": row.summary,
+        }
+        for row in rows
+    ]
+    facts = {"name": flow.name, "version": flow.version, **result.meta.get("flow", {}), "steps": steps}
+    return replace(result, display=table, meta={**result.meta, "flow": facts})
+
+
+def _listing(flow: Flow, rows: Sequence[Row]) -> str:
+    more = [f"… and {len(rows) - SHOWN} more"] if len(rows) > SHOWN else []
+    return "\n".join([f"Steps of {flow.name}:", *([f"- {row}" for row in rows[:SHOWN]] or ["- none"]), *more])

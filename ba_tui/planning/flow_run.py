@@ -1,0 +1,343 @@
+"""Runs a workflow: its steps in order through the tools, what failed steps mean, and taking back what was done.
+
+A cancelled workflow is not taken back: the person stopped it, and undoing would be more work that nobody asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from ba_tui.core.errors import PERMANENT, BaError, StopTurn
+from ba_tui.core.events import ToolFinished
+from ba_tui.core.questions import Question
+from ba_tui.core.results import StateChange, ToolResult, failure
+from ba_tui.core.session import Reader
+from ba_tui.core.tool import Call, Effect, Tool
+from ba_tui.planning.flow_calls import FlowBranch, StepCall
+from ba_tui.planning.flow_checks import check
+from ba_tui.planning.flow_results import Row, StepFailed, broken_off, finished, message, wrong_output
+from ba_tui.planning.schemas import complaints, with_defaults
+from ba_tui.planning.templates import Unfit, expression, filled, templates_in
+from ba_tui.planning.workflows import DEEPEST, Choice, Flow, Loop, Step, Use, waits
+
+LANES = 8
+LARGEST = 10_000_000
+_FROM_MEMORY = re.compile(r"\n\(From memory: [^\n]*\)$")
+"""The note at the end of a remembered result, which is for a model and no part of the data."""
+
+Names = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What a run works with: the guarded tools by name as they are when it begins, the known workflows, and the stored
+    results, of which a call gave only a part (None: such a result can't be handed on)."""
+
+    tools: Callable[[], Mapping[str, Tool]]
+    flows: Mapping[str, Flow]
+    results: Reader | None = None
+
+
+async def run_flow(flow: Flow, args: Mapping[str, Any], call: Call, bench: Bench) -> ToolResult:
+    """Check everything, then run ``flow``. ``meta["flow"]`` of the result holds its output and its rows as data.
+
+    Raises:
+        StopTurn, asyncio.CancelledError: as its steps do; what was done stays done.
+    """
+    trail = call.trail if isinstance(call, StepCall) else ()
+    if flow.name in trail or len(trail) >= DEEPEST:
+        way = " → ".join((*trail, flow.name))
+        why = "comes back to itself" if flow.name in trail else f"goes deeper than {DEEPEST} workflows"
+        return failure("validation_error", f"The workflow {flow.name} {why}: {way}.", hint="Call its steps directly.")
+    tools = dict(bench.tools())
+    if problems := await asyncio.to_thread(check, flow, tools, bench.flows):
+        lines = "\n".join(map(str, problems))
+        return failure("validation_error", f"No step was run, because the workflow is wrong:\n{lines}")
+    given, wrong = await asyncio.to_thread(arguments, flow, args)
+    if wrong:
+        return failure("invalid_parameters", " ".join(wrong))
+    run = _Run(flow, call, replace(bench, tools=lambda: tools), (*trail, flow.name))
+    return await run.result({name: given.get(name) for name in (*flow.takes, *given)})
+
+
+def arguments(flow: Flow, args: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """``args`` with the defaults of ``flow``'s parameters, and what is wrong with them, a line each."""
+    given: dict[str, Any] = with_defaults(dict(args), flow.parameters)
+    lines = [
+        f"{'.'.join(map(str, at)) + ': ' if at else f'{flow.name} '}{text}."
+        for at, text in complaints(given, flow.parameters)
+    ]
+    return given, lines
+
+
+class _Run:
+    def __init__(self, flow: Flow, call: Call, bench: Bench, trail: tuple[str, ...]) -> None:
+        self.flow = flow
+        self.call = call
+        self.bench = bench
+        self.tools = bench.tools()
+        self.trail = trail
+        self.branch = FlowBranch(call.branch)
+        self.rows: list[Row] = []
+        self._lanes = asyncio.Semaphore(LANES)
+        self._undo: list[tuple[Step, Names]] = []
+        self._undoing = ""
+        self._calls = 0
+
+    async def result(self, names: Names) -> ToolResult:
+        names["steps"] = {}
+        try:
+            await self.block(self.flow.steps, names)
+            return await self._finished(names)
+        except StepFailed as failed:
+            return broken_off(self.flow, failed, await self._take_back(), self.rows)
+        except (asyncio.CancelledError, StopTurn):
+            done = ", ".join(row.step for row in self.rows if row.ok)
+            self.call.report(f"{self.flow.name} was stopped. Nothing is undone. Done: {done or 'nothing'}.\n")
+            raise
+
+    async def block(self, steps: Sequence[Step], names: Names) -> Any:
+        """Run ``steps``; the value that the last one in the file saves."""
+        if all(step.needs is None for step in steps):
+            value = None
+            for step in steps:
+                value = await self.step(step, names)
+            return value
+        return await self._beside(steps, names)
+
+    async def _beside(self, steps: Sequence[Step], names: Names) -> Any:
+        """Steps that do not wait for each other at once when they only read; any other has the block for itself."""
+        waiting, left = waits(steps), set(range(len(steps)))
+        values: dict[int, Any] = {}
+        running: dict[asyncio.Task[Any], int] = {}
+        failed: BaseException | None = None
+        try:
+            while running or (left and failed is None):
+                for index in sorted(left) if failed is None else ():
+                    if not waiting[index] <= values.keys():
+                        continue
+                    reads = self._reads(steps[index])
+                    if running and not (reads and all(self._reads(steps[other]) for other in running.values())):
+                        break
+                    left.discard(index)
+                    running[asyncio.create_task(self.step(steps[index], names))] = index
+                ended, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in ended:
+                    index = running.pop(task)
+                    if error := task.exception():
+                        failed = failed or error
+                    else:
+                        values[index] = task.result()
+        finally:
+            for task in running:
+                task.cancel()
+            if running:
+                await asyncio.wait(running)
+        if failed:
+            raise failed
+        return values[len(steps) - 1]
+
+    def _reads(self, step: Step) -> bool:
+        if step.approval:
+            return False
+        if isinstance(step.work, Use):
+            tool = self.tools.get(step.work.name)
+            if tool is None or tool.effect is not Effect.READ:
+                return False
+        return all(self._reads(inner) for block in step.inner() for inner in block)
+
+    async def step(self, step: Step, names: Names) -> Any:
+        if step.approval:
+            await self._gate(step, names)
+        match step.work:
+            case Use():
+                value = await self._used(step, step.work, names)
+            case Choice(test=test, then=then, otherwise=otherwise):
+                chosen = (
+                    then if (test if isinstance(test, bool) else await self._known(step, test, names)) else otherwise
+                )
+                value = await self.block(chosen, names)
+            case Loop(item=item, body=body):
+                value = [await self.block(body, {**names, item: one}) for one in await self._items(step, names)]
+            case None:
+                value = None
+        if step.save_as:
+            names[step.save_as] = value
+        if step.named and not isinstance(step.work, Use):
+            self._note(step, names, ok=True)
+        return value
+
+    async def _gate(self, step: Step, names: Names) -> None:
+        try:
+            text = str(await _filled(step.approval, names))
+        except Unfit as error:
+            raise StepFailed(step, failure("validation_error", f"approval: {error}")) from error
+        start = time.monotonic()
+        reason = f"Step {step.id} of {self.flow.name} waits for your yes."
+        reply = await self.call.ask(
+            Question("continue", text, call_id=self.call.id, tool=self.flow.name, reason=reason)
+        )
+        ok = reply.choice != "deny"
+        said = f" They said: {reply.text.strip()}" if reply.text.strip() else ""
+        self._row(Row(self._label(step), "approval", ok, time.monotonic() - start, "yes" if ok else "no"))
+        if not ok:
+            raise StepFailed(step, failure("permission_denied", f"“{text}” was not approved.{said}"))
+
+    async def _known(self, step: Step, text: str, names: Names) -> Any:
+        try:
+            return await asyncio.to_thread(expression(text).value, dict(names))
+        except Unfit as error:
+            raise StepFailed(step, failure("validation_error", str(error))) from error
+
+    async def _items(self, step: Step, names: Names) -> list[Any]:
+        over = step.work.over if isinstance(step.work, Loop) else []
+        try:
+            items = await self._known(step, over, names) if isinstance(over, str) else await _filled(over, names)
+        except Unfit as error:
+            raise StepFailed(step, failure("validation_error", str(error))) from error
+        if isinstance(items, list):
+            return cast("list[Any]", items)
+        hint = "Make a list of it: {{ text | lines }} or {{ text | from_json }}."
+        raise StepFailed(step, failure("validation_error", f"for_each needs a list, got {_short(items)}.", hint=hint))
+
+    async def _used(self, step: Step, use: Use, names: Names) -> Any:
+        tries = 1 + (step.on_error if isinstance(step.on_error, int) else 0)
+        result, value = await self._called(step, use, names)
+        while result.is_error and tries > 1 and not (result.error and result.error.kind in PERMANENT):
+            tries -= 1
+            result, value = await self._called(step, use, names)
+        if step.named:
+            self._note(step, names, ok=not result.is_error, result=result)
+        if not result.is_error:
+            if step.undo:
+                self._undo.append((step, {**names, step.save_as: value} if step.save_as else dict(names)))
+            return value
+        if isinstance(step.on_error, tuple):
+            return await self.block(step.on_error, names)
+        if step.on_error == "continue":
+            return None
+        raise StepFailed(step, result)
+
+    async def _called(self, step: Step, use: Use, names: Names) -> tuple[ToolResult, Any]:
+        """One call and its value; what can't be handed on is a failure."""
+        self._calls += 1
+        call = StepCall(self._calls, self.call, self.branch, self.trail, step.id)
+        start, value = time.monotonic(), None
+        try:
+            args = await _filled(use.args, names)
+        except Unfit as error:
+            result = failure("validation_error", f"args: {error}")
+        else:
+            result = await self._ran(step, use, args, call)
+        if step.save_as and not result.is_error:
+            try:
+                value = await self._value(result)
+            except (BaError, ValueError) as error:
+                result = failure("resource_error", f"The whole result can't be handed on: {error}")
+        self.branch.transcript.apply(ToolFinished(call.id, result, agent=self.branch.name))
+        summary = result.summary if not result.is_error else message(result)
+        self._row(
+            Row(self._label(step), use.name, not result.is_error, time.monotonic() - start - call.waited, summary)
+        )
+        return result, value
+
+    async def _ran(self, step: Step, use: Use, args: dict[str, Any], call: StepCall) -> ToolResult:
+        tool = self.tools.get(use.name)
+        async with self._lanes:
+            if tool is None:
+                return await run_flow(self.bench.flows[use.name], args, call, self.bench)
+            if step.save_as and "output_level" in tool.input_schema.get("properties", {}):
+                # What is handed on must be all of it, however much of it a model would be shown.
+                args = {"output_level": "full", **args}
+            self.call.report(f"{self._label(step)}: {tool.name} {tool.target(args)}".rstrip() + "\n")
+            return await tool.run(args, call)
+
+    async def _value(self, result: ToolResult) -> Any:
+        """What later steps get: a workflow's output, a JSON result as data, else the text."""
+        flow = result.meta.get("flow")
+        if isinstance(flow, dict) and "output" in flow:
+            return cast("Any", flow["output"])
+        text = result.text
+        if result.artifact:
+            if self.bench.results is None:
+                raise ValueError(f"it is longer than a call gives, and stored as {result.artifact}")
+            text = await asyncio.to_thread(_whole, self.bench.results, result.artifact)
+        elif "cached_s" in result.meta:
+            text = _FROM_MEMORY.sub("", text)
+        if result.kind == "json":
+            with contextlib.suppress(ValueError):
+                return json.loads(text)
+        return text
+
+    def _note(self, step: Step, names: Names, *, ok: bool, result: ToolResult | None = None) -> None:
+        """The outcome as ``steps.<id>``; a new mapping, because steps beside this one may be reading the old."""
+        error = message(result) if result and result.is_error else ""
+        text, summary = (result.text, result.summary) if result else ("", "")
+        names["steps"] = {**names["steps"], step.id: {"ok": ok, "text": text, "summary": summary, "error": error}}
+
+    def _label(self, step: Step) -> str:
+        return f"undo of {self._undoing}" if self._undoing else step.id
+
+    def _row(self, row: Row) -> None:
+        self.rows.append(row)
+        self.call.report(f"{row}\n")
+
+    async def _take_back(self) -> tuple[list[str], list[str]]:
+        """Run the undo steps of what was done, the latest first; which could be undone, and which not."""
+        undone: list[str] = []
+        stuck: list[str] = []
+        for step, names in reversed(self._undo):
+            self._undoing = step.id
+            try:
+                await self.block(step.undo, dict(names))
+                undone.append(step.id)
+            except StepFailed:
+                stuck.append(step.id)
+        return undone, stuck
+
+    async def _finished(self, names: Names) -> ToolResult:
+        try:
+            output = await _filled(self.flow.output, names)
+        except Unfit as error:
+            return wrong_output(self.flow, str(error), self.rows)
+        if self.flow.output_schema is not None:
+            found = await asyncio.to_thread(complaints, output, self.flow.output_schema)
+            if found:
+                why = " ".join(f"{'.'.join(map(str, at)) or 'it'}: {text}." for at, text in found)
+                return wrong_output(self.flow, why, self.rows)
+        todos = self.branch.transcript.todos
+        changes = StateChange(todos=todos) if todos != self.call.branch.transcript.todos else None
+        return replace(finished(self.flow, output, self.rows), changes=changes)
+
+
+async def _filled(value: Any, names: Names) -> Any:
+    """``value`` with its templates filled, off the loop when there are any."""
+    if next(templates_in(value), None) is None:
+        return value
+    return await asyncio.to_thread(filled, value, dict(names))
+
+
+def _whole(results: Reader, ref: str) -> str:
+    """All of a stored result. Raises StorageError, or ValueError for one that no call could take."""
+    if (size := results.about(ref).size) > LARGEST:
+        raise ValueError(f"{ref} has {size // 1_000_000} MB, and a call takes {LARGEST // 1_000_000} MB")
+    parts: list[str] = []
+    at = 0
+    while True:
+        page = results.read(ref, at, 1_000_000)
+        parts.append(page.text)
+        if page.last or page.upto <= at:
+            return "".join(parts)
+        at = page.upto
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else text[:80] + "…"

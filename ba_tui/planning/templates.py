@@ -1,0 +1,209 @@
+"""``{{ references }}`` in workflow files: Jinja2 in its sandbox, where an unknown name is an error.
+
+What names there are at a step is not known here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any, cast
+
+from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, Undefined, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.meta import find_undeclared_variables
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from ba_tui.settings.document import KeyPath
+
+LARGEST = 10_000_000
+_MARK = re.compile(r"\{\{|\{%|\{#")
+_FAILURES = (TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
+
+
+class Unfit(ValueError):
+    """A template that can't be read, or that gives nothing usable; the message is one line."""
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    intercepted_binops = frozenset({"*", "**"})
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """A short expression must not fill the memory."""
+        if operator == "**" and (abs(left) > 1e6 or abs(right) > 64):
+            raise SecurityError("the power is too large")
+        for one, times in ((left, right), (right, left)):
+            if isinstance(one, str | list | tuple) and isinstance(times, int) and len(one) * times > LARGEST:  # pyright: ignore[reportUnknownArgumentType]
+                raise SecurityError("the repeated text is too long")
+        return super().call_binop(context, operator, left, right)
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """Of a mapping, ``x.items`` is the key of that name, when there is one."""
+        if isinstance(obj, Mapping) and attribute in obj:
+            return cast("Mapping[str, Any]", obj)[attribute]
+        return super().getattr(obj, attribute)
+
+
+@cache
+def _environment() -> _Sandbox:
+    made = _Sandbox(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
+    made.filters["lines"] = lambda text: [line for line in str(text).splitlines() if line.strip()]
+    made.filters["from_json"] = json.loads
+    return made
+
+
+def built_in() -> frozenset[str]:
+    """Names that every template knows, and so nothing may be saved as."""
+    return frozenset({*_environment().globals, "steps"})
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """``names`` are the values it refers to, ``steps`` the ids in ``steps.<id>``."""
+
+    names: frozenset[str]
+    steps: frozenset[str]
+    value: Callable[[Mapping[str, Any]], Any]
+
+
+def is_template(text: str) -> bool:
+    return _MARK.search(text) is not None
+
+
+@lru_cache(1024)
+def template(text: str) -> Template:
+    """``text`` as a template; one that is a single ``{{ … }}`` gives the value itself, others give text.
+
+    Raises:
+        Unfit: it can't be read.
+    """
+    if (lone := _lone(text)) is not None:
+        return expression(lone)
+    environment = _environment()
+    tree = _read(lambda: environment.parse(text))
+    compiled = _read(lambda: environment.from_string(text))
+    return _made(tree, lambda names: compiled.render(names))
+
+
+@lru_cache(1024)
+def expression(text: str) -> Template:
+    """``text``, with or without ``{{ }}`` around it, as one expression.
+
+    Raises:
+        Unfit: it can't be read.
+    """
+    lone = _lone(text) if is_template(text) else text
+    if lone is None or not lone.strip():
+        raise Unfit(f"expected one expression such as {{{{ files }}}}, got {text[:60]!r}")
+    environment = _environment()
+    compiled = _read(lambda: environment.compile_expression(lone, undefined_to_none=False))
+    tree = _read(lambda: environment.parse("{{ " + lone + " }}"))
+    return _made(tree, lambda names: compiled(names))
+
+
+def filled(value: Any, names: Mapping[str, Any]) -> Any:
+    """``value`` with every template in it replaced by what it gives.
+
+    Raises:
+        Unfit: a name is missing, or an expression fails.
+    """
+    match value:
+        case str():
+            return template(value).value(names) if is_template(value) else value
+        case dict():
+            return {key: filled(item, names) for key, item in cast("dict[str, Any]", value).items()}
+        case list():
+            return [filled(item, names) for item in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+def templates_in(value: Any, at: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+    """Every text in ``value`` that is a template, and where it stands."""
+    match value:
+        case str():
+            if is_template(value):
+                yield at, value
+        case dict():
+            for key, item in cast("dict[str, Any]", value).items():
+                yield from templates_in(item, (*at, key))
+        case list():
+            for index, item in enumerate(cast("list[Any]", value)):
+                yield from templates_in(item, (*at, index))
+        case _:
+            pass
+
+
+def _lone(text: str) -> str | None:
+    """What stands in the one ``{{ … }}`` that ``text`` is; None when it is anything else."""
+    text = text.strip()
+    if not (text.startswith("{{") and text.endswith("}}")):
+        return None
+    body = _read(lambda: _environment().parse(text)).body
+    alone = len(body) == 1 and isinstance(body[0], nodes.Output) and len(body[0].nodes) == 1
+    if not alone or isinstance(cast("nodes.Output", body[0]).nodes[0], nodes.TemplateData):
+        return None
+    return re.sub(r"^[-+]|[-+]$", "", text[2:-2])
+
+
+def _made(tree: nodes.Template, value: Callable[[Mapping[str, Any]], Any]) -> Template:
+    def safely(names: Mapping[str, Any]) -> Any:
+        try:
+            return _plain(value(names), 0)
+        except _FAILURES as error:
+            raise Unfit(_line(error)) from error
+
+    return Template(frozenset(find_undeclared_variables(tree) - built_in()), frozenset(_steps(tree)), safely)
+
+
+def _steps(tree: nodes.Template) -> Iterator[str]:
+    for node in tree.find_all((nodes.Getattr, nodes.Getitem)):
+        match node:
+            case nodes.Getattr(node=nodes.Name(name="steps"), attr=str(name)):
+                yield name
+            case nodes.Getitem(node=nodes.Name(name="steps"), arg=nodes.Const(value=str(name))):
+                yield name
+            case _:
+                pass
+
+
+def _read(work: Callable[[], Any]) -> Any:
+    try:
+        return work()
+    except TemplateSyntaxError as error:
+        line = f" (line {error.lineno} of the text)" if error.lineno > 1 else ""
+        raise Unfit(f"the template can't be read: {_line(error)}{line}") from error
+    except _FAILURES as error:
+        raise Unfit(f"the template can't be read: {_line(error)}") from error
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """``value`` as JSON has it: what a filter or a range gives becomes a list."""
+    if depth > 100:
+        raise ValueError("the value is nested too deeply")
+    match value:
+        case Undefined():
+            return str(value)  # a strict one raises, naming what is missing
+        case None | bool() | int():
+            return value
+        case str():
+            return str(value)
+        case float():
+            if not math.isfinite(value):
+                raise ValueError(f"the value is {value}, which is no number that JSON knows")
+            return value
+        case Mapping():
+            pairs = cast("Mapping[Any, Any]", value).items()
+            return {str(key): _plain(item, depth + 1) for key, item in pairs}
+        case _ if hasattr(value, "__iter__") and not callable(value):
+            return [_plain(item, depth + 1) for item in value]
+        case _:
+            raise TypeError(f"the value is a {type(value).__name__}, which can't be handed on")

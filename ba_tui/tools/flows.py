@@ -1,0 +1,55 @@
+"""Workflows as tools: a model calls one like any other. What a workflow is and does is the planning room's business.
+
+The steps pass the guards one by one, so what a workflow may do is judged where it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ba_tui.core.results import ToolResult
+from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.planning.flow_checks import check
+from ba_tui.planning.flow_run import Bench, run_flow
+from ba_tui.planning.workflows import Flow, effect_of
+from ba_tui.settings.document import Problem
+
+
+def flow_tools(flows: Mapping[str, Flow], tools: Mapping[str, Tool], bench: Bench) -> tuple[list[Tool], list[Problem]]:
+    """A tool for each workflow that is in order where there are ``tools``, and what is wrong with the others.
+
+    ``bench`` gives the guarded tools when a workflow runs, the workflows among them.
+    """
+    problems: list[Problem] = []
+    good: dict[str, Flow] = {}
+    for name, flow in flows.items():
+        if name in tools:
+            problems.append(flow.problem(("name",), f"there is a tool {name!r} already; expected another name"))
+        else:
+            good[name] = flow
+    while True:
+        wrong = {name: found for name, flow in good.items() if (found := check(flow, tools, good))}
+        if not wrong:
+            return [flow_tool(flow, tools, bench) for flow in good.values()], problems
+        # What uses a broken one is broken, too, so the rest is looked at again.
+        problems += [problem for found in wrong.values() for problem in found]
+        good = {name: flow for name, flow in good.items() if name not in wrong}
+
+
+def flow_tool(flow: Flow, tools: Mapping[str, Tool], bench: Bench) -> Tool:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        return await run_flow(flow, args, call, bench)
+
+    text = {"type": "string"}
+    texts = [name for name, part in flow.takes.items() if isinstance(part, dict) and {**part, **text} == part]
+    return Tool(
+        flow.name,
+        flow.description,
+        flow.parameters,
+        run,
+        effect=effect_of(flow, tools, bench.flows),
+        timeout=None,
+        facts=ToolFacts("workflows", target=texts[0] if texts else "", version=flow.version),
+        idempotent=False,
+    )

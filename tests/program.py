@@ -27,7 +27,8 @@ class Program:
 
     def start(self, *args: str, **options: Any) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "ba_tui", *args]
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        pipe = subprocess.PIPE
+        pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe, **options}
         return subprocess.Popen(command, cwd=self.folder, env=self.environment, text=True, **pipes)
 
     def run(self, *args: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ import contextlib
 import json
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
@@ -249,7 +249,7 @@ def _expire(turn: Turn, outcome: Outcome) -> None:
 
 
 @contextlib.contextmanager
-def _interrupts(turn: Turn) -> Iterator[None]:
+def _interrupts(turn: Turn) -> Generator[None]:
     """SIGINT and SIGTERM end the turn in order: what came is saved and printed."""
     loop = asyncio.get_running_loop()
     caught: list[int] = []

@@ -95,7 +95,7 @@ async def test_resume_with_words_replays_what_was_said(world: World) -> None:
     async with running(world, size=(120, 36)) as hand:
         await hand.send("/resume totals")
         await hand.until(lambda: "About totals." in hand.said())
-        assert "↑11.2k" in hand.status
+        await hand.until(lambda: "↑11.2k" in hand.status)
         assert "aaaa1111" in hand.chat.resume_hint()
 
 

@@ -19,7 +19,7 @@ async def test_a_prompt_is_answered(world: World) -> None:
         await hand.idle()
         assert hand.said()[:2] == ["hi", "Hello there."]
         assert "scripted model" in hand.status
-        assert "↑11.2k ↓80" in hand.status
+        await hand.until(lambda: "↑11.2k ↓80" in hand.status)
 
 
 async def test_enter_before_the_session_is_there_waits_and_is_sent(world: World) -> None:

@@ -1,6 +1,6 @@
 """The one row above the prompt: what the turn is doing while it runs, else a short hint that goes away by itself.
 
-Its clock runs at 8 Hz and only during a turn.
+Its clock runs at TICKS Hz and only during a turn. The row is always one line high, so drawing it moves nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from ba_tui.faces.tui.meters import short_count
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 HINT_SECONDS = 3.0
+TICKS = 5
 
 
 class Activity(Static):
@@ -88,7 +89,7 @@ class Activity(Static):
     def _begin(self) -> None:
         self._running, self._started, self._word, self._retry_at = True, self.clock(), "Working", None
         if self._tick is None:
-            self._tick = self.set_interval(1 / 8, self._advance)
+            self._tick = self.set_interval(1 / TICKS, self._advance)
         self._draw()
 
     def _stop(self) -> None:
@@ -108,7 +109,7 @@ class Activity(Static):
 
     def _draw(self) -> None:
         if self._hint:
-            self.update(Content.styled(self._hint, "$warning"))
+            self.update(Content.styled(self._hint, "$warning"), layout=False)
         elif self._running:
             seconds = int(self.clock() - self._started)
             word = self._word
@@ -117,6 +118,6 @@ class Activity(Static):
             elapsed = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
             mark = "…" if word == "Waiting for you" else FRAMES[self._frame % len(FRAMES)]
             quiet = (f"  {elapsed} · Esc interrupts", "$text-muted")
-            self.update(Content.assemble((f"{mark} {word}", "$accent"), quiet))
+            self.update(Content.assemble((f"{mark} {word}", "$accent"), quiet), layout=False)
         else:
-            self.update("")
+            self.update("", layout=False)

@@ -12,6 +12,7 @@ from textual.widgets import Static
 
 from ba_tui.core.events import Event
 from ba_tui.faces.tui.meters import Totals, bar, money, share, short_count
+from ba_tui.faces.tui.widgets.status import REST
 from ba_tui.faces.tui.widgets.todos import TodoList
 
 
@@ -23,6 +24,7 @@ class SidePanel(VerticalScroll, can_focus=False):
         self.totals = Totals()
         self._title = ""
         self._window = 0
+        self._drawing = False
 
     def compose(self) -> ComposeResult:
         yield self.usage
@@ -42,9 +44,12 @@ class SidePanel(VerticalScroll, can_focus=False):
         totals = self.totals.after(event)
         if totals is not self.totals:
             self.totals = totals
-            self._draw()
+            if not self._drawing:
+                self._drawing = True
+                self.set_timer(REST, self._draw)
 
     def _draw(self) -> None:
+        self._drawing = False
         used, muted = self.totals.usage, "$text-muted"
         percent = share(self.totals.filled, self._window)
         rows = [

@@ -19,6 +19,7 @@ from ba_tui.faces.tui.meters import Totals, bar, money, share, short_count
 MODE_STYLE = {"default": "$foreground", "accept-edits": "$warning", "plan": "$accent"}
 GAP = "  "
 FOLDER = 28
+REST = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class StatusLine(Static):
     def __init__(self) -> None:
         super().__init__(id="status", markup=False)
         self.totals = Totals()
+        self._drawing = False
 
     def show(self, **changes: object) -> None:
         """Change parts of the situation."""
@@ -71,7 +73,10 @@ class StatusLine(Static):
         totals = self.totals.after(event)
         if totals is not self.totals:
             self.totals = totals
-            self._draw()
+            if not self._drawing:
+                # Steps can follow each other within milliseconds; people read slower.
+                self._drawing = True
+                self.set_timer(REST, self._draw)
 
     def watch_situation(self) -> None:
         self._draw()
@@ -80,8 +85,9 @@ class StatusLine(Static):
         self._draw()
 
     def _draw(self) -> None:
+        self._drawing = False
         if self.size.width:
-            self.update(line(self.situation, self.totals, self.size.width - 2))
+            self.update(line(self.situation, self.totals, self.size.width - 2), layout=False)
 
 
 def line(now: Situation, totals: Totals, width: int) -> Content:

@@ -1,6 +1,6 @@
-"""Runs a shell command under the supervisor: output as it comes, the whole tree ended on timeout and on cancel.
+"""Runs a program under the supervisor: a thread reads what it prints, the whole tree is ended when it must be.
 
-What the command is and what the model reads of it is shell.py.
+What the program is and what the model reads of it is up to the tools; which ones run is background.py.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -16,81 +17,191 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
+from ba_tui.core.errors import StorageError
 from ba_tui.core.messages import clean_text
+from ba_tui.core.results import Kind
 from ba_tui.tools.terminal_text import Capture, coloured, open_sequence
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 PIECE = 65_536
 LIVE = 8_000
-"""Characters shown live at a time; of a flood the rest is skipped, the end shows head and tail."""
+"""Bytes shown live at a time; of a flood the rest is skipped, the end shows head and tail."""
 TICK = 0.05
+LARGEST = 2_000_000_000
+"""Bytes of one output that are stored at most."""
+
+Listener = Callable[[str], None]
+
+
+class Stored(Protocol):
+    @property
+    def ref(self) -> str: ...
+
+
+class Spill(Protocol):
+    """A file that a large output goes into while it comes. Each may raise OSError or StorageError."""
+
+    def write(self, data: bytes) -> None: ...
+
+    def finish(self, kind: Kind) -> Stored: ...
+
+    def drop(self) -> None: ...
+
+
+NewSpill = Callable[[], Spill]
 
 
 @dataclass(frozen=True, slots=True)
-class ShellCommand:
-    shell: str
-    script: str
+class Program:
+    """``argv`` begins with a path. ``limits``: rlimits by their names (``cpu``, ``data``, ``fsize``, ``nproc``)."""
+
+    argv: tuple[str, ...]
     folder: Path
     environment: Mapping[str, str]
+    limits: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
-@dataclass(slots=True)
-class Outcome:
-    """``exit_code`` None: it was ended before it finished. ``left``: processes it left running, which were ended."""
+class Output:
+    """What a program prints: head and tail in memory, and once it is large all of it in a file. Thread-safe."""
 
-    capture: Capture = field(default_factory=Capture)
-    exit_code: int | None = None
-    folder: str = ""
-    left: int = 0
-    timed_out: bool = False
+    def __init__(self, new_spill: NewSpill | None = None) -> None:
+        self.ref: str | None = None
+        self.trouble = ""
+        """Why the whole is not stored although it should be."""
+        self._new_spill = new_spill
+        self._spill: Spill | None = None
+        self._capture = Capture()
+        self._lock = threading.Lock()
+
+    @property
+    def total(self) -> int:
+        return self._capture.total
+
+    def feed(self, data: bytes) -> None:
+        with self._lock:
+            self._capture.feed(data)
+        if self._new_spill is None or self._capture.total <= Capture.HEAD:
+            return
+        try:
+            if self._spill is None:
+                self._spill = self._new_spill()
+                data = self._capture.after(0)[1]
+            if self._capture.total <= LARGEST:
+                self._spill.write(data)
+            else:
+                self.trouble = f"only the first {LARGEST / 1e9:g} GB are stored"
+        except (OSError, StorageError) as error:
+            self._forget(error)
+
+    def close(self, *, keep: bool) -> None:
+        """No more will come. ``keep``: the stored whole is wanted."""
+        if self._spill is None:
+            return
+        try:
+            if keep:
+                self.ref = self._spill.finish("text").ref
+            else:
+                self._spill.drop()
+        except (OSError, StorageError) as error:
+            self._forget(error)
+
+    def _forget(self, error: Exception) -> None:
+        self.trouble = f"the whole could not be stored: {error}"
+        self._new_spill = None
+        if self._spill:
+            with suppress(OSError, StorageError):
+                self._spill.drop()
+
+    def text(self) -> str:
+        """As text with colours, its middle left out when it is large."""
+        with self._lock:
+            return self._capture.text()
+
+    def after(self, offset: int) -> tuple[int, bytes]:
+        """How many bytes from ``offset`` on are no longer in memory, and the rest."""
+        with self._lock:
+            return self._capture.after(offset)
 
 
 class _Live:
-    """The output on its way to the pane, a few times a second and never more than a pane can take."""
+    """The output on its way to who watches, a few times a second and never more than a pane can take."""
 
-    def __init__(self, report: Callable[[str], None]) -> None:
-        self._report = report
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.listeners: set[Listener] = set()
+        self._loop = loop
+        self._lock = threading.Lock()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._waiting = ""
+        self._waiting = bytearray()
+        self._open = ""
         self._skipped = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self._due = False
 
     def feed(self, data: bytes) -> None:
-        self._waiting += self._decoder.decode(data)
-        if len(self._waiting) > 2 * LIVE:
-            self._skipped += len(self._waiting) - LIVE
-            self._waiting = self._waiting[-LIVE:]
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(TICK, self.flush)
+        """Called by the reading thread."""
+        if not self.listeners:
+            return
+        with self._lock:
+            self._waiting += data
+            if (over := len(self._waiting) - 2 * LIVE) > 0:
+                over += LIVE
+                del self._waiting[:over]
+                self._skipped += over
+            if self._due:
+                return
+            self._due = True
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._loop.call_later, TICK, self.flush)
 
     def flush(self) -> None:
-        if self._timer:
-            self._timer.cancel()
-            self._timer = None
-        if self._skipped:
-            self._report(f"\n[… {self._skipped} characters not shown live …]\n")
-            self._skipped = 0
-        cut = open_sequence(self._waiting)
-        text, self._waiting = self._waiting[:cut], self._waiting[cut:]
+        with self._lock:
+            data, skipped = bytes(self._waiting), self._skipped
+            self._waiting.clear()
+            self._skipped, self._due = 0, False
+        if skipped:
+            self._decoder.reset()
+            data = data.lstrip(bytes(range(0x80, 0xC0)))
+            self._open = f"\n[… {skipped} bytes not shown live …]\n"
+        text = self._open + self._decoder.decode(data)
+        cut = open_sequence(text)
+        text, self._open = text[:cut], text[cut:]
         if text:
-            self._report(clean_text(coloured(text)))
+            text = clean_text(coloured(text))
+            for listener in tuple(self.listeners):
+                listener(text)
 
 
-class _Run:
-    """One supervised command; the event loop calls it when a pipe has something."""
+class Process:
+    """One supervised program. ``exit_code`` None: it was let go before it ended, or its supervisor was killed.
 
-    def __init__(self, command: ShellCommand, report: Callable[[str], None]) -> None:
-        self.outcome = Outcome()
+    ``left``: processes it left running, which were ended. ``freed`` is set when whoever waits need not any longer.
+
+    Raises:
+        OSError: the supervisor could not be started.
+    """
+
+    def __init__(self, program: Program, spill: NewSpill | None = None) -> None:
+        self.output = Output(spill)
+        self.exit_code: int | None = None
+        self.folder = ""
+        self.left = 0
         self.ended = asyncio.Event()
+        self.freed = asyncio.Event()
+        self.on_end: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
-        self._live = _Live(report)
+        self._live = _Live(self._loop)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._keep = True
         self._status = b""
-        self._shell = 0
+        self._pid = 0
         inner_control, self._control = os.pipe()
-        self._output, inner_output = os.pipe()
+        self._printed, inner_output = os.pipe()
         self._states, inner_states = os.pipe()
-        arguments = [command.shell, str(command.folder), command.script, str(inner_states)]
+        self._woken, self._wake = os.pipe()
+        limits = ",".join(f"{name}={value}" for name, value in program.limits.items())
+        arguments = [str(inner_states), str(program.folder), limits, *program.argv]
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(SUPERVISOR), *arguments],
@@ -98,93 +209,120 @@ class _Run:
                 stdout=inner_output,
                 stderr=inner_output,
                 pass_fds=(inner_states,),
-                env=dict(command.environment),
+                env=dict(program.environment),
                 start_new_session=True,
             )
         except BaseException:
-            for end in (self._control, self._output, self._states):
+            for end in (self._control, self._printed, self._states, self._woken, self._wake):
                 os.close(end)
             raise
         finally:
             for end in (inner_control, inner_output, inner_states):
                 os.close(end)
-        os.set_blocking(self._output, False)
+        os.set_blocking(self._printed, False)
         os.set_blocking(self._states, False)
-        self._loop.add_reader(self._output, self._read_output)
-        self._loop.add_reader(self._states, self._read_states)
+        threading.Thread(target=self._watch, daemon=True, name="program output").start()
 
-    def _read_output(self) -> bool:
-        """Take one piece; False when there is none now."""
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Hear on the event loop what is printed; an empty text is its end. Call what comes back to stop."""
+        self._live.listeners.add(listener)
+        return lambda: self._live.listeners.discard(listener)
+
+    def end(self) -> None:
+        """Ask the supervisor to end everything; ``ended`` is set when the program is gone, within some seconds."""
+        with self._lock, suppress(OSError):
+            if not self._closed:
+                os.write(self._control, b".")
+
+    def let_go(self, *, keep: bool) -> None:
+        """The same, and read no further: ``ended`` is set at once. ``keep``: what was printed is wanted."""
+        with self._lock, suppress(OSError):
+            if not self._closed:
+                self._keep = keep
+                os.write(self._control, b".")
+                os.write(self._wake, b".")
+
+    def _watch(self) -> None:
+        """The reading thread, from the first byte until the supervisor is gone."""
         try:
-            data = os.read(self._output, PIECE)
+            self._read_all()
+            self.output.close(keep=self._keep)
+        finally:
+            with self._lock:
+                self._closed = True
+                for end in (self._control, self._printed, self._states, self._woken, self._wake):
+                    os.close(end)
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._end)
+            self._process.wait()
+
+    def _read_all(self) -> None:
+        """Until the program has ended or is let go."""
+        poll = select.poll()
+        for end in (self._printed, self._states, self._woken):
+            poll.register(end, select.POLLIN)
+        reading = True
+        while reading:
+            for end, _ in poll.poll():
+                if end == self._printed:
+                    if self._take() == b"":
+                        poll.unregister(end)
+                elif end == self._states:
+                    reading = reading and self._read_states()
+                else:
+                    reading = False
+        # What is in the pipe by now belongs to it; something it left behind may go on to fill it.
+        for _ in range(64):
+            if not self._take():
+                break
+
+    def _take(self) -> bytes | None:
+        """One piece of output; empty at its end, None when there is none now."""
+        try:
+            data = os.read(self._printed, PIECE)
         except BlockingIOError:
-            return False
-        if not data:
-            self._loop.remove_reader(self._output)
-            return False
-        self.outcome.capture.feed(data)
-        self._live.feed(data)
-        return True
+            return None
+        if data:
+            self.output.feed(data)
+            self._live.feed(data)
+        return data
 
-    def _read_states(self) -> None:
-        with suppress(BlockingIOError):
+    def _read_states(self) -> bool:
+        """False once nothing more is to be expected."""
+        try:
             data = os.read(self._states, PIECE)
-            if not data:
-                self._loop.remove_reader(self._states)
-                self._lost()
-            self._status += data
-        *lines, self._status = self._status.split(b"\n")
-        for line in lines:
-            self._note(line.decode("utf-8", "surrogateescape"))
+        except BlockingIOError:
+            return True
+        if not data:
+            # The supervisor went away without a word (something killed it): end the program's group ourselves.
+            if self._pid:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._pid, signal.SIGKILL)
+            return False
+        *lines, self._status = (self._status + data).split(b"\n")
+        return all(self._note(line.decode("utf-8", "surrogateescape")) for line in lines)
 
-    def _note(self, line: str) -> None:
+    def _note(self, line: str) -> bool:
         kind, _, value = line.partition(" ")
         match kind:
             case "pid":
-                self._shell = int(value)
+                self._pid = int(value)
             case "cwd":
-                self.outcome.folder = value
+                self.folder = value
             case "left":
-                self.outcome.left = int(value)
+                self.left = int(value)
             case "exit":
-                self.outcome.exit_code = int(value)
-                self.ended.set()
+                self.exit_code = int(value)
+                return False
             case _:
                 pass
+        return True
 
-    def _lost(self) -> None:
-        """The supervisor went away without a word (something killed it): end the shell's group ourselves."""
-        if not self.ended.is_set():
-            if self._shell:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self._shell, signal.SIGKILL)
-            self.ended.set()
-
-    def finish(self) -> None:
-        """Take what is already in the pipe and let go. The supervisor ends what still runs, behind us."""
-        for _ in range(64):
-            if not self._read_output():
-                break
+    def _end(self) -> None:
         self._live.flush()
-        self._loop.remove_reader(self._output)
-        self._loop.remove_reader(self._states)
-        for end in (self._control, self._output, self._states):
-            os.close(end)
-        threading.Thread(target=self._process.wait, daemon=True, name="reap").start()
-
-
-async def run_supervised(command: ShellCommand, timeout: float, report: Callable[[str], None]) -> Outcome:
-    """Run ``command`` for at most ``timeout`` seconds. Cancelling returns at once; the tree is ended behind.
-
-    Raises:
-        OSError: the supervisor could not be started.
-    """
-    run = _Run(command, report)
-    try:
-        async with asyncio.timeout(timeout):
-            await run.ended.wait()
-    except TimeoutError:
-        run.outcome.timed_out = True
-    finally:
-        run.finish()
-    return run.outcome
+        self.ended.set()
+        self.freed.set()
+        for listener in tuple(self._live.listeners):
+            listener("")
+        if self.on_end:
+            self.on_end()

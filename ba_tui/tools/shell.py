@@ -15,10 +15,11 @@ from typing import Any
 from ba_tui.core.results import Command, Display, StateChange, ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
+from ba_tui.tools.background import Job, Outcome, Shells
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.processes import Outcome, ShellCommand, run_supervised
-from ba_tui.tools.terminal_text import plain, shortened
+from ba_tui.tools.processes import Program
+from ba_tui.tools.terminal_text import Capture, plain, shortened
 
 LONGEST = 100_000
 """Bytes of a command; beyond, systems refuse to start a program."""
@@ -56,20 +57,26 @@ class Shell:
         return {**kept, "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 
 
-def shell_tool(definition: Definition, workspace: Workspace, shell: Shell) -> Tool:
+def shell_tool(definition: Definition, workspace: Workspace, shell: Shell, shells: Shells | None = None) -> Tool:
+    kept = shells or Shells()
+
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         if shell.path is None:
             raise Failed("dependency_error", "bash is not installed, so the shell tool is off.", "Use the file tools.")
         script: str = args["command"]
-        _check(script)
+        check(script, "command")
         folder = await asyncio.to_thread(start_folder, workspace, call.branch.transcript.cwd)
-        seconds = min(float(args.get("timeout", TIMEOUT)), MOST)
-        command = ShellCommand(shell.path, script, folder, shell.inherited())
+        # What the trap says goes to the supervisor, which tells where the next command starts.
+        text = f"trap 'builtin pwd -P >&98 2>/dev/null' EXIT\n{script}"
+        program = Program((shell.path, "--noprofile", "--norc", "-c", text), folder, shell.inherited())
         try:
-            outcome = await run_supervised(command, seconds, call.report)
+            if args.get("background"):
+                return _begun(kept.start(program, script, call), workspace.shown(folder))
+            seconds = min(float(args.get("timeout", TIMEOUT)), MOST)
+            outcome = await kept.run(program, script, seconds, call)
         except OSError as error:
             raise Failed("resource_error", f"The command could not be started: {error.strerror or error}.") from error
-        return await asyncio.to_thread(_result, workspace, command, outcome, seconds)
+        return await asyncio.to_thread(_result, workspace, folder, outcome, seconds)
 
     async def preview(args: Mapping[str, Any]) -> Display | None:
         return Command(args["command"])
@@ -81,7 +88,7 @@ def shell_tool(definition: Definition, workspace: Workspace, shell: Shell) -> To
         run,
         Effect.EXECUTE,
         timeout=None,
-        facts=ToolFacts(category="shell", target="command"),
+        facts=ToolFacts(category="shell", target="command", bulky=True),
         preview=preview,
     )
 
@@ -93,43 +100,76 @@ def start_folder(workspace: Workspace, kept: str | None) -> Path:
     return workspace.root
 
 
-def _check(script: str) -> None:
-    if not script.strip():
-        raise Failed("invalid_parameters", "The command is empty.")
-    if "\0" in script:
-        raise Failed("invalid_parameters", "The command holds a NUL character.")
+def check(text: str, what: str) -> None:
+    """Refuse what no program can be given as an argument."""
+    if not text.strip():
+        raise Failed("invalid_parameters", f"The {what} is empty.")
+    if "\0" in text:
+        raise Failed("invalid_parameters", f"The {what} holds a NUL character.")
     try:
-        size = len(script.encode())
+        size = len(text.encode())
     except UnicodeEncodeError as error:
-        raise Failed("invalid_parameters", "The command holds text that is no Unicode.") from error
+        raise Failed("invalid_parameters", f"The {what} holds text that is no Unicode.") from error
     if size > LONGEST:
-        message = f"The command is longer than {LONGEST // 1000} KB."
+        message = f"The {what} is longer than {LONGEST // 1000} KB."
         raise Failed("invalid_parameters", message, "Write a script with write_file and run that.")
 
 
-def _result(workspace: Workspace, command: ShellCommand, outcome: Outcome, seconds: float) -> ToolResult:
-    output = outcome.capture.text()
-    code = outcome.exit_code
-    if code is not None and code < 0:
-        code = 128 - code
-    display = Command(command.script, workspace.shown(command.folder), output, code)
-    text = shortened(plain(output).rstrip("\n"), CHARACTERS)
-    if outcome.timed_out:
-        failed = failure("timeout", f"The command ran longer than {seconds:g} s and was ended.", display=display)
-        return replace(failed, text=f"{failed.text}\nOutput so far (partial):\n{text or '(none)'}")
-    if code is None:
-        failed = failure("execution_error", "The command ended its own supervisor.", display=display)
-        return replace(failed, text=f"{failed.text}\nOutput so far (partial):\n{text or '(none)'}")
-    notes = [f"exit code {code}"] if code else []
-    if outcome.left:
-        notes.append(f"{outcome.left} process{'' if outcome.left == 1 else 'es'} left in the background: ended")
-    folder, note = _moved(workspace, command.folder, outcome.folder)
+def _begun(job: Job, shown: str) -> ToolResult:
+    text = (
+        f"Started in the background as {job.id}. shell_output reads what it prints, shell_kill ends it; "
+        "you are told when it has ended."
+    )
+    return ToolResult(text, Command(job.command, shown), summary=job.id)
+
+
+def _result(workspace: Workspace, folder: Path, outcome: Outcome, seconds: float) -> ToolResult:
+    process = outcome.job.process
+    now, note = _moved(workspace, folder, process.folder)
+    notes: list[str] = []
+    if process.left:
+        notes.append(f"{process.left} process{'' if process.left == 1 else 'es'} left in the background: ended")
     if note:
         notes.append(note)
+    result = observed(outcome, workspace.shown(folder), seconds, notes)
+    if result.is_error or outcome.moved or now is None:
+        return result
+    return replace(result, changes=StateChange(cwd=now))
+
+
+def observed(outcome: Outcome, shown: str, seconds: float, notes: list[str]) -> ToolResult:
+    """What the model reads of a command in the folder ``shown``, with ``notes`` at the end when it ran through."""
+    job = outcome.job
+    printed, output, code = job.process.output, job.process.output.text(), job.exit_code
+    display = Command(job.command, shown, output, code)
+    text = plain(output).rstrip("\n")
+    if printed.total > Capture.HEAD:
+        text = shortened(text, CHARACTERS)
+    stored = _stored(job)
+    if outcome.moved:
+        job.seen = printed.total
+        head = f"Moved to the background by the person, as {job.id}: shell_output reads what else it prints."
+        text = f"{head}\nOutput so far:\n{text or '(none)'}"
+        return ToolResult(text, display, summary=job.id)
+    if outcome.timed_out or code is None:
+        message = f"The command ran longer than {seconds:g} s and was ended."
+        if not outcome.timed_out:
+            message = "The command was ended together with its supervisor."
+        failed = failure("timeout" if outcome.timed_out else "execution_error", message, display=display)
+        so_far = "\n".join([failed.text, "Output so far (partial):", text or "(none)", *(f"[{it}]" for it in stored)])
+        return replace(failed, text=so_far, artifact=printed.ref)
+    notes = [*([f"exit code {code}"] if code else []), *notes, *stored]
     text = text or "(no output)"
     if notes:
         text += f"\n[{'; '.join(notes)}]"
-    return ToolResult(text, display, summary=f"exit {code}", changes=StateChange(cwd=folder) if folder else None)
+    return ToolResult(text, display, summary=f"exit {code}", artifact=printed.ref)
+
+
+def _stored(job: Job) -> list[str]:
+    """Words about an output that is kept whole, or should be."""
+    printed = job.process.output
+    words = [f"all {printed.total:,} bytes are stored as {printed.ref}"] if printed.ref else []
+    return [*words, *([printed.trouble] if printed.trouble else [])]
 
 
 def _moved(workspace: Workspace, before: Path, after: str) -> tuple[str | None, str]:

@@ -1,9 +1,10 @@
-"""Runs one shell command and ends all it started: on request, when ba is gone, and when the shell itself is done.
+"""Runs one program and ends all it started: on request, when ba is gone, and when the program itself is done.
 
 A script of its own, started with the standard library alone so that it is up within milliseconds; nothing imports it.
 
-Arguments: the shell, the folder to start in, the script, the number of the status pipe. Standard input is the pipe
-that ba holds: any byte, or its end, means stop. Status lines go back: ``pid N``, ``cwd PATH``, ``left N``, ``exit N``.
+Arguments: the number of the status pipe, the folder to start in, limits (``cpu=60,data=4000000000`` or nothing), the
+program and its arguments. Standard input is the pipe that ba holds: any byte, or its end, means stop. Status lines go
+back: ``pid N``, ``cwd PATH``, ``left N``, ``exit N``. The program may name its last folder on file descriptor 98.
 """
 
 import ctypes
@@ -38,8 +39,8 @@ def adopt() -> "ctypes.CDLL | None":
     return libc
 
 
-def start(shell: str, folder: str, script: str, libc: "ctypes.CDLL | None") -> "tuple[int, int]":
-    """The shell's process id and the pipe on which it will name its last folder."""
+def start(folder: str, limits: str, argv: "list[str]", libc: "ctypes.CDLL | None") -> "tuple[int, int]":
+    """The program's process id and the pipe on which it may name its last folder."""
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid:
@@ -56,15 +57,55 @@ def start(shell: str, folder: str, script: str, libc: "ctypes.CDLL | None") -> "
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(1, 2)
         os.dup2(write_end, CWD_FD)
-        text = f"trap 'builtin pwd -P >&{CWD_FD}' EXIT\n{script}"
-        os.execv(shell, [shell, "--noprofile", "--norc", "-c", text])  # noqa: S606 - the tool's whole purpose
-    except OSError as error:
-        os.write(2, f"The command could not be started: {error.strerror}\n".encode())
+        if limits:
+            limit(limits)
+        os.execv(argv[0], argv)  # noqa: S606 - the tool's whole purpose
+    except (OSError, ValueError) as error:
+        os.write(2, f"The command could not be started: {getattr(error, 'strerror', None) or error}\n".encode())
     os._exit(126)
 
 
+def limit(limits: str) -> None:
+    """Set what ``limits`` names for this process and all it will start; never above what holds already."""
+    import resource  # noqa: PLC0415 - not every program is limited
+
+    for item in limits.split(","):
+        name, _, value = item.partition("=")
+        number = getattr(resource, f"RLIMIT_{name.upper()}", None)
+        if number is None:
+            continue
+        wanted = int(value)
+        if name == "nproc":
+            # This one counts all processes of the person, so what runs already comes on top.
+            running = threads()
+            if not running:
+                continue
+            wanted += running
+        hard = resource.getrlimit(number)[1]
+        wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        last = wanted + 5 if name == "cpu" and hard == resource.RLIM_INFINITY else wanted
+        resource.setrlimit(number, (wanted, last))
+
+
+def threads() -> int:
+    """How many threads the person runs; 0 where that cannot be counted."""
+    mine, found = os.getuid(), 0
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208 - pathlib costs start-up time
+    except OSError:
+        return 0
+    for name in names:
+        if name.isdigit():
+            try:
+                if os.stat(f"/proc/{name}").st_uid == mine:  # noqa: PTH116 - as above
+                    found += len(os.listdir(f"/proc/{name}/task"))  # noqa: PTH208 - as above
+            except OSError:
+                continue
+    return found
+
+
 def descendants() -> "list[int]":
-    """All processes below us that still run. Without /proc only the shell's own group can be reached."""
+    """All processes below us that still run. Without /proc only the program's own group can be reached."""
     below: dict[int, list[int]] = {}
     ended: set[int] = set()
     try:
@@ -118,8 +159,8 @@ def deliver(pid: int, number: int) -> None:
         pass
 
 
-def reap(shell: int) -> "int | None":
-    """Collect what has ended; the shell's exit code when it is among that."""
+def reap(program: int) -> "int | None":
+    """Collect what has ended; the program's exit code when it is among that."""
     code = None
     while True:
         try:
@@ -130,27 +171,27 @@ def reap(shell: int) -> "int | None":
             return code
         if pid == 0:
             return code
-        if pid == shell:
+        if pid == program:
             code = os.waitstatus_to_exitcode(status)
 
 
-def end_all(shell: int, status: int, wake: int) -> None:
+def end_all(program: int, status: int, wake: int) -> None:
     """INT, TERM, KILL, each only for what the one before left running."""
     begun = time.monotonic()
     steps = list(LADDER)
     while time.monotonic() - begun < GIVEN_UP:
-        code = reap(shell)
+        code = reap(program)
         if code is not None:
             say(status, f"exit {code}")
         passed = time.monotonic() - begun
         if steps and passed >= steps[0][0]:
-            remaining = send(steps.pop(0)[1], shell)
+            remaining = send(steps.pop(0)[1], program)
         elif not steps:
-            remaining = send(signal.SIGKILL, shell)
+            remaining = send(signal.SIGKILL, program)
         else:
             remaining = len(descendants()) if LINUX else 1
         if not remaining:
-            reap(shell)
+            reap(program)
             return
         select.select([wake], [], [], 0.05)
         drain(wake)
@@ -165,7 +206,7 @@ def drain(wake: int) -> None:
 
 
 def last_folder(pipe: int) -> str:
-    """What the shell's exit trap wrote, if it ran."""
+    """What the program named, if it did."""
     os.set_blocking(pipe, False)
     try:
         return os.read(pipe, 8192).split(b"\n", 1)[0].decode("utf-8", "surrogateescape")
@@ -178,7 +219,7 @@ def noticed(number: int, frame: object) -> None:
 
 
 def main() -> None:
-    shell, folder, script, status = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+    status, folder, limits, argv = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:]
     os.set_inheritable(status, False)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
@@ -188,7 +229,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, noticed)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
     libc = adopt()
-    pid, cwd_pipe = start(shell, folder, script, libc)
+    pid, cwd_pipe = start(folder, limits, argv, libc)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)
     os.dup2(null, 2)

@@ -101,6 +101,15 @@ class Capture:
         if len(self._tail) > 2 * self.TAIL:
             del self._tail[: -self.TAIL]
 
+    def after(self, offset: int) -> tuple[int, bytes]:
+        """How many of the bytes from ``offset`` on are gone, and those from there on that are not."""
+        tail_start = self.total - len(self._tail)
+        if offset >= tail_start:
+            return 0, bytes(self._tail[offset - tail_start :])
+        if tail_start == len(self._head):
+            return 0, bytes(self._head[offset:]) + bytes(self._tail)
+        return tail_start - offset, bytes(self._tail)
+
     def text(self) -> str:
         """As text with colours; what is no UTF-8 shows as replacement characters."""
         tail = bytes(self._tail[-self.TAIL :])

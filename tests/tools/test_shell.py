@@ -190,14 +190,19 @@ async def test_a_killed_ba_leaves_nothing_behind(desk: Desk, tag: str) -> None:
         "ba.py",
         textwrap.dedent(
             """
-            import asyncio, os, shutil, sys
+            import asyncio, os, shutil
             from pathlib import Path
-            from ba_tui.tools.processes import ShellCommand, run_supervised
+            from ba_tui.tools.processes import Process, Program
 
             deaf = "trap '' INT TERM; "
             script = deaf + "setsid sh -c 'sleep 60; sleep 60' & sleep 60 & echo ready; wait; wait"
-            command = ShellCommand(shutil.which("bash"), script, Path.cwd(), dict(os.environ))
-            asyncio.run(run_supervised(command, 60, lambda text: print(text, flush=True)))
+
+            async def main():
+                process = Process(Program((shutil.which("bash"), "-c", script), Path.cwd(), dict(os.environ)))
+                process.listen(lambda text: print(text, end="", flush=True))
+                await process.ended.wait()
+
+            asyncio.run(main())
             """
         ),
     )

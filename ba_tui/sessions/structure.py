@@ -35,7 +35,7 @@ def describe(path: Path, kind: Kind, size: int, lines: int) -> str:
         part = file.read(WHOLE if kind in {"json", "table"} and size <= WHOLE else LOOK)
         text = part.decode("utf-8", "replace")
         whole = len(part) >= size
-        found = _structure(text, kind, lines, whole=whole)
+        found = outline(text, kind, lines, whole=whole)
         if found is None:
             found = f"{count(lines, 'line')}{_ends(text, file, size)}"
     return _one_line(f"{_NAMES[kind]}, {amount(size)}; {found}", LENGTH)
@@ -65,7 +65,8 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{number:,} {noun}s"
 
 
-def _structure(text: str, kind: Kind, lines: int, *, whole: bool) -> str | None:
+def outline(text: str, kind: Kind, lines: int, *, whole: bool) -> str | None:
+    """What ``text`` is made of; None when it has no structure. ``whole``: it is all there is, not the beginning."""
     match kind:
         case "json":
             return _json(text, lines, whole=whole)
@@ -212,7 +213,10 @@ def _type(value: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    return _one_line(json.dumps(value, ensure_ascii=False, default=str), WORDS)
+    try:
+        return _one_line(json.dumps(value, ensure_ascii=False), WORDS)
+    except RecursionError:
+        return f"{_type(value)}, nested deep"
 
 
 def rows(text: str) -> list[list[str]]:

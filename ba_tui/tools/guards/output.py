@@ -1,61 +1,243 @@
-"""The outermost guard: whatever a tool returns or raises becomes a clean, bounded result.
+"""The outermost guard: whatever a tool returns or raises becomes a clean, bounded result; what is long goes to a file.
 
-What the model reads is cut here as a last resort; tools with long results cut them better themselves.
+How text is shortened is formats.py; where files lie and how they are read is the sessions room's business.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import traceback
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, cast, get_args
 
-from ba_tui.core.errors import BaError, ErrorInfo, StopTurn
+from ba_tui.core.errors import BaError, ErrorInfo, StopTurn, StorageError
 from ba_tui.core.messages import Document, Image, clean_text
-from ba_tui.core.results import Command, Diff, Diffs, Prose, Source, StateChange, Table, Todos, ToolResult, failure
-from ba_tui.core.tool import Call, Tool
-from ba_tui.tools.failed import failed_result
-from ba_tui.tools.terminal_text import shortened, unescaped
+from ba_tui.core.results import (
+    Artifact,
+    Command,
+    Diff,
+    Diffs,
+    Kind,
+    Prose,
+    Source,
+    StateChange,
+    Table,
+    Todos,
+    ToolResult,
+    failure,
+)
+from ba_tui.core.tool import Call, Level, Tool
+from ba_tui.sessions.artifacts import REFERENCE, Artifacts
+from ba_tui.tools.failed import Failed, failed_result
+from ba_tui.tools.formats import ROOM, failed, head_and_tail, shortened
+from ba_tui.tools.terminal_text import unescaped
 
 log = logging.getLogger(__name__)
-LIMIT = 30_000
+LIMIT = ROOM["standard"]
 SUMMARY = 100
 DEEPEST = 50
+FULL_WINDOW = 0.7
+"""The share of the model's window beyond which tools with long results are brief, unless asked otherwise."""
+BULKY_DISPLAY = 64_000
+SHOWN_DISPLAY = 32_000
+SLOW = 256_000
+"""Characters beyond which text is cut first and made clean then."""
+MESSAGE = 300
+OPENING = "Operation failed.\nError Type: "
+LEVEL = "output_level"
+LEVELS: tuple[Level, ...] = get_args(Level)
+KINDS = frozenset(get_args(Kind))
 DISPLAYS = (Diff, Diffs, Command, Source, Table, Prose, Todos)
+CHOICE = {"enum": list(LEVELS), "description": "How much of a long result to give; default standard"}
 
 
-def output(tool: Tool) -> Tool:
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """``artifacts``: where the whole goes when a part is given; ``fullness`` of the model's window, from 0 to 1."""
+
+    artifacts: Artifacts | None = None
+    fullness: Callable[[], float] = float
+
+
+NOWHERE = Delivery()
+
+
+def output(tool: Tool, delivery: Delivery = NOWHERE) -> Tool:
+    schema = with_level(tool.input_schema) if tool.facts.bulky else tool.input_schema
+    chosen = schema is not tool.input_schema
+
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        level: Level = "standard"
         try:
-            result: object = await tool.run(args, call)
-        except StopTurn:
+            level = effective_level(tool, args if chosen else {}, delivery)
+            inner = {name: value for name, value in args.items() if name != LEVEL} if chosen else args
+            result: object = await tool.run(inner, call)
+            if isinstance(result, ToolResult):
+                return await _Handing(delivery, level, call.id, tool.name).over(result)
+            failing = failure("internal_error", f"{tool.name} returned {type(result).__name__}, not a result.")
+        except (StopTurn, GeneratorExit):
             raise
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            failing = failure("internal_error", f"{tool.name} gave up: it cancelled itself.")
         except BaError as error:
-            result = failed_result(error)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a tool's failure becomes a result
+            failing = failed_result(error)
+        except BaseException as error:  # noqa: BLE001 - a tool's failure becomes a result
             log.warning("%s failed\n%s", tool.name, clean_text(traceback.format_exc()))
-            result = failure("internal_error", f"{tool.name} failed: {type(error).__name__}: {error}")
-        if not isinstance(result, ToolResult):
-            result = failure("internal_error", f"{tool.name} returned {type(result).__name__}, not a result.")
-        return bounded(result)
+            failing = failure("internal_error", f"{tool.name} failed: {_words(error)}")
+        return await _Handing(delivery, level, call.id, tool.name).over(failing)
 
-    return replace(tool, run=run)
+    return replace(tool, run=run, input_schema=schema)
 
 
-def bounded(result: ToolResult) -> ToolResult:
-    """``result`` with text that survives a model, a journal and a terminal."""
-    result = replace(
+def _words(error: BaseException) -> str:
+    """What went wrong, also when the error itself can't say it."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except BaseException:  # noqa: BLE001 - a tool's failure becomes a result
+        return type(error).__name__
+
+
+def with_level(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``schema`` with the choice of a level; the same when the tool has a parameter of that name itself."""
+    properties = schema.get("properties", {})
+    return schema if LEVEL in properties else {**schema, "properties": {**properties, LEVEL: CHOICE}}
+
+
+def effective_level(tool: Tool, args: Mapping[str, Any], delivery: Delivery) -> Level:
+    """What the call says, else what the tool's facts say, which a full window makes brief for bulky tools.
+
+    Raises:
+        Failed: the call names no level.
+    """
+    if LEVEL in args:
+        if args[LEVEL] not in LEVELS:
+            got = str(args[LEVEL])[:100]
+            raise Failed("invalid_parameters", f"{LEVEL}: expected one of {', '.join(LEVELS)}, got {got!r}.")
+        return args[LEVEL]
+    return "brief" if tool.facts.bulky and delivery.fullness() > FULL_WINDOW else tool.facts.level
+
+
+@dataclass(frozen=True, slots=True)
+class _Handing:
+    """One result on its way out."""
+
+    delivery: Delivery
+    level: Level
+    call_id: str
+    tool: str
+
+    async def over(self, result: ToolResult) -> ToolResult:
+        result = _worded(_checked(result), self.call_id)
+        if len(result.text) <= ROOM[self.level] and len(_display_text(result)) <= BULKY_DISPLAY:
+            return _cleaned(replace(result, text=self._shown(result, result.artifact)))
+        # A file is written, or a lot is to be read: not on the loop.
+        return await asyncio.to_thread(self._parted, result)
+
+    def _parted(self, result: ToolResult) -> ToolResult:
+        """Head, tail and a reference in place of what is too long."""
+        stored, trouble = self._kept(result)
+        ref = result.artifact or (stored.ref if stored else None)
+        if stored and self.level == "full" and not result.is_error and len(result.text) > ROOM["full"]:
+            how = f"{_whole(stored.ref)}, by offset and limit, or search"
+            text = f"The result is too long to be given here. It is {stored.summary}.\n[{how}]"
+        else:
+            text = self._shown(result, ref, trouble)
+        display = _shorter_display(result) if ref else result.display
+        return _cleaned(replace(result, text=text, display=display, artifact=ref))
+
+    def _kept(self, result: ToolResult) -> tuple[Artifact | None, str]:
+        """The whole in a file, or words on why it is not."""
+        if result.artifact or self.delivery.artifacts is None:
+            return None, ""
+        shown = _display_text(result)
+        theirs = len(shown) > BULKY_DISPLAY and len(shown) > len(result.text)
+        data, kind = (shown, "text") if theirs else (result.text, result.kind)
+        try:
+            stored = self.delivery.artifacts.store(data, kind=kind, call_id=self.call_id, tool=self.tool)
+        except StorageError as error:
+            log.warning("%s", error)
+            return None, f"; {clean_text(str(error)).rstrip('.')[:300]}"
+        return stored, ""
+
+    def _shown(self, result: ToolResult, ref: str | None, trouble: str = "") -> str:
+        """The text as the level wants it, with a word of where the whole is, or why it is nowhere."""
+        text = clean_text(unescaped(result.text)) if len(result.text) <= SLOW else result.text
+        rest = f"; {_whole(ref)}" if ref else trouble
+        told = failed(text, self.level, rest) if result.is_error else shortened(text, result.kind, self.level, rest)
+        return f"{told}\n[{_whole(ref)}]" if ref and ref not in told else told
+
+
+def _whole(ref: str) -> str:
+    return f"whole: read_artifact {ref}"
+
+
+def _checked(result: ToolResult) -> ToolResult:
+    """``result`` with nothing in it of a type that does not belong there."""
+    ref = result.artifact
+    return replace(
         result,
+        text=str(result.text),
         display=result.display if isinstance(result.display, DISPLAYS) else None,
         changes=result.changes if isinstance(result.changes, StateChange) else None,
         error=result.error if isinstance(result.error, ErrorInfo) else None,
         attachments=tuple(item for item in result.attachments if isinstance(item, Image | Document)),
+        artifact=ref if isinstance(ref, str) and REFERENCE.fullmatch(ref) else None,
+        kind=result.kind if result.kind in KINDS else "text",
     )
-    text = shortened(clean_text(unescaped(str(result.text))), LIMIT)
+
+
+def _worded(result: ToolResult, call_id: str) -> ToolResult:
+    """A failure in the one standard text, with its code and the call's id."""
+    if not result.is_error:
+        return result
+    if OPENING not in result.text:
+        told = failure("execution_error", result.text.strip() or "The tool gave no reason.")
+        info = ErrorInfo("execution_error", " ".join(result.text[:MESSAGE].split()))
+        result = replace(result, text=told.text, error=result.error or info)
+    start = result.text.find(OPENING)
+    head, text = result.text[:start], result.text[start:]
+    if result.error and result.error.code:
+        opening, line, after = text.partition("\nError Message: ")
+        text = f"{opening}\nError Code: {result.error.code}{line}{after}"
+    opening, line, after = text.partition("\nSuggestion: ")
+    return replace(result, text=f"{head}{opening}\nTool Call ID: {call_id}{line}{after}")
+
+
+def _display_text(result: ToolResult) -> str:
+    match result.display:
+        case Command(output=text) | Source(text=text) | Prose(text=text):
+            return str(text)
+        case _:
+            return ""
+
+
+def _shorter_display(result: ToolResult) -> Any:
+    """The display with head and tail of a bulky text; the pane has the rest from the file."""
+    text = _display_text(result)
+    if len(text) <= BULKY_DISPLAY:
+        return result.display
+    match result.display:
+        case Command() as command:
+            return replace(command, output=head_and_tail(text, SHOWN_DISPLAY))
+        case Prose() as prose:
+            return replace(prose, text=head_and_tail(text, SHOWN_DISPLAY))
+        case Source() as source:
+            # Its lines are numbered: only the beginning keeps its numbers.
+            return replace(source, text=text[: text.rfind("\n", 0, SHOWN_DISPLAY) + 1 or SHOWN_DISPLAY])
+        case other:
+            return other
+
+
+def _cleaned(result: ToolResult) -> ToolResult:
+    """``result`` with text that survives a model, a journal and a terminal."""
     summary = " ".join(unescaped(str(result.summary)).split())[:SUMMARY]
-    return replace(cast("ToolResult", _clean(result, 0)), text=text, summary=clean_text(summary))
+    text = unescaped(result.text)
+    return cast("ToolResult", _clean(replace(result, text=text, summary=summary), 0))
 
 
 def _clean(value: Any, depth: int) -> Any:

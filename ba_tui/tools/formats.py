@@ -1,0 +1,180 @@
+"""How a result's text is shortened, by what it is made of: the key facts, or what one can act on. Pure.
+
+Which level a call gets and where the whole is kept is the output guard's business.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, cast
+
+from ba_tui.core.results import Kind
+from ba_tui.core.tool import Level
+from ba_tui.sessions.structure import LOOK, WHOLE, count, outline, parsed
+
+ROOM: Mapping[Level, int] = {"brief": 200, "standard": 30_000, "full": 60_000}
+"""Characters of a result that are given as they are."""
+BRIEF_FACTS = 240
+BRIEF_WORDS = 100
+BRIEF_ERROR = 1_000
+NOTE = 80
+"""The longest words about what is left out, without those about where it can be read."""
+
+Format: TypeAlias = Callable[[str, Level, int, str], str]
+"""Shortens ``text``, which is longer than ``room``; ``rest`` says where the whole is (``; whole: …``), or is empty."""
+
+
+def shortened(text: str, kind: Kind, level: Level, rest: str) -> str:
+    """``text`` as ``level`` wants it; the same where it fits anyway."""
+    room = ROOM[level]
+    return text if len(text) <= room else FORMATS[kind](text, level, room, rest)
+
+
+def head_and_tail(text: str, room: int, rest: str = "", *, noun: str = "line", share: float = 0.5) -> str:
+    """The beginning (``share`` of it) and the end of ``text`` within ``room`` characters, cut at line ends.
+
+    Only a line that is longer than half of its part is cut within.
+    """
+    if len(text) <= room:
+        return text
+    inner = room - NOTE - len(rest)
+    if inner <= 0:
+        return f"[… {len(text):,} characters …]"[: max(0, room)]
+    first = int(inner * share)
+    head, tail = text[:first], text[len(text) - (inner - first) :] if inner > first else ""
+    if (end := head.rfind("\n") + 1) > len(head) // 2:
+        head = head[:end]
+    if not tail or text[len(text) - len(tail) - 1] != "\n":
+        tail = tail[start:] if 0 < (start := tail.find("\n") + 1) <= len(tail) // 2 else tail
+    left = text[len(head) : len(text) - len(tail)]
+    whole = head.endswith("\n") and (left.endswith("\n") or not tail)
+    lines = left.count("\n") + (not left.endswith("\n"))
+    words = f"{count(lines, noun)}, " if whole else ""
+    note = f"[… {words}{count(len(left), 'character')} left out{rest} …]"
+    return f"{head}{'' if head.endswith(chr(10)) or not head else chr(10)}{note}\n{tail}"
+
+
+def _text(text: str, level: Level, room: int, rest: str) -> str:
+    if level != "brief":
+        return head_and_tail(text, room, rest)
+    words = BRIEF_WORDS // 2
+    lines = text[:LOOK].strip().split("\n", 1)[0], text[-LOOK:].strip().rsplit("\n", 1)[-1]
+    first, last = " ".join(lines[0][:words].split()), " ".join(lines[1][-words:].split())
+    return f"{_lines(text, 'line')}, {count(len(text), 'character')}: “{first}” … “{last}”{_noted(rest)}"
+
+
+def _json(text: str, level: Level, room: int, rest: str) -> str:
+    if level == "brief":
+        return _outlined(text, "json", rest) or _text(text, level, room, rest)
+    if len(text) > WHOLE:
+        return head_and_tail(text, room, rest)
+    try:
+        shown = _parts(parsed(text), room - NOTE - len(rest))
+    except (ValueError, RecursionError):
+        shown = ""
+    return f"{shown}{_noted(rest)}" if shown else head_and_tail(text, room, rest)
+
+
+def _parts(value: Any, room: int) -> str:
+    match value:
+        case list():
+            return _items(cast("list[Any]", value), room)
+        case dict():
+            return _pairs(cast("dict[str, Any]", value), room)
+        case _:
+            return ""
+
+
+def _items(items: list[Any], room: int) -> str:
+    """The first items that fit, one a line; nothing when not even one does."""
+    shown: list[str] = []
+    for item in items:
+        line = json.dumps(item, ensure_ascii=False)
+        room -= len(line) + 1
+        if room < 0:
+            break
+        shown.append(line)
+    if not shown:
+        return ""
+    return "\n".join([f"An array of {count(len(items), 'item')}, the first {len(shown):,}:", *shown])
+
+
+def _pairs(pairs: Mapping[str, Any], room: int) -> str:
+    """Every key that fits with its value, where that is not too long, else with what it is made of."""
+    share = max(200, room // max(1, len(pairs)))
+    shown: list[str] = []
+    for key, value in pairs.items():
+        line = f"{json.dumps(key, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
+        if len(line) > share:
+            line = f"{line[: share - 80]}… ({_made_of(value)})"
+        room -= len(line) + 1
+        if room < 0:
+            break
+        shown.append(line)
+    left = f", the first {len(shown):,}" if len(shown) < len(pairs) else ""
+    return "\n".join([f"An object of {count(len(pairs), 'key')}{left}:", *shown]) if shown else ""
+
+
+def _made_of(value: Any) -> str:
+    match value:
+        case list():
+            return f"array of {count(len(cast('list[Any]', value)), 'item')}"
+        case dict():
+            return f"object of {count(len(cast('dict[str, Any]', value)), 'key')}"
+        case _:
+            return f"{count(len(str(value)), 'character')} in all"
+
+
+def _rows(kind: Kind, noun: str) -> Format:
+    """For what comes line by line, the first of them the most useful."""
+
+    def shorten(text: str, level: Level, room: int, rest: str) -> str:
+        if level == "brief":
+            return _outlined(text, kind, rest) or _text(text, level, room, rest)
+        return head_and_tail(text, room, rest, noun=noun, share=0.9)
+
+    return shorten
+
+
+def _outlined(text: str, kind: Kind, rest: str) -> str:
+    """The key facts, for structured text."""
+    part = text[: WHOLE if kind in {"json", "table"} and len(text) <= WHOLE else LOOK]
+    facts = outline(part, kind, text.count("\n") + (not text.endswith("\n")), whole=len(part) == len(text))
+    if facts is None:
+        return ""
+    facts = facts if len(facts) <= BRIEF_FACTS else f"{facts[: BRIEF_FACTS - 1]}…"
+    return f"Found {facts}{_noted(rest)}"
+
+
+def _lines(text: str, noun: str) -> str:
+    return count(text.count("\n") + (not text.endswith("\n")), noun)
+
+
+def _noted(rest: str) -> str:
+    return f"\n[{rest.removeprefix('; ')}]" if rest else ""
+
+
+FORMATS: Mapping[Kind, Format] = {
+    "text": _text,
+    "json": _json,
+    "table": _rows("table", "row"),
+    "listing": _rows("listing", "entry"),
+    "hits": _rows("hits", "line"),
+}
+
+
+def failed(text: str, level: Level, rest: str) -> str:
+    """The text of a failed call: what happened and what to do stay, what was printed until then is shortened."""
+    room = ROOM[level]
+    if len(text) <= room:
+        return text
+    if level != "brief":
+        return head_and_tail(text, room, rest)
+    start = text.find("\nSuggestion: ")
+    end = text.find("\n", start + 1) if start >= 0 else -1
+    if end < 0:
+        return head_and_tail(text, BRIEF_ERROR, rest)
+    told = text[end + 1 :]
+    after = f"\n{told if len(told) <= ROOM['brief'] else _text(told, 'brief', 0, rest)}" if told else ""
+    return head_and_tail(text[:end], BRIEF_ERROR) + after

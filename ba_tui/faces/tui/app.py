@@ -159,7 +159,7 @@ class BaApp(App[None]):
 
     async def action_stop_or_quit(self) -> None:
         if selected := self.screen.get_selected_text() or getattr(self.focused, "selected_text", ""):
-            self.copy_to_clipboard(selected)
+            self._copy(selected)
             self.screen.clear_selection()
         elif self.chat is None:
             await self.action_quit()
@@ -169,6 +169,14 @@ class BaApp(App[None]):
             await view.stop_or_quit(self.chat)
         elif self.chat.presses.again("ctrl+c"):
             await self.action_quit()
+
+    def _copy(self, text: str) -> None:
+        if self.chat is None:
+            self.copy_to_clipboard(text)
+        else:
+            from ba_tui.faces.tui.acts import view  # noqa: PLC0415 - not before the first paint
+
+            view.copy_text(self.chat, text)
 
     async def action_quit_when_empty(self) -> None:
         if self.chat is None or (self.screen is self.chat and not self.chat.composer.text):

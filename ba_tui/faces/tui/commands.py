@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from ba_tui.faces.tui.acts import sessions, settings, view
+from ba_tui.faces.tui.acts.editor import editor
 from ba_tui.faces.tui.widgets.completion import Candidate
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ COMMANDS: Sequence[Command] = (
     Command("panel", "Show or hide the side panel", view.panel, keys="f3"),
     Command("inspector", "Open the newest tool result in full", view.inspector, keys="ctrl+o"),
     Command("history", "Search earlier prompts", view.search_history, keys="ctrl+r"),
-    Command("editor", "Write the prompt in $EDITOR", view.editor, keys="ctrl+g"),
+    Command("editor", "Write the prompt in $EDITOR", editor, keys="ctrl+g"),
     Command("redraw", "Draw the screen again", view.redraw, keys="ctrl+l"),
     Command("exit", "Leave; the session is kept", sessions.leave, aliases=("quit", "q")),
     Command("cycle-mode", "Next permission mode", settings.cycle_mode, keys="shift+tab", slash=False),

@@ -88,7 +88,22 @@ def _is_light(parts: tuple[str | None, ...]) -> bool:
 
 
 class Terminal(LinuxDriver):
-    """Textual's driver with another reader."""
+    """Textual's driver with another reader. While another program has the terminal, the app may go on painting."""
+
+    _away = False
+
+    def suspend_application_mode(self) -> None:
+        super().suspend_application_mode()
+        self._away = True
+
+    def resume_application_mode(self) -> None:
+        self._away = False
+        super().resume_application_mode()
+
+    def write(self, data: str) -> None:
+        # Nobody takes the words off the queue then: a full one would hold up the loop.
+        if not self._away:
+            super().write(data)
 
     def start_application_mode(self) -> None:
         super().start_application_mode()

@@ -10,7 +10,7 @@ import pytest
 from textual import events
 
 from ba_tui.core.errors import UsageError
-from ba_tui.faces.tui.acts.view import edited
+from ba_tui.faces.tui.acts.editor import edited
 from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
@@ -224,18 +224,18 @@ async def test_readline_keys_and_undo(world: World) -> None:
         assert hand.text == ""
 
 
-def test_an_editor_writes_the_prompt_through_a_private_file(tmp_path: Path) -> None:
+async def test_an_editor_writes_the_prompt_through_a_private_file(tmp_path: Path) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nstat -c %a "$1" > "$0.mode"\nprintf "%s and after\\n" "$(cat "$1")" > "$1"\n')
     editor.chmod(0o755)
-    assert edited("before", str(editor)) == "before and after"
+    assert await edited("before", str(editor)) == "before and after"
     assert (tmp_path / "editor.mode").read_text().strip() == "600"
 
 
 @pytest.mark.parametrize("command", ["/nowhere/editor", "false", "an 'unclosed quote"])
-def test_an_editor_that_fails_is_an_error_of_one_line(command: str) -> None:
+async def test_an_editor_that_fails_is_an_error_of_one_line(command: str) -> None:
     with pytest.raises(UsageError):
-        edited("before", command)
+        await edited("before", command)
 
 
 async def test_where_no_editor_can_be_opened_the_prompt_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ def terminal(tmp_path: Path, ba_home: Path) -> Iterator[pexpect.spawn[str]]:
         "TERM": "xterm-256color",
         "COLORTERM": "truecolor",
         "LANG": "C.UTF-8",
+        "EDITOR": f"sh {tmp_path}/editor.sh",
     }
     child = pexpect.spawn(
         sys.executable, ["-m", "ba_tui"], cwd=str(tmp_path), env=env, encoding="utf-8", dimensions=(24, 80), timeout=20
@@ -63,3 +64,30 @@ def test_a_signal_gives_the_terminal_back(terminal: pexpect.spawn[str], number: 
     terminal.kill(number)
     terminal.expect_exact(LEFT)
     terminal.expect(pexpect.EOF)
+
+
+def test_a_turn_goes_on_while_the_editor_is_open(terminal: pexpect.spawn[str], tmp_path: Path, ba_home: Path) -> None:
+    (tmp_path / "editor.sh").write_text(
+        "trap '' INT; echo editing\nwhile [ ! -e saved ]; do sleep 0.05; done\necho ten words >$1\n"
+    )
+    terminal.expect_exact("scripted model")
+    terminal.send("hello\r")
+    terminal.expect_exact("I am no model")
+    terminal.send("\x07")
+    terminal.expect_exact("editing")
+    # Ctrl+C in a program that leaves the terminal as it is: a signal to all of them.
+    terminal.send("\x03")
+    while not any(b'"tool_started"' in log.read_bytes() for log in ba_home.rglob("events.jsonl")):
+        terminal.expect([pexpect.TIMEOUT], timeout=0.1)
+    (tmp_path / "saved").touch()
+    terminal.expect_exact("ten words")
+    terminal.expect_exact("read_file")
+
+
+def test_an_editor_that_fails_gives_the_terminal_back(terminal: pexpect.spawn[str], tmp_path: Path) -> None:
+    (tmp_path / "editor.sh").write_text("echo editing\nexit 3\n")
+    terminal.expect_exact("scripted model")
+    terminal.send("a draft\x07")
+    terminal.expect_exact("editing")
+    terminal.expect_exact("ended with 3")
+    terminal.expect_exact("a draft")

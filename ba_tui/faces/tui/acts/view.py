@@ -1,17 +1,8 @@
-"""Commands about what is seen and typed: help, panels, inspector, editor, Esc, Ctrl+C, the clipboard."""
+"""Commands about what is seen and typed: help, panels, inspector, Esc, Ctrl+C, the clipboard."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import shlex
-import shutil
-import subprocess
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from textual.app import SuspendNotSupported
 
 from ba_tui.core.errors import UsageError
 from ba_tui.faces.tui.transcript.records import Record, ToolRow
@@ -19,14 +10,6 @@ from ba_tui.faces.tui.turns import TWICE
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.screens.chat import ChatScreen
-
-EDITORS = ("nano", "vim", "vi")
-CLIPBOARDS = (
-    ("", ("pbcopy",)),
-    ("WAYLAND_DISPLAY", ("wl-copy",)),
-    ("DISPLAY", ("xclip", "-selection", "clipboard")),
-    ("DISPLAY", ("xsel", "--clipboard", "--input")),
-)
 
 
 def show_help(chat: ChatScreen, _: str) -> None:
@@ -92,28 +75,18 @@ async def stop_or_quit(chat: ChatScreen) -> None:
 
 
 def copy_text(chat: ChatScreen, text: str) -> None:
-    """To the terminal's clipboard (OSC 52) and, where there is one, to the desktop's."""
-    chat.ba.copy_to_clipboard(text)
-    for variable, command in CLIPBOARDS:
-        if (not variable or os.environ.get(variable)) and shutil.which(command[0]):
-            chat.run_worker(asyncio.to_thread(_pipe, command, text), group="clipboard", exit_on_error=False)
-            break
-    lines = text.count("\n") + 1
-    chat.activity.hint(f"Copied {lines} lines." if lines > 1 else f"Copied {len(text)} characters.")
+    """To the clipboard; how it went is said where the person looks."""
+    chat.run_worker(_copy(chat, text), group="clipboard", exit_on_error=False)
 
 
-def _pipe(command: tuple[str, ...], text: str) -> None:
-    try:
-        subprocess.run(
-            command,
-            input=text.encode("utf-8", "replace"),
-            timeout=5,
-            check=False,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return
+async def _copy(chat: ChatScreen, text: str) -> None:
+    from ba_tui.faces.tui.clipboard import copy  # noqa: PLC0415 - not before the first paint
+
+    told = await copy(chat.ba, text)
+    if chat.is_current:
+        chat.activity.hint(told)
+    else:
+        chat.notify(told, markup=False)
 
 
 async def inspector(chat: ChatScreen, _: str) -> None:
@@ -139,38 +112,3 @@ async def inspect(chat: ChatScreen, record: Record) -> None:
         await chat.stage.inspect(value)
     else:
         chat.ba.push_screen(InspectorScreen(value))
-
-
-def editor(chat: ChatScreen, _: str) -> None:
-    """Write the prompt in the person's editor; the terminal is its own meanwhile."""
-    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or next(filter(shutil.which, EDITORS), "")
-    if not command:
-        raise UsageError("No editor is known.", "Set $VISUAL or $EDITOR.")
-    try:
-        with chat.ba.suspend():
-            text = edited(chat.composer.text, command)
-    except SuspendNotSupported as error:
-        raise UsageError("An editor can't be opened here.", "Shift+Enter makes new lines in the input.") from error
-    chat.composer.prompt.set_value(text)
-    chat.composer.prompt.focus()
-
-
-def edited(text: str, command: str) -> str:
-    """What ``command`` makes of ``text``, through a file that only the person can read.
-
-    Raises:
-        UsageError: it could not be run, or ended with an error.
-    """
-    handle, name = tempfile.mkstemp(prefix="ba-prompt-", suffix=".md")
-    path = Path(name)
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        done = subprocess.run([*shlex.split(command), name], check=False)
-        if done.returncode:
-            raise UsageError(f"{command} ended with {done.returncode}.", "The prompt is as it was.")
-        return path.read_text("utf-8", "replace").rstrip("\n")
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{command} could not be started: {error}", "Set $VISUAL or $EDITOR.") from error
-    finally:
-        path.unlink(missing_ok=True)

@@ -18,6 +18,8 @@ def open_app(flags: Flags = NO_FLAGS, start: Start | None = None, cwd: Path | No
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         sys.stderr.write('ba: This is no terminal. Use ba -p "…" to print one answer.\n')
         return 1
+    # Twice the usual frames: a key shows at the next one, and nothing is drawn when nothing changes.
+    os.environ.setdefault("TEXTUAL_FPS", "120")
     from ba_tui.faces.tui.app import BaApp  # noqa: PLC0415 - print mode must never load Textual
     from ba_tui.resources import first_theme, places  # noqa: PLC0415
 

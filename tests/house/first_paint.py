@@ -20,7 +20,7 @@ class NotingDriver(LinuxDriver):
     noted = False
 
     def write(self, data: str) -> None:
-        super().write(data)
         if not self.noted and SIGN in data:
             self.noted = True
             Path(os.environ["FIRST_PAINT_NOTE"]).write_text("\n".join(sorted(sys.modules)), "utf-8")
+        super().write(data)

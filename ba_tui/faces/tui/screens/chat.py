@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 TAIL = 400
+BREATH = 500
+"""Events that are folded before keys are looked at again."""
 
 
 class Pane(Protocol):
@@ -149,6 +151,10 @@ class ChatScreen(Screen[None]):
         if self.session.started:
             tail = await asyncio.to_thread(conversation.tail, TAIL)
             self.transcript.replay(tail)
+            # What is seen first is painted first; folding the rest would hold it up.
+            painted = asyncio.Event()
+            self.call_after_refresh(painted.set)
+            await painted.wait()
             events = await conversation.history()
             earlier = len(events) - len(tail)
             if events[earlier:] == tail:
@@ -156,8 +162,10 @@ class ChatScreen(Screen[None]):
             else:
                 self.transcript.clear()
                 self.transcript.replay(events)
-            for event in events:
+            for index, event in enumerate(events):
                 self._fold(event, self._meters)
+                if index % BREATH == BREATH - 1:
+                    await asyncio.sleep(0)
         self.show_facts()
         branch = await asyncio.to_thread(git_branch, conversation.cwd)
         self.status.show(branch=paintable(branch, newlines=False))

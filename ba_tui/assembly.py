@@ -68,6 +68,23 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> 
     return Doors(library, shelf, access, tuple(notices), loaded.settings.output_format)
 
 
+def tools_for(flags: Mapping[str, object], cwd: Path) -> Sequence[Tool]:
+    """The tools of ``cwd`` within their guards, for work that needs no model.
+
+    Raises:
+        UsageError: a flag or a settings file is wrong.
+    """
+    where = places()
+    loaded = load_settings(flags, where, project_root(cwd))
+    if loaded.errors:
+        raise UsageError(str(loaded.errors[0]), "Correct it: ba config edit.")
+    start_logging(where, loaded.settings.log_level)
+    workshop = Workshop(loaded, where, cwd, Access(loaded, _catalog(where, strict=True)[0], where))
+    if workshop.problems:
+        raise UsageError(workshop.problems[0])
+    return Desk(workshop, cwd).tools
+
+
 def _catalog(where: Places, *, strict: bool) -> tuple[Catalog, list[Notice]]:
     """The models that ship with ba and, over them, the person's own; a broken file of theirs is left out and told."""
     ours, theirs = bundled("config") / "models.yaml", where.config / "models.yaml"
@@ -138,6 +155,10 @@ class Desk:
         place = Place(workspace, shell, find_ripgrep())
         self._tools = default_tools(definitions, place, self.permissions.judge, self.permissions.remember)
         self._system = system_prompt(workshop.settings, cwd)
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        return self._tools
 
     def model(self, name: str) -> ModelInfo:
         return self._workshop.access.model(name)

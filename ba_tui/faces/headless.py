@@ -229,7 +229,7 @@ async def speak(doors: Doors, start: Start, printer: Printer, timeout: float | N
         return USAGE if error.kind == "usage" else INFRASTRUCTURE
     outcome = Outcome(conversation.id, conversation.model)
     printer.begin(conversation)
-    with _interrupts(turn):
+    with interrupts(turn):
         timer = asyncio.get_running_loop().call_later(timeout, _expire, turn, outcome) if timeout else None
         async for event in turn:
             outcome.apply(event)
@@ -249,7 +249,7 @@ def _expire(turn: Turn, outcome: Outcome) -> None:
 
 
 @contextlib.contextmanager
-def _interrupts(turn: Turn) -> Generator[None]:
+def interrupts(turn: Turn) -> Generator[None]:
     """SIGINT and SIGTERM end the turn in order: what came is saved and printed."""
     loop = asyncio.get_running_loop()
     caught: list[int] = []

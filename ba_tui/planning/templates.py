@@ -76,7 +76,7 @@ def is_template(text: str) -> bool:
 
 @lru_cache(1024)
 def template(text: str) -> Template:
-    """``text`` as a template; one that is a single ``{{ … }}`` gives the value itself, others give text.
+    """``text`` as a template; one that is a single ``{{ … }}`` and nothing else gives the value itself, others text.
 
     Raises:
         Unfit: it can't be read.
@@ -96,8 +96,9 @@ def expression(text: str) -> Template:
     Raises:
         Unfit: it can't be read.
     """
+    text = text.strip()
     lone = _lone(text) if is_template(text) else text
-    if lone is None or not lone.strip():
+    if not (lone and lone.strip()):
         raise Unfit(f"expected one expression such as {{{{ files }}}}, got {text[:60]!r}")
     environment = _environment()
     compiled = _read(lambda: environment.compile_expression(lone, undefined_to_none=False))
@@ -140,7 +141,6 @@ def templates_in(value: Any, at: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 
 def _lone(text: str) -> str | None:
     """What stands in the one ``{{ … }}`` that ``text`` is; None when it is anything else."""
-    text = text.strip()
     if not (text.startswith("{{") and text.endswith("}}")):
         return None
     body = _read(lambda: _environment().parse(text)).body

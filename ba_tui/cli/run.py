@@ -1,0 +1,288 @@
+"""``ba run FLOW``: runs a workflow without a model. Nobody is asked: what would ask is denied, listed, and exits 4.
+
+stdout carries the output only; what happens meanwhile goes to stderr.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+from ba_tui.cli.config import folder_of
+from ba_tui.core.errors import ErrorInfo, StopTurn, UsageError
+from ba_tui.core.events import Asked, Event, Notice, ToolProgress, TurnEnded
+from ba_tui.core.results import ToolResult
+from ba_tui.core.untrusted import paintable
+from ba_tui.faces.headless import DENIED, INFRASTRUCTURE, INTERRUPTED, LIMIT, OK, USAGE, denial, interrupts
+from ba_tui.resources import bundled, places
+
+if TYPE_CHECKING:
+    from ba_tui.core.tool import Tool
+    from ba_tui.core.turn import Branch
+    from ba_tui.planning.flow_run import Bench
+    from ba_tui.planning.workflows import Flow
+    from ba_tui.settings.document import Problem
+
+SCHEMA = 1
+Format = Literal["text", "json"]
+Mode = Literal["default", "accept-edits", "plan"]
+
+
+def run(  # noqa: PLR0913 - typer reads one parameter a flag
+    flow: Annotated[str, typer.Argument(metavar="FLOW", help="A workflow file, or the name of a workflow.")],
+    param: Annotated[
+        list[str] | None, typer.Option("--param", metavar="NAME=VALUE", help="Set a parameter. Repeatable.")
+    ] = None,
+    params_json: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Parameters as a JSON object; - reads stdin.")
+    ] = None,
+    output_format: Annotated[Format, typer.Option(help="What is printed.")] = "text",
+    allow: Annotated[
+        list[str] | None, typer.Option(metavar="RULE", help="Allow, e.g. 'edit_file(src/**)'. Repeatable.")
+    ] = None,
+    permission_mode: Annotated[Mode | None, typer.Option(help="What may run without asking.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check it and list its steps; run nothing.")] = False,
+    cwd: Annotated[Path | None, typer.Option(metavar="DIR", help="Work in this folder.")] = None,
+) -> int:
+    """Run a workflow: checked as a whole first, then step by step.
+
+    Exit codes: 0 ok · 1 the file or a parameter is wrong · 2 a step failed · 3 stopped at a limit
+    4 an approval was denied · 130 interrupted
+    """
+    from ba_tui.assembly import tools_for  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.planning.flow_checks import check  # noqa: PLC0415
+    from ba_tui.planning.flow_run import Bench, arguments  # noqa: PLC0415
+
+    folder = folder_of(cwd)
+    chosen, flows, problems = _find(flow)
+    flags: dict[str, object] = {"permissions.allow": allow, "permission_mode": permission_mode}
+    tools = {tool.name: tool for tool in tools_for({key: value for key, value in flags.items() if value}, folder)}
+    if chosen and not problems:
+        problems = check(chosen, tools, flows)
+    if chosen is None or problems:
+        return _refused(problems, output_format)
+    given, wrong = arguments(chosen, _given(chosen, param or (), params_json))
+    if wrong:
+        raise UsageError(f"The parameters do not fit: {' '.join(wrong)}", _takes(chosen))
+    if dry_run:
+        return _plan(chosen, tools, output_format)
+    return asyncio.run(_perform(chosen, given, Bench(lambda: tools, flows), output_format))
+
+
+def _find(named: str) -> tuple[Flow | None, Mapping[str, Flow], Sequence[Problem]]:
+    """The workflow of that name or file, and all that are known beside it. A file that is named needs no trust.
+
+    Raises:
+        UsageError: there is none.
+    """
+    from ba_tui.planning.flow_files import load_flows, read_flow  # noqa: PLC0415 - see run
+    from ba_tui.planning.workflows import flow_folders  # noqa: PLC0415
+
+    flows, broken = load_flows(flow_folders(bundled("config"), places().config, None))
+    path = Path(named)
+    if path.suffix in {".yaml", ".yml"} or path.exists():
+        if path.is_dir():
+            raise UsageError(f"{named} is a folder.", "Name a workflow file.")
+        chosen, problems = read_flow(path)
+        return chosen, flows | ({chosen.name: chosen} if chosen else {}), problems
+    if named in flows:
+        return flows[named], flows, ()
+    if own := [problem for problem in broken if Path(problem.where).stem == named]:
+        return None, flows, own
+    near = difflib.get_close_matches(named, flows, 1)
+    hint = f"Did you mean {near[0]}?" if near else "Name a .yaml file, or put it into a workflows folder."
+    raise UsageError(f"There is no workflow {named!r}.", hint)
+
+
+def _given(flow: Flow, params: Sequence[str], file: Path | None) -> dict[str, Any]:
+    """The parameters as typed, over those of the file."""
+    given: dict[str, Any] = {}
+    if file is not None:
+        try:
+            text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8-sig")
+            loaded: Any = json.loads(text)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{file} can't be read as JSON: {error}.", "It must hold one JSON object.") from error
+        if not isinstance(loaded, dict):
+            raise UsageError(f"{file} does not hold a JSON object.", 'Write {"name": value, …}.')
+        given = cast("dict[str, Any]", loaded)
+    typed: dict[str, Any] = {}
+    for text in params:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise UsageError(f"--param {text!r} is no NAME=VALUE.", _takes(flow))
+        if name in typed:
+            raise UsageError(f"--param {name} is given twice.", 'Give a list as JSON: --param \'names=["a", "b"]\'.')
+        typed[name] = _value(value, flow.takes.get(name))
+    return given | typed
+
+
+def _value(text: str, schema: Any) -> Any:
+    """``text`` as what the parameter takes: text stays as it is, all else is JSON."""
+    kinds: Any = cast("dict[str, Any]", schema).get("type", "string") if isinstance(schema, dict) else "string"
+    if "string" in kinds:
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _takes(flow: Flow) -> str:
+    return f"{flow.name} takes {', '.join(flow.takes)}." if flow.takes else f"{flow.name} takes no parameters."
+
+
+def _refused(problems: Sequence[Problem], format: Format) -> int:
+    if format == "json":
+        told = [{"file": item.where, "line": item.line, "key": item.key, "message": item.text} for item in problems]
+        _print({"schema_version": SCHEMA, "ok": False, "stop_reason": "invalid", "problems": told})
+    for problem in problems:
+        _say(str(problem))
+    return USAGE
+
+
+def _plan(flow: Flow, tools: Mapping[str, Tool], format: Format) -> int:
+    """Every step with its line and what it may do."""
+    from ba_tui.planning.workflows import Use, walk  # noqa: PLC0415 - see run
+
+    steps: list[dict[str, Any]] = []
+    for step in walk(flow.steps):
+        use = step.work if isinstance(step.work, Use) else None
+        effect = (tools[use.name].effect.value if use.name in tools else "workflow") if use else ""
+        what = use.name if use else type(step.work).__name__.lower() if step.work else "approval"
+        steps.append({"step": step.id, "line": flow.line(step), "does": what, "effect": effect})
+    if format == "json":
+        _print({"schema_version": SCHEMA, "flow": flow.name, "version": flow.version, "ok": True, "steps": steps})
+        return OK
+    for row in steps:
+        sys.stdout.write(f"{row['line']:>4}  {row['step']:<24}  {row['does']}  {row['effect']}".rstrip() + "\n")
+    return OK
+
+
+@dataclass
+class _Ending:
+    """How a run came out."""
+
+    reason: str = "error"
+    result: ToolResult | None = None
+    error: ErrorInfo | None = None
+    denied: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return self.result.meta.get("flow", {}) if self.result else {}
+
+    @property
+    def code(self) -> int:
+        if self.reason in {"cancelled", "limit"}:
+            return INTERRUPTED if self.reason == "cancelled" else LIMIT
+        if self.denied or (self.error and self.error.kind == "permission_denied"):
+            return DENIED
+        if self.error is None:
+            return OK
+        return INFRASTRUCTURE if self.facts else USAGE
+
+
+async def _perform(flow: Flow, given: dict[str, Any], bench: Bench, format: Format) -> int:
+    from ba_tui.core.transcript import Transcript  # noqa: PLC0415 - see run
+    from ba_tui.core.turn import Branch, Turn  # noqa: PLC0415
+
+    started, ending, lines = time.monotonic(), _Ending(), _Lines()
+    turn = Turn()
+    task = asyncio.create_task(_work(flow, given, bench, Branch(turn, Transcript()), ending))
+    turn.run(task)
+    with interrupts(turn):
+        async for event in turn:
+            lines.apply(event)
+            if isinstance(event, Asked):
+                asked = event.question
+                facts = {"tool": asked.tool, "question": asked.text, "reason": asked.reason, "rule": asked.rule or ""}
+                ending.denied.append(facts)
+                turn.answer(event.ask_id, denial(asked))
+    await task
+    lines.finish()
+    _report(flow, ending, started, format)
+    return ending.code
+
+
+async def _work(flow: Flow, given: dict[str, Any], bench: Bench, branch: Branch, ending: _Ending) -> None:
+    from ba_tui.core.tool import Call  # noqa: PLC0415 - see run
+    from ba_tui.planning.flow_run import run_flow  # noqa: PLC0415
+
+    try:
+        ending.result = await run_flow(flow, given, Call("run", branch), bench)
+        ending.reason, ending.error = "done", ending.result.error
+    except asyncio.CancelledError:
+        ending.reason = "cancelled"
+    except StopTurn as stop:
+        ending.reason, ending.error = "limit", stop.info()
+    finally:
+        branch.emit(TurnEnded("done" if ending.reason == "done" else "error"))
+
+
+class _Lines:
+    """What steps report, to stderr line by line."""
+
+    def __init__(self) -> None:
+        self._rest = ""
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case ToolProgress(text=text):
+                *whole, self._rest = (self._rest + text).split("\n")
+                for line in whole:
+                    sys.stderr.write(paintable(line, newlines=False) + "\n")
+                sys.stderr.flush()
+            case Notice(text=text, hint=hint):
+                _say(f"{text} {hint}".rstrip())
+            case _:
+                pass
+
+    def finish(self) -> None:
+        if self._rest:
+            sys.stderr.write(paintable(self._rest, newlines=False) + "\n")
+
+
+def _report(flow: Flow, ending: _Ending, started: float, format: Format) -> None:
+    for asked in ending.denied:
+        cure = f" Allow it with --allow '{asked['rule']}'." if asked["rule"] else ""
+        _say(f"Denied, because nobody is here to ask: {asked['question']} {asked['reason']}{cure}")
+    if ending.error:
+        _say(f"{ending.error.message} {ending.error.hint}".rstrip())
+    output = ending.facts.get("output")
+    if format == "json":
+        report: dict[str, Any] = {
+            "schema_version": SCHEMA,
+            "flow": flow.name,
+            "version": flow.version,
+            "ok": ending.reason == "done" and ending.error is None,
+            "stop_reason": ending.reason,
+            "output": output,
+            "steps": ending.facts.get("steps", []),
+            "denied": ending.denied,
+            "duration_ms": round((time.monotonic() - started) * 1000),
+        }
+        if ending.error:
+            report["error"] = {"kind": ending.error.kind, "message": ending.error.message, "hint": ending.error.hint}
+        _print(report)
+    elif output is not None:
+        text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)
+        sys.stdout.write(paintable(text).rstrip("\n") + "\n")
+
+
+def _print(value: dict[str, Any]) -> None:
+    # ASCII keeps control characters and bidi marks of foreign text out of a terminal.
+    sys.stdout.write(json.dumps(value, ensure_ascii=True, indent=2) + "\n")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"ba: {paintable(text, newlines=False)}\n")

@@ -1,4 +1,4 @@
-"""What the text of a shell command tells without a grammar: the words in it, the paths they name, how risky it looks.
+"""What the text of a command or of code tells without a grammar: its words, the paths they name, how risky it looks.
 
 These are hints that make a verdict stricter; none of them ever allows a command.
 """
@@ -53,22 +53,79 @@ _WRITES = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
+_LITERAL = re.compile(
+    r"""#[^\n]*|('{3}.*?'{3}|\"{3}.*?\"{3}|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")""",
+    re.DOTALL,
+)
+_ADDRESS = re.compile(r"\w+://\S*")
+_PLACE = re.compile(r"\{[^{}\n]*\}")
+_OPERATOR = re.compile(r"(?<![\w./~*?/-])[*?/]+(?![\w./~*?/-])")
+_CODE_COMMANDS = re.compile(
+    r"\b(?:subprocess|pexpect|pty)\b | \bos\.(?:system|popen|exec|spawn|posix_spawn)", re.VERBOSE
+)
+_CODE_DESTRUCTIVE = re.compile(
+    r"""\b(?:rmtree|removedirs|rmdir|unlink|truncate)\b | \bos\.(?:remove|kill|killpg)\b
+    |\b(?:drop|truncate)\s+(?:table|database|schema|index|view)\b | \bdelete\s+from\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_CODE_WRITES = re.compile(
+    r"""\bopen\([^)\n]*,\s*(?:mode\s*=\s*)?['"][rbt]*[wax+] | \.open\(\s*(?:mode\s*=\s*)?['"][rbt]*[wax+]
+    |\b(?:write_text|write_bytes|mkdir|makedirs|touch|rename|renames|symlink|symlink_to|chmod|copy2?|copyfile|copytree|move
+        |to_(?:csv|parquet|excel|json|feather|pickle|sql|hdf|stata)|savefig|sink_\w+|write_(?:csv|parquet|json))\s*\(""",
+    re.VERBOSE,
+)
+_CODE_NETWORK = re.compile(
+    r"""\b(?:requests|httpx|aiohttp|urllib|urllib3|http\.client|socket|ftplib|smtplib|imaplib|poplib|telnetlib|xmlrpc
+        |paramiko|boto3|websockets?)\b | \w+://""",
+    re.VERBOSE,
+)
+
 
 def risks_of(command: str, outside: bool) -> tuple[Risk, ...]:
     """What a person should know before allowing ``command``, as far as its text tells."""
-    command = command[:LOOKED_AT]
+    return _risks(*_findings(command[:LOOKED_AT]), outside)
+
+
+def _findings(command: str) -> tuple[bool, bool, bool]:
+    """Whether a shell command writes, uses the network, destroys."""
     parts = [part[:LONGEST_PART] for part in _SIMPLE.split(command)]
     destructive = any(_DESTRUCTIVE.search(part) for part in parts)
-    found: list[Risk] = ["runs a command"]
-    if destructive or _REDIRECTS.search(command) or any(_WRITES.search(part) for part in parts):
-        found.append("writes")
-    if any(_NETWORK.search(part) for part in parts):
-        found.append("network")
-    if outside:
-        found.append("outside the workspace")
-    if destructive:
-        found.append("destructive")
-    return tuple(found)
+    writes = destructive or bool(_REDIRECTS.search(command)) or any(_WRITES.search(part) for part in parts)
+    return writes, any(_NETWORK.search(part) for part in parts), destructive
+
+
+def risks_of_code(code: str, outside: bool) -> tuple[Risk, ...]:
+    """The same of Python code; where that starts programs, what its texts would do as shell commands counts too."""
+    code = code[:LOOKED_AT]
+    destructive = bool(_CODE_DESTRUCTIVE.search(code))
+    writes, network = destructive or bool(_CODE_WRITES.search(code)), bool(_CODE_NETWORK.search(code))
+    if _CODE_COMMANDS.search(code):
+        more = _findings(literals(code).replace("\n", " "))
+        writes, network, destructive = writes or more[0], network or more[1], destructive or more[2]
+    return _risks(writes, network, destructive, outside)
+
+
+def _risks(writes: bool, network: bool, destructive: bool, outside: bool) -> tuple[Risk, ...]:
+    found: list[tuple[bool, Risk]] = [
+        (True, "runs a command"),
+        (writes, "writes"),
+        (network, "network"),
+        (outside, "outside the workspace"),
+        (destructive, "destructive"),
+    ]
+    return tuple(risk for holds, risk in found if holds)
+
+
+def without_operators(code: str) -> str:
+    """Python code without the stars and slashes that stand alone, which a shell would take for patterns and paths."""
+    return _OPERATOR.sub(" ", code)
+
+
+def literals(code: str) -> str:
+    """The texts in Python code that may name a path, one a line; addresses and lone slashes are none."""
+    texts = (match.group(1) for match in _LITERAL.finditer(code[:LOOKED_AT]) if match.group(1))
+    plain = (_PLACE.sub("x", _ADDRESS.sub("", text.strip("\"'"))) for text in texts)
+    return "\n".join(text for text in plain if text.strip("/ "))
 
 
 def rememberable(command: str) -> bool:

@@ -17,9 +17,18 @@ from ba_tui.core.questions import Risk
 from ba_tui.core.session import RuleLine
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.approvals import Approval, Approvals
-from ba_tui.permissions.commands import LONGEST_RULE, looks_outside, named_paths, rememberable, risks_of
+from ba_tui.permissions.commands import (
+    LONGEST_RULE,
+    literals,
+    looks_outside,
+    named_paths,
+    rememberable,
+    risks_of,
+    risks_of_code,
+    without_operators,
+)
 from ba_tui.permissions.paths import PathRefused, Workspace, is_guarded, is_secret
-from ba_tui.permissions.rules import Rule, Seen, Subject, literal, read_rule, read_rules
+from ba_tui.permissions.rules import CODE_TOOLS, Rule, Seen, Subject, literal, read_rule, read_rules
 from ba_tui.resources import Places
 
 MODES: tuple[Mode, ...] = ("default", "accept-edits", "plan")
@@ -174,7 +183,10 @@ class Policy:
 
     def _risks(self, subject: Subject, cwd: Path) -> tuple[Risk, ...]:
         if subject.command is not None:
-            return risks_of(subject.command, subject.outside or looks_outside(subject.command, self.workspace, cwd))
+            code = subject.tool in CODE_TOOLS
+            text = literals(subject.command) if code else subject.command
+            away = subject.outside or looks_outside(text, self.workspace, cwd)
+            return risks_of_code(subject.command, away) if code else risks_of(subject.command, away)
         by_effect: dict[Effect, tuple[Risk, ...]] = {
             Effect.WRITE: ("writes",),
             Effect.NETWORK: ("network",),
@@ -192,7 +204,8 @@ class Policy:
         named: tuple[Seen, ...] = ()
         if tool.effect is Effect.EXECUTE:
             command = str(args.get(tool.facts.target, ""))
-            found = dict.fromkeys(path for pair in named_paths(command, self.workspace, cwd) for path in pair)
+            text = without_operators(command) if tool.name in CODE_TOOLS else command
+            found = dict.fromkeys(path for pair in named_paths(text, self.workspace, cwd) for path in pair)
             named = tuple(self._seen(path) for path in found)
         return Subject(tool.name, tool.effect, tool.target(args), command, paths, named)
 

@@ -20,7 +20,9 @@ from ba_tui.permissions.paths import folded
 
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 
-COMMAND_TOOLS = ("shell",)
+COMMAND_TOOLS = ("shell", "python")
+CODE_TOOLS = ("python",)
+"""Those whose commands are Python code."""
 CLASSES = ("@secret", "@guarded", "@outside")
 EFFECTS = {f"@{effect.value}": effect for effect in Effect}
 LONGEST = 500
@@ -163,7 +165,8 @@ def read_rule(text: str, verdict: str, source: str = "") -> Rule:
     if pattern and pattern.startswith("@") and pattern not in CLASSES:
         raise refuse(f"expected one of {', '.join(CLASSES)} after (")
     if problem := _command_problem(name, pattern, verdict):
-        raise refuse(problem, "A shell rule is one whole command, word for word: shell(git status).")
+        example = "print(1)" if name in CODE_TOOLS else "git status"
+        raise refuse(problem, f"Such a rule is one whole command, word for word: {name}({example}).")
     return Rule(name, pattern, cast("Verdict", verdict), source)
 
 

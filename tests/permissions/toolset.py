@@ -28,6 +28,7 @@ def tool(name: str, effect: Effect, target: str = "path", paths: tuple[str, ...]
 READ = tool("read_file", Effect.READ)
 EDIT = tool("edit_file", Effect.WRITE)
 SHELL = tool("shell", Effect.EXECUTE, "command", ())
+PYTHON = tool("python", Effect.EXECUTE, "code", ())
 FETCH = tool("web_fetch", Effect.NETWORK, "url", ())
 CLOCK = tool("now", Effect.READ, "", ())
 

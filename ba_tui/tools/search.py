@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +85,8 @@ def grep_tool(definition: Definition, workspace: Workspace, rg: Path | None) -> 
         if "\0" in search.pattern + search.glob:
             raise Failed("invalid_parameters", "A NUL cannot be searched for.")
         command = search.for_ripgrep(rg) if rg else search.for_python()
-        return await _search(command, search, workspace)
+        lines, cut = await found_lines(command, search, workspace.shown)
+        return _result(lines, search, cut=cut)
 
     facts = ToolFacts(category="files", target="pattern", paths=("path",))
     return Tool("grep", definition.description, definition.input_schema, run, facts=facts)
@@ -98,7 +99,8 @@ def _existing(workspace: Workspace, text: str) -> Path:
     return path
 
 
-async def _search(command: Sequence[str], search: Search, workspace: Workspace) -> ToolResult:
+async def found_lines(command: Sequence[str], search: Search, shown: Callable[[Path], str]) -> tuple[list[str], bool]:
+    """The first lines that ``command`` prints, paths as ``shown``; True when there are more. Raises Failed."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,
@@ -111,7 +113,7 @@ async def _search(command: Sequence[str], search: Search, workspace: Workspace) 
     assert process.stderr is not None
     errors = asyncio.create_task(_all_said(process.stderr))
     try:
-        lines, cut = await _bounded(process.stdout, search.mode, workspace)
+        lines, cut = await _bounded(process.stdout, search.mode, shown)
         if not cut:
             said = (await errors).decode("utf-8", "replace").strip()
             code = await process.wait()
@@ -122,7 +124,7 @@ async def _search(command: Sequence[str], search: Search, workspace: Workspace) 
         with suppress(ProcessLookupError):
             process.kill()
         await asyncio.shield(asyncio.ensure_future(_ended(process, errors)))
-    return _result(lines, search, cut=cut)
+    return lines, cut
 
 
 async def _all_said(stream: asyncio.StreamReader) -> bytes:
@@ -139,7 +141,7 @@ async def _ended(process: asyncio.subprocess.Process, errors: asyncio.Task[bytes
     await process.communicate()
 
 
-async def _bounded(stream: asyncio.StreamReader, mode: Mode, workspace: Workspace) -> tuple[list[str], bool]:
+async def _bounded(stream: asyncio.StreamReader, mode: Mode, shown: Callable[[Path], str]) -> tuple[list[str], bool]:
     """The first lines, each with the path as people see it; True when there was more."""
     lines: list[str] = []
     size = 0
@@ -157,7 +159,7 @@ async def _bounded(stream: asyncio.StreamReader, mode: Mode, workspace: Workspac
         if found or mode == "files":
             if is_secret(Path(path)):
                 continue
-            line = f"{workspace.shown(Path(path))}{':' if rest else ''}{rest}"
+            line = f"{shown(Path(path))}{':' if rest else ''}{rest}"
         size += len(line) + 1
         lines.append(line)
 

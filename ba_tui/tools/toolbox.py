@@ -1,29 +1,37 @@
-"""The default tools of a conversation, in stable order, each within its guards.
+"""The tools of a conversation: which are built in, the guards around every one, and where others come from.
 
-What a tool does is in its own file; which model gets them is assembly's choice.
+What a tool does is in its own file; which of them a model is told of is ``visible``'s business.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.trust import Trust
+from ba_tui.resources import Places, bundled
 from ba_tui.tools.ask_user import ask_user_tool
 from ba_tui.tools.calculator import calculator_tool
 from ba_tui.tools.clock import now_tool
 from ba_tui.tools.definitions import Definition
+from ba_tui.tools.discovery import Discovery, Folder, Lookout
 from ba_tui.tools.disk import SeenFiles
 from ba_tui.tools.edits import edit_file_tool
 from ba_tui.tools.files import read_file_tool, write_file_tool
-from ba_tui.tools.guards.output import output
+from ba_tui.tools.guards.breaker import Health, breaker
+from ba_tui.tools.guards.once import Memory, once
+from ba_tui.tools.guards.output import NOWHERE, Delivery, output
 from ba_tui.tools.guards.permission import Gate, Judge, Remember, permission
 from ba_tui.tools.guards.repeats import repeats
+from ba_tui.tools.guards.retry import retry
 from ba_tui.tools.guards.timeout import timeout
 from ba_tui.tools.guards.validate import validate
+from ba_tui.tools.host import Bench
 from ba_tui.tools.listing import glob_tool, list_files_tool
+from ba_tui.tools.registry import Files, Registry
 from ba_tui.tools.search import grep_tool
 from ba_tui.tools.shell import Shell, shell_tool, start_folder
 from ba_tui.tools.todos import todo_read_tool, todo_write_tool
@@ -38,13 +46,41 @@ class Place:
     rg: Path | None
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the guards of one conversation share, beside consent: results kept, failures counted, where files go."""
+
+    memory: Memory
+    health: Health
+    delivery: Delivery = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """Where people's own tools come from: their config folder, the project's ``root``, ``extra`` folders."""
+
+    where: Places
+    root: Path
+    bench: Bench
+    extra: Sequence[Path] = ()
+
+    @property
+    def trust(self) -> Trust:
+        return Trust(self.where.config / "trusted.yaml")
+
+
 def default_tools(
     definitions: Mapping[str, Definition], place: Place, judge: Judge, remember: Remember
 ) -> tuple[Tool, ...]:
+    """The built-in tools for one conversation, each within its guards."""
+    return tuple(map(pipeline(place, judge, remember), builtin_tools(definitions, place)))
+
+
+def builtin_tools(definitions: Mapping[str, Definition], place: Place) -> tuple[Tool, ...]:
     """One set for one conversation: the tools share what they know of the files it has read."""
     workspace = place.workspace
     seen = SeenFiles()
-    tools = (
+    return (
         read_file_tool(definitions["read_file"], workspace, seen),
         write_file_tool(definitions["write_file"], workspace, seen),
         edit_file_tool(definitions["edit_file"], workspace, seen),
@@ -59,14 +95,49 @@ def default_tools(
         now_tool(definitions["now"]),
     )
 
+
+def pipeline(place: Place, judge: Judge, remember: Remember, shared: Shared | None = None) -> Guard:
+    """The guard of every tool of one conversation, also of those that join later."""
+    workspace = place.workspace
+    kept = shared or Shared(Memory(workspace.resolve), Health())
+    writers: set[str] = set()
+
     def folder(call: Call) -> Path:
         return start_folder(workspace, call.branch.transcript.cwd)
 
     consent = permission(Gate(judge, remember, folder, workspace.shown))
-    again = repeats({tool.name for tool in tools if tool.effect is Effect.WRITE})
-    return tuple(guarded(tool, consent, again) for tool in tools)
+    again = repeats(writers)
+
+    def guard(tool: Tool) -> Tool:
+        if tool.effect is Effect.WRITE:
+            writers.add(tool.name)
+        return guarded(tool, consent, again, kept)
+
+    return guard
 
 
-def guarded(tool: Tool, permission: Guard, repeats: Guard) -> Tool:
+def guarded(tool: Tool, permission: Guard, repeats: Guard, shared: Shared | None = None) -> Tool:
     """Every call passes these, the outermost first, without exception."""
-    return output(validate(permission(repeats(timeout(tool)))))
+    kept = shared or Shared(Memory(Path), Health())
+    remember, rest, again = once(kept.memory), breaker(kept.health), retry()
+    return output(validate(permission(repeats(remember(rest(again(timeout(tool))))))), kept.delivery)
+
+
+def stocked(tools: Sequence[Tool], guard: Guard, supply: Supply) -> Registry:
+    """A registry with ``tools`` and all that people put where ``supply`` says. Finds the latter when refreshed."""
+    trust, where, root = supply.trust, supply.where, supply.root
+
+    def files() -> Sequence[Path]:
+        own = where.config / "tools.yaml"
+        return (own, root / ".ba" / "tools.yaml") if trust.trusted(root) else (own,)
+
+    folders = (
+        Folder(where.config / "tools", "user"),
+        Folder(root / ".ba" / "tools", "project", lambda: trust.trusted(root)),
+        *(Folder(path, "extra") for path in supply.extra),
+    )
+    discovery = Discovery(Lookout(folders, supply.bench, where.cache / "tools.json"))
+    registry = Registry(guard, Files(bundled("config") / "tools.yaml", files), discovery)
+    for tool in tools:
+        registry.add(tool)
+    return registry

@@ -1,0 +1,3 @@
+from ba_tui.tools.declared import tool as tool
+
+__version__: str

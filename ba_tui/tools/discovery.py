@@ -1,0 +1,266 @@
+"""Finds people's own tools: files in folders, and modules that installed packages offer. Notices what changed.
+
+What a file holds is asked of a worker process and kept in a cache, so that no code of theirs runs here, nor at a start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from ba_tui import __version__
+from ba_tui.core.errors import StorageError
+from ba_tui.resources import save_whole
+from ba_tui.tools.host import Bench, Code, Crew, Died, Worker
+
+Origin: TypeAlias = Literal["built-in", "user", "project", "extra", "package"]
+GROUP = "ba.tools"
+PATIENCE = 10.0
+MOST_FILES = 500
+LANES = 4
+NOT_TOOLS = ("test_", "_", ".")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that keeps a tool out: which file, in which line, and what; ``trace`` is for a closer look."""
+
+    file: str
+    text: str
+    line: int = 0
+    trace: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.text}" if self.line else f"{self.file}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Where tool files lie. ``trusted`` is asked at every look: code of an untrusted folder is not even loaded."""
+
+    path: Path
+    origin: Origin
+    trusted: Callable[[], bool] = lambda: True
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One file or package module: what it holds, who runs it, or why it can't be used."""
+
+    origin: Origin
+    crew: Crew
+    signature: str
+    records: Sequence[Mapping[str, Any]] = ()
+    problem: Problem | None = None
+
+    @property
+    def shown(self) -> str:
+        return self.crew.code.shown
+
+
+@dataclass(frozen=True, slots=True)
+class Lookout:
+    """``folders`` first to last; ``cache`` is a file; ``packages``: whether installed packages may offer tools too."""
+
+    folders: Sequence[Folder]
+    bench: Bench
+    cache: Path | None = None
+    packages: bool = True
+    patience: float = PATIENCE
+
+
+class Discovery:
+    """Blocks while it looks, so it is for a thread. A look at files that did not change costs a stat each."""
+
+    def __init__(self, lookout: Lookout) -> None:
+        self._lookout = lookout
+        self._modules: dict[str, Module] = {}
+        self._alone = threading.Lock()
+        self._kept = _Cache(lookout.cache)
+        self._offered: list[_Seen] | None = None
+
+    def look(self) -> Sequence[Module]:
+        """All modules in stable order. Those that changed have a new crew; the old ones run nothing any more."""
+        with self._alone:
+            seen = list(self._seen())
+            fresh = [each for each in seen if not self._known(each)]
+            if fresh:
+                with ThreadPoolExecutor(min(LANES, len(fresh))) as pool:
+                    for module in pool.map(self._loaded, fresh):
+                        if old := self._modules.get(module.shown):
+                            old.crew.close()
+                        self._modules[module.shown] = module
+                self._kept.save()
+            names = [each.key for each in seen]
+            for gone in self._modules.keys() - names:
+                self._modules.pop(gone).crew.close()
+            return [self._modules[name] for name in dict.fromkeys(names)]
+
+    def close(self) -> None:
+        """End all workers."""
+        with self._alone:
+            for module in self._modules.values():
+                module.crew.close()
+
+    def _known(self, seen: _Seen) -> bool:
+        module = self._modules.get(seen.key)
+        return module is not None and module.signature == seen.signature
+
+    def _seen(self) -> Iterator[_Seen]:
+        for folder in self._lookout.folders:
+            if folder.path.is_dir() and folder.trusted():
+                yield from _files(folder)
+        if self._lookout.packages:
+            if self._offered is None:
+                self._offered = list(_offered())
+            yield from self._offered
+
+    def _loaded(self, seen: _Seen) -> Module:
+        bench = self._lookout.bench
+        if (kept := self._kept.get(seen)) is not None:
+            code = Code(seen.file, seen.module, kept["digest"])
+            return _module(seen, Crew(code, bench), kept["reply"])
+        code = Code(seen.file, seen.module, _digest(seen.file))
+        reply, lasting = self._asked(code)
+        if lasting:
+            self._kept.put(seen, {"digest": code.digest, "reply": reply})
+        return _module(seen, Crew(code, bench), reply)
+
+    def _asked(self, code: Code) -> tuple[dict[str, Any], bool]:
+        """What a worker says of the code, and whether it would say the same at the next start."""
+        try:
+            worker = Worker(code, self._lookout.bench)
+        except OSError as error:
+            return {"failed": {"text": f"no worker can be started: {error.strerror or error}"}}, False
+        try:
+            reply = worker.describe(self._lookout.patience)
+        except TimeoutError:
+            text = f"it did not load within {self._lookout.patience:g} s; a tool file may only define things"
+            return {"failed": {"text": text}}, False
+        except Died as error:
+            return {"failed": {"text": f"it could not be loaded: {error}"}}, False
+        except OSError as error:
+            return {"failed": {"text": f"it could not be loaded: {error.strerror or error}"}}, False
+        finally:
+            worker.end()
+        return reply, "tools" in reply
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Code that is there now. ``signature`` changes with it."""
+
+    origin: Origin
+    signature: str
+    file: str = ""
+    module: str = ""
+
+    @property
+    def key(self) -> str:
+        return self.file or self.module
+
+
+def _files(folder: Folder) -> Iterator[_Seen]:
+    """The tool files of a folder. Modules beside them that begin with ``_`` are theirs: a change there is a change."""
+    found: list[tuple[str, str]] = []
+    beside: list[str] = []
+    try:
+        paths = sorted(folder.path.glob("*.py"))[:MOST_FILES]
+    except OSError:
+        return
+    for path in paths:
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        signature = f"{status.st_mtime_ns} {status.st_size} {status.st_ino}"
+        if path.name.startswith("_"):
+            beside.append(f"{path.name} {signature}")
+        elif is_tool_file(path):
+            found.append((str(path), signature))
+    for name, signature in found:
+        yield _Seen(folder.origin, "\n".join((signature, *beside)), file=name)
+
+
+def is_tool_file(path: Path) -> bool:
+    """Tests and private modules lie beside tools and are none: ``test_x.py``, ``conftest.py``, ``_x.py``."""
+    return not path.name.startswith(NOT_TOOLS) and path.name != "conftest.py"
+
+
+def _offered() -> Iterator[_Seen]:
+    for entry in metadata.entry_points(group=GROUP):
+        version = entry.dist.version if entry.dist else ""
+        yield _Seen("package", f"{entry.name} {version}", module=entry.value)
+
+
+def _digest(file: str) -> str:
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
+    except OSError:
+        return ""
+
+
+def _module(seen: _Seen, crew: Crew, reply: Mapping[str, Any]) -> Module:
+    records: Any = reply.get("tools")
+    if isinstance(records, list):
+        return Module(seen.origin, crew, seen.signature, cast("list[dict[str, Any]]", records))
+    match reply:
+        case {"failed": {"text": str(text), **more}}:
+            problem = Problem(seen.key, text, int(more.get("line") or 0), str(more.get("trace") or ""))
+        case _:
+            problem = Problem(seen.key, "the worker's reply can't be understood")
+    return Module(seen.origin, crew, seen.signature, problem=problem)
+
+
+@dataclass(slots=True)
+class _Cache:
+    """What files held when they were last asked, by path. Of no worth to anybody, so trouble with it is no trouble."""
+
+    path: Path | None
+    _entries: dict[str, Any] = field(default_factory=dict[str, Any])
+    _changed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.path is None:
+            return
+        try:
+            read: Any = json.loads(self.path.read_text("utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return
+        whole = cast("dict[str, Any]", read) if isinstance(read, dict) else {}
+        files: Any = whole.get("files")
+        if whole.get("of") == _maker() and isinstance(files, dict):
+            self._entries = cast("dict[str, Any]", files)
+
+    def get(self, seen: _Seen) -> dict[str, Any] | None:
+        found: Any = self._entries.get(seen.key)
+        entry = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        fits = entry.get("signature") == seen.signature and isinstance(entry.get("reply"), dict)
+        return entry if fits and isinstance(entry.get("digest"), str) else None
+
+    def put(self, seen: _Seen, entry: Mapping[str, Any]) -> None:
+        self._entries[seen.key] = {"signature": seen.signature, **entry}
+        self._changed = True
+
+    def save(self) -> None:
+        if self.path is None or not self._changed:
+            return
+        self._changed = False
+        try:
+            save_whole(self.path, json.dumps({"of": _maker(), "files": self._entries}), mode=0o600)
+        except StorageError:
+            return
+
+
+def _maker() -> str:
+    """Who described: another Python or another ba may do it differently."""
+    return f"ba {__version__}, python {platform.python_version()} at {sys.executable}"

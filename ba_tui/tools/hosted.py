@@ -1,0 +1,83 @@
+"""The worker process of one tool file, as a program: a supervisor that ends all it started, and below it the work.
+
+Started by ``host``; nothing imports it. What the work is stands in ``serving``, how a tree is ended in ``supervisor``.
+
+Arguments: the number of the channel, and the folder to work in, then what to load. Standard input is the pipe that
+ba holds: any byte, or its end, means stop. Besides replies as JSON lines, ``pid N`` and ``exit N`` go back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+sys.dont_write_bytecode = True
+
+from ba_tui.tools.supervisor import adopt, drain, end_all, noticed, reap, say  # noqa: E402 - the path comes first
+
+PDEATHSIG = 1
+
+
+def work(channel: int, folder: str, source: list[str], libc: ctypes.CDLL | None) -> NoReturn:
+    """In the child: a session of its own, its signals as Python has them, no input, and never a way back."""
+    try:
+        os.setsid()
+        if libc is not None:
+            libc.prctl(PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        signal.set_wakeup_fd(-1)
+        for number in signal.valid_signals():
+            if number not in (signal.SIGKILL, signal.SIGSTOP):
+                signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.chdir(folder)
+        from ba_tui.tools.serving import serve  # noqa: PLC0415 - the supervisor above stays small
+
+        serve(channel, *source)
+        os._exit(0)
+    except KeyboardInterrupt:
+        os._exit(0)
+    finally:
+        os._exit(70)
+
+
+def main() -> None:
+    channel, folder, source = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    os.set_inheritable(channel, False)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    wake, wake_write = os.pipe()
+    os.set_blocking(wake, False)
+    os.set_blocking(wake_write, False)
+    signal.signal(signal.SIGCHLD, noticed)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    libc = adopt()
+    pid = os.fork()
+    if not pid:
+        work(channel, folder, source, libc)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    say(channel, f"pid {pid}")
+    while True:
+        ready, _, _ = select.select([0, wake], [], [])
+        drain(wake)
+        code = reap(pid)
+        if code is not None:
+            # A line of its own, also when the work ended in the middle of one.
+            say(channel, "")
+            say(channel, f"exit {code}")
+            break
+        if 0 in ready:
+            break
+    end_all(pid, channel, wake)
+
+
+if __name__ == "__main__":
+    main()

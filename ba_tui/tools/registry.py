@@ -1,0 +1,229 @@
+"""All tools there are, by name, with where they come from and what is set of them: the first two of three tiers.
+
+Which of them a model is told of in a turn is ``visible``'s business.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ba_tui.core.tool import Guard, Tool
+from ba_tui.tools.adopted import adopted, missing
+from ba_tui.tools.discovery import Discovery, Module, Origin, Problem
+from ba_tui.tools.registered import Choice, read_registered
+
+BUILT_IN = "built in"
+SEARCH = "tool_search"
+PARTS = ("name", "description", "input_schema")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A tool within its guards. ``core`` and ``enabled`` ones are told to every model; ``size`` in bytes of schema."""
+
+    tool: Tool
+    origin: Origin = "built-in"
+    file: str = BUILT_IN
+    line: int = 0
+    core: bool = False
+    enabled: bool = True
+    subagents: bool = True
+    size: int = 0
+
+    @property
+    def persistent(self) -> bool:
+        return self.core or self.enabled
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    def lacking(self) -> str:
+        """What the tool needs and is not installed; empty when nothing is."""
+        return missing(self.tool.facts.needs)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The ``tools.yaml`` files: the one that ships with ba, and those over it that count now."""
+
+    bundled: Path | None = None
+    others: Callable[[], Sequence[Path]] = tuple[Path]
+
+
+@dataclass(slots=True)
+class _Raw:
+    """A tool as it came, before files say anything of it and before its guards."""
+
+    tool: Tool
+    origin: Origin
+    file: str
+    line: int
+    module: Module | None = field(default=None)
+
+
+class Registry:
+    """Safe to use from any thread. Every tool passes ``guard`` on its way in."""
+
+    def __init__(self, guard: Guard, files: Files | None = None, discovery: Discovery | None = None) -> None:
+        self.guard = guard
+        self._files = files or Files()
+        self._discovery = discovery
+        self._alone = threading.RLock()
+        self._raw: dict[str, _Raw] = {}
+        self._entries: dict[str, Entry] = {}
+        self._registered = read_registered(self._files.bundled, self._files.others())
+        self._stamp = self._stamped()
+        self._found_problems: tuple[Problem, ...] = ()
+
+    def add(self, tool: Tool, *, origin: Origin = "built-in", file: str = BUILT_IN, line: int = 0) -> None:
+        """Take in a tool, also while the app runs.
+
+        Raises:
+            ValueError: there is one of that name; says where both are.
+        """
+        self._take(_Raw(tool, origin, file, line))
+
+    def get_tool(self, name: str) -> Tool | None:
+        """The tool within its guards, whether a model is told of it or not."""
+        entry = self._entries.get(name)
+        return entry.tool if entry else None
+
+    def entry(self, name: str) -> Entry | None:
+        return self._entries.get(name)
+
+    def entries(self) -> Sequence[Entry]:
+        """All tools: in the order of tools.yaml, then as they were found."""
+        with self._alone:
+            order = {name: index for index, name in enumerate((*self._registered.core, *self._registered.optional))}
+            return sorted(self._entries.values(), key=lambda entry: order.get(entry.tool.name, len(order)))
+
+    def names(self) -> frozenset[str]:
+        with self._alone:
+            return frozenset(self._entries)
+
+    def persistent(self, *, for_subagent: bool = False) -> Sequence[Entry]:
+        """What every turn has: the core first, then what is enabled."""
+        found = [entry for entry in self.entries() if entry.persistent and (entry.subagents or not for_subagent)]
+        return sorted(found, key=lambda entry: not entry.core)
+
+    def problems(self) -> Sequence[Problem]:
+        """What keeps tools out, and what tools.yaml says that can't be."""
+        with self._alone:
+            known = list(self._entries)
+            unknown = [
+                Problem(file, f"there is no tool {name!r}{_nearest(name, known)}", line)
+                for name, (file, line) in self._registered.named.items()
+                if name not in self._entries
+            ]
+            return (*self._found_problems, *self._registered.problems, *unknown)
+
+    def refresh(self) -> None:
+        """Look at the folders and files again. Blocks while new ones are loaded: call it off the loop."""
+        modules = self._discovery.look() if self._discovery else ()
+        with self._alone:
+            stamp = self._stamped()
+            if stamp != self._stamp:
+                self._stamp = stamp
+                self._registered = read_registered(self._files.bundled, self._files.others())
+                for raw in self._raw.values():
+                    self._entries[raw.tool.name] = self._entry(raw)
+            problems: list[Problem] = []
+            current = {id(module) for module in modules}
+            for name, raw in list(self._raw.items()):
+                if raw.module is not None and id(raw.module) not in current:
+                    del self._raw[name], self._entries[name]
+            for module in modules:
+                problems += [module.problem] if module.problem else self._adopt(module)
+            self._found_problems = tuple(problems)
+
+    def close(self) -> None:
+        """End the workers of people's own tools."""
+        if self._discovery:
+            self._discovery.close()
+
+    def _adopt(self, module: Module) -> Iterable[Problem]:
+        for record in module.records:
+            try:
+                line = int(record["line"])
+                raw = self._raw.get(record["name"])
+                if raw is not None and raw.module is module and raw.line == line:
+                    continue
+                tool = adopted(record, module.crew)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                yield Problem(module.shown, "what the worker said of its tools can't be understood")
+                continue
+            try:
+                self._take(_Raw(tool, module.origin, module.shown, line, module))
+            except ValueError as error:
+                yield Problem(module.shown, str(error), line)
+
+    def _take(self, raw: _Raw) -> None:
+        name = raw.tool.name
+        with self._alone:
+            if first := self._entries.get(name):
+                here = f"{raw.file}:{raw.line}" if raw.line else raw.file
+                raise ValueError(f"two tools are named {name!r}: {first.place} has it, so {here} is left out")
+            if name == SEARCH:
+                raise ValueError(f"the name {name!r} is kept for the search among tools")
+            self._raw[name] = raw
+            self._entries[name] = self._entry(raw)
+
+    def _entry(self, raw: _Raw) -> Entry:
+        name = raw.tool.name
+        choice = self._registered.optional.get(name) or Choice()
+        core = name in self._registered.core
+        # Files that a person put there are meant to be used; what ships with ba or came with a package is switched on.
+        default = raw.origin in {"user", "project", "extra"}
+        enabled = core or (choice.enabled if choice.enabled is not None else default)
+        tool = _with(raw.tool, choice)
+        subagents = choice.available_to_subagent
+        return Entry(
+            self.guard(tool),
+            raw.origin,
+            raw.file,
+            raw.line,
+            core=core,
+            enabled=enabled,
+            subagents=tool.facts.subagents if subagents is None else subagents,
+            size=size_of(tool),
+        )
+
+    def _stamped(self) -> Sequence[object]:
+        found: list[object] = []
+        for path in (*([self._files.bundled] if self._files.bundled else []), *self._files.others()):
+            try:
+                status = path.stat()
+            except OSError:
+                continue
+            found.append((path, status.st_mtime_ns, status.st_size))
+        return found
+
+
+def size_of(tool: Tool) -> int:
+    """About how many bytes a tool takes in every request."""
+    parts: Mapping[str, Any] = {part: getattr(tool, part) for part in PARTS}
+    return len(json.dumps(parts, ensure_ascii=False, default=str).encode("utf-8", "replace"))
+
+
+def _with(tool: Tool, choice: Choice) -> Tool:
+    facts = replace(
+        tool.facts,
+        category=choice.category or tool.facts.category,
+        tags=tool.facts.tags if choice.tags is None else choice.tags,
+        level=choice.output_level or tool.facts.level,
+        subagents=tool.facts.subagents if choice.available_to_subagent is None else choice.available_to_subagent,
+    )
+    timeout = tool.timeout if choice.timeout is None or tool.timeout is None else choice.timeout
+    return replace(tool, facts=facts, description=choice.description or tool.description, timeout=timeout)
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, 1, 0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""

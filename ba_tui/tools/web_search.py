@@ -1,0 +1,108 @@
+"""The tool web_search: asks the search engine that the settings choose, or says how to choose one.
+
+How each engine is asked is web_backends.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ba_tui.core.results import Table, ToolResult
+from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.failed import Failed
+from ba_tui.tools.terminal_text import unescaped
+from ba_tui.tools.web_addresses import read_address
+from ba_tui.tools.web_backends import ENGINES, Backend, Engine, Hit, Service
+from ba_tui.tools.web_client import Web
+from ba_tui.tools.web_pages import FOREIGN, refusals_told
+from ba_tui.tools.web_text import SECONDS
+
+COUNT = 8
+SNIPPET = 400
+SLACK = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class SearchChoice:
+    """What the settings say: the ``backend``, its ``url`` and the environment variable of its key, each or none."""
+
+    backend: str = ""
+    url: str = ""
+    api_key_env: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Where the key is looked for."""
+
+
+def web_search_tool(
+    definition: Definition, web: Web, choice: SearchChoice, engines: Mapping[str, Engine] = ENGINES
+) -> Tool:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        query = " ".join(str(args["query"]).split())
+        if not query:
+            raise Failed("invalid_parameters", "The query is empty.", "Say what to search for.")
+        hits = await chosen(web, choice, engines).search(query, int(args.get("count", COUNT)))
+        return _listed(query, choice.backend, hits)
+
+    facts = ToolFacts("web", target="query", tags=("web", "network", "search"), needs=("httpx2", "justhtml"))
+    return Tool(
+        "web_search",
+        definition.description,
+        definition.input_schema,
+        refusals_told(run),
+        effect=Effect.NETWORK,
+        timeout=web.limits.seconds + SECONDS + SLACK,
+        facts=facts,
+        idempotent=True,
+    )
+
+
+def chosen(web: Web, choice: SearchChoice, engines: Mapping[str, Engine] = ENGINES) -> Backend:
+    """The backend that ``choice`` names.
+
+    Raises:
+        Failed: none is chosen, or something is missing; says what the person should set.
+    """
+    names = ", ".join(sorted(engines))
+    if not choice.backend:
+        hint = f"Tell the person to set web_search.backend to one of {names} (ba config edit). Meanwhile use web_fetch."
+        raise Failed("dependency_error", "No search engine is configured.", hint)
+    engine = engines.get(choice.backend)
+    if engine is None:
+        raise Failed("dependency_error", f"There is no search backend {choice.backend!r}.", f"Known: {names}.")
+    url = choice.url or engine.url
+    if not url:
+        hint = f"Tell the person to set web_search.url to the address of their {choice.backend} server."
+        raise Failed("dependency_error", f"{choice.backend} needs an address.", hint)
+    name = choice.api_key_env or engine.key_env
+    key = choice.environment.get(name, "").strip() if name else ""
+    if name and not key:
+        hint = f"Tell the person to put it into the environment variable {name}."
+        raise Failed("dependency_error", f"{choice.backend} needs a key, and {name} is not set.", hint)
+    if key and not _confidential(url):
+        raise Failed("dependency_error", "The key would go out unencrypted.", "web_search.url must begin with https.")
+    return engine.make(Service(web, url, key))
+
+
+def _confidential(url: str) -> bool:
+    address = read_address(url)
+    return address.scheme == "https" or address.host == "localhost" or bool(address.ip and address.ip.is_loopback)
+
+
+def _listed(query: str, backend: str, hits: Sequence[Hit]) -> ToolResult:
+    if not hits:
+        return ToolResult(f"{backend} found nothing for {query!r}. Try other or fewer words.", summary="no results")
+    blocks = [
+        f"{number}. {hit.title}\n   {hit.url}" + (f"\n   {hit.snippet[:SNIPPET]}" if hit.snippet else "")
+        for number, hit in enumerate(hits, start=1)
+    ]
+    rows = tuple((unescaped(hit.title), hit.url, unescaped(hit.snippet[:SNIPPET])) for hit in hits)
+    plural = "" if len(hits) == 1 else "s"
+    return ToolResult(
+        "\n".join([f"{len(hits)} result{plural} of {backend} for {query!r}", FOREIGN, *blocks]),
+        Table(("Title", "Address", "Snippet"), rows),
+        summary=f"{len(hits)} result{plural}",
+        kind="hits",
+    )

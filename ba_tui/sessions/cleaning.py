@@ -12,7 +12,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,13 +48,15 @@ class _Stored:
     paths: list[Path] = field(default_factory=list[Path])
 
 
-async def keep_clean(root: Path, limits: Limits | None = None, *, every: float = EVERY) -> None:
+async def keep_clean(
+    root: Path, limits: Limits | None = None, pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> None:
     """Clean now and then every hour, in a thread, until cancelled; a running round ends with the file it is at."""
     stop = threading.Event()
     try:
         while True:
             await asyncio.to_thread(clean, root, limits or Limits(), stop)
-            await asyncio.sleep(every)
+            await pause(EVERY)
     finally:
         stop.set()
 

@@ -82,14 +82,13 @@ def template(text: str) -> Template:
         Unfit: it can't be read.
     """
     if (lone := _lone(text)) is not None:
-        return expression(lone)
+        return _single(lone)
     environment = _environment()
     tree = _read(lambda: environment.parse(text))
     compiled = _read(lambda: environment.from_string(text))
     return _made(tree, lambda names: compiled.render(names))
 
 
-@lru_cache(1024)
 def expression(text: str) -> Template:
     """``text``, with or without ``{{ }}`` around it, as one expression.
 
@@ -100,9 +99,14 @@ def expression(text: str) -> Template:
     lone = _lone(text) if is_template(text) else text
     if not (lone and lone.strip()):
         raise Unfit(f"expected one expression such as {{{{ files }}}}, got {text[:60]!r}")
+    return _single(lone)
+
+
+@lru_cache(1024)
+def _single(text: str) -> Template:
     environment = _environment()
-    compiled = _read(lambda: environment.compile_expression(lone, undefined_to_none=False))
-    tree = _read(lambda: environment.parse("{{ " + lone + " }}"))
+    compiled = _read(lambda: environment.compile_expression(text, undefined_to_none=False))
+    tree = _read(lambda: environment.parse("{{ " + text + " }}"))
     return _made(tree, lambda names: compiled(names))
 
 

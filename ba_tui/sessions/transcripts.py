@@ -20,6 +20,7 @@ from ba_tui.core.results import Diff, Diffs
 from ba_tui.core.session import SessionInfo
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.untrusted import paintable
+from ba_tui.sessions.flows import as_flow
 from ba_tui.sessions.foreign import escaped, one_line, redacted, without_secrets
 from ba_tui.sessions.migrations import SCHEMA_VERSION
 from ba_tui.sessions.records import MAIN
@@ -36,9 +37,9 @@ _ENDINGS = {
 
 def exporter(format: str) -> Writer:
     """Raises UsageError for a format that there is not."""
-    writers: dict[str, Writer] = {"md": markdown, "json": as_json}
+    writers: dict[str, Writer] = {"md": markdown, "json": as_json, "workflow": as_flow}
     if format not in writers:
-        raise UsageError(f"There is no export format “{format}”.", "Use md or json.")
+        raise UsageError(f"There is no export format “{format}”.", "Use md, json or workflow.")
     return writers[format]
 
 

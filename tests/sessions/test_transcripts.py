@@ -185,7 +185,7 @@ def test_redacting_a_long_text_takes_no_time_of_note() -> None:
 def test_another_format_is_refused() -> None:
     with pytest.raises(UsageError, match="html") as refused:
         exporter("html")
-    assert "md or json" in refused.value.hint
+    assert "md, json or workflow" in refused.value.hint
 
 
 @pytest.mark.outside

@@ -23,6 +23,8 @@ MARKDOWN = 2_000_000
 LINKS = 5_000
 LABEL = 200
 COLUMNS = 50
+MAIN = 200
+"""Characters that make a part marked as the main one worth more than the whole page."""
 UNSEEN = (
     "script,style,template,svg,canvas,object,embed,iframe,button,select,textarea,input,dialog,[hidden],"
     '[aria-hidden="true"],[style*="display:none"],[style*="display: none"]'
@@ -40,29 +42,41 @@ BARE = re.compile(r"https?://[^\s<>\"'`\\^{|}]+")
 
 
 def page(html: str, base: str) -> dict[str, Any]:
-    """The page as Markdown, with what its head says of it."""
-    document = JustHTML(html, sanitize=False)
+    """The page as Markdown, with what its head says of it; only its main part, where it marks one."""
+    document = JustHTML(html, sanitize=False, scripting_enabled=False)
     base = _base(document, base)
     found = {
         "title": _line(_text(document.query_one("title"))),
         "description": _line(_meta(document, "description")),
     }
-    for node in document.query(UNSEEN):
+    mains = document.query("main,[role=main]")
+    root = mains[0] if len(mains) == 1 and len(_text(mains[0])) >= MAIN else document.root
+    for node in root.query(UNSEEN):
         _drop(node)
-    for link in document.query("a"):
-        address = _absolute(base, _attribute(link, "href"))
-        if address.startswith(SCHEMES) and not address.startswith(f"{base}#"):
-            link.attrs = {"href": address}
-        else:
-            link.name = "span"
-    for image in document.query("img"):
+    for image in root.query("img"):
         _swap(image, Text(_image(image, base)))
-    _plain_text(document.root)
+    for link in root.query("a"):
+        _resolve(link, base)
+    for node in root.query("li,h1,h2,h3,h4,h5,h6,dt,dd"):
+        if not _text(node):
+            _drop(node)
+        elif node.name in {"dt", "dd"}:
+            node.name = "p"
+    _plain_text(root)
     # Tables become Markdown of their own; a mark of text stands for each until the page around it is rendered.
-    tables = dict(_tables(document))
-    text = _markdown(document.root)
+    tables = dict(_tables(root))
+    text = _markdown(root)
     text = re.sub(f"{MARK}([0-9]+){MARK_END}", lambda match: tables.get(int(match[1]), ""), text)
     return {**found, "markdown": text[:MARKDOWN], "cut": len(text) > MARKDOWN}
+
+
+def _resolve(link: Any, base: str) -> None:
+    """Make the address whole; a link without words, or to a place on the same page, is none any more."""
+    address = _absolute(base, _attribute(link, "href"))
+    if address.startswith(SCHEMES) and address.partition("#")[0] != base and _text(link):
+        link.attrs = {"href": address}
+    else:
+        link.name = "span"
 
 
 def links(html: str, base: str) -> dict[str, Any]:
@@ -120,11 +134,13 @@ def _unwrapped(address: str) -> str:
     return parse_qs(parts.query).get("uddg", [address])[0] if parts.path == "/l/" else address
 
 
-def _tables(document: JustHTML) -> Iterator[tuple[int, str]]:
+def _tables(root: Any) -> Iterator[tuple[int, str]]:
     """Takes the tables of data out of the document; those that only lay out the page become blocks."""
-    for number, table in enumerate(document.query("table")):
+    tables = root.query("table")
+    outer = {id(table) for table in tables if table.query_one("table")}
+    for number, table in enumerate(reversed(tables)):
         rows = [row for row in table.query("tr") if _cells(row)]
-        if table.query_one("table") or max((len(_cells(row)) for row in rows), default=0) < 2:
+        if id(table) in outer or max((len(_cells(row)) for row in rows), default=0) < 2:
             for part in (table, *table.query("table,caption,thead,tbody,tfoot,tr,td,th,colgroup,col")):
                 part.name = "div"
             continue

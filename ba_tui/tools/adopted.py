@@ -85,8 +85,9 @@ def _result(name: str, reply: Mapping[str, Any], printed: str) -> ToolResult:
     match reply:
         case {"failed": {"text": str(text), **more}}:
             log.warning("%s failed\n%s", name, clean_text(str(more.get("trace", ""))))
-            kind = more.get("kind")
-            raise Failed(kind if kind in KINDS else "execution_error", f"{name} failed: {text}")
+            kind, line = more.get("kind"), more.get("line")
+            where = f" (line {line} of its file)" if line else ""
+            raise Failed(kind if kind in KINDS else "execution_error", f"{name} failed: {text}{where}")
         case {"text": str(text)}:
             result = ToolResult(text)
         case {"text": None}:

@@ -186,7 +186,7 @@ def _failure(error: BaseException, file: str) -> dict[str, Any]:
     if isinstance(error, ModuleNotFoundError) and error.name:
         kind = "dependency_error"
         text = f"the module {error.name!r} is not installed for {sys.executable}"
-    trace = "" if isinstance(error, _Broken | Undescribable) else _trace(error)
+    trace = "" if isinstance(error, _Broken | Undescribable) else _trace(error, file)
     return {"kind": kind, "text": text, "line": line, "trace": trace}
 
 
@@ -208,8 +208,14 @@ def _line(error: BaseException, file: str) -> int:
     return next((line for line in reversed(frames) if line), 0)
 
 
-def _trace(error: BaseException) -> str:
+def _trace(error: BaseException, file: str) -> str:
+    """The way through the tool's own code; how it was called is no news."""
+    own = error.__traceback__
+    while own is not None and own.tb_frame.f_code.co_filename != file:
+        own = own.tb_next
     try:
+        if own is not None:
+            error = error.with_traceback(own)
         return "".join(traceback.format_exception(error))[-LONGEST_TRACE:]
     except Exception:  # noqa: BLE001 - see _words
         return ""

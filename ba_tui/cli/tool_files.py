@@ -1,0 +1,82 @@
+"""The files that ``ba tools new`` writes: a tool that works, to be changed, and a test beside it.
+
+How tool files are found and read stands in ``ba_tui.tools``.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+from pathlib import Path
+
+from ba_tui.core.errors import UsageError
+from ba_tui.resources import save_whole
+
+TOOL = '''\
+"""A tool for ba: functions with @tool before them. Their type hints and docstrings are what the model reads."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ba_tui import tool
+
+
+# effect: the worst it does. "read" runs without asking; "write", "network" and "execute" ask first.
+@tool(effect="read")
+def {name}(text: str, times: Annotated[int, "How often, 1 or more"] = 1) -> str:
+    """Repeat a text. Say here what the tool does, when to use it and what comes back.
+
+    Args:
+        text: What to repeat.
+    """
+    if times < 1:
+        # The model reads the message of an error, and can do better the next time.
+        raise ValueError("times must be 1 or more")
+    return " ".join([text] * times)
+'''
+
+TEST = '''\
+"""Tests of {name}: pytest {shown}. Files named test_*.py, conftest.py or _*.py are no tools to ba."""
+
+import pytest
+
+from {name} import {name}
+
+
+def test_it_repeats() -> None:
+    assert {name}("ba", 2) == "ba ba"
+
+
+def test_it_says_what_is_wrong() -> None:
+    with pytest.raises(ValueError, match="1 or more"):
+        {name}("ba", 0)
+'''
+
+
+def check_name(name: str) -> None:
+    """Raises UsageError when no tool, no file or no function can be called ``name``."""
+    hint = "Such as word_count: lower-case letters, digits and _."
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name) or keyword.iskeyword(name):
+        raise UsageError(f"{name!r} can't be the name of a tool.", hint)
+    if name.startswith("test_") or name == "conftest":
+        raise UsageError(f"A file named {name}.py is taken for a test.", hint)
+    if name in sys.stdlib_module_names:
+        raise UsageError(f"Python has a module {name}, which a test of the tool would meet instead.", hint)
+
+
+def write_tool(folder: Path, name: str) -> tuple[Path, Path]:
+    """The tool and its test, in ``folder``.
+
+    Raises:
+        UsageError: one of them is there. StorageError: it can't be written.
+    """
+    files = folder / f"{name}.py", folder / f"test_{name}.py"
+    for file in files:
+        if file.exists():
+            raise UsageError(f"{file} is there already.", "Choose another name, or remove the file.")
+    shown = ".ba/tools" if folder.parent.name == ".ba" else folder
+    save_whole(files[0], TOOL.format(name=name), mode=0o644)
+    save_whole(files[1], TEST.format(name=name, shown=shown), mode=0o644)
+    return files

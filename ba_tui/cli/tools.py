@@ -1,0 +1,320 @@
+"""``ba tools``: lists the tools there are, shows, tries, begins and trusts them.
+
+What a tool is and where they are found stands in ``ba_tui.tools``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from ba_tui.cli.config import Cwd, folder_of, load, print_line
+from ba_tui.cli.tool_files import check_name, write_tool
+from ba_tui.core.errors import UsageError
+from ba_tui.resources import bundled, places, project_root, user_home
+
+if TYPE_CHECKING:
+    from ba_tui.core.events import Event
+    from ba_tui.core.results import ToolResult
+    from ba_tui.permissions.trust import Trust
+    from ba_tui.tools.registry import Entry, Registry
+
+BRIEF = 80
+
+app = typer.Typer(no_args_is_help=True)
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The tool's name, as `ba tools list` shows it.")]
+
+
+@app.command("list")
+def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False, cwd: Cwd = None) -> int:
+    """Print every tool: whether it is on, what it may do, where it comes from. Files that can't be used follow."""
+    from ba_tui.settings import printable  # noqa: PLC0415 - --help must not pay for pydantic
+
+    folder = folder_of(cwd)
+    registry = _registry(folder)
+    try:
+        entries, problems = registry.entries(), registry.problems()
+        if json_:
+            wrong = [
+                {"file": each.file, "line": each.line, "text": each.text, "trace": each.trace} for each in problems
+            ]
+            shown = {"tools": [_facts(entry) for entry in entries], "problems": wrong}
+            print_line(json.dumps(shown, indent=2, ensure_ascii=False))
+        else:
+            widest = max((len(entry.tool.name) for entry in entries), default=0)
+            for entry in entries:
+                row = f"{entry.tool.name:<{widest}}  {_state(entry):<4}  {entry.tool.effect.value:<7}  {_brief(entry)}"
+                print_line(printable(row if entry.origin == "built-in" else f"{row}  ({entry.place})"))
+        for problem in problems:
+            sys.stderr.write(f"ba: {printable(str(problem))}\n")
+        if note := _untrusted(project_root(folder)):
+            sys.stderr.write(f"ba: {printable(note)}\n")
+    finally:
+        registry.close()
+    return 1 if problems else 0
+
+
+@app.command()
+def show(
+    name: Name, json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False, cwd: Cwd = None
+) -> int:
+    """Print all there is to know of one tool, its parameters among it."""
+    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
+
+    folder = folder_of(cwd)
+    registry = _registry(folder)
+    try:
+        facts = _facts(_entry(registry, name, project_root(folder)))
+    finally:
+        registry.close()
+    if json_:
+        print_line(json.dumps(facts, indent=2, ensure_ascii=False))
+        return 0
+    description, schema = facts.pop("description"), facts.pop("parameters")
+    print_line("\n".join(printable(line) for line in description.splitlines()))
+    print_line("")
+    for key, value in facts.items():
+        text = ", ".join(cast("list[str]", value)) if isinstance(value, list) else str(value)
+        print_line(printable(f"{key:<10}  {text or '—'}"))
+    print_line(f"{'parameters':<10}  {json.dumps(schema, indent=2, ensure_ascii=True)}")
+    return 0
+
+
+@app.command("test")
+def try_(
+    name: Name,
+    args: Annotated[str, typer.Option("--args", metavar="JSON", help="The arguments, as a JSON object.")] = "{}",
+    json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    cwd: Cwd = None,
+) -> int:
+    """Run a tool as a model's call would. Where that would ask for permission, your command is the answer."""
+    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
+
+    try:
+        given: Any = json.loads(args)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--args is no JSON: {error}.", """Such as --args '{"path": "README.md"}'.""") from error
+    if not isinstance(given, dict):
+        raise UsageError("--args must be a JSON object.", """Such as --args '{"path": "README.md"}'.""")
+    folder = folder_of(cwd)
+    registry = _registry(folder)
+    try:
+        entry = _entry(registry, name, project_root(folder))
+        start = time.monotonic()
+        result = asyncio.run(_called(entry, cast("dict[str, Any]", given), quiet=json_))
+    finally:
+        registry.close()
+    if json_:
+        told = {
+            "tool": name,
+            "ok": not result.is_error,
+            "seconds": round(time.monotonic() - start, 3),
+            "summary": result.summary,
+            "text": result.text,
+            "error": result.error.kind if result.error else None,
+        }
+        print_line(json.dumps(told, indent=2, ensure_ascii=False))
+    else:
+        print_line("\n".join(printable(line) for line in result.text.splitlines()))
+    return 1 if result.is_error else 0
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Such as word_count.")],
+    user: Annotated[bool, typer.Option("--user", help="For all projects, in your own folder.")] = False,
+    cwd: Cwd = None,
+) -> int:
+    """Write a tool that works, and a test beside it, into .ba/tools."""
+    from ba_tui.permissions.trust import code_of  # noqa: PLC0415 - see list_
+
+    check_name(name)
+    folder = folder_of(cwd)
+    registry = _registry(folder)
+    try:
+        if there := registry.entry(name):
+            raise UsageError(f"There is a tool {name} already: {there.place}.", "Choose another name.")
+    finally:
+        registry.close()
+    attempt = f"""Try it: ba tools test {name} --args '{{"text": "ba", "times": 2}}'"""
+    if user:
+        files = write_tool(places().config / "tools", name)
+        print_line(f"Wrote {files[0]} and its test {files[1].name}. Now make it yours.\n{attempt}")
+        return 0
+    root, granted = _own_root(folder), _trust()
+    # Who writes the first file there, or adds one to what they trust, knows what is in the folder.
+    known = not code_of(root) or granted.trusted(root)
+    files = write_tool(root / ".ba" / "tools", name)
+    if known:
+        granted.grant(root)
+    print_line(f"Wrote {files[0]} and its test {files[1].name}. Now make it yours.\n{attempt}")
+    print_line("After each change, let it run again: ba tools trust")
+    if note := _untrusted(root):
+        sys.stderr.write(f"ba: {note}\n")
+    return 0
+
+
+@app.command()
+def trust(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Take it back.")] = False,
+    cwd: Cwd = None,
+) -> int:
+    """Show the code in this project's .ba folder, and let it run as it is now. A change needs your word again."""
+    from ba_tui.permissions.trust import code_of  # noqa: PLC0415 - see list_
+    from ba_tui.settings import printable  # noqa: PLC0415
+
+    root, granted = project_root(folder_of(cwd)), _trust()
+    if revoke:
+        print_line(f"{root} is not trusted any more." if granted.revoke(root) else f"{root} was not trusted.")
+        return 0
+    files = code_of(root)
+    if not files:
+        raise UsageError(f"{root / '.ba'} holds no tools and no workflows.", "Begin one: ba tools new NAME.")
+    for file in files:
+        lines = file.read_bytes().count(b"\n")
+        print_line(printable(f"{file.relative_to(root)}  ({lines} lines)"))
+    if granted.trusted(root):
+        print_line(f"{root} is trusted with these files.")
+        return 0
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("There is nobody to ask.", "Look at the files, then: ba tools trust --yes.")
+        if not typer.confirm("They are programs and can do all that you can. Trust them?"):
+            return 1
+    granted.grant(root)
+    print_line(f"{root} is trusted with these files.")
+    return 0
+
+
+def _registry(folder: Path) -> Registry:
+    """All tools as the app would have them in ``folder``, each within its guards."""
+    import os  # noqa: PLC0415 - with the others
+    import shutil  # noqa: PLC0415
+
+    from ba_tui.observe.logs import start_logging  # noqa: PLC0415 - see list_
+    from ba_tui.permissions.approvals import Approvals  # noqa: PLC0415
+    from ba_tui.permissions.paths import Workspace  # noqa: PLC0415
+    from ba_tui.permissions.policy import Policy  # noqa: PLC0415
+    from ba_tui.permissions.rulebook import bundled_rules  # noqa: PLC0415
+    from ba_tui.tools.definitions import load_definitions  # noqa: PLC0415
+    from ba_tui.tools.host import Bench  # noqa: PLC0415
+    from ba_tui.tools.search import find_ripgrep  # noqa: PLC0415
+    from ba_tui.tools.shell import Shell  # noqa: PLC0415
+    from ba_tui.tools.toolbox import Place, Supply, builtin_tools, pipeline, stocked  # noqa: PLC0415
+
+    where, root, loaded = places(), project_root(folder), load(folder)
+    settings = loaded.settings
+    start_logging(where, settings.log_level)
+    workspace = Workspace(folder, (root, *settings.add_dirs))
+    rules = (*bundled_rules(), *loaded.rules)
+    policy = Policy(workspace, rules, settings.permission_mode, Approvals(where.approvals, root), where)
+    keys = [profile.api_key_env for profile in settings.providers.values() if profile.api_key_env]
+    shell = Shell(shutil.which("bash"), os.environ, keys)
+    place = Place(workspace, shell, find_ripgrep())
+    tools = builtin_tools(load_definitions(bundled("config") / "prompts" / "tools"), place)
+    guard = pipeline(place, policy.judge, policy.remember)
+    registry = stocked(tools, guard, Supply(where, root, Bench(folder, shell.inherited())))
+    registry.refresh()
+    return registry
+
+
+def _entry(registry: Registry, name: str, root: Path) -> Entry:
+    from ba_tui.core.agent import unknown_tool  # noqa: PLC0415 - see list_
+
+    if entry := registry.entry(name):
+        return entry
+    for problem in registry.problems():
+        if Path(problem.file).stem == name:
+            raise UsageError(f"{problem}.", "Correct the file.")
+    if (root / ".ba" / "tools" / f"{name}.py").is_file() and (note := _untrusted(root)):
+        raise UsageError(note)
+    error = unknown_tool(name, [entry.tool.name for entry in registry.entries()]).error
+    raise UsageError(error.message if error else name, error.hint if error else "")
+
+
+async def _called(entry: Entry, args: dict[str, Any], *, quiet: bool) -> ToolResult:
+    from ba_tui.core.events import Asked, ToolProgress  # noqa: PLC0415 - see list_
+    from ba_tui.core.questions import Reply  # noqa: PLC0415
+    from ba_tui.core.tool import Call  # noqa: PLC0415
+    from ba_tui.core.transcript import Transcript  # noqa: PLC0415
+    from ba_tui.core.turn import Branch, Turn  # noqa: PLC0415
+    from ba_tui.core.untrusted import paintable  # noqa: PLC0415
+
+    def listen(event: Event) -> None:
+        match event:
+            case Asked(ask_id=ask_id, question=question):
+                turn.answer(ask_id, Reply("once" if question.kind == "permission" else "deny"))
+            case ToolProgress(text=text) if not quiet:
+                sys.stderr.write(paintable(text))
+            case _:
+                pass
+
+    turn = Turn(listen)
+    return await entry.tool.run(args, Call("test", Branch(turn, Transcript())))
+
+
+def _facts(entry: Entry) -> dict[str, Any]:
+    tool = entry.tool
+    return {
+        "name": tool.name,
+        "state": _state(entry),
+        "effect": tool.effect.value,
+        "category": tool.facts.category,
+        "tags": list(tool.facts.tags),
+        "source": entry.place,
+        "origin": entry.origin,
+        "subagents": entry.subagents,
+        "timeout": tool.timeout,
+        "level": tool.facts.level,
+        "needs": list(tool.facts.needs),
+        "missing": entry.lacking(),
+        "bytes": entry.size,
+        "description": tool.description,
+        "parameters": dict(tool.input_schema),
+    }
+
+
+def _brief(entry: Entry) -> str:
+    """The first sentence of what is said of a tool."""
+    first = entry.tool.description.splitlines()[0].partition(". ")[0].rstrip(".:")
+    return first if len(first) <= BRIEF else f"{first[:BRIEF]}…"
+
+
+def _state(entry: Entry) -> str:
+    return "core" if entry.core else "on" if entry.enabled else "off"
+
+
+def _trust() -> Trust:
+    from ba_tui.permissions.trust import Trust as Grants  # noqa: PLC0415 - see list_
+
+    return Grants(places().config / "trusted.yaml")
+
+
+def _own_root(folder: Path) -> Path:
+    """The project to write into: never the home folder itself, whose .ba would count for everything below."""
+    root = project_root(folder)
+    if root == user_home():
+        raise UsageError("Your home folder is no project.", "Use --user, or go into a project first.")
+    return root
+
+
+def _untrusted(root: Path) -> str:
+    """What to say of code that lies there and is not loaded; empty when there is none."""
+    from ba_tui.permissions.trust import code_of  # noqa: PLC0415 - see list_
+
+    try:
+        files: Sequence[Path] = code_of(root)
+    except UsageError as error:
+        return f"{error} None of it is loaded."
+    if not files or _trust().trusted(root):
+        return ""
+    count = f"{len(files)} file{'' if len(files) == 1 else 's'}"
+    return f"{root / '.ba'} holds {count} of code that you have not trusted as they are now: ba tools trust."

@@ -13,6 +13,7 @@ import stat
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,6 +38,12 @@ class SeenFiles:
 
     def note(self, path: Path, data: bytes) -> None:
         self._digests[path] = _digest(data)
+
+    def forget(self, path: Path) -> None:
+        self._digests.pop(path, None)
+
+    def __contains__(self, path: Path) -> bool:
+        return path in self._digests
 
     def check(self, path: Path, data: bytes, shown: str) -> None:
         """Raises Failed when ``data``, what the file holds now, is not what was seen of it."""
@@ -77,7 +84,15 @@ def read_bytes(path: Path, shown: str) -> bytes:
     return data
 
 
-def write_bytes(path: Path, data: bytes, *, before: bytes | None, shown: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a file is to hold; ``mode``: the rights of a new one, None for the usual."""
+
+    data: bytes
+    mode: int | None = None
+
+
+def write_bytes(path: Path, data: bytes | Content, *, before: bytes | None, shown: str) -> None:
     """Put ``data`` at the resolved ``path`` in one step; ``before`` is what it must still hold, None for a new file.
 
     Raises:
@@ -85,22 +100,65 @@ def write_bytes(path: Path, data: bytes, *, before: bytes | None, shown: str) ->
     """
     try:
         with _parent(path, make=before is None) as folder:
-            _replace(folder, path.name, data, before, shown)
+            _replace(folder, path.name, data if isinstance(data, Content) else Content(data), before, shown)
     except OSError as error:
         raise _in_words(error, shown) from error
 
 
-def _replace(folder: int, name: str, data: bytes, before: bytes | None, shown: str) -> None:
-    temporary = f".{name[:100]}.{secrets.token_hex(4)}.tmp"
+def set_aside(path: Path, *, before: bytes, shown: str) -> Path:
+    """Take the file at ``path`` out of sight and say where it lies now. Raises Failed when it is not ``before``."""
+    aside = path.with_name(_temporary(path.name))
+    try:
+        with _parent(path) as folder:
+            if _held(folder, path.name, shown) != before:
+                raise Failed("validation_error", f"{shown} was changed by someone else just now.", _CHANGED_HINT)
+            os.rename(path.name, aside.name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError as error:
+        raise _in_words(error, shown) from error
+    return aside
+
+
+def bring_back(aside: Path, path: Path, shown: str) -> None:
+    """The opposite of ``set_aside``. Raises Failed when something else stands at ``path`` by now."""
+    try:
+        with _parent(path) as folder:
+            if not _linked(folder, aside.name, path.name):
+                os.rename(aside.name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+                return
+            os.unlink(aside.name, dir_fd=folder)
+    except OSError as error:
+        raise _in_words(error, shown) from error
+
+
+def discard(aside: Path) -> None:
+    """Remove for good what was set aside."""
+    with suppress(OSError), _parent(aside) as folder:
+        os.unlink(aside.name, dir_fd=folder)
+
+
+def mode_of(path: Path, shown: str) -> int:
+    """The rights of a file. Raises Failed as ``opened`` does."""
+    with opened(path, shown) as file:
+        return stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+
+
+def _temporary(name: str) -> str:
+    return f".{name[:100]}.{secrets.token_hex(4)}.tmp"
+
+
+def _replace(folder: int, name: str, content: Content, before: bytes | None, shown: str) -> None:
+    temporary = _temporary(name)
     number = os.open(
         temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder
     )
     try:
         with open(number, "wb") as file:
-            file.write(data)
+            file.write(content.data)
             file.flush()
             if before is not None:
                 _keep_owner(os.stat(name, dir_fd=folder, follow_symlinks=False), number)
+            elif content.mode is not None:
+                os.fchmod(number, content.mode)
             os.fsync(number)
         if _held(folder, name, shown) != before:
             raise Failed("validation_error", f"{shown} was changed by someone else just now.", _CHANGED_HINT)

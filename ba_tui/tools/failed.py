@@ -20,6 +20,12 @@ class Failed(BaError):
         super().__init__(message, hint)
         self.kind = kind
 
+    def reworded(self, message: str) -> Failed:
+        """The same failure, said with more about where it happened."""
+        other = Failed("validation_error", message, self.hint)
+        other.kind = self.kind
+        return other
+
 
 _KINDS: dict[str, ErrorKind] = {kind: kind for kind in get_args(ErrorKind)}
 

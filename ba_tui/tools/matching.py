@@ -11,19 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ba_tui.tools.failed import Failed
+from ba_tui.tools.splicing import Change
 
 SHOWN = 8
 WIDTH = 200
 _NUMBERED = re.compile(r"^ *(\d+)\t")
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Put ``text`` in the place of what stands from ``start`` to ``end``."""
-
-    start: int
-    end: int
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +86,7 @@ def _tolerant(text: str, old: str, new: str, *, replace_all: bool) -> Edit:
         last, wanted, replacement = True, old[:-1].split("\n"), new[:-1].split("\n") if new else []
     else:
         last, wanted, replacement = False, old.split("\n"), new.split("\n")
-    if not _telling(wanted) or (old.endswith("\n") and not last):
+    if not telling(wanted) or (old.endswith("\n") and not last):
         raise _missing(text, old, new)
     lines = text.split("\n")
     found = list(_windows(lines, wanted))
@@ -118,7 +110,7 @@ def _tolerant(text: str, old: str, new: str, *, replace_all: bool) -> Edit:
     return Edit(tuple(changes), "matched with different white space; the file's own indentation was kept")
 
 
-def _telling(wanted: Sequence[str]) -> bool:
+def telling(wanted: Sequence[str]) -> bool:
     """Enough substance to recognise a place by: not just brackets or blank lines."""
     return sum(sum(map(str.isalnum, line)) for line in wanted) >= 3
 
@@ -154,14 +146,15 @@ def _transferred(there: Sequence[str], wanted: Sequence[str], new: Sequence[str]
     for ours, theirs in zip(there, wanted, strict=True):
         if theirs.strip() and indents.setdefault(_indent(theirs), _indent(ours)) != _indent(ours):
             return None
-    middle = [_reindented(line, indents) for line in new[head : len(new) - tail]]
+    middle = [reindented(line, indents) for line in new[head : len(new) - tail]]
     kept = [line for line in middle if line is not None]
     if len(kept) != len(middle):
         return None
     return [*there[:head], *kept, *there[len(there) - tail :]]
 
 
-def _reindented(line: str, indents: dict[str, str]) -> str | None:
+def reindented(line: str, indents: dict[str, str]) -> str | None:
+    """``line`` with the indentation that ``indents`` (theirs to ours) leads to; None when that is not certain."""
     if not line.strip():
         return line.strip()
     indent = _indent(line)
@@ -203,18 +196,21 @@ def _missing(text: str, old: str, new: str, why: str = "") -> Failed:
     if len(new.strip()) > 8 and new in text:
         line = text.count("\n", 0, text.index(new)) + 1
         message += f" new_string already stands at line {line}: this edit may have been made before."
-    lines = text.split("\n")
-    wanted = old.strip("\n").split("\n")
-    at = _nearest(lines, wanted)
-    if at is not None:
-        count = min(len(wanted) + 2, SHOWN)
-        shown = "\n".join(_numbered(lines, index) for index in range(at, min(at + count, len(lines))))
-        message += f" Nearest lines:\n{shown}"
     return Failed(
         "validation_error",
-        message,
+        message + nearest_lines(text.split("\n"), old.strip("\n").split("\n")),
         "Copy old_string from the file exactly, white space included; read it again if unsure.",
     )
+
+
+def nearest_lines(lines: Sequence[str], wanted: Sequence[str]) -> str:
+    """Words that show the place most like ``wanted``; empty when nothing is like it."""
+    at = _nearest(lines, wanted)
+    if at is None:
+        return ""
+    count = min(len(wanted) + 2, SHOWN)
+    shown = "\n".join(_numbered(lines, index) for index in range(at, min(at + count, len(lines))))
+    return f" Nearest lines:\n{shown}"
 
 
 def _nearest(lines: Sequence[str], wanted: Sequence[str]) -> int | None:

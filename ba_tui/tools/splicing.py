@@ -1,0 +1,54 @@
+"""Puts changes that were found in plain text into the text as it stands in the file, with the line ends it has.
+
+Finding the changes is matching.py and hunks.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ba_tui.tools.documents import Positions, line_end, with_line_end
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Put ``text`` in the place of what stands from ``start`` to ``end``."""
+
+    start: int
+    end: int
+    text: str
+
+
+def spliced(raw: str, plain: str, changes: Sequence[Change]) -> str:
+    """``raw`` with ``changes``, whose places are offsets in ``plain``, what ``plain_lines`` makes of it."""
+    positions = Positions(raw)
+    pieces: list[str] = []
+    at = 0
+    for change in changes:
+        start, end, text = _tightened(plain, change)
+        first, last = positions.raw(start), positions.raw(end)
+        near = raw[first:last] if "\n" in plain[start:end] else raw[first:]
+        pieces += [raw[at:first], with_line_end(text, _end_near(near, raw))]
+        at = last
+    return "".join([*pieces, raw[at:]])
+
+
+def _tightened(plain: str, change: Change) -> tuple[int, int, str]:
+    """Without what stays the same at both ends, so that mixed line ends around the change stay as they are."""
+    old, new = plain[change.start : change.end], change.text
+    limit = min(len(old), len(new))
+    head = 0
+    while head < limit and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < limit - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return change.start + head, change.end - tail, new[head : len(new) - tail]
+
+
+def _end_near(near: str, raw: str) -> str:
+    """The line end used at the place of a change: the first there, else the file's usual one."""
+    found = re.search("\r\n|\n", near)
+    return found.group(0) if found else line_end(raw)

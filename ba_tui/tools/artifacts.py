@@ -91,10 +91,10 @@ def _at_byte(artifacts: Artifacts, artifact: Artifact, args: Mapping[str, Any]) 
         message = f"{artifact.ref} has {count(artifact.size, 'byte')}; {offset} is beyond its end."
         raise Failed("validation_error", message, "Use a smaller one.")
     page = artifacts.read(artifact.ref, offset, ROOM)
-    where = f"bytes {page.offset:,} to {page.upto:,} of {page.size:,}, in line {page.line:,}"
+    where = f"bytes {page.offset:,} to {page.upto:,} of {page.size:,}"
     on = "" if page.last else f"; go on with byte {page.upto}"
     text = "\n".join(_clean_lines(page.text))
-    return ToolResult(f"{text}\n[{where}{on}]", Prose(text), summary=where.partition(",")[0])
+    return ToolResult(f"{text}\n[{where}, from line {page.line:,}{on}]", Prose(text), summary=where)
 
 
 def _hits_wanted(args: Mapping[str, Any]) -> int:

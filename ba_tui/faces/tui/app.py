@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
@@ -23,7 +24,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.screen import Screen
 
 from ba_tui.faces.tui.screens.opening import Opening
-from ba_tui.faces.tui.terminal import GroundKnown, Terminal
+from ba_tui.faces.tui.terminal import GroundKnown, Terminal, TerminalGone
 from ba_tui.faces.tui.themes import DARK, LIGHT, looks_light, read_themes, theme_of
 from ba_tui.resources import bundled, places
 
@@ -108,6 +109,9 @@ class BaApp(App[None]):
 
     def _leave_now(self) -> None:
         self.run_worker(self.action_quit(), exit_on_error=False)
+
+    def on_terminal_gone(self, _event: TerminalGone) -> None:
+        self._leave_now()
 
     # Colours
 
@@ -199,7 +203,9 @@ class BaApp(App[None]):
         if self._next:
             os.execv(self._next[0], self._next)  # noqa: S606 - our own program
         if not self.is_headless and self.chat and (hint := self.chat.resume_hint()):
-            sys.stdout.write(f"{hint}\n")
+            with suppress(OSError):
+                sys.stdout.write(f"{hint}\n")
+                sys.stdout.flush()
         return result
 
     def _fatal_error(self) -> None:

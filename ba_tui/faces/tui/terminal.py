@@ -10,9 +10,12 @@ import os
 import re
 import selectors
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import IO, Any, cast
 
 from textual._parser import ParseError
 from textual._xterm_parser import XTermParser
+from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Paste
 from textual.message import Message
@@ -41,6 +44,29 @@ class GroundKnown(Message):
     def __init__(self, light: bool) -> None:
         super().__init__()
         self.light = light
+
+
+class TerminalGone(Message):
+    """Its window was closed: nothing can be read or shown any more."""
+
+
+class Outgoing:
+    """The terminal as a file that takes every word. Textual's writing thread would end with a terminal that is gone,
+    and the loop would then wait for ever for room in its queue."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._file.flush()
+
+    def fileno(self) -> int:
+        return self._file.fileno()
 
 
 class Incoming:
@@ -90,7 +116,10 @@ def _is_light(parts: tuple[str | None, ...]) -> bool:
 class Terminal(LinuxDriver):
     """Textual's driver with another reader. While another program has the terminal, the app may go on painting."""
 
-    _away = False
+    def __init__(self, app: App[Any], **options: Any) -> None:
+        super().__init__(app, **options)  # pyright: ignore[reportUnknownMemberType] - App is generic
+        self._away = False
+        self._file = cast("IO[str]", Outgoing(self._file))
 
     def suspend_application_mode(self) -> None:
         super().suspend_application_mode()
@@ -120,10 +149,10 @@ class Terminal(LinuxDriver):
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
                 if selector.select(0.1):
-                    data = os.read(self.fileno, CHUNK)
+                    data = self._read()
                     if not data:
-                        # The terminal is gone; whoever closes the app sets the event.
-                        self.exit_event.wait(0.1)
+                        self.send_message(TerminalGone())
+                        return
                     self._take(incoming, parser, decoder.decode(data))
                 for event in parser.tick():
                     self.process_message(event)
@@ -131,6 +160,13 @@ class Terminal(LinuxDriver):
             list(parser.feed(""))
         except (EOFError, ParseError):
             return
+
+    def _read(self) -> bytes:
+        """Empty when the terminal is gone."""
+        try:
+            return os.read(self.fileno, CHUNK)
+        except OSError:
+            return b""
 
     def _take(self, incoming: Incoming, parser: XTermParser, data: str) -> None:
         for part in incoming.feed(data):

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pexpect
 import pytest
@@ -91,3 +92,16 @@ def test_an_editor_that_fails_gives_the_terminal_back(terminal: pexpect.spawn[st
     terminal.expect_exact("editing")
     terminal.expect_exact("ended with 3")
     terminal.expect_exact("a draft")
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
+def test_it_leaves_when_the_window_is_closed(terminal: pexpect.spawn[str], *, busy: bool) -> None:
+    """Some window programs and ``tmux kill-server`` close the terminal and send no signal that arrives."""
+    terminal.expect_exact("scripted model")
+    if busy:
+        terminal.send("hello\r")
+        terminal.expect_exact("I am no model")
+    pty: Any = vars(terminal)["ptyproc"]
+    pty.fileobj.close()
+    pty.closed = True
+    terminal.wait()

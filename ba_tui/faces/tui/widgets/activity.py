@@ -39,7 +39,7 @@ class Activity(Static):
         super().__init__(id="activity", markup=False)
         self.clock = clock
         self._word = ""
-        self._running = False
+        self._busy = False
         self._started = 0.0
         self._frame = 0
         self._retry_at: float | None = None
@@ -87,13 +87,13 @@ class Activity(Static):
                 pass
 
     def _begin(self) -> None:
-        self._running, self._started, self._word, self._retry_at = True, self.clock(), "Working", None
+        self._busy, self._started, self._word, self._retry_at = True, self.clock(), "Working", None
         if self._tick is None:
             self._tick = self.set_interval(1 / TICKS, self._advance)
         self._draw()
 
     def _stop(self) -> None:
-        self._running = False
+        self._busy = False
         if self._tick:
             self._tick.stop()
             self._tick = None
@@ -110,7 +110,7 @@ class Activity(Static):
     def _draw(self) -> None:
         if self._hint:
             self.update(Content.styled(self._hint, "$warning"), layout=False)
-        elif self._running:
+        elif self._busy:
             seconds = int(self.clock() - self._started)
             word = self._word
             if self._retry_at is not None:

@@ -58,7 +58,7 @@ class Writing(Widget):
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
         self._kept: dict[str, str] = {}
-        self._name = ""
+        self._argument = ""
         self.field: WordsInput | ArgumentsInput | None = None
 
     def kept(self, name: str, otherwise: str = "") -> str:
@@ -67,7 +67,7 @@ class Writing(Widget):
     def open(self, name: str, field: WordsInput | ArgumentsInput) -> None:
         """Put ``field`` here, the cursor at its end."""
         self.close()
-        self._name, self.field = name, field
+        self._argument, self.field = name, field
         self.display = True
         self.mount(field)
         if isinstance(field, ArgumentsInput):
@@ -76,6 +76,6 @@ class Writing(Widget):
 
     def close(self) -> None:
         if self.field is not None:
-            self._kept[self._name] = self.field.text if isinstance(self.field, ArgumentsInput) else self.field.value
+            self._kept[self._argument] = self.field.text if isinstance(self.field, ArgumentsInput) else self.field.value
             self.field.remove()
         self.field, self.display = None, False

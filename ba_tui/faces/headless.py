@@ -228,8 +228,8 @@ async def speak(doors: Doors, start: Start, printer: Printer, timeout: float | N
         printer.failed(error)
         return USAGE if error.kind == "usage" else INFRASTRUCTURE
     outcome = Outcome(conversation.id, conversation.model)
-    printer.begin(conversation)
     with interrupts(turn):
+        printer.begin(conversation)
         timer = asyncio.get_running_loop().call_later(timeout, _expire, turn, outcome) if timeout else None
         async for event in turn:
             outcome.apply(event)

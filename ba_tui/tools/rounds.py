@@ -113,7 +113,8 @@ def _part(event: Event, names: dict[str, str], leaving_out: str) -> Part | None:
             return Part(f"call{by} of {call.name}", given)
         case ToolFinished(call_id=call_id, result=result) if names.get(call_id) != leaving_out:
             failed = " (failed)" if result.is_error else ""
-            return Part(f"result{by} of {names.get(call_id, 'a tool')}{failed}", result.text)
+            whole = f"\n[the whole result: {result.artifact}]" if result.artifact else ""
+            return Part(f"result{by} of {names.get(call_id, 'a tool')}{failed}", result.text + whole)
         case Asked(question=question) if question.kind == "choice":
             return Part(f"question{by}", question.text)
         case Answered(reply=reply):

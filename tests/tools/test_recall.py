@@ -130,6 +130,15 @@ def test_what_was_interrupted_is_told() -> None:
     assert third.parts[-1].who == "result of main/explore-1 of web_fetch (failed)"
 
 
+def test_a_stored_result_is_named() -> None:
+    events = (
+        TurnStarted(user("go")),
+        ToolStarted(ToolUse("c", "shell", {})),
+        ToolFinished("c", ToolResult("head … tail", artifact="data/abc")),
+    )
+    assert rounds(events)[0].parts[-1].text == "head … tail\n[the whole result: data/abc]"
+
+
 async def test_hits_with_an_excerpt_around_them(recall: Recaller) -> None:
     result = await recall(query="größe 4711")
     lines = result.text.splitlines()

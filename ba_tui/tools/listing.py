@@ -28,7 +28,7 @@ def list_files_tool(definition: Definition, workspace: Workspace) -> Tool:
         walk = Walk(depth=int(args.get("depth", 2)), everything=bool(args.get("all")))
         return await _stoppable(walk, _list, workspace, args.get("path", "."), walk)
 
-    facts = ToolFacts(category="files", target="path", paths=("path",))
+    facts = ToolFacts(category="files", target="path", paths=("path",), bulky=True)
     return Tool("list_files", definition.description, definition.input_schema, run, facts=facts)
 
 
@@ -37,7 +37,7 @@ def glob_tool(definition: Definition, workspace: Workspace) -> Tool:
         walk = Walk()
         return await _stoppable(walk, _glob, workspace, args, walk)
 
-    facts = ToolFacts(category="files", target="pattern", paths=("path",))
+    facts = ToolFacts(category="files", target="pattern", paths=("path",), bulky=True)
     return Tool("glob", definition.description, definition.input_schema, run, facts=facts)
 
 
@@ -73,7 +73,8 @@ def _list(workspace: Workspace, text: str, walk: Walk) -> ToolResult:
     if total > SHOWN:
         lines.append(f"[{SHOWN} of {total}{'+' if walk.cut else ''} entries; list a folder below, or use glob]")
     listing = clean_text("\n".join(lines))
-    return ToolResult(listing, Prose(listing), summary=f"{total} entr{'y' if total == 1 else 'ies'}")
+    summary = f"{total} entr{'y' if total == 1 else 'ies'}"
+    return ToolResult(listing, Prose(listing), summary=summary, kind="listing")
 
 
 def _line(entry: Entry) -> str:
@@ -102,4 +103,5 @@ def _glob(workspace: Workspace, args: Mapping[str, Any], walk: Walk) -> ToolResu
     if len(found) > SHOWN or walk.cut:
         lines.append(f"[{len(lines)} of {len(found)}{'+' if walk.cut else ''} paths; use a narrower pattern]")
     listing = clean_text("\n".join(lines))
-    return ToolResult(listing, Prose(listing), summary=f"{len(found)} path{'' if len(found) == 1 else 's'}")
+    summary = f"{len(found)} path{'' if len(found) == 1 else 's'}"
+    return ToolResult(listing, Prose(listing), summary=summary, kind="listing")

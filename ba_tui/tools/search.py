@@ -88,7 +88,7 @@ def grep_tool(definition: Definition, workspace: Workspace, rg: Path | None) -> 
         lines, cut = await found_lines(command, search, workspace.shown)
         return _result(lines, search, cut=cut)
 
-    facts = ToolFacts(category="files", target="pattern", paths=("path",))
+    facts = ToolFacts(category="files", target="pattern", paths=("path",), bulky=True)
     return Tool("grep", definition.description, definition.input_schema, run, facts=facts)
 
 
@@ -178,4 +178,4 @@ def _result(lines: list[str], search: Search, *, cut: bool) -> ToolResult:
     if cut:
         lines = [*lines, f"[only the first {len(lines)} {unit}s; search a smaller folder, or use mode files or count]"]
     text = "\n".join(lines)
-    return ToolResult(text, Prose(text), summary=summary)
+    return ToolResult(text, Prose(text), summary=summary, kind="listing" if search.mode == "files" else "hits")

@@ -35,13 +35,17 @@ from ba_tui.providers.access import DEMO, Access
 from ba_tui.providers.catalog import Catalog, load_catalog
 from ba_tui.providers.retrying import Persistent
 from ba_tui.resources import Places, bundled, folder_slug, places, project_root
+from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.sessions.library import SessionLibrary
 from ba_tui.settings import Loaded, Problem, Settings, load_settings
 from ba_tui.tools.definitions import load_definitions
+from ba_tui.tools.guards.breaker import Health
+from ba_tui.tools.guards.once import Memory
+from ba_tui.tools.guards.output import Delivery
 from ba_tui.tools.search import find_ripgrep
 from ba_tui.tools.shell import Shell
 from ba_tui.tools.todos import UnfinishedTodos
-from ba_tui.tools.toolbox import Place, default_tools
+from ba_tui.tools.toolbox import Place, Shared, builtin_tools, default_tools, pipeline
 
 CHARACTERS_PER_TOKEN = 4
 
@@ -68,8 +72,8 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> 
     return Doors(library, shelf, access, tuple(notices), loaded.settings.output_format)
 
 
-def tools_for(flags: Mapping[str, object], cwd: Path) -> Sequence[Tool]:
-    """The tools of ``cwd`` within their guards, for work that needs no model.
+def tools_for(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Sequence[Tool]:
+    """The tools of ``cwd`` within their guards, for work that needs no model; long results go to ``results``.
 
     Raises:
         UsageError: a flag or a settings file is wrong.
@@ -79,10 +83,16 @@ def tools_for(flags: Mapping[str, object], cwd: Path) -> Sequence[Tool]:
     if loaded.errors:
         raise UsageError(str(loaded.errors[0]), "Correct it: ba config edit.")
     start_logging(where, loaded.settings.log_level)
-    workshop = Workshop(loaded, where, cwd, Access(loaded, _catalog(where, strict=True)[0], where))
+    access = Access(loaded, _catalog(where, strict=True)[0], where)
+    workshop = Workshop(loaded, where, cwd, access)
     if workshop.problems:
         raise UsageError(workshop.problems[0])
-    return Desk(workshop, cwd).tools
+    workspace = workshop.workspace(cwd)
+    policy = workshop.policy(workspace)
+    place = Place(workspace, Shell(shutil.which("bash"), os.environ, access.variables()), find_ripgrep())
+    shared = Shared(Memory(workspace.resolve), Health(), Delivery(results))
+    tools = builtin_tools(load_definitions(bundled("config") / "prompts" / "tools"), place)
+    return tuple(map(pipeline(place, policy.judge, policy.remember, shared), tools))
 
 
 def _catalog(where: Places, *, strict: bool) -> tuple[Catalog, list[Notice]]:
@@ -155,10 +165,6 @@ class Desk:
         place = Place(workspace, shell, find_ripgrep())
         self._tools = default_tools(definitions, place, self.permissions.judge, self.permissions.remember)
         self._system = system_prompt(workshop.settings, cwd)
-
-    @property
-    def tools(self) -> Sequence[Tool]:
-        return self._tools
 
     def model(self, name: str) -> ModelInfo:
         return self._workshop.access.model(name)

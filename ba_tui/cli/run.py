@@ -9,6 +9,7 @@ import asyncio
 import difflib
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,12 +24,12 @@ from ba_tui.core.events import Asked, Event, Notice, ToolProgress, TurnEnded
 from ba_tui.core.results import ToolResult
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.headless import DENIED, INFRASTRUCTURE, INTERRUPTED, LIMIT, OK, USAGE, denial, interrupts
-from ba_tui.resources import bundled, places
+from ba_tui.resources import bundled, places, project_root
 
 if TYPE_CHECKING:
     from ba_tui.core.tool import Tool
     from ba_tui.core.turn import Branch
-    from ba_tui.planning.flow_run import Bench
+    from ba_tui.planning.flow_run import Kit
     from ba_tui.planning.workflows import Flow
     from ba_tui.settings.document import Problem
 
@@ -60,34 +61,41 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
     """
     from ba_tui.assembly import tools_for  # noqa: PLC0415 - --help must not wait for it
     from ba_tui.planning.flow_checks import check  # noqa: PLC0415
-    from ba_tui.planning.flow_run import Bench, arguments  # noqa: PLC0415
+    from ba_tui.planning.flow_run import Kit, arguments  # noqa: PLC0415
+    from ba_tui.sessions.artifacts import Artifacts  # noqa: PLC0415
 
     folder = folder_of(cwd)
-    chosen, flows, problems = _find(flow)
-    flags: dict[str, object] = {"permissions.allow": allow, "permission_mode": permission_mode}
-    tools = {tool.name: tool for tool in tools_for({key: value for key, value in flags.items() if value}, folder)}
-    if chosen and not problems:
-        problems = check(chosen, tools, flows)
-    if chosen is None or problems:
-        return _refused(problems, output_format)
-    given, wrong = arguments(chosen, _given(chosen, param or (), params_json))
-    if wrong:
-        raise UsageError(f"The parameters do not fit: {' '.join(wrong)}", _takes(chosen))
-    if dry_run:
-        return _plan(chosen, tools, output_format)
-    return asyncio.run(_perform(chosen, given, Bench(lambda: tools, flows), output_format))
+    chosen, flows, problems = _find(flow, project_root(folder))
+    with tempfile.TemporaryDirectory(prefix="ba-run-") as kept:
+        results = Artifacts(Path(kept))
+        flags: dict[str, object] = {"permissions.allow": allow, "permission_mode": permission_mode}
+        flags = {key: value for key, value in flags.items() if value}
+        tools = {tool.name: tool for tool in tools_for(flags, folder, results)}
+        if chosen and not problems:
+            problems = check(chosen, tools, flows)
+        if chosen is None or problems:
+            return _refused(problems, output_format)
+        given, wrong = arguments(chosen, _given(chosen, param or (), params_json))
+        if wrong:
+            raise UsageError(f"The parameters do not fit: {' '.join(wrong)}", _takes(chosen))
+        if dry_run:
+            return _plan(chosen, tools, output_format)
+        return asyncio.run(_perform(chosen, given, Kit(lambda: tools, flows, results), output_format))
 
 
-def _find(named: str) -> tuple[Flow | None, Mapping[str, Flow], Sequence[Problem]]:
+def _find(named: str, root: Path) -> tuple[Flow | None, Mapping[str, Flow], Sequence[Problem]]:
     """The workflow of that name or file, and all that are known beside it. A file that is named needs no trust.
 
     Raises:
         UsageError: there is none.
     """
-    from ba_tui.planning.flow_files import load_flows, read_flow  # noqa: PLC0415 - see run
+    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - see run
+    from ba_tui.planning.flow_files import load_flows, read_flow  # noqa: PLC0415
     from ba_tui.planning.workflows import flow_folders  # noqa: PLC0415
 
-    flows, broken = load_flows(flow_folders(bundled("config"), places().config, None))
+    own = places().config
+    trusted = Trust(own / "trusted.yaml").trusted(root)
+    flows, broken = load_flows(flow_folders(bundled("config"), own, root if trusted else None))
     path = Path(named)
     if path.suffix in {".yaml", ".yml"} or path.exists():
         if path.is_dir():
@@ -96,10 +104,12 @@ def _find(named: str) -> tuple[Flow | None, Mapping[str, Flow], Sequence[Problem
         return chosen, flows | ({chosen.name: chosen} if chosen else {}), problems
     if named in flows:
         return flows[named], flows, ()
-    if own := [problem for problem in broken if Path(problem.where).stem == named]:
-        return None, flows, own
+    if at_fault := [problem for problem in broken if Path(problem.where).stem == named]:
+        return None, flows, at_fault
     near = difflib.get_close_matches(named, flows, 1)
     hint = f"Did you mean {near[0]}?" if near else "Name a .yaml file, or put it into a workflows folder."
+    if not trusted and (root / ".ba" / "workflows").is_dir():
+        hint += f" Those of {root} are not trusted as they are now: ba tools trust."
     raise UsageError(f"There is no workflow {named!r}.", hint)
 
 
@@ -192,13 +202,13 @@ class _Ending:
         return INFRASTRUCTURE if self.facts else USAGE
 
 
-async def _perform(flow: Flow, given: dict[str, Any], bench: Bench, format: Format) -> int:
+async def _perform(flow: Flow, given: dict[str, Any], kit: Kit, format: Format) -> int:
     from ba_tui.core.transcript import Transcript  # noqa: PLC0415 - see run
     from ba_tui.core.turn import Branch, Turn  # noqa: PLC0415
 
     started, ending, lines = time.monotonic(), _Ending(), _Lines()
     turn = Turn()
-    task = asyncio.create_task(_work(flow, given, bench, Branch(turn, Transcript()), ending))
+    task = asyncio.create_task(_work(flow, given, kit, Branch(turn, Transcript()), ending))
     turn.run(task)
     with interrupts(turn):
         async for event in turn:
@@ -214,12 +224,12 @@ async def _perform(flow: Flow, given: dict[str, Any], bench: Bench, format: Form
     return ending.code
 
 
-async def _work(flow: Flow, given: dict[str, Any], bench: Bench, branch: Branch, ending: _Ending) -> None:
+async def _work(flow: Flow, given: dict[str, Any], kit: Kit, branch: Branch, ending: _Ending) -> None:
     from ba_tui.core.tool import Call  # noqa: PLC0415 - see run
     from ba_tui.planning.flow_run import run_flow  # noqa: PLC0415
 
     try:
-        ending.result = await run_flow(flow, given, Call("run", branch), bench)
+        ending.result = await run_flow(flow, given, Call("run", branch), kit)
         ending.reason, ending.error = "done", ending.result.error
     except asyncio.CancelledError:
         ending.reason = "cancelled"

@@ -36,7 +36,7 @@ Names = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class Kit:
     """What a run works with: the guarded tools by name as they are when it begins, the known workflows, and the stored
     results, of which a call gave only a part (None: such a result can't be handed on)."""
 
@@ -45,7 +45,7 @@ class Bench:
     results: Reader | None = None
 
 
-async def run_flow(flow: Flow, args: Mapping[str, Any], call: Call, bench: Bench) -> ToolResult:
+async def run_flow(flow: Flow, args: Mapping[str, Any], call: Call, kit: Kit) -> ToolResult:
     """Check everything, then run ``flow``. ``meta["flow"]`` of the result holds its output and its rows as data.
 
     Raises:
@@ -56,14 +56,14 @@ async def run_flow(flow: Flow, args: Mapping[str, Any], call: Call, bench: Bench
         way = " → ".join((*trail, flow.name))
         why = "comes back to itself" if flow.name in trail else f"goes deeper than {DEEPEST} workflows"
         return failure("validation_error", f"The workflow {flow.name} {why}: {way}.", hint="Call its steps directly.")
-    tools = dict(bench.tools())
-    if problems := await asyncio.to_thread(check, flow, tools, bench.flows):
+    tools = dict(kit.tools())
+    if problems := await asyncio.to_thread(check, flow, tools, kit.flows):
         lines = "\n".join(map(str, problems))
         return failure("validation_error", f"No step was run, because the workflow is wrong:\n{lines}")
     given, wrong = await asyncio.to_thread(arguments, flow, args)
     if wrong:
         return failure("invalid_parameters", " ".join(wrong))
-    run = _Run(flow, call, replace(bench, tools=lambda: tools), (*trail, flow.name))
+    run = _Run(flow, call, replace(kit, tools=lambda: tools), (*trail, flow.name))
     return await run.result({name: given.get(name) for name in (*flow.takes, *given)})
 
 
@@ -78,11 +78,11 @@ def arguments(flow: Flow, args: Mapping[str, Any]) -> tuple[dict[str, Any], list
 
 
 class _Run:
-    def __init__(self, flow: Flow, call: Call, bench: Bench, trail: tuple[str, ...]) -> None:
+    def __init__(self, flow: Flow, call: Call, kit: Kit, trail: tuple[str, ...]) -> None:
         self.flow = flow
         self.call = call
-        self.bench = bench
-        self.tools = bench.tools()
+        self.kit = kit
+        self.tools = kit.tools()
         self.trail = trail
         self.branch = FlowBranch(call.branch)
         self.rows: list[Row] = []
@@ -252,7 +252,7 @@ class _Run:
         tool = self.tools.get(use.name)
         async with self._lanes:
             if tool is None:
-                return await run_flow(self.bench.flows[use.name], args, call, self.bench)
+                return await run_flow(self.kit.flows[use.name], args, call, self.kit)
             if step.save_as and "output_level" in tool.input_schema.get("properties", {}):
                 # What is handed on must be all of it, however much of it a model would be shown.
                 args = {"output_level": "full", **args}
@@ -266,9 +266,9 @@ class _Run:
             return cast("Any", flow["output"])
         text = result.text
         if result.artifact:
-            if self.bench.results is None:
+            if self.kit.results is None:
                 raise ValueError(f"it is longer than a call gives, and stored as {result.artifact}")
-            text = await asyncio.to_thread(_whole, self.bench.results, result.artifact)
+            text = await asyncio.to_thread(_whole, self.kit.results, result.artifact)
         elif "cached_s" in result.meta:
             text = _FROM_MEMORY.sub("", text)
         if result.kind == "json":

@@ -11,15 +11,15 @@ from typing import Any
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.planning.flow_checks import check
-from ba_tui.planning.flow_run import Bench, run_flow
+from ba_tui.planning.flow_run import Kit, run_flow
 from ba_tui.planning.workflows import Flow, effect_of
 from ba_tui.settings.document import Problem
 
 
-def flow_tools(flows: Mapping[str, Flow], tools: Mapping[str, Tool], bench: Bench) -> tuple[list[Tool], list[Problem]]:
+def flow_tools(flows: Mapping[str, Flow], tools: Mapping[str, Tool], kit: Kit) -> tuple[list[Tool], list[Problem]]:
     """A tool for each workflow that is in order where there are ``tools``, and what is wrong with the others.
 
-    ``bench`` gives the guarded tools when a workflow runs, the workflows among them.
+    ``kit`` gives the guarded tools when a workflow runs, the workflows among them.
     """
     problems: list[Problem] = []
     good: dict[str, Flow] = {}
@@ -31,15 +31,15 @@ def flow_tools(flows: Mapping[str, Flow], tools: Mapping[str, Tool], bench: Benc
     while True:
         wrong = {name: found for name, flow in good.items() if (found := check(flow, tools, good))}
         if not wrong:
-            return [flow_tool(flow, tools, bench) for flow in good.values()], problems
+            return [flow_tool(flow, tools, kit) for flow in good.values()], problems
         # What uses a broken one is broken, too, so the rest is looked at again.
         problems += [problem for found in wrong.values() for problem in found]
         good = {name: flow for name, flow in good.items() if name not in wrong}
 
 
-def flow_tool(flow: Flow, tools: Mapping[str, Tool], bench: Bench) -> Tool:
+def flow_tool(flow: Flow, tools: Mapping[str, Tool], kit: Kit) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        return await run_flow(flow, args, call, bench)
+        return await run_flow(flow, args, call, kit)
 
     text = {"type": "string"}
     texts = [name for name, part in flow.takes.items() if isinstance(part, dict) and {**part, **text} == part]
@@ -48,7 +48,7 @@ def flow_tool(flow: Flow, tools: Mapping[str, Tool], bench: Bench) -> Tool:
         flow.description,
         flow.parameters,
         run,
-        effect=effect_of(flow, tools, bench.flows),
+        effect=effect_of(flow, tools, kit.flows),
         timeout=None,
         facts=ToolFacts("workflows", target=texts[0] if texts else "", version=flow.version),
         idempotent=False,

@@ -13,6 +13,7 @@ import typer
 
 from ba_tui.cli.run import run
 from ba_tui.core.errors import UsageError
+from ba_tui.permissions.trust import Trust
 from tests.program import Program
 
 COUNT = """\
@@ -171,6 +172,21 @@ def test_workflows_are_found_by_name(line: Line, ba_home: Path):
     with pytest.raises(UsageError, match="no workflow 'cuont'") as caught:
         line("cuont")
     assert caught.value.hint == "Did you mean count?"
+
+
+def test_a_projects_own_workflows_need_trust(line: Line, ba_home: Path):
+    (line.folder / ".ba" / "workflows").mkdir(parents=True)
+    line.write(COUNT, ".ba/workflows/count.yaml")
+    args = ("count", "--param", "file=e.txt", "--allow", "write_file")
+    with pytest.raises(UsageError) as caught:
+        line(*args)
+    assert "not trusted as they are now: ba tools trust" in caught.value.hint
+    grants = Trust(ba_home / "trusted.yaml")
+    grants.grant(line.folder)
+    assert line(*args)[0] == 0
+    line.write(COUNT + "# changed\n", ".ba/workflows/count.yaml")
+    with pytest.raises(UsageError):
+        line(*args)
 
 
 def test_an_interrupt_stops_the_step_and_runs_no_other(tmp_path: Path):

@@ -12,12 +12,13 @@ from typing import Any
 from ba_tui.core.events import Asked, Event, ToolProgress
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.session import Reader
 from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.planning.flow_checks import check
 from ba_tui.planning.flow_files import parse_flow
-from ba_tui.planning.flow_run import Bench, run_flow
+from ba_tui.planning.flow_run import Kit, run_flow
 from ba_tui.planning.workflows import Flow
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
@@ -31,6 +32,7 @@ class Stage:
         self.log: list[str] = []
         self.events: list[Event] = []
         self.flows: dict[str, Flow] = {}
+        self.results: Reader | None = None
         self.failures: dict[str, int] = {}
         self.gate = asyncio.Event()
         self.entered = asyncio.Event()
@@ -117,8 +119,8 @@ class Stage:
         return await self.perform(self.flow(text), **args)
 
     async def perform(self, flow: Flow, **args: Any) -> ToolResult:
-        return await run_flow(flow, args, Call("call-1", self.branch), self.bench)
+        return await run_flow(flow, args, Call("call-1", self.branch), self.kit)
 
     @property
-    def bench(self) -> Bench:
-        return Bench(lambda: self.tools, self.flows)
+    def kit(self) -> Kit:
+        return Kit(lambda: self.tools, self.flows, self.results)

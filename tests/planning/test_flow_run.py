@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import Table, ToolResult
-from ba_tui.core.tool import Call
+from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.planning.flow_run import run_flow
+from ba_tui.sessions.artifacts import Artifacts
 from tests.planning.stage import Stage
 
 UNDO = """
@@ -113,6 +119,46 @@ async def test_loops_collect_what_their_last_step_saves(stage: Stage):
         """
     )
     assert result.meta["flow"]["output"] == [0, 2, 4]
+
+
+async def test_a_long_result_is_handed_on_whole_or_not_at_all(stage: Stage, tmp_path: Path):
+    whole = json.dumps(["ä" * 1000] * 2000, ensure_ascii=False)
+    artifacts = Artifacts(tmp_path)
+    ref = artifacts.store(whole, kind="json").ref
+
+    async def long(args: Mapping[str, Any], call: Call) -> ToolResult:
+        return ToolResult(whole[:100], artifact=ref, kind="json")
+
+    stage.tools["give"] = replace(stage.tools["give"], run=long)
+    text = "steps: [{tool: give, args: {value: 1}, save_as: it}]\noutput: '{{ it | map(\"length\") | sum }}'"
+    result = await stage.run(text)
+    assert "The whole result can't be handed on: it is longer than a call gives" in result.text
+    stage.results = artifacts
+    assert (await stage.run(text)).meta["flow"]["output"] == 2_000_000
+
+
+async def test_the_note_of_a_remembered_result_is_no_part_of_it(stage: Stage):
+    async def remembered(args: Mapping[str, Any], call: Call) -> ToolResult:
+        return ToolResult("abc\n(From memory: the same call, 3 s ago.)", meta={"cached_s": 3})
+
+    stage.tools["say"] = replace(stage.tools["say"], run=remembered)
+    result = await stage.run("steps: [{tool: say, args: {text: x}, save_as: it}]\noutput: '{{ it }}'")
+    assert result.meta["flow"]["output"] == "abc"
+
+
+async def test_what_is_handed_on_is_asked_for_in_full(stage: Stage):
+    asked: list[Mapping[str, Any]] = []
+
+    async def note(args: Mapping[str, Any], call: Call) -> ToolResult:
+        asked.append(args)
+        return ToolResult("x")
+
+    schema = {"type": "object", "properties": {"output_level": {"type": "string"}}}
+    stage.tools["say"] = replace(stage.tools["say"], run=note, input_schema=schema)
+    await stage.run(
+        "steps: [{tool: say, save_as: it}, {tool: say}, {tool: say, args: {output_level: brief}, save_as: b}]"
+    )
+    assert asked == [{"output_level": "full"}, {}, {"output_level": "brief"}]
 
 
 async def test_a_loop_over_text_says_how_to_make_a_list(stage: Stage):
@@ -230,9 +276,7 @@ async def test_reading_steps_without_mutual_needs_run_at_once(stage: Stage):
 
 
 async def test_changing_steps_run_one_at_a_time(stage: Stage):
-    stage.tools["look"] = stage.tools["say"].__class__(
-        "look", "", stage.tools["look"].input_schema, stage.tools["look"].run, effect=stage.tools["say"].effect
-    )
+    stage.tools["look"] = replace(stage.tools["look"], effect=Effect.WRITE)
     await stage.run("steps: [{tool: look, args: {text: a}}, {tool: look, args: {text: b}, needs: []}]")
     assert stage.most_at_once == 1
 
@@ -289,9 +333,9 @@ async def test_a_ring_that_was_not_known_before_is_refused_when_it_runs(stage: S
     flow = stage.flow("steps: [{tool: around, args: {}}]")
 
     async def around(args: object, call: Call) -> ToolResult:
-        return await run_flow(flow, {}, call, stage.bench)
+        return await run_flow(flow, {}, call, stage.kit)
 
-    stage.tools["around"] = stage.tools["say"].__class__("around", "", {"type": "object"}, around)
+    stage.tools["around"] = Tool("around", "", {"type": "object"}, around)
     result = await stage.perform(flow)
     assert "The workflow one comes back to itself: one → one." in result.text
 

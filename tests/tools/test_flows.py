@@ -12,7 +12,7 @@ from ba_tui.core.results import StateChange, Table
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.policy import Allow, Ask
 from ba_tui.planning.flow_files import parse_flow
-from ba_tui.planning.flow_run import Bench
+from ba_tui.planning.flow_run import Kit
 from ba_tui.planning.workflows import Flow
 from ba_tui.settings.document import Problem
 from ba_tui.tools.flows import flow_tools
@@ -34,7 +34,7 @@ def flows(*texts: str) -> dict[str, Flow]:
 def equipped(desk: Desk, *texts: str) -> list[Problem]:
     """Give the desk these workflows as tools; what was wrong with them."""
     known = flows(*texts)
-    made, problems = flow_tools(known, desk.tools, Bench(lambda: desk.tools, known))
+    made, problems = flow_tools(known, desk.tools, Kit(lambda: desk.tools, known))
     desk.tools |= {tool.name: output(validate(tool)) for tool in made}
     return problems
 

@@ -180,8 +180,9 @@ def _anchor(layer: Layer) -> None:
         except RuntimeError:
             return str(layer.folder / str(text))
 
-    if "add_dirs" in layer.data:
-        layer.data["add_dirs"] = [absolute(item) for item in layer.data["add_dirs"]]
+    for key in ("add_dirs", "tool_dirs"):
+        if key in layer.data:
+            layer.data[key] = [absolute(item) for item in layer.data[key]]
     if "system_prompt_file" in layer.data:
         layer.data["system_prompt_file"] = absolute(layer.data["system_prompt_file"])
 

@@ -58,6 +58,24 @@ class Rules(Group):
     deny: tuple[str, ...] = Field(default=(), description="What never runs.")
 
 
+class Web(Group):
+    """Fetching web pages."""
+
+    allow_private: tuple[str, ...] = Field(
+        default=(), description="Hosts, *.domains or networks that may be fetched although they are private."
+    )
+
+
+class WebSearch(Group):
+    """Searching the web."""
+
+    backend: Literal["", "brave", "duckduckgo", "searxng", "tavily"] = Field(
+        default="", description="Who is asked: brave, duckduckgo, searxng or tavily; none when empty."
+    )
+    url: str = Field(default="", description="The address of your own server, for searxng.")
+    api_key_env: str = Field(default="", description="The variable with the key; BRAVE_API_KEY or TAVILY_API_KEY.")
+
+
 class Settings(Group):
     """All settings of ba. Environment: `BA_` and the name (`BA_MODEL`), groups with `__` (`BA_PERMISSIONS__DENY`)."""
 
@@ -97,6 +115,9 @@ class Settings(Group):
     output_format: OutputFormat = Field(
         default="text", description="What `ba -p` prints: text, json (one object) or stream-json (one event a line)."
     )
+    web: Web = Field(default=Web(), description="Fetching web pages.")
+    web_search: WebSearch = Field(default=WebSearch(), description="Searching the web.")
+    tool_dirs: tuple[Path, ...] = Field(default=(), description="Further folders with tools of yours.")
     log_level: LogLevel = Field(
         default="info", description="How much goes into the log file: debug, info, warning or error."
     )

@@ -25,7 +25,7 @@ from ba_tui.core.events import (
 )
 from ba_tui.core.messages import Message, clean_text, user
 from ba_tui.core.provider import ModelInfo
-from ba_tui.core.session import Brain, ContextPart, Journal, Permissions, SessionInfo, title_of
+from ba_tui.core.session import Brain, ContextPart, Inventory, Journal, Permissions, SessionInfo, title_of
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener, Turn
 
@@ -35,13 +35,21 @@ log = logging.getLogger(__name__)
 class Conversation:
     """One session, live. Turns run one after the other; everything they bring is in the journal first."""
 
-    def __init__(self, info: SessionInfo, journal: Journal, brain: Brain, observers: Iterable[Listener] = ()) -> None:
+    def __init__(
+        self,
+        info: SessionInfo,
+        journal: Journal,
+        brain: Brain,
+        observers: Iterable[Listener] = (),
+        inventory: Inventory | None = None,
+    ) -> None:
         self.id = info.id
         self.cwd = info.cwd
         self.title = info.title
         self.model = info.model
         self.created = info.created
         self.transcript = Transcript()
+        self.inventory = inventory or Inventory()
         self._journal = journal
         self._brain = brain
         self._observers = tuple(observers)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from ba_tui.core.agent import Agent
 from ba_tui.core.events import Event, Mode
@@ -76,6 +76,106 @@ class Reader(Protocol):
     def search(self, ref: str, words: str, limit: int = 100, start: int = 1) -> Sequence[Hit]:
         """The first lines, from ``start`` on, that hold every one of the words in whatever case."""
         ...
+
+
+ToolState: TypeAlias = Literal["core", "on", "off", "deferred", "broken", "lacking"]
+"""``off``: found but not shown to the model; ``deferred``: shown once it is searched for; ``lacking``: what it needs is
+not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFigures:
+    """How a tool did in this conversation; ``average`` and ``p95`` in seconds."""
+
+    calls: int = 0
+    failures: int = 0
+    retries: int = 0
+    cached: int = 0
+    average: float = 0.0
+    p95: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLine:
+    """A tool as lists show it. ``source`` says where it comes from (``built in``, a path, an entry point);
+    ``trouble`` why it is broken, with file and line, or what it lacks.
+
+    ``breaker``: ``opened`` while it is left alone after failures, for ``rest`` seconds. ``slow``: it timed out often.
+    """
+
+    name: str
+    state: ToolState
+    source: str = "built in"
+    description: str = ""
+    category: str = "other"
+    tags: tuple[str, ...] = ()
+    effect: str = ""
+    schema: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    trouble: str = ""
+    figures: ToolFigures = field(default_factory=ToolFigures)
+    breaker: Literal["closed", "opened", "half-opened"] = "closed"
+    rest: float = 0.0
+    slow: bool = False
+
+
+class Tools(Protocol):
+    """Every tool that was found, and which of them this conversation uses."""
+
+    def lines(self) -> Sequence[ToolLine]:
+        """In stable order. May read files: call it off the loop."""
+        ...
+
+    def switch(self, name: str, *, on: bool) -> None:
+        """From the next turn on. Raises UsageError for what can't be: a core tool is off, a broken one on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A background shell as lists show it. Times are seconds since the epoch, ``size`` counts bytes printed;
+    ``ref``: the stored whole of a large output."""
+
+    id: str
+    command: str
+    since: float
+    until: float | None
+    state: Literal["running", "ended", "killed"]
+    exit_code: int | None
+    size: int
+    ref: str | None
+
+
+class Jobs(Protocol):
+    """The background shells of a conversation. On the event loop, and cheap."""
+
+    def list(self) -> Sequence[Job]:
+        """Oldest first."""
+        ...
+
+    def output(self, id: str) -> str:
+        """What is kept of the output, colours included. Raises UsageError when there is no such shell."""
+        ...
+
+    async def end(self, id: str) -> None:
+        """End it and all it started; takes seconds at most. Raises UsageError when there is no such shell."""
+        ...
+
+    def detach(self, call_id: str) -> bool:
+        """Move the command that a call waits for to the background. False when it waits for none."""
+        ...
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Hear that one began or ended. Call what comes back to stop."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a conversation has that faces may look into; None where there is none of it."""
+
+    tools: Tools | None = None
+    results: Reader | None = None
+    jobs: Jobs | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,9 +88,9 @@ def _result(name: str, reply: Mapping[str, Any], printed: str) -> ToolResult:
             kind, line = more.get("kind"), more.get("line")
             where = f" (line {line} of its file)" if line else ""
             raise Failed(kind if kind in KINDS else "execution_error", f"{name} failed: {text}{where}")
-        case {"text": str(text)}:
+        case {"text": str(text)} if text:
             result = ToolResult(text)
-        case {"text": None}:
+        case {"text": _}:
             result = ToolResult(plain(printed).strip() or "(nothing was returned)")
         case {"json": str(text)}:
             result = ToolResult(text, _table(text), kind="json")

@@ -179,7 +179,7 @@ def _parameters(function: Callable[..., Any], *, method: bool) -> list[inspect.P
     found: list[inspect.Parameter] = []
     for parameter in parameters[1 if method else 0 :]:
         if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
-            raise Undescribable(f"the parameter {parameter} can't be described; name each one")
+            raise Undescribable(f"the parameters of {str(parameter).partition(':')[0]} can't be described; name each")
         if parameter.name not in hints:
             raise Undescribable(f"the parameter {parameter.name!r} has no type hint")
         found.append(parameter.replace(annotation=hints[parameter.name]))

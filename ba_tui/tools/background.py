@@ -104,7 +104,7 @@ class Shells:
         return lambda: self._listeners.discard(listener)
 
     def output(self, id: str) -> str:
-        """What is kept in memory of a shell's output, colours included.
+        """What is kept in memory of a shell's output, colours included. May be large: call it off the loop.
 
         Raises:
             Failed: there is no such shell.

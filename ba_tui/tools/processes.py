@@ -29,6 +29,7 @@ PIECE = 65_536
 LIVE = 8_000
 """Bytes shown live at a time; of a flood the rest is skipped, the end shows head and tail."""
 TICK = 0.05
+ATTEMPTS = 20
 LARGEST = 2_000_000_000
 """Bytes of one output that are stored at most."""
 
@@ -172,6 +173,30 @@ class _Live:
                 listener(text)
 
 
+def holders(pipe: int) -> set[int]:
+    """Other processes that hold an end of ``pipe``; none where the system does not tell."""
+    name = f"pipe:[{os.fstat(pipe).st_ino}]"
+    found: set[int] = set()
+    with suppress(OSError):
+        for process in Path("/proc").iterdir():
+            if process.name.isdigit() and name in _opened(process / "fd"):
+                found.add(int(process.name))
+    return found - {os.getpid()}
+
+
+def _opened(folder: Path) -> set[str]:
+    """What the file descriptors listed in ``folder`` lead to."""
+    targets: set[str] = set()
+    try:
+        links = list(folder.iterdir())
+    except OSError:
+        return targets
+    for link in links:
+        with suppress(OSError):
+            targets.add(str(link.readlink()))
+    return targets
+
+
 class Process:
     """One supervised program. ``exit_code`` None: it was let go before it ended, or its supervisor was killed.
 
@@ -294,13 +319,23 @@ class Process:
         except BlockingIOError:
             return True
         if not data:
-            # The supervisor went away without a word (something killed it): end the program's group ourselves.
-            if self._pid:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self._pid, signal.SIGKILL)
+            self._end_orphans()
             return False
         *lines, self._status = (self._status + data).split(b"\n")
         return all(self._note(line.decode("utf-8", "surrogateescape")) for line in lines)
+
+    def _end_orphans(self) -> None:
+        """The supervisor went away without a word (something killed it): end the rest, as far as it can be found."""
+        if self._pid:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._pid, signal.SIGKILL)
+        for _ in range(ATTEMPTS):
+            found = holders(self._printed)
+            for pid in found:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            if not found:
+                return
 
     def _note(self, line: str) -> bool:
         kind, _, value = line.partition(" ")

@@ -44,7 +44,7 @@ def shell_kill_tool(definition: Definition, shells: Shells) -> Tool:
         await shells.kill(job.id)
         text = await asyncio.to_thread(_read, job, {})
         said = f"{job.id} had ended already" if already else f"{job.id} was ended, and all it had started"
-        display = Command(job.command, output=job.process.output.text(), exit_code=job.exit_code)
+        display = Command(job.command, output=await asyncio.to_thread(shells.output, job.id), exit_code=job.exit_code)
         printed = f"\nNot read yet:\n{text}" if text != NOTHING else ""
         ref = job.process.output.ref
         return ToolResult(f"{said}.\n[{state(job)}]{printed}", display, summary=_summary(job), artifact=ref)

@@ -117,8 +117,11 @@ class Capture:
         if not left:
             return coloured((bytes(self._head) + tail).decode("utf-8", "replace"))
         head = bytes(self._head)
-        head = head[: head.rfind(b"\n") + 1] or head
-        tail = tail[tail.find(b"\n") + 1 :]
+        # At line ends, unless a long line would cost half of it.
+        if (end := head.rfind(b"\n")) > len(head) // 2:
+            head = head[: end + 1]
+        if 0 <= (start := tail.find(b"\n")) < len(tail) // 2:
+            tail = tail[start + 1 :]
         left = self.total - len(head) - len(tail)
         note = f"\n[… {left} bytes left out …]\n"
         return coloured(head.decode("utf-8", "replace")) + note + coloured(tail.decode("utf-8", "replace"))

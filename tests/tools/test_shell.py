@@ -8,10 +8,8 @@ import signal
 import subprocess
 import sys
 import textwrap
-import uuid
 from collections.abc import Iterator
 
-import psutil
 import pytest
 
 from ba_tui.core.events import ToolProgress
@@ -20,6 +18,7 @@ from ba_tui.core.results import Command, StateChange
 from ba_tui.core.tool import Call
 from ba_tui.tools.shell import Shell
 from tests.tools.conftest import CHECKOUT, Desk
+from tests.tools.running import all_gone, printed, tagged, until_printed, word
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs bash")
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends what detached itself")
@@ -39,36 +38,10 @@ time.sleep(60)
 @pytest.fixture
 def tag() -> Iterator[str]:
     """A word for the environment of a command, by which its processes are found again; none may be left."""
-    word = f"ba-test-{uuid.uuid4().hex}"
-    yield word
-    for process in tagged(word):
+    made = word()
+    yield made
+    for process in tagged(made):
         process.kill()
-
-
-def tagged(word: str) -> list[psutil.Process]:
-    """Processes that carry ``word`` in their environment, zombies aside."""
-    found: list[psutil.Process] = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get("BA_TAG") == word and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
-async def all_gone(word: str) -> None:
-    """Wait until nothing of ``word`` runs any more."""
-    while processes := tagged(word):
-        await asyncio.to_thread(psutil.wait_procs, processes, 10)
-
-
-def printed(desk: Desk) -> str:
-    return "".join(event.text for event in desk.events if isinstance(event, ToolProgress))
-
-
-async def until_printed(desk: Desk, text: str) -> None:
-    await desk.until(lambda: text in printed(desk))
 
 
 async def test_output_exit_code_and_folder(desk: Desk) -> None:
@@ -220,7 +193,9 @@ async def test_a_killed_ba_leaves_nothing_behind(desk: Desk, tag: str) -> None:
 
 
 async def test_a_command_that_kills_its_supervisor(desk: Desk, tag: str) -> None:
-    result = await desk.run("shell", command=f"export BA_TAG={tag}; echo before; kill -9 $PPID; sleep 60")
+    detached = "setsid sleep 60 & setsid sh -c 'sleep 60; sleep 60' &"
+    command = f"export BA_TAG={tag}; {detached} echo before; kill -9 $PPID; sleep 60"
+    result = await desk.run("shell", command=command)
     assert result.is_error
     assert "before" in result.text
     await all_gone(tag)

@@ -60,6 +60,8 @@ Level: TypeAlias = Literal["brief", "standard", "full"]
 
 Run = Callable[[Mapping[str, Any], Call], Awaitable[ToolResult]]
 Preview = Callable[[Mapping[str, Any]], Awaitable[Display | None]]
+Shorten = Callable[[str, Level, int], str]
+"""Makes a long text fit a level, which has room for so many characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ class ToolFacts:
 @dataclass(frozen=True, slots=True)
 class Tool:
     """``timeout`` in seconds, None for tools that wait for people or keep time themselves.
-    ``idempotent``: may be tried again after a failure; None means that reading tools may."""
+    ``idempotent``: may be tried again after a failure; None means that reading tools may.
+    ``shorten``: its own way to shorten what is too long; None shortens by the kind of the result."""
 
     name: str
     description: str
@@ -100,6 +103,7 @@ class Tool:
     facts: ToolFacts = field(default_factory=ToolFacts)
     preview: Preview | None = None
     idempotent: bool | None = None
+    shorten: Shorten | None = None
 
     def target(self, args: Mapping[str, Any]) -> str:
         """What a call with ``args`` is about, as one line."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -106,6 +107,30 @@ async def test_a_tool_with_a_level_of_its_own_keeps_it() -> None:
     guarded = output(Tool("probe", "", schema, run, facts=ToolFacts(bulky=True)))
     assert (await guarded.run({"output_level": 3}, call())).text == "fine"
     assert seen == [{"output_level": 3}]
+
+
+async def test_a_tool_may_bring_its_own_way_to_shorten(shelf: Artifacts) -> None:
+    def own(text: str, level: Level, room: int) -> str:
+        return f"{level}: {len(text)} of at most {room}"
+
+    def broken(text: str, level: Level, room: int) -> str:
+        raise KeyError(text[:9])
+
+    def endless(text: str, level: Level, room: int) -> str:
+        return text * 2
+
+    probe = tool(lambda: ToolResult(LONG))
+    for level in ("brief", "standard", "full"):
+        args = {"path": "a", "output_level": level}
+        told = await output(replace(probe, shorten=own), Delivery()).run(args, call())
+        assert told.text == f"{level}: {len(LONG)} of at most {ROOM[level]}"
+        kept = await output(replace(probe, shorten=own), Delivery(shelf)).run(args, call())
+        assert f"whole: read_artifact {kept.artifact}" in kept.text
+        for wrong in (broken, endless):
+            told = await output(replace(probe, shorten=wrong), Delivery()).run(args, call())
+            assert not told.is_error
+            assert len(told.text) <= max(ROOM[level], 300)
+    assert (await output(replace(tool(lambda: ToolResult("x")), shorten=own)).run({"path": "a"}, call())).text == "x"
 
 
 async def test_what_is_cut_is_stored_and_says_where(shelf: Artifacts) -> None:

@@ -32,7 +32,7 @@ from ba_tui.core.results import (
 from ba_tui.core.tool import Call, Level, Tool
 from ba_tui.sessions.artifacts import REFERENCE, Artifacts
 from ba_tui.tools.failed import Failed, failed_result
-from ba_tui.tools.formats import ROOM, failed, head_and_tail, shortened
+from ba_tui.tools.formats import BRIEF_FACTS, ROOM, failed, head_and_tail, shortened
 from ba_tui.tools.terminal_text import unescaped
 
 log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ def output(tool: Tool, delivery: Delivery = NOWHERE) -> Tool:
             inner = {name: value for name, value in args.items() if name != LEVEL} if chosen else args
             result: object = await tool.run(inner, call)
             if isinstance(result, ToolResult):
-                return await _Handing(delivery, level, call.id, tool.name).over(result)
+                return await _Handing(delivery, level, call.id, tool).over(result)
             failing = failure("internal_error", f"{tool.name} returned {type(result).__name__}, not a result.")
         except (StopTurn, GeneratorExit):
             raise
@@ -89,7 +89,7 @@ def output(tool: Tool, delivery: Delivery = NOWHERE) -> Tool:
         except BaseException as error:  # noqa: BLE001 - a tool's failure becomes a result
             log.warning("%s failed\n%s", tool.name, clean_text(traceback.format_exc()))
             failing = failure("internal_error", f"{tool.name} failed: {_words(error)}")
-        return await _Handing(delivery, level, call.id, tool.name).over(failing)
+        return await _Handing(delivery, level, call.id, tool).over(failing)
 
     return replace(tool, run=run, input_schema=schema)
 
@@ -129,7 +129,7 @@ class _Handing:
     delivery: Delivery
     level: Level
     call_id: str
-    tool: str
+    tool: Tool
 
     async def over(self, result: ToolResult) -> ToolResult:
         result = _worded(_checked(result), self.call_id)
@@ -158,7 +158,7 @@ class _Handing:
         theirs = len(shown) > BULKY_DISPLAY and len(shown) > len(result.text)
         data, kind = (shown, "text") if theirs else (result.text, result.kind)
         try:
-            stored = self.delivery.artifacts.store(data, kind=kind, call_id=self.call_id, tool=self.tool)
+            stored = self.delivery.artifacts.store(data, kind=kind, call_id=self.call_id, tool=self.tool.name)
         except StorageError as error:
             log.warning("%s", error)
             return None, f"; {clean_text(str(error)).rstrip('.')[:300]}"
@@ -168,8 +168,22 @@ class _Handing:
         """The text as the level wants it, with a word of where the whole is, or why it is nowhere."""
         text = clean_text(unescaped(result.text)) if len(result.text) <= SLOW else result.text
         rest = f"; {_whole(ref)}" if ref else trouble
-        told = failed(text, self.level, rest) if result.is_error else shortened(text, result.kind, self.level, rest)
+        if result.is_error:
+            told = failed(text, self.level, rest)
+        else:
+            told = self._own(text) or shortened(text, result.kind, self.level, rest)
         return f"{told}\n[{_whole(ref)}]" if ref and ref not in told else told
+
+    def _own(self, text: str) -> str:
+        """What the tool's own way makes of a text that is too long; empty where it has none, or a broken one."""
+        room = ROOM[self.level]
+        if self.tool.shorten is None or len(text) <= room:
+            return ""
+        try:
+            return head_and_tail(str(self.tool.shorten(text, self.level, room)), max(room, BRIEF_FACTS))
+        except Exception:  # noqa: BLE001 - a tool's failure must not cost its result
+            log.warning("%s can't shorten its result\n%s", self.tool.name, clean_text(traceback.format_exc()))
+            return ""
 
 
 def _whole(ref: str) -> str:

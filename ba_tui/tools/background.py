@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeAlias
 
+from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Steered
 from ba_tui.core.messages import Message, reminder
+from ba_tui.core.session import Job
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
 from ba_tui.tools.failed import Failed
@@ -26,27 +27,8 @@ SLOWEST = 6.0
 """Seconds until a shell that is being ended is let go; its supervisor gives up before."""
 SHOWN = 100
 
-State: TypeAlias = Literal["running", "ended", "killed"]
 
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A background shell as lists show it. Times are seconds since the epoch, ``size`` counts bytes printed.
-
-    ``exit_code`` as shells count: 128 and the signal's number for one that a signal ended. ``ref``: the stored whole.
-    """
-
-    id: str
-    command: str
-    since: float
-    until: float | None
-    state: State
-    exit_code: int | None
-    size: int
-    ref: str | None
-
-
-class Job:
+class Work:
     """A command and its process. ``seen``: bytes the model has read; ``told``: it knows that this one has ended."""
 
     def __init__(self, command: str, process: Process, owner: str) -> None:
@@ -69,32 +51,35 @@ class Job:
         code = self.process.exit_code
         return 128 - code if code is not None and code < 0 else code
 
-    def shown(self) -> Running:
+    def shown(self) -> Job:
         output = self.process.output
-        state: State = "running" if not self.ended else "killed" if self.killed else "ended"
-        return Running(self.id, self.command, self.since, self.until, state, self.exit_code, output.total, output.ref)
+        state = "running" if not self.ended else "killed" if self.killed else "ended"
+        return Job(self.id, self.command, self.since, self.until, state, self.exit_code, output.total, output.ref)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How waiting for a command ended: with its end, with the time limit, or ``moved``: it goes on under that id."""
 
-    job: Job
+    job: Work
     timed_out: bool = False
     moved: str = ""
 
 
 class Shells:
-    """One for a conversation. ``spill`` opens a file for the output of a call, given its id, when that grows large."""
+    """core.session.Jobs, one for a conversation.
+
+    ``spill`` opens a file for the output of a call, given its id, when that grows large.
+    """
 
     def __init__(self, spill: Callable[[str], Spill] | None = None) -> None:
         self._spill = spill
-        self._jobs: dict[str, Job] = {}
-        self._awaited: dict[str, Job] = {}
+        self._jobs: dict[str, Work] = {}
+        self._awaited: dict[str, Work] = {}
         self._listeners: set[Callable[[], None]] = set()
         self._closed = False
 
-    def list(self) -> tuple[Running, ...]:
+    def list(self) -> tuple[Job, ...]:
         """The background shells, oldest first."""
         return tuple(job.shown() for job in self._jobs.values())
 
@@ -104,14 +89,20 @@ class Shells:
         return lambda: self._listeners.discard(listener)
 
     def output(self, id: str) -> str:
-        """What is kept in memory of a shell's output, colours included. May be large: call it off the loop.
+        """What is in memory of a shell's output, colours included. Raises UsageError when there is no such shell."""
+        return self._known(id).process.output.text()
 
-        Raises:
-            Failed: there is no such shell.
-        """
-        return self.find(id).process.output.text()
+    async def end(self, id: str) -> None:
+        """As ``kill``, for people. Raises UsageError when there is no such shell."""
+        await self.kill(self._known(id).id)
 
-    def find(self, id: str) -> Job:
+    def _known(self, id: str) -> Work:
+        try:
+            return self.find(id)
+        except Failed as error:
+            raise UsageError(str(error), error.hint) from error
+
+    def find(self, id: str) -> Work:
         """Raises Failed when there is no such shell."""
         if job := self._jobs.get(id):
             return job
@@ -143,7 +134,7 @@ class Shells:
             self._awaited.pop(call.id, None)
         return Outcome(job, moved=job.id)
 
-    def start(self, program: Program, command: str, call: Call) -> Job:
+    def start(self, program: Program, command: str, call: Call) -> Work:
         """Run it in the background until it ends, is killed, or the conversation closes.
 
         Raises:
@@ -164,7 +155,7 @@ class Shells:
         job.process.freed.set()
         return True
 
-    async def kill(self, id: str) -> Job:
+    async def kill(self, id: str) -> Work:
         """End a shell and all it started; what it prints on the way is kept. Raises Failed when there is none."""
         job = self.find(id)
         if not job.ended:
@@ -187,20 +178,20 @@ class Shells:
         for process in running:
             await process.ended.wait()
 
-    def news(self, owner: str) -> tuple[Job, ...]:
+    def news(self, owner: str) -> tuple[Work, ...]:
         """Shells of this agent that ended by themselves and that it was not told of yet; they count as told now."""
         found = tuple(job for job in self._jobs.values() if job.ended and not job.told and job.owner == owner)
         for job in found:
             job.told = True
         return found
 
-    def _begin(self, program: Program, command: str, call: Call) -> Job:
+    def _begin(self, program: Program, command: str, call: Call) -> Work:
         if self._closed:
             raise Failed("resource_error", "The session is being closed; nothing is started any more.")
         process = Process(program, partial(self._spill, call.id) if self._spill else None)
-        return Job(command, process, call.branch.name)
+        return Work(command, process, call.branch.name)
 
-    def _adopt(self, job: Job) -> Job:
+    def _adopt(self, job: Work) -> Work:
         while not job.id or job.id in self._jobs:
             # Not counted: an id from before the session was opened again must not name another shell.
             job.id = f"bg-{secrets.token_hex(2)}"
@@ -209,7 +200,7 @@ class Shells:
         self._tell()
         return job
 
-    def _note_end(self, job: Job) -> None:
+    def _note_end(self, job: Work) -> None:
         job.until = time.time()
         ended = sorted((each for each in self._jobs.values() if each.ended), key=lambda each: not each.told)
         for old in ended[: max(0, len(ended) - MOST)]:
@@ -240,7 +231,7 @@ class EndedShells:
         """A shell may go on when the agent stops."""
 
 
-def how(job: Job) -> str:
+def how(job: Work) -> str:
     return f" with exit code {job.exit_code}" if job.exit_code is not None else ""
 
 

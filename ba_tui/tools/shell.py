@@ -15,7 +15,7 @@ from typing import Any
 from ba_tui.core.results import Command, Display, StateChange, ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
-from ba_tui.tools.background import Job, Outcome, Shells
+from ba_tui.tools.background import Outcome, Shells, Work
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.processes import Program
@@ -115,7 +115,7 @@ def check(text: str, what: str) -> None:
         raise Failed("invalid_parameters", message, "Write a script with write_file and run that.")
 
 
-def _begun(job: Job, shown: str) -> ToolResult:
+def _begun(job: Work, shown: str) -> ToolResult:
     text = (
         f"Started in the background as {job.id}. shell_output reads what it prints, shell_kill ends it; "
         "you are told when it has ended."
@@ -165,10 +165,10 @@ def observed(outcome: Outcome, shown: str, seconds: float, notes: list[str]) -> 
     return ToolResult(text, display, summary=f"exit {code}", artifact=printed.ref)
 
 
-def _stored(job: Job) -> list[str]:
+def _stored(job: Work) -> list[str]:
     """Words about an output that is kept whole, or should be."""
     printed = job.process.output
-    words = [f"all {printed.total:,} bytes are stored as {printed.ref}"] if printed.ref else []
+    words = [f"all {printed.total:,} bytes: read_artifact {printed.ref}"] if printed.ref else []
     return [*words, *([printed.trouble] if printed.trouble else [])]
 
 

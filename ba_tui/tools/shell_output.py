@@ -13,7 +13,7 @@ from typing import Any
 
 from ba_tui.core.results import Command, ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
-from ba_tui.tools.background import Job, Shells
+from ba_tui.tools.background import Shells, Work
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.shell import CHARACTERS
 from ba_tui.tools.terminal_text import plain, shortened
@@ -53,7 +53,7 @@ def shell_kill_tool(definition: Definition, shells: Shells) -> Tool:
     return Tool("shell_kill", definition.description, definition.input_schema, run, timeout=None, facts=facts)
 
 
-def state(job: Job) -> str:
+def state(job: Work) -> str:
     """One line about a shell: what it does, for how long, how much it printed and where that is kept."""
     output = job.process.output
     seconds = (job.until or time.time()) - job.since
@@ -65,17 +65,17 @@ def state(job: Job) -> str:
         doing = "ended" if job.exit_code is None else f"ended with exit code {job.exit_code}"
     parts = [f"{job.id} {doing}", f"{seconds:.0f} s", f"{output.total:,} bytes printed"]
     if output.ref:
-        parts.append(f"all of them stored as {output.ref}")
+        parts.append(f"all of them: read_artifact {output.ref}")
     if output.trouble:
         parts.append(output.trouble)
     return ", ".join(parts)
 
 
-def _summary(job: Job) -> str:
+def _summary(job: Work) -> str:
     return "running" if not job.ended else "killed" if job.killed else f"exit {job.exit_code}"
 
 
-async def _wait(job: Job, seconds: float, args: Mapping[str, Any]) -> None:
+async def _wait(job: Work, seconds: float, args: Mapping[str, Any]) -> None:
     """Until there is something to read, it has ended, or the time is over."""
     stirred = asyncio.Event()
     stop = job.process.listen(lambda text: stirred.set())
@@ -92,12 +92,12 @@ async def _wait(job: Job, seconds: float, args: Mapping[str, Any]) -> None:
         stop()
 
 
-def _new(job: Job, args: Mapping[str, Any]) -> str:
+def _new(job: Work, args: Mapping[str, Any]) -> str:
     """What ``args`` ask for of the output that the model has not read, without counting it as read."""
     return _chosen(_unread(job, lines="filter" in args)[1], args)
 
 
-def _read(job: Job, args: Mapping[str, Any]) -> str:
+def _read(job: Work, args: Mapping[str, Any]) -> str:
     if args.get("all"):
         job.seen = job.process.output.total
         text = plain(job.process.output.text())
@@ -109,7 +109,7 @@ def _read(job: Job, args: Mapping[str, Any]) -> str:
     return shortened(text.rstrip("\n"), CHARACTERS) or ("(nothing)" if args.get("all") else NOTHING)
 
 
-def _unread(job: Job, *, lines: bool) -> tuple[int, str, int]:
+def _unread(job: Work, *, lines: bool) -> tuple[int, str, int]:
     """How much is gone, the unread rest, and where it ends: never within a character, or with ``lines`` a line."""
     ended = job.ended
     gone, data = job.process.output.after(job.seen)

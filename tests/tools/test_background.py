@@ -12,14 +12,15 @@ import textwrap
 
 import pytest
 
+from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Steered
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.results import Command
+from ba_tui.core.session import Jobs
 from ba_tui.core.tool import Call
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.tools.background import MOST, EndedShells
-from ba_tui.tools.failed import Failed
 from tests.tools.conftest import CHECKOUT
 from tests.tools.running import Floor, all_gone, floor, tagged, until_printed, word
 
@@ -202,8 +203,12 @@ async def test_an_id_that_is_none_names_those_that_are(floor: Floor) -> None:
         assert "None was started" in result.text
     id = await floor.start("exec sleep 60")
     assert f"{id} (exec sleep 60)" in (await floor.desk.run("shell_output", id="bg-none")).text
-    with pytest.raises(Failed):
+    with pytest.raises(UsageError, match="no background shell"):
         floor.shells.output("bg-none")
+    with pytest.raises(UsageError, match="no background shell"):
+        await floor.shells.end("bg-none")
+    await floor.shells.end(id)
+    assert [job.state for job in floor.shells.list()] == ["killed"]
 
 
 async def test_the_end_is_told_once_and_to_who_started_it(floor: Floor) -> None:
@@ -236,7 +241,8 @@ async def test_the_end_is_told_once_and_to_who_started_it(floor: Floor) -> None:
 
 async def test_the_list_and_who_hears_of_it(floor: Floor) -> None:
     heard: list[int] = []
-    stop = floor.shells.listen(lambda: heard.append(len(floor.shells.list())))
+    jobs: Jobs = floor.shells
+    stop = jobs.listen(lambda: heard.append(len(floor.shells.list())))
     id = await floor.start("echo hello")
     await floor.ended(id)
     (running,) = floor.shells.list()

@@ -34,7 +34,7 @@ async def test_large_output_is_stored_whole(floor: Floor) -> None:
     whole = b"\x1b[31m" + b"".join(b"%d\n" % number for number in range(1, 100_001)) + b"\xff\x00end"
     assert floor.stored(result.artifact) == whole
     assert result.text.startswith("1\n2\n3\n")
-    assert result.text.endswith(f"end\n[exit code 2; all {len(whole):,} bytes are stored as {result.artifact}]")
+    assert result.text.endswith(f"end\n[exit code 2; all {len(whole):,} bytes: read_artifact {result.artifact}]")
     assert len(result.text) < 30_000
     assert isinstance(result.display, Command)
     assert result.display.output.startswith("\x1b[31m1\n")

@@ -79,16 +79,18 @@ def _first_turns(lines: list[bytes], upto: int | None, *, running: bool) -> Sequ
 
 def _share(source: Path, target: Path) -> None:
     """The stored results, so that the copy's references can be read. They never change: a second name will do."""
-    found = [path for path in source.glob("*") if NAME.fullmatch(path.name.removesuffix(NOTE))]
+    found = [
+        path for path in source.glob("*") if NAME.fullmatch(path.name.removesuffix(NOTE)) and not path.is_symlink()
+    ]
     if found:
         make_private(target)
     for path in found:
         # What the clean-up takes just now is left out.
         with contextlib.suppress(FileNotFoundError):
             try:
-                os.link(path, target / path.name, follow_symlinks=False)
+                os.link(path, target / path.name)
             except OSError:
-                shutil.copyfile(path, target / path.name, follow_symlinks=False)
+                shutil.copyfile(path, target / path.name)
                 (target / path.name).chmod(0o600)
 
 

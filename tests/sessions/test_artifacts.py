@@ -318,6 +318,18 @@ def test_a_fork_reads_what_it_refers_to(tmp_path: Path) -> None:
     assert not folder_of(tmp_path, copied.id).exists()
 
 
+def test_a_fork_takes_results_only(tmp_path: Path) -> None:
+    stored(tmp_path, ID, turn("one"))
+    folder = folder_of(tmp_path, ID) / "data"
+    made = Artifacts(folder).store("the whole")
+    (folder / f"{UNFINISHED}1").write_text("half")
+    (folder / ("f" * 32)).symlink_to(tmp_path)
+    copied = folder_of(tmp_path, library(tmp_path).fork(ID).id) / "data"
+    name = made.ref.partition("/")[2]
+    assert sorted(path.name for path in copied.iterdir()) == [name, f"{name}.json"]
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in copied.iterdir())
+
+
 MEMORY = """
 import sys, resource, threading
 from pathlib import Path

@@ -17,6 +17,10 @@ from tests.loopback.replies import Pace
 from tests.program import Program
 
 
+# Four starts of the whole program, each with an SDK: on a busy machine that takes longer than a test may usually.
+pytestmark = pytest.mark.timeout(120)
+
+
 def wire_is_valid(messages: list[dict[str, Any]]) -> bool:
     """Roles alternate from the person's on, and every call is answered in the next message."""
     roles = [message["role"] for message in messages]
@@ -75,7 +79,7 @@ def test_killed_in_a_stream(ba: Program):
     with ModelServer(steps) as server:
         at(ba, server).run("-p", "first question")
         process = at(ba, server).start("-p", "-c", "second question")
-        assert server.arrived(2)
+        assert server.arrived(2, 60)
         process.send_signal(signal.SIGKILL)
         process.communicate()
     with ModelServer([Step(say="Here again.")]) as server:

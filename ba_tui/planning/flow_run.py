@@ -25,7 +25,7 @@ from ba_tui.planning.flow_checks import check
 from ba_tui.planning.flow_results import Row, StepFailed, broken_off, finished, message, wrong_output
 from ba_tui.planning.schemas import complaints, with_defaults
 from ba_tui.planning.templates import Unfit, expression, filled, templates_in
-from ba_tui.planning.workflows import DEEPEST, Choice, Flow, Loop, Step, Use, waits
+from ba_tui.planning.workflows import CATEGORY, DEEPEST, Choice, Flow, Loop, Step, Use, waits
 
 LANES = 8
 LARGEST = 10_000_000
@@ -160,10 +160,8 @@ class _Run:
             case Use():
                 value = await self._used(step, step.work, names)
             case Choice(test=test, then=then, otherwise=otherwise):
-                chosen = (
-                    then if (test if isinstance(test, bool) else await self._known(step, test, names)) else otherwise
-                )
-                value = await self.block(chosen, names)
+                true = test if isinstance(test, bool) else await self._known(step, test, names)
+                value = await self.block(then if true else otherwise, names)
             case Loop(item=item, body=body):
                 value = [await self.block(body, {**names, item: one}) for one in await self._items(step, names)]
             case None:
@@ -240,18 +238,20 @@ class _Run:
             try:
                 value = await self._value(result)
             except (BaError, ValueError) as error:
-                result = failure("resource_error", f"The whole result can't be handed on: {error}")
+                # It ran, so it is not tried again, and it can be undone.
+                result = failure("validation_error", f"It ran, but its whole result can't be handed on: {error}.")
+                if step.undo:
+                    self._undo.append((step, {**names, step.save_as: None}))
         self.branch.transcript.apply(ToolFinished(call.id, result, agent=self.branch.name))
-        summary = result.summary if not result.is_error else message(result)
-        self._row(
-            Row(self._label(step), use.name, not result.is_error, time.monotonic() - start - call.waited, summary)
-        )
+        summary = message(result) if result.is_error else result.summary
+        seconds = max(0.0, time.monotonic() - start - call.waited)
+        self._row(Row(self._label(step), use.name, not result.is_error, seconds, summary))
         return result, value
 
     async def _ran(self, step: Step, use: Use, args: dict[str, Any], call: StepCall) -> ToolResult:
         tool = self.tools.get(use.name)
         async with self._lanes:
-            if tool is None:
+            if tool is None or (use.flow and tool.facts.category != CATEGORY):
                 return await run_flow(self.kit.flows[use.name], args, call, self.kit)
             if step.save_as and "output_level" in tool.input_schema.get("properties", {}):
                 # What is handed on must be all of it, however much of it a model would be shown.

@@ -13,6 +13,8 @@ from typing import Any, Literal, TypeAlias, cast
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.settings.document import Document, KeyPath, Problem
 
+CATEGORY = "workflows"
+"""Of tools that are workflows."""
 DEEPEST = 5
 """Workflows within workflows: the one that was started counts as the first."""
 
@@ -127,24 +129,34 @@ def waits(steps: Sequence[Step]) -> list[set[int]]:
     return found
 
 
+def is_flow(use: Use, tools: Mapping[str, Tool], flows: Mapping[str, Flow]) -> bool:
+    """Whether ``use`` runs a workflow; a tool that is none comes before a workflow of its name."""
+    tool = tools.get(use.name)
+    return use.name in flows and (use.flow or tool is None or tool.facts.category == CATEGORY)
+
+
+def inner_flows(flow: Flow, tools: Mapping[str, Tool], flows: Mapping[str, Flow]) -> list[str]:
+    """The names of the workflows that ``flow`` runs itself."""
+    found = [step.work for step in walk(flow.steps) if isinstance(step.work, Use)]
+    return list(dict.fromkeys(use.name for use in found if is_flow(use, tools, flows)))
+
+
 def effect_of(flow: Flow, tools: Mapping[str, Tool], flows: Mapping[str, Flow]) -> Effect:
-    """The worst that any step can do. A workflow has no command of its own, so running one counts as changing."""
-    effects = {tools[name].effect if name in tools else Effect.WRITE for name in uses(flow, flows) if name not in flows}
+    """The worst that any step can do, also in other workflows. A workflow has no command of its own, so that running
+    one counts as changing."""
+    effects: set[Effect] = set()
+    known, todo = {flow.name}, [flow]
+    while todo:
+        one = todo.pop()
+        inner = inner_flows(one, tools, flows)
+        names = {step.work.name for step in walk(one.steps) if isinstance(step.work, Use)}
+        effects |= {tools[name].effect if name in tools else Effect.WRITE for name in names.difference(inner)}
+        todo += [flows[name] for name in inner if name not in known]
+        known.update(inner)
     for effect in (Effect.EXECUTE, Effect.WRITE, Effect.NETWORK):
         if effect in effects:
             return Effect.WRITE if effect is Effect.EXECUTE else effect
     return Effect.READ
-
-
-def uses(flow: Flow, flows: Mapping[str, Flow]) -> set[str]:
-    """The names of all tools and workflows that a run can come to, through other workflows too."""
-    found: set[str] = set()
-    todo = [flow]
-    while todo:
-        names = {step.work.name for step in walk(todo.pop().steps) if isinstance(step.work, Use)}
-        todo += [flows[name] for name in names - found if name in flows]
-        found |= names
-    return found
 
 
 def flow_folders(bundled_config: Path, user_config: Path, trusted_project: Path | None) -> list[Path]:

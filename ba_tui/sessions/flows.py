@@ -20,7 +20,7 @@ from ba_tui.sessions.foreign import escaped, one_line, redacted, without_secrets
 from ba_tui.sessions.records import MAIN
 
 _LONGEST = 200
-_SHORTEST_PART = 4
+_SHORTEST_WORD = 3
 _TEMPLATE = re.compile(r"\{\{|\{%|\{#")
 _BRACES = re.compile(r"\{+|\r")
 _UNSEEN = re.compile(r"[^\n\t -~\xa0-\u1fff\u2010-\u2027\u2030-\u205e\u2070-\ud7ff\uf900-\ufdff\uff00-\uffef]")
@@ -103,7 +103,8 @@ def _parameters(prompt: str, calls: Sequence[ToolUse]) -> list[_Parameter]:
             continue
         secret = _secret(key, value)
         suits = 0 < len(value) <= _LONGEST and "\n" not in value
-        if secret or (suits and (counts[value] > 1 or _part(value).search(prompt))):
+        named = len(value) >= _SHORTEST_WORD and _part(value).search(prompt)
+        if secret or (suits and (counts[value] > 1 or named)):
             found[value] = _Parameter(_variable(key, taken), value, secret)
     return sorted(found.values(), key=lambda parameter: -len(parameter.value))
 
@@ -161,7 +162,7 @@ def _text(key: str, text: str, parameters: Sequence[_Parameter]) -> str:
         if parameter.value == text:
             return f"{{{{ {parameter.name} }}}}"
     text = without_secrets({key: text})[key]
-    names = {one.value: one.name for one in parameters if len(one.value) >= _SHORTEST_PART and not one.secret}
+    names = {one.value: one.name for one in parameters if len(one.value) >= _SHORTEST_WORD and not one.secret}
     found = list(re.finditer("|".join(_part(value).pattern for value in names), text)) if names else []
     if not found and not _TEMPLATE.search(text):
         return text

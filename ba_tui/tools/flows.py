@@ -6,13 +6,15 @@ The steps pass the guards one by one, so what a workflow may do is judged where 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.planning.flow_calls import StepCall
 from ba_tui.planning.flow_checks import check
 from ba_tui.planning.flow_run import Kit, run_flow
-from ba_tui.planning.workflows import Flow, effect_of
+from ba_tui.planning.workflows import CATEGORY, Flow, effect_of
 from ba_tui.settings.document import Problem
 
 
@@ -22,12 +24,7 @@ def flow_tools(flows: Mapping[str, Flow], tools: Mapping[str, Tool], kit: Kit) -
     ``kit`` gives the guarded tools when a workflow runs, the workflows among them.
     """
     problems: list[Problem] = []
-    good: dict[str, Flow] = {}
-    for name, flow in flows.items():
-        if name in tools:
-            problems.append(flow.problem(("name",), f"there is a tool {name!r} already; expected another name"))
-        else:
-            good[name] = flow
+    good = dict(flows)
     while True:
         wrong = {name: found for name, flow in good.items() if (found := check(flow, tools, good))}
         if not wrong:
@@ -39,7 +36,9 @@ def flow_tools(flows: Mapping[str, Flow], tools: Mapping[str, Tool], kit: Kit) -
 
 def flow_tool(flow: Flow, tools: Mapping[str, Tool], kit: Kit) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        return await run_flow(flow, args, call, kit)
+        result = await run_flow(flow, args, call, kit)
+        # The output as data is for a workflow around this one; the text says the same, within its limits.
+        return result if isinstance(call, StepCall) else replace(result, meta=_without_output(result.meta))
 
     text = {"type": "string"}
     texts = [name for name, part in flow.takes.items() if isinstance(part, dict) and {**part, **text} == part]
@@ -50,6 +49,11 @@ def flow_tool(flow: Flow, tools: Mapping[str, Tool], kit: Kit) -> Tool:
         run,
         effect=effect_of(flow, tools, kit.flows),
         timeout=None,
-        facts=ToolFacts("workflows", target=texts[0] if texts else "", version=flow.version),
+        facts=ToolFacts(CATEGORY, target=texts[0] if texts else "", version=flow.version),
         idempotent=False,
     )
+
+
+def _without_output(meta: dict[str, Any]) -> dict[str, Any]:
+    facts: dict[str, Any] = meta.get("flow", {})
+    return {**meta, "flow": {name: value for name, value in facts.items() if name != "output"}}

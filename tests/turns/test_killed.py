@@ -16,7 +16,6 @@ from tests.loopback import Answer, ModelServer
 from tests.loopback.replies import Pace
 from tests.program import Program
 
-
 # Four starts of the whole program, each with an SDK: on a busy machine that takes longer than a test may usually.
 pytestmark = pytest.mark.timeout(120)
 

@@ -58,9 +58,11 @@ def head_and_tail(text: str, room: int, rest: str = "", *, noun: str = "line", s
 def _text(text: str, level: Level, room: int, rest: str) -> str:
     if level != "brief":
         return head_and_tail(text, room, rest)
-    words = BRIEF_WORDS // 2
-    lines = text[:LOOK].strip().split("\n", 1)[0], text[-LOOK:].strip().rsplit("\n", 1)[-1]
-    first, last = " ".join(lines[0][:words].split()), " ".join(lines[1][-words:].split())
+    first = " ".join(text[:LOOK].strip().split("\n", 1)[0][: BRIEF_WORDS // 2].split())
+    *_, before, last = "", *text[-LOOK:].strip().rsplit("\n", 2)
+    # A note such as [exit code 1] says more together with the line before it.
+    ending = f"{before} {last}" if last.startswith("[") else last
+    last = " ".join(ending[-(BRIEF_WORDS - len(first)) :].split())
     return f"{_lines(text, 'line')}, {count(len(text), 'character')}: “{first}” … “{last}”{_noted(rest)}"
 
 

@@ -72,6 +72,8 @@ def test_brief_text() -> None:
     brief = shortened(text, "text", "brief", REST)
     facts = f"5,002 lines, {len(text):,} characters: “first line of a log” … “12 passed in 3 s”"
     assert brief == f"{facts}\n[{REST.removeprefix('; ')}]"
+    noted = shortened(f"{text}[exit code 1]", "text", "brief", "")
+    assert noted.endswith("“first line of a log” … “12 passed in 3 s [exit code 1]”")
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
     4 an approval was denied · 130 interrupted
     """
     from ba_tui.assembly import tools_for  # noqa: PLC0415 - --help must not wait for it
-    from ba_tui.planning.flow_checks import check  # noqa: PLC0415
+    from ba_tui.planning.flow_checks import check, clash  # noqa: PLC0415
     from ba_tui.planning.flow_run import Kit, arguments  # noqa: PLC0415
     from ba_tui.sessions.artifacts import Artifacts  # noqa: PLC0415
 
@@ -72,7 +72,8 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
         flags = {key: value for key, value in flags.items() if value}
         tools = {tool.name: tool for tool in tools_for(flags, folder, results)}
         if chosen and not problems:
-            problems = check(chosen, tools, flows)
+            flows = {name: one for name, one in flows.items() if name not in tools}
+            problems = clash(chosen, tools) or check(chosen, tools, flows)
         if chosen is None or problems:
             return _refused(problems, output_format)
         given, wrong = arguments(chosen, _given(chosen, param or (), params_json))

@@ -14,7 +14,6 @@ from ba_tui.core.tool import Tool
 from ba_tui.planning.schemas import complaints, literal_complaints, schema_complaint
 from ba_tui.planning.templates import Template, Unfit, built_in, expression, template, templates_in
 from ba_tui.planning.workflows import (
-    CATEGORY,
     DEEPEST,
     Choice,
     Flow,
@@ -22,7 +21,6 @@ from ba_tui.planning.workflows import (
     Step,
     Use,
     inner_flows,
-    is_flow,
     waits,
     walk,
 )
@@ -35,12 +33,17 @@ Names = frozenset[str]
 def check(flow: Flow, tools: Mapping[str, Tool], flows: Mapping[str, Flow]) -> tuple[Problem, ...]:
     """All that is wrong with ``flow`` where there are these tools and workflows, in the order of the file."""
     checking = _Checking(flow, tools, flows)
-    checking.name()
     checking.schemas()
     names = checking.block(flow.steps, frozenset(flow.takes))
     checking.value(("output",), flow.output, names)
     checking.nesting()
     return tuple(sorted(dict.fromkeys(checking.problems), key=lambda problem: problem.line))
+
+
+def clash(flow: Flow, tools: Mapping[str, Tool]) -> tuple[Problem, ...]:
+    """That ``flow`` is named like one of ``tools``, which are no workflows."""
+    text = f"there is a tool {flow.name!r} already; expected another name"
+    return (flow.problem(("name",), text),) if flow.name in tools else ()
 
 
 class _Checking:
@@ -53,11 +56,6 @@ class _Checking:
 
     def wrong(self, at: KeyPath, text: str) -> None:
         self.problems.append(self.flow.problem(at, text))
-
-    def name(self) -> None:
-        name = self.flow.name
-        if name in self.tools and self.tools[name].facts.category != CATEGORY:
-            self.wrong(("name",), f"there is a tool {name!r} already; expected another name")
 
     def schemas(self) -> None:
         for key, schema in (("parameters", self.flow.parameters), ("output_schema", self.flow.output_schema)):
@@ -160,7 +158,7 @@ class _Checking:
     def _use(self, step: Step, use: Use, names: Names) -> None:
         self.value((*step.at, "args"), use.args, names)
         at = (*step.at, "flow" if use.flow else "tool")
-        if is_flow(use, self.tools, self.flows):
+        if use.name in self.flows:
             schema: Mapping[str, Any] = self.flows[use.name].parameters
             if step.save_as and self.flows[use.name].output is None:
                 self.wrong((*step.at, "save_as"), f"the workflow {use.name!r} gives nothing; expected `output` in it")
@@ -209,7 +207,7 @@ class _Checking:
     def nesting(self) -> None:
         """Workflows within workflows: not in a ring, and not too deep."""
         for step in walk(self.flow.steps):
-            if isinstance(step.work, Use) and is_flow(step.work, self.tools, self.flows):
+            if isinstance(step.work, Use) and step.work.name in self.flows:
                 at = (*step.at, "flow" if step.work.flow else "tool")
                 if trouble := self._followed(step.work.name, (self.flow.name,)):
                     self.wrong(at, trouble)
@@ -220,7 +218,7 @@ class _Checking:
             return f"this workflow comes back to itself: {' → '.join(trail)}"
         if len(trail) > DEEPEST:
             return f"workflows within workflows go deeper than {DEEPEST}: {' → '.join(trail)}"
-        inner = inner_flows(self.flows[name], self.tools, self.flows)
+        inner = inner_flows(self.flows[name], self.flows)
         return next((said for other in inner if (said := self._followed(other, trail))), "")
 
 

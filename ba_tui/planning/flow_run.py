@@ -25,7 +25,7 @@ from ba_tui.planning.flow_checks import check
 from ba_tui.planning.flow_results import Row, StepFailed, broken_off, finished, message, wrong_output
 from ba_tui.planning.schemas import complaints, with_defaults
 from ba_tui.planning.templates import Unfit, expression, filled, templates_in
-from ba_tui.planning.workflows import CATEGORY, DEEPEST, Choice, Flow, Loop, Step, Use, waits
+from ba_tui.planning.workflows import DEEPEST, Choice, Flow, Loop, Step, Use, waits
 
 LANES = 8
 LARGEST = 10_000_000
@@ -251,7 +251,7 @@ class _Run:
     async def _ran(self, step: Step, use: Use, args: dict[str, Any], call: StepCall) -> ToolResult:
         tool = self.tools.get(use.name)
         async with self._lanes:
-            if tool is None or (use.flow and tool.facts.category != CATEGORY):
+            if tool is None:
                 return await run_flow(self.kit.flows[use.name], args, call, self.kit)
             if step.save_as and "output_level" in tool.input_schema.get("properties", {}):
                 # What is handed on must be all of it, however much of it a model would be shown.

@@ -13,8 +13,6 @@ from typing import Any, Literal, TypeAlias, cast
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.settings.document import Document, KeyPath, Problem
 
-CATEGORY = "workflows"
-"""Of tools that are workflows."""
 DEEPEST = 5
 """Workflows within workflows: the one that was started counts as the first."""
 
@@ -129,16 +127,10 @@ def waits(steps: Sequence[Step]) -> list[set[int]]:
     return found
 
 
-def is_flow(use: Use, tools: Mapping[str, Tool], flows: Mapping[str, Flow]) -> bool:
-    """Whether ``use`` runs a workflow; a tool that is none comes before a workflow of its name."""
-    tool = tools.get(use.name)
-    return use.name in flows and (use.flow or tool is None or tool.facts.category == CATEGORY)
-
-
-def inner_flows(flow: Flow, tools: Mapping[str, Tool], flows: Mapping[str, Flow]) -> list[str]:
+def inner_flows(flow: Flow, flows: Mapping[str, Flow]) -> list[str]:
     """The names of the workflows that ``flow`` runs itself."""
-    found = [step.work for step in walk(flow.steps) if isinstance(step.work, Use)]
-    return list(dict.fromkeys(use.name for use in found if is_flow(use, tools, flows)))
+    names = (step.work.name for step in walk(flow.steps) if isinstance(step.work, Use))
+    return list(dict.fromkeys(name for name in names if name in flows))
 
 
 def effect_of(flow: Flow, tools: Mapping[str, Tool], flows: Mapping[str, Flow]) -> Effect:
@@ -148,7 +140,7 @@ def effect_of(flow: Flow, tools: Mapping[str, Tool], flows: Mapping[str, Flow]) 
     known, todo = {flow.name}, [flow]
     while todo:
         one = todo.pop()
-        inner = inner_flows(one, tools, flows)
+        inner = inner_flows(one, flows)
         names = {step.work.name for step in walk(one.steps) if isinstance(step.work, Use)}
         effects |= {tools[name].effect if name in tools else Effect.WRITE for name in names.difference(inner)}
         todo += [flows[name] for name in inner if name not in known]

@@ -5,36 +5,40 @@ The steps pass the guards one by one, so what a workflow may do is judged where 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ba_tui.core.results import ToolResult
+from ba_tui.core.session import Reader
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.planning.flow_calls import StepCall
-from ba_tui.planning.flow_checks import check
+from ba_tui.planning.flow_checks import check, clash
 from ba_tui.planning.flow_run import Kit, run_flow
-from ba_tui.planning.workflows import CATEGORY, Flow, effect_of
+from ba_tui.planning.workflows import Flow, effect_of
 from ba_tui.settings.document import Problem
 
+Tools = Callable[[], Mapping[str, Tool]]
 
-def flow_tools(flows: Mapping[str, Flow], tools: Mapping[str, Tool], kit: Kit) -> tuple[list[Tool], list[Problem]]:
-    """A tool for each workflow that is in order where there are ``tools``, and what is wrong with the others.
 
-    ``kit`` gives the guarded tools when a workflow runs, the workflows among them.
+def flow_tools(
+    flows: Mapping[str, Flow], tools: Mapping[str, Tool], now: Tools, results: Reader | None = None
+) -> tuple[list[Tool], list[Problem]]:
+    """A tool for each workflow that is in order beside ``tools``, and what is wrong with the others.
+
+    ``now`` gives the guarded tools when a workflow runs, these among them; ``results``: where long ones are kept.
     """
-    problems: list[Problem] = []
-    good = dict(flows)
-    while True:
-        wrong = {name: found for name, flow in good.items() if (found := check(flow, tools, good))}
-        if not wrong:
-            return [flow_tool(flow, tools, kit) for flow in good.values()], problems
+    good = {name: flow for name, flow in flows.items() if not clash(flow, tools)}
+    problems = [problem for flow in flows.values() for problem in clash(flow, tools)]
+    while wrong := {name: found for name, flow in good.items() if (found := check(flow, tools, good))}:
         # What uses a broken one is broken, too, so the rest is looked at again.
         problems += [problem for found in wrong.values() for problem in found]
         good = {name: flow for name, flow in good.items() if name not in wrong}
+    kit = Kit(now, good, results)
+    return [_flow_tool(flow, tools, kit) for flow in good.values()], problems
 
 
-def flow_tool(flow: Flow, tools: Mapping[str, Tool], kit: Kit) -> Tool:
+def _flow_tool(flow: Flow, tools: Mapping[str, Tool], kit: Kit) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         result = await run_flow(flow, args, call, kit)
         # The output as data is for a workflow around this one; the text says the same, within its limits.
@@ -49,7 +53,7 @@ def flow_tool(flow: Flow, tools: Mapping[str, Tool], kit: Kit) -> Tool:
         run,
         effect=effect_of(flow, tools, kit.flows),
         timeout=None,
-        facts=ToolFacts(CATEGORY, target=texts[0] if texts else "", version=flow.version),
+        facts=ToolFacts("workflows", target=texts[0] if texts else "", version=flow.version),
         idempotent=False,
     )
 

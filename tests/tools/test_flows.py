@@ -12,13 +12,11 @@ from ba_tui.core.results import StateChange, Table
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.policy import Allow, Ask
 from ba_tui.planning.flow_files import parse_flow
-from ba_tui.planning.flow_run import Kit
 from ba_tui.planning.workflows import Flow
 from ba_tui.settings.document import Problem
 from ba_tui.tools.flows import flow_tools
-from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.permission import Verdict
-from ba_tui.tools.guards.validate import validate
+from ba_tui.tools.toolbox import guarded
 from tests.tools.conftest import Desk
 
 
@@ -31,11 +29,14 @@ def flows(*texts: str) -> dict[str, Flow]:
     return found
 
 
+def _open(tool: Tool) -> Tool:
+    return tool
+
+
 def equipped(desk: Desk, *texts: str) -> list[Problem]:
     """Give the desk these workflows as tools; what was wrong with them."""
-    known = flows(*texts)
-    made, problems = flow_tools(known, desk.tools, Kit(lambda: desk.tools, known))
-    desk.tools |= {tool.name: output(validate(tool)) for tool in made}
+    made, problems = flow_tools(flows(*texts), desk.tools, lambda: desk.tools)
+    desk.tools |= {tool.name: guarded(tool, _open, _open) for tool in made}
     return problems
 
 

@@ -5,6 +5,7 @@ The verdicts are the policy's; how a question looks is a face's business.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from ba_tui.core.events import Notice
 from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Command, ToolResult, failure
-from ba_tui.core.tool import Call, Guard, Tool
+from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.permissions.policy import Allow, Ask, Deny
 from ba_tui.tools.failed import failed_result, outcome
 from ba_tui.tools.guards.validate import Checker
@@ -35,6 +36,12 @@ class Gate:
     folder: Callable[[Call], Path]
     shown: Callable[[Path], str] = str
 
+    async def judged(self, tool: Tool, args: Mapping[str, Any], folder: Path) -> Verdict:
+        """Off the loop for what runs commands or code: every word of that is looked up on the disk."""
+        if tool.effect is Effect.EXECUTE:
+            return await asyncio.to_thread(self.judge, tool, args, folder)
+        return self.judge(tool, args, folder)
+
 
 def permission(gate: Gate) -> Guard:
     def guard(tool: Tool) -> Tool:
@@ -42,7 +49,7 @@ def permission(gate: Gate) -> Guard:
 
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             folder = gate.folder(call)
-            match gate.judge(tool, args, folder):
+            match await gate.judged(tool, args, folder):
                 case Allow():
                     return await tool.run(args, call)
                 case Deny(reason=reason):
@@ -73,7 +80,7 @@ class _Consent:
             return _denied(reply)
         if reply.edited is not None and clean_json(reply.edited) != clean_json(dict(args)):
             return await self._run_edited(reply, call)
-        match self.gate.judge(self.tool, args, self.folder):
+        match await self.gate.judged(self.tool, args, self.folder):
             case Deny(reason=reason):
                 return failure("permission_denied", reason)
             case Ask(rule=rule, risks=risks) if (rule, risks) != (ask.rule, ask.risks):
@@ -105,7 +112,7 @@ class _Consent:
         if complaint := await self.checker.complaint(edited):
             return failure("invalid_parameters", f"The person changed the arguments, but they do not fit: {complaint}")
         rule = None
-        match self.gate.judge(self.tool, edited, self.folder):
+        match await self.gate.judged(self.tool, edited, self.folder):
             case Deny(reason=reason):
                 return failure("permission_denied", f"The person changed the arguments, but: {reason}")
             case Ask(rule=rule):

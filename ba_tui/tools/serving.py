@@ -47,7 +47,7 @@ def serve(channel: int, file: str, module: str = "", digest: str = "") -> None:
                     reply: dict[str, Any] = {"tools": [each.record for each in loaded.values()]}
                 else:
                     reply = _called(loaded[request["object"]], instances, request["args"], runner)
-            except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - any failure becomes a reply
+            except BaseException as error:  # noqa: BLE001 - any failure becomes a reply
                 reply = {"failed": _failure(error, file)}
             if os.getpid() != own:
                 # The tool forked and both sides came back here; only the first may answer.

@@ -9,20 +9,24 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
+from ba_tui.core.agent import Agent
 from ba_tui.core.errors import UsageError
-from ba_tui.core.events import Steered
-from ba_tui.core.messages import ToolUse
-from ba_tui.core.results import Command
+from ba_tui.core.events import Steered, TurnStarted
+from ba_tui.core.messages import ToolUse, user
+from ba_tui.core.results import Command, ToolResult
 from ba_tui.core.session import Jobs
-from ba_tui.core.tool import Call
+from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.tools.background import MOST, EndedShells
 from tests.tools.conftest import CHECKOUT
 from tests.tools.running import Floor, all_gone, floor, tagged, until_printed, word
+from tests.tools.test_loop import Script, assert_paired, calls
 
 __all__ = ["floor"]
 
@@ -166,7 +170,7 @@ async def test_a_killed_ba_leaves_no_shell_behind(floor: Floor) -> None:
             """
             import asyncio, os, shutil
             from pathlib import Path
-            from ba_tui.core.tool import Call
+            from ba_tui.core.tool import Call, Tool
             from ba_tui.core.transcript import Transcript
             from ba_tui.core.turn import Branch, Turn
             from ba_tui.tools.background import Shells
@@ -237,6 +241,23 @@ async def test_the_end_is_told_once_and_to_who_started_it(floor: Floor) -> None:
     await floor.desk.run("shell_output", id=read)
     await floor.desk.run("shell_kill", id=quiet)
     assert await told() == []
+
+
+async def test_within_a_turn_the_end_is_told_before_the_next_request(floor: Floor) -> None:
+    async def until_ended(args: Mapping[str, Any], call: Call) -> ToolResult:
+        await floor.ended(floor.shells.list()[0].id)
+        return ToolResult("waited")
+
+    tools = (floor.desk.tools["shell"], Tool("wait", "", {"type": "object"}, until_ended))
+    script = Script(calls(("shell", {"command": "exit 6", "background": True})), calls(("wait", {})))
+    branch = Branch(floor.desk.turn, Transcript())
+    branch.emit(TurnStarted(user("go")))
+    await Agent(script, tools, "", (EndedShells(floor.shells),)).run(branch)
+    assert_paired(branch.transcript, floor.desk.events)
+    *_, results, answer = branch.transcript.messages
+    assert answer.text == "done"
+    assert "exit 6) has ended with exit code 6" in results.text
+    assert sum("has ended" in message.text for message in branch.transcript.messages) == 1
 
 
 async def test_the_list_and_who_hears_of_it(floor: Floor) -> None:

@@ -51,7 +51,7 @@ async def test_only_large_output_is_stored(floor: Floor, size: int, stored: bool
 
 
 async def test_what_a_timeout_ended_is_kept(floor: Floor) -> None:
-    result = await floor.desk.run("shell", command="seq 30000; exec sleep 60", timeout=1)
+    result = await floor.desk.run("shell", command="seq 30000; exec sleep 60", timeout=2)
     assert result.error is not None
     assert result.error.kind == "timeout"
     assert floor.stored(result.artifact).endswith(b"29999\n30000\n")

@@ -29,6 +29,14 @@ _KINDS = (
     (b"PAR1", "a Parquet table"),
 )
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+SAMPLE = 65_536
+_SCRIPTS = (
+    "cp932", "euc_jp", "cp949", "big5", "gb18030", "cp1251", "koi8_r", "cp1250", "cp1253", "cp1255", "cp1256",
+)  # fmt: skip
+_HIGH = re.compile(rb"[\x80-\xff]")
+_LETTER = re.compile(rb"[A-Za-z]")
+_PAIR = re.compile(rb"[\xa1-\xfe]{2}")
+_KANA = re.compile(rb"[\xa4\xa5][\xa1-\xf6]")
 _LINE_END = re.compile(r"\r?\n")
 
 
@@ -79,11 +87,29 @@ def detect(data: bytes, *, whole: bool = True) -> Encoding:
         return Encoding(wide, guessed=True)
     if _decodes(data, "utf-8", whole=whole):
         return Encoding()
-    if _looks_chinese(data) and _decodes(data, "gb18030", whole=whole):
-        return Encoding("gb18030", guessed=True)
-    if _decodes(data, "cp1252", whole=whole):
-        return Encoding("cp1252", guessed=True)
+    for codec in (*_by_script(data), "cp1252"):
+        if _decodes(data, codec, whole=whole) and (not whole or data.decode(codec).encode(codec, "replace") == data):
+            return Encoding(codec, guessed=True)
     return Encoding("latin-1", guessed=True)
+
+
+def _by_script(data: bytes) -> tuple[str, ...]:
+    """Encodings that text of another script than Latin may have, the likeliest first."""
+    head = data[:SAMPLE]
+    if len(data) > SAMPLE:
+        head = head[: head.rfind(b"\n") + 1] or head
+    paired = _in_pairs(head)
+    if not paired and len(_HIGH.findall(head)) <= len(_LETTER.findall(head)):
+        return ()
+    if paired and len(_KANA.findall(head)) * 4 > len(_PAIR.findall(head)):
+        return ("euc_jp",)
+    from charset_normalizer import from_bytes  # noqa: PLC0415 - only for files of old encodings
+
+    best = from_bytes(head, cp_isolation=[*_SCRIPTS], enable_fallback=False).best()
+    # Without words it knows, its choice between the East Asian ones is no better than chance.
+    if paired and (best is None or not best.coherence):
+        return ("gb18030",)
+    return (best.encoding,) if best else ()
 
 
 def _decodes(data: bytes, codec: str, *, whole: bool) -> bool:
@@ -107,9 +133,9 @@ def _wide(data: bytes) -> str | None:
     return None
 
 
-def _looks_chinese(data: bytes) -> bool:
-    """GB 2312 writes pairs of high bytes; in Western text a high byte mostly stands alone among letters."""
-    runs = re.findall(rb"[\x80-\xff]+", data[:65536])
+def _in_pairs(data: bytes) -> bool:
+    """GB 2312 and the like write pairs of high bytes; in Western text one mostly stands alone among letters."""
+    runs = re.findall(rb"[\x80-\xff]+", data)
     paired = sum(len(run) for run in runs if len(run) % 2 == 0 and all(byte >= 0xA1 for byte in run))
     return bool(runs) and paired >= 0.8 * sum(map(len, runs))
 

@@ -1,6 +1,6 @@
 """The tools read_file and write_file: whole text files and ranges of their lines.
 
-Changing one place is edits.py; folders are listing.py.
+Changing one place is edits.py, folders are listing.py, files that are no plain text images.py, pdf.py, notebooks.py.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ from ba_tui.tools.disk import LARGEST, SeenFiles, opened, read_bytes
 from ba_tui.tools.documents import Encoding, binary_kind, detect, line_end, plain_lines, with_line_end
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.ignoring import Walk, walked
+from ba_tui.tools.images import is_picture, read_picture
+from ba_tui.tools.kinds import no_text
+from ba_tui.tools.notebooks import read_cells, read_notebook
+from ba_tui.tools.pdf import read_pdf
+from ba_tui.tools.senses import Senses
 
 LINES = 2_000
 LINE = 2_000
@@ -30,9 +35,11 @@ CHARACTERS = 28_000
 HEAD = 65_536
 
 
-def read_file_tool(definition: Definition, workspace: Workspace, seen: SeenFiles) -> Tool:
+def read_file_tool(definition: Definition, workspace: Workspace, seen: SeenFiles, senses: Senses | None = None) -> Tool:
+    """``senses``: what the model in use can be shown beside text; nothing by default."""
+
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        return await asyncio.to_thread(_read, workspace, seen, args)
+        return await asyncio.to_thread(_Reading(workspace, seen, senses or Senses()).read, args)
 
     facts = ToolFacts(category="files", target="path", paths=("path",))
     return Tool("read_file", definition.description, definition.input_schema, run, facts=facts)
@@ -80,6 +87,48 @@ def planned_write(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]
     return FileChange(path, shown, before, after, old, text, note)
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    workspace: Workspace
+    seen: SeenFiles
+    senses: Senses
+
+    def read(self, args: Mapping[str, Any]) -> ToolResult:
+        path = self.workspace.resolve(args["path"])
+        shown = self.workspace.shown(path)
+        offset, limit = int(args.get("offset", 1)), int(args.get("limit", LINES))
+        try:
+            with opened(path, shown) as file:
+                head = file.read(HEAD)
+                if is_picture(head):
+                    return read_picture(head + file.read(LARGEST), shown, self.senses)
+                if head.startswith(b"%PDF-"):
+                    return read_pdf(_whole(head, file, shown), shown, (offset, limit), self.senses)
+                excerpt = _excerpt(file, head, shown, (offset, min(limit, LINES)))
+        except Failed as error:
+            if error.kind == "not_found":
+                raise _not_found(self.workspace, path, shown) from error
+            raise
+        if excerpt.data is not None:
+            self.seen.note(path, excerpt.data)
+        if path.suffix == ".ipynb" and excerpt.data is not None:
+            cells = read_notebook(excerpt.encoding.decode(excerpt.data))
+            if cells is not None:
+                return read_cells(cells, shown, (offset, limit), self.senses)
+        if not excerpt.lines and excerpt.total:
+            message = f"{shown} has {excerpt.total} lines; line {offset} is beyond its end."
+            raise Failed("validation_error", message, "Use a smaller offset.")
+        return _shown_excerpt(excerpt, shown, offset)
+
+
+def _whole(head: bytes, file: BinaryIO, shown: str) -> bytes:
+    data = head + file.read(LARGEST)
+    if len(data) > LARGEST:
+        message = f"{shown} is larger than {LARGEST // 1_000_000} MB."
+        raise Failed("resource_error", message, "Make a file of the pages you need with a program and read that.")
+    return data
+
+
 @dataclass(slots=True)
 class Excerpt:
     """The lines that were asked for, as far as they fit; ``total`` is None where the file was not read to its end."""
@@ -88,25 +137,6 @@ class Excerpt:
     total: int | None
     encoding: Encoding
     data: bytes | None
-
-
-def _read(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> ToolResult:
-    path = workspace.resolve(args["path"])
-    shown = workspace.shown(path)
-    offset, limit = int(args.get("offset", 1)), min(int(args.get("limit", LINES)), LINES)
-    try:
-        with opened(path, shown) as file:
-            excerpt = _excerpt(file, shown, offset, limit)
-    except Failed as error:
-        if error.kind == "not_found":
-            raise _not_found(workspace, path, shown) from error
-        raise
-    if excerpt.data is not None:
-        seen.note(path, excerpt.data)
-    if not excerpt.lines and excerpt.total:
-        message = f"{shown} has {excerpt.total} lines; line {offset} is beyond its end."
-        raise Failed("validation_error", message, "Use a smaller offset.")
-    return _shown_excerpt(excerpt, shown, offset)
 
 
 def _shown_excerpt(excerpt: Excerpt, shown: str, offset: int) -> ToolResult:
@@ -128,16 +158,13 @@ def _shown_excerpt(excerpt: Excerpt, shown: str, offset: int) -> ToolResult:
     )
 
 
-def _excerpt(file: BinaryIO, shown: str, offset: int, limit: int) -> Excerpt:
-    head = file.read(HEAD)
+def _excerpt(file: BinaryIO, head: bytes, shown: str, span: tuple[int, int]) -> Excerpt:
+    """``span``: the first line, from 1, and how many at most. Raises Failed for what is no text."""
+    offset, limit = span
+    size = os.fstat(file.fileno()).st_size
     if kind := binary_kind(head[:8192]):
-        size = os.fstat(file.fileno()).st_size
-        raise Failed(
-            "validation_error",
-            f"{shown} is {kind} ({size} bytes), not text.",
-            "Look at it with a program that reads it.",
-        )
-    if os.fstat(file.fileno()).st_size <= LARGEST:
+        raise no_text(head, shown, size, kind)
+    if size <= LARGEST:
         data = head + file.read(LARGEST)
         encoding = detect(data)
         lines = plain_lines(encoding.decode(data)).split("\n")

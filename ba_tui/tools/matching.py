@@ -36,7 +36,17 @@ def find_edit(text: str, old: str, new: str, *, replace_all: bool = False) -> Ed
         raise Failed("invalid_parameters", "old_string is empty.", "Give the text to replace, or use write_file.")
     if old == new:
         raise Failed("invalid_parameters", "old_string and new_string are the same: nothing would change.")
-    if places := _places(text, old):
+    places = _places(text, old)
+    if any(_deeper(text, at, old, new) for at in places):
+        try:
+            return _tolerant(text, old, new, replace_all=replace_all)
+        except Failed as error:
+            line = text.count("\n", 0, places[0]) + 1
+            message = (
+                f"old_string stands at line {line}, but indented deeper, so the other lines of new_string are unsure."
+            )
+            raise Failed("validation_error", message, "Give whole lines with the indentation of the file.") from error
+    if places:
         return Edit(_exact(text, places, (old, new), replace_all=replace_all))
     if (plain_old := _without_numbers(old)) is not None:
         plain_new = _without_numbers(new)
@@ -54,6 +64,13 @@ def _places(text: str, old: str) -> list[int]:
         found.append(at)
         at = text.find(old, at + 1)
     return found
+
+
+def _deeper(text: str, at: int, old: str, new: str) -> bool:
+    """Whether ``old`` begins with its line's indentation but the file has more of it, so that ``new``, where it has
+    several lines, would come out ragged."""
+    before = text[text.rfind("\n", 0, at) + 1 : at]
+    return bool(before) and not before.strip() and old[0] in " \t" and "\n" in new.rstrip("\n")
 
 
 def _exact(text: str, places: Sequence[int], pair: tuple[str, str], *, replace_all: bool) -> tuple[Change, ...]:

@@ -26,6 +26,7 @@ from ba_tui.tools.documents import Encoding, binary_kind, detect, line_end, plai
 from ba_tui.tools.edits import encoded
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.hunks import Placed, place
+from ba_tui.tools.kinds import no_text
 from ba_tui.tools.patch_formats import read_patch
 from ba_tui.tools.patch_parts import FilePatch, Hunk
 from ba_tui.tools.splicing import spliced
@@ -201,8 +202,8 @@ class _Plan:
 
     def _patched(self, file: _File, hunks: Sequence[Hunk]) -> Placed:
         if file.text is None or file.now is None:
-            kind = binary_kind((file.now or b"")[:8192]) or "a binary file"
-            raise Failed("validation_error", f"{file.shown} is {kind}, not text.", "Only text files can be patched.")
+            now = file.now or b""
+            raise no_text(now[:8192], file.shown, len(now), "a binary file")
         plain = plain_lines(file.text)
         try:
             placed = place(plain, hunks)

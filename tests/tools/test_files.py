@@ -57,7 +57,11 @@ async def test_encodings(desk: Desk, data: bytes, text: str, encoding: str) -> N
 
 @pytest.mark.parametrize(
     ("data", "said"),
-    [(b"\x89PNG\r\n\x1a\n123", "a PNG image"), (b"%PDF-1.7", "a PDF"), (bytes(range(256)), "a binary file")],
+    [
+        (b"\x89PNG\r\n\x1a\n123", "begins like a picture"),
+        (b"%PDF-1.7", "as a PDF"),
+        (bytes(range(256)), "a binary file"),
+    ],
 )
 async def test_binary_files_are_refused_kindly(desk: Desk, data: bytes, said: str) -> None:
     desk.write("thing", data)

@@ -72,6 +72,15 @@ def test_shifted_indentation_is_carried_over() -> None:
     assert new == expected
 
 
+def test_less_indentation_than_the_file_has_does_not_make_ragged_lines() -> None:
+    text = "class A:\n        first = 1\n"
+    new = edited(text, "    first = 1\n", "    first = 1\n    last = 2\n")
+    assert new == "class A:\n        first = 1\n        last = 2\n"
+    assert edited(text, "    first = 1\n", "    first = 2\n") == text.replace("1", "2")
+    with pytest.raises(Failed, match="line 2, but indented deeper"):
+        find_edit(text, "    first =", "    last = 1\n    first =")
+
+
 def test_tabs_where_spaces_were_written() -> None:
     text = "func f() {\n\tif ok {\n\t\treturn 1\n\t}\n}\n"
     old = "    if ok {\n        return 1\n    }"
@@ -127,6 +136,7 @@ def test_what_stands_there_once_is_replaced(text: str, start: int, size: int, ne
     old = text[start : start + size]
     assume(old)
     assume(old != new)
+    assume(not (old[0] in " \t" and "\n" in new))
     assume(sum(text.startswith(old, at) for at in range(len(text))) == 1)
     assert edited(text, old, new) == text.replace(old, new)
 

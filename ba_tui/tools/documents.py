@@ -37,6 +37,9 @@ _HIGH = re.compile(rb"[\x80-\xff]")
 _LETTER = re.compile(rb"[A-Za-z]")
 _PAIR = re.compile(rb"[\xa1-\xfe]{2}")
 _KANA = re.compile(rb"[\xa4\xa5][\xa1-\xf6]")
+_WRITTEN = re.compile(rb"[\xb0-\xfe][\xa1-\xfe]")
+_HANGUL = re.compile(rb"[\xb0-\xc8][\xa1-\xfe]")
+"""Korean keeps to these rows of the table; of Chinese characters about half lie beyond them."""
 _LINE_END = re.compile(r"\r?\n")
 
 
@@ -103,6 +106,9 @@ def _by_script(data: bytes) -> tuple[str, ...]:
         return ()
     if paired and len(_KANA.findall(head)) * 4 > len(_PAIR.findall(head)):
         return ("euc_jp",)
+    written = _WRITTEN.findall(head)
+    if paired and len(written) >= 8 and len(_HANGUL.findall(head)) == len(written):
+        return ("cp949", "gb18030")
     from charset_normalizer import from_bytes  # noqa: PLC0415 - only for files of old encodings
 
     best = from_bytes(head, cp_isolation=[*_SCRIPTS], enable_fallback=False).best()

@@ -23,7 +23,7 @@ from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.planning.flow_calls import FlowBranch, StepCall
 from ba_tui.planning.flow_checks import check
 from ba_tui.planning.flow_results import Row, StepFailed, broken_off, finished, message, wrong_output
-from ba_tui.planning.schemas import complaints, with_defaults
+from ba_tui.planning.schemas import complaints, sentence, with_defaults
 from ba_tui.planning.templates import Unfit, expression, filled, templates_in
 from ba_tui.planning.workflows import DEEPEST, Choice, Flow, Loop, Step, Use, waits
 
@@ -70,11 +70,8 @@ async def run_flow(flow: Flow, args: Mapping[str, Any], call: Call, kit: Kit) ->
 def arguments(flow: Flow, args: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """``args`` with the defaults of ``flow``'s parameters, and what is wrong with them, a line each."""
     given: dict[str, Any] = with_defaults(dict(args), flow.parameters)
-    lines = [
-        f"{'.'.join(map(str, at)) + ': ' if at else f'{flow.name} '}{text}."
-        for at, text in complaints(given, flow.parameters)
-    ]
-    return given, lines
+    found = complaints(given, flow.parameters)
+    return given, [sentence(f"{'.'.join(map(str, at))}: {text}" if at else f"{flow.name} {text}") for at, text in found]
 
 
 class _Run:
@@ -310,7 +307,7 @@ class _Run:
         if self.flow.output_schema is not None:
             found = await asyncio.to_thread(complaints, output, self.flow.output_schema)
             if found:
-                why = " ".join(f"{'.'.join(map(str, at)) or 'it'}: {text}." for at, text in found)
+                why = " ".join(sentence(f"{'.'.join(map(str, at)) or 'it'}: {text}") for at, text in found)
                 return wrong_output(self.flow, why, self.rows)
         todos = self.branch.transcript.todos
         changes = StateChange(todos=todos) if todos != self.call.branch.transcript.todos else None

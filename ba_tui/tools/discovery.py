@@ -22,7 +22,7 @@ from ba_tui.core.errors import StorageError
 from ba_tui.resources import save_whole
 from ba_tui.tools.host import Bench, Code, Crew, Died, Worker
 
-Origin: TypeAlias = Literal["built-in", "user", "project", "extra", "package"]
+Origin: TypeAlias = Literal["built-in", "user", "project", "extra", "package", "workflow"]
 GROUP = "ba.tools"
 PATIENCE = 10.0
 MOST_FILES = 500

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ba_tui.core.tool import Guard, Tool
+from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.tool import Call, Guard, Run, Tool
 from ba_tui.tools.adopted import adopted, missing
 from ba_tui.tools.discovery import Discovery, Module, Origin, Problem
 from ba_tui.tools.registered import Choice, read_registered
@@ -78,6 +79,7 @@ class Registry:
         self._alone = threading.RLock()
         self._raw: dict[str, _Raw] = {}
         self._entries: dict[str, Entry] = {}
+        self._switched: dict[str, bool] = {}
         self._registered = read_registered(self._files.bundled, self._files.others())
         self._stamp = self._stamped()
         self._found_problems: tuple[Problem, ...] = ()
@@ -143,6 +145,16 @@ class Registry:
                 problems += [module.problem] if module.problem else self._adopt(module)
             self._found_problems = tuple(problems)
 
+    def switch(self, name: str, *, on: bool) -> None:
+        """Enable or disable a tool for as long as the registry lives, whatever the files say.
+
+        One that is off stays listed where a model was told of it, but a call of it does nothing.
+        """
+        with self._alone:
+            self._switched[name] = on
+            if raw := self._raw.get(name):
+                self._entries[name] = self._entry(raw)
+
     def close(self) -> None:
         """End the workers of people's own tools."""
         if self._discovery:
@@ -180,12 +192,16 @@ class Registry:
         choice = self._registered.optional.get(name) or Choice()
         core = name in self._registered.core
         # Files that a person put there are meant to be used; what ships with ba or came with a package is switched on.
-        default = raw.origin in {"user", "project", "extra"}
-        enabled = core or (choice.enabled if choice.enabled is not None else default)
+        default = raw.origin in {"user", "project", "extra", "workflow"}
+        chosen = self._switched.get(name, choice.enabled)
+        enabled = core or (default if chosen is None else chosen)
         tool = _with(raw.tool, choice)
         subagents = choice.available_to_subagent
+        guarded = self.guard(tool)
+        if self._switched.get(name) is False:
+            guarded = replace(guarded, run=_off(name))
         return Entry(
-            self.guard(tool),
+            guarded,
             raw.origin,
             raw.file,
             raw.line,
@@ -204,6 +220,14 @@ class Registry:
                 continue
             found.append((path, status.st_mtime_ns, status.st_size))
         return found
+
+
+def _off(name: str) -> Run:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        del args, call
+        return failure("permission_denied", f"The person has switched {name} off.", hint="Use another tool.")
+
+    return run
 
 
 def size_of(tool: Tool) -> int:

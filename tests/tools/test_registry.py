@@ -216,3 +216,18 @@ async def test_what_people_add_passes_all_guards(tmp_path: Path):
     assert entry is not None
     assert (entry.tool.effect, entry.origin, entry.place) == (Effect.EXECUTE, "user", f"{home.tools / 'a.py'}:2")
     made.close()
+
+
+async def test_a_tool_that_a_person_switches_off_does_nothing_and_comes_back(tmp_path: Path):
+    made = registry(tmp_path, "optional: {a: {enabled: true}}\n", plain("a"))
+    made.switch("a", on=False)
+    assert persistent(made) == []
+    result = await Caller().run(made.get_tool("a"))
+    assert result.error is not None
+    assert result.error.kind == "permission_denied"
+    assert "switched a off" in result.text
+    made.refresh()
+    assert persistent(made) == [], "whatever the files say"
+    made.switch("a", on=True)
+    assert persistent(made) == ["a"]
+    assert (await Caller().run(made.get_tool("a"))).text == "nothing"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from ba_tui.core import results
-from ba_tui.faces.tui.inspector.model import Inspected
+from ba_tui.core.session import Reader
+from ba_tui.faces.tui.inspector.model import Inspected, Whole
 from ba_tui.faces.tui.transcript.records import End, Note, Prompt, Prose, Record, Retry, Thought, ToolRow
 
 
-def inspected(record: Record) -> Inspected:
-    """Everything that is known of ``record``."""
+def inspected(record: Record, stored: Reader | None = None) -> Inspected:
+    """Everything that is known of ``record``; ``stored`` reads what was too large for the conversation."""
     match record:
         case ToolRow():
-            return _call(record)
+            return _call(record, stored)
         case Prose(text=text):
             return Inspected("Answer", display=results.Prose(text, markdown=True))
         case Thought(text=text):
@@ -26,9 +27,10 @@ def inspected(record: Record) -> Inspected:
             return Inspected(f"Turn {reason}", text=f"{error.message}\n{error.hint}".strip() if error else "")
 
 
-def _call(row: ToolRow) -> Inspected:
+def _call(row: ToolRow, stored: Reader | None) -> Inspected:
     result = row.result
     title = f"{row.name} {row.target}".strip()
     if result is None:
         return Inspected(title, row.args or {}, text=row.tail, state=row.state)
-    return Inspected(title, row.args or {}, result.display, result.text, row.state, row.duration)
+    whole = Whole(stored, result.artifact) if stored and result.artifact else None
+    return Inspected(title, row.args or {}, result.display, result.text, row.state, row.duration, result.summary, whole)

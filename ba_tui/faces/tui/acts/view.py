@@ -74,15 +74,15 @@ async def stop_or_quit(chat: ChatScreen) -> None:
         chat.activity.hint("Ctrl+C again leaves.", TWICE)
 
 
-def copy_text(chat: ChatScreen, text: str) -> None:
-    """To the clipboard; how it went is said where the person looks."""
-    chat.run_worker(_copy(chat, text), group="clipboard", exit_on_error=False)
+def copy_text(chat: ChatScreen, text: str, note: str = "") -> None:
+    """To the clipboard; how it went is said where the person looks, ``note`` behind it."""
+    chat.run_worker(_copy(chat, text, note), group="clipboard", exit_on_error=False)
 
 
-async def _copy(chat: ChatScreen, text: str) -> None:
+async def _copy(chat: ChatScreen, text: str, note: str) -> None:
     from ba_tui.faces.tui.clipboard import copy  # noqa: PLC0415 - not before the first paint
 
-    told = await copy(chat.ba, text)
+    told = f"{await copy(chat.ba, text)} {note}".rstrip()
     if chat.is_current:
         chat.activity.hint(told)
     else:
@@ -107,7 +107,8 @@ async def inspect(chat: ChatScreen, record: Record) -> None:
     from ba_tui.faces.tui.inspected import inspected  # noqa: PLC0415 - not before the first paint
     from ba_tui.faces.tui.inspector.pane import InspectorScreen  # noqa: PLC0415 - see above
 
-    value = inspected(record)
+    conversation = chat.session.conversation
+    value = inspected(record, conversation.inventory.results if conversation else None)
     if chat.stage.has_room:
         await chat.stage.inspect(value)
     else:

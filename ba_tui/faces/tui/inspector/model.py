@@ -7,15 +7,25 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.results import Display
+from ba_tui.core.session import Reader
 
 State: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A stored result and who reads it."""
+
+    reader: Reader
+    ref: str
 
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
     """``text`` is what the model was told; it is shown when there is no ``display``, or beside a failed one.
 
-    ``duration`` in seconds, None while unknown.
+    ``duration`` in seconds, None while unknown. ``note``: a few words of what came of it. ``whole``: where all of it
+    lies when neither ``display`` nor ``text`` is.
     """
 
     title: str
@@ -24,3 +34,5 @@ class Inspected:
     text: str = ""
     state: State = ""
     duration: float | None = None
+    note: str = ""
+    whole: Whole | None = None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -17,17 +18,23 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
+from ba_tui.core.errors import BaError
 from ba_tui.core.results import Command, Diff, Diffs, Display, Prose, Source, Table, Todos
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.inspector.diff import diff_rows, patch
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
-from ba_tui.faces.tui.inspector.model import Inspected, State
+from ba_tui.faces.tui.inspector.model import Inspected, State, Whole
 from ba_tui.faces.tui.inspector.rows import Row, line, painted
 from ba_tui.faces.tui.inspector.sheet import Sheet
 from ba_tui.faces.tui.inspector.source import prose_rows, source_rows
 from ba_tui.faces.tui.inspector.terminal import output_rows, terminal_rows
 from ba_tui.faces.tui.inspector.todos import todo_rows, todo_text
 
+if TYPE_CHECKING:
+    from ba_tui.faces.tui.inspector.paged import Paged
+
+MOST = 1_000_000
+"""Bytes of a stored result that are copied."""
 WIDE = 120
 """Columns from which a diff opens side by side."""
 MUTED = "$foreground 60%"
@@ -41,11 +48,12 @@ STATE_COLOURS: dict[State, str] = {
 
 
 class CopyRequested(Message):
-    """``text`` should reach the clipboard."""
+    """``text`` should reach the clipboard; ``note`` says what it is a part of."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, note: str = "") -> None:
         super().__init__()
         self.text = text
+        self.note = note
 
 
 class Inspector(Widget):
@@ -71,6 +79,7 @@ class Inspector(Widget):
         Binding("y", "copy", "Copy"),
         Binding("w", "wrap", "Wrap"),
         Binding("d", "split", "Side by side"),
+        Binding("v", "other_view", "Whole text"),
         Binding("tab", "other_part", "Other part", show=False),
     ]
 
@@ -84,6 +93,8 @@ class Inspector(Widget):
         super().__init__(id=id)
         self.inspected = inspected or Inspected("")
         self._shown_split: bool | None = None
+        self._in_pages = False
+        """The whole is shown, page by page, instead of what the conversation holds."""
 
     def compose(self) -> ComposeResult:
         yield Static(classes="title", markup=False)
@@ -98,8 +109,12 @@ class Inspector(Widget):
 
     def on_resize(self) -> None:
         self.set_class(self.size.height < 16, "-low")
-        if isinstance(self.inspected.display, Diff | Diffs) and self._split != self._shown_split:
+        if self._is_split and self._split != self._shown_split:
             self._fill(self._result_sheet())
+
+    @property
+    def _is_split(self) -> bool:
+        return isinstance(self.inspected.display, Diff | Diffs) and not self._in_pages
 
     @property
     def _split(self) -> bool:
@@ -108,15 +123,26 @@ class Inspector(Widget):
     async def show(self, inspected: Inspected) -> None:
         """Show this call instead."""
         self.inspected = inspected
+        # A picture of its own (a difference, a table, todos) says more than the text that it was made of.
+        self._in_pages = bool(inspected.whole) and not isinstance(inspected.display, Diff | Diffs | Table | Todos)
         self.query_one(".title", Static).update(_title(inspected))
-        self.query_one(".keys", Static).update(_keys(inspected.display))
         arguments = self.query_one("#arguments", Sheet)
         arguments.put(argument_rows(inspected.args))
         for part in ("#arguments", "#arguments-label"):
             self.query_one(part).display = bool(inspected.args)
+        await self._show_result()
+
+    async def _show_result(self) -> None:
+        inspected = self.inspected
+        self.query_one(".keys", Static).update(_keys(inspected, in_pages=self._in_pages))
+        self.query_one("#result-label", Static).update("Result")
         place = self.query_one("#result", Vertical)
         await place.remove_children()
-        if isinstance(inspected.display, Table):
+        if inspected.whole and self._in_pages:
+            from ba_tui.faces.tui.inspector.paged import Paged  # noqa: PLC0415 - only for what is stored
+
+            await place.mount(Paged(inspected.whole, inspected.text, id="sheet"))
+        elif isinstance(inspected.display, Table):
             from ba_tui.faces.tui.inspector.grid import Grid  # noqa: PLC0415 - DataTable only when there is a table
 
             await place.mount(Grid(inspected.display, id="grid"))
@@ -124,6 +150,18 @@ class Inspector(Widget):
             sheet = Sheet(words=isinstance(inspected.display, Prose) or inspected.display is None, id="sheet")
             await place.mount(sheet)
             self._fill(sheet)
+
+    async def action_other_view(self) -> None:
+        """Between what the conversation holds and the whole."""
+        if self.inspected.whole:
+            self._in_pages = not self._in_pages
+            await self._show_result()
+            self.focus()
+
+    def on_paged_known(self, event: Paged.Known) -> None:
+        event.stop()
+        about = event.artifact
+        self.query_one("#result-label", Static).update(f"Result: {size(about.size)}, {about.lines:,} lines")
 
     def focus(self, scroll_visible: bool = True, *, from_app_focus: bool = False) -> Inspector:
         """Focus the result."""
@@ -139,19 +177,34 @@ class Inspector(Widget):
         sheet.show(*builds(self.inspected, split=self._split))
 
     def watch_split(self) -> None:
-        if self.is_mounted and isinstance(self.inspected.display, Diff | Diffs):
+        if self.is_mounted and self._is_split:
             self._fill(self._result_sheet())
 
     def action_close(self) -> None:
         self.post_message(self.Closed())
 
     def action_copy(self) -> None:
-        """What has the focus: the arguments, or else the result."""
+        """What is selected; else what has the focus: the arguments, or the result."""
+        if selected := self.screen.get_selected_text():
+            self.post_message(CopyRequested(selected))
+            return
+        if self._in_pages and self.inspected.whole and not self.query_one("#arguments", Sheet).has_focus:
+            self.run_worker(self._copy_whole(self.inspected.whole), group="copy", exclusive=True, exit_on_error=False)
+            return
         if self.query_one("#arguments", Sheet).has_focus:
             text = json.dumps(dict(self.inspected.args), ensure_ascii=False, indent=2, default=str)
         else:
             text = source_text(self.inspected)
         self.post_message(CopyRequested(paintable(text)))
+
+    async def _copy_whole(self, whole: Whole) -> None:
+        try:
+            page = await asyncio.to_thread(whole.reader.read, whole.ref, 0, MOST)
+        except BaError as error:
+            self.post_message(CopyRequested(paintable(self.inspected.text), f"It is what the model was given: {error}"))
+            return
+        note = "" if page.last else f"That is the first {size(page.upto)} of {size(page.size)}."
+        self.post_message(CopyRequested(paintable(page.text), note))
 
     def action_wrap(self) -> None:
         for sheet in self.query(Sheet):
@@ -229,16 +282,32 @@ def _title(inspected: Inspected) -> Content:
         parts += [("  ", ""), (inspected.state, STATE_COLOURS.get(inspected.state, MUTED))]
     if inspected.duration is not None:
         parts += [(f"  {spell(inspected.duration)}", MUTED)]
+    if inspected.note:
+        parts += [(f"  {painted(' '.join(inspected.note.split()))}", MUTED)]
     return Content.assemble(*parts)
 
 
-def _keys(display: Display | None) -> str:
+def _keys(inspected: Inspected, *, in_pages: bool) -> str:
     keys = ["Esc close", "y copy"]
-    if not isinstance(display, Table):
+    if in_pages or not isinstance(inspected.display, Table):
         keys.append("w wrap")
-    if isinstance(display, Diff | Diffs):
+    if in_pages:
+        keys.append("/ search")
+    elif isinstance(inspected.display, Diff | Diffs):
         keys.append("d side by side")
+    if inspected.whole:
+        keys.append("v as the conversation has it" if in_pages else "v whole text")
     return " · ".join(keys)
+
+
+def size(count: int) -> str:
+    """``950 bytes``, ``12.3 KB``, ``1.2 GB``."""
+    if count < 1_000:
+        return f"{count} bytes"
+    for unit, scale in (("KB", 1e3), ("MB", 1e6), ("GB", 1e9)):
+        if count < 999.95 * scale:
+            return f"{count / scale:.1f} {unit}"
+    return f"{count / 1e12:.1f} TB"
 
 
 def spell(seconds: float) -> str:
@@ -278,4 +347,4 @@ class InspectorScreen(ModalScreen[None]):
         """To the screen beneath, which knows the clipboard."""
         event.stop()
         stack = self.app.screen_stack  # pyright: ignore[reportUnknownMemberType] - App is generic
-        stack[stack.index(self) - 1].post_message(CopyRequested(event.text))
+        stack[stack.index(self) - 1].post_message(CopyRequested(event.text, event.note))

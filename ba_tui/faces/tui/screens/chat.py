@@ -336,7 +336,7 @@ class ChatScreen(Screen[None]):
     def _on_copy_requested(self, event: CopyRequested) -> None:
         """From the inspector."""
         event.stop()
-        view.copy_text(self, event.text)
+        view.copy_text(self, event.text, event.note)
 
     @on(TranscriptView.CopyRequested)
     def _copy(self, event: TranscriptView.CopyRequested) -> None:

@@ -1,0 +1,288 @@
+"""The whole of a stored result, however large: only the lines that are seen are read, in a thread, and kept a while.
+
+Where the result lies is the reader's affair; how a line is painted is the sheet's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import ClassVar, overload
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events, work
+from textual.binding import Binding, BindingType
+from textual.cache import LRUCache
+from textual.geometry import Size
+from textual.message import Message
+from textual.selection import Selection
+from textual.strip import Strip
+
+from ba_tui.core.errors import BaError
+from ba_tui.core.results import Artifact
+from ba_tui.faces.tui.inspector.finding import Finding, marked
+from ba_tui.faces.tui.inspector.model import Whole
+from ba_tui.faces.tui.inspector.rows import Cell, Layout, Row, folds, line, painted, width_of
+from ba_tui.faces.tui.inspector.sheet import Sheet
+from ba_tui.faces.tui.inspector.terminal import output_rows
+
+PAGE = 200
+KEPT = 40
+"""Pages in memory: what is selected with the mouse should still be there when it is copied."""
+LONGEST = 10_000
+"""Characters of a line that are shown."""
+SELECTED = 10_000
+"""Lines that a selection gives at most."""
+
+
+class Paged(Sheet):
+    """Line by line. ``failed`` is shown, with the reason before it, when the result can't be read any more."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "sideways(-20)", "Left", show=False),
+        Binding("right", "sideways(20)", "Right", show=False),
+    ]
+
+    class Known(Message):
+        """What the result is."""
+
+        def __init__(self, artifact: Artifact) -> None:
+            super().__init__()
+            self.artifact = artifact
+
+    def __init__(self, whole: Whole, failed: str = "", *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.whole = whole
+        self.finding: Finding | None = None
+        self._failed = failed
+        self._total = 0
+        self._ready = False
+        self._pages: LRUCache[int, Sequence[Row]] = LRUCache(KEPT)
+        self._reading = False
+        self._longest = 0
+        self._seen: Layout | None = None
+        self._seen_at: tuple[int, ...] = ()
+
+    def on_mount(self) -> None:
+        self._open()
+
+    @work(exclusive=True, group="build", exit_on_error=False)
+    async def _open(self) -> None:
+        reader, ref = self.whole.reader, self.whole.ref
+        try:
+            artifact = await asyncio.to_thread(reader.about, ref)
+            first = [] if artifact.expired else await asyncio.to_thread(read_page, self.whole, 0)
+        except BaError as error:
+            self._give_up(f"{error} {error.hint}".strip())
+            return
+        self.post_message(self.Known(artifact))
+        if artifact.expired:
+            self._give_up("The whole result has been cleaned away. This is what the model was given:")
+            return
+        self._ready, self._total = True, artifact.lines
+        self.rows = _Lines(self, artifact.lines)
+        self._keep(0, first)
+        self._fold()
+
+    def _give_up(self, why: str) -> None:
+        self.put([line((painted(why), "warning")), line(), *output_rows(self._failed)])
+
+    @property
+    def line_count(self) -> int:
+        return self._total if self._ready else super().line_count
+
+    # Layout: the sheet is as high as the file has lines, whatever they fold to; what is seen is folded when it is.
+
+    def _fold(self) -> None:
+        if not self._ready:
+            super()._fold()
+            return
+        self._width = self.scrollable_content_region.width
+        over = 0 if self.wrap else max(0, self._longest + self._margin - self._width)
+        at_end = self.max_scroll_y > 0 and self.scroll_offset.y >= self.max_scroll_y
+        self.virtual_size = Size(self._width + over, self._total + (self._overhang() if self.wrap else 0))
+        self._seen = None
+        if at_end:
+            self.scroll_to(y=self.max_scroll_y, animate=False, force=True)
+        self.refresh()
+
+    def _overhang(self) -> int:
+        """Lines to scroll further, because the last ones fold into more than there is room for."""
+        height, used, number = self.scrollable_content_region.height, 0, self._total
+        space = max(1, self._width - self._margin)
+        while number > 0 and used < height:
+            number -= 1
+            if number // PAGE not in self._pages:
+                return 0
+            used += len(folds(self.row(number)[0].text, space))
+        top = min(self._total - 1, number + (used > height))
+        return max(0, top - max(0, self._total - height))
+
+    @property
+    def _margin(self) -> int:
+        return len(f"{self._total}") + 2
+
+    def row(self, number: int) -> Row:
+        """A line of the file, counted from 0; an empty one while it is read."""
+        index, place = divmod(number, PAGE)
+        page = self._pages.get(index, ())
+        cell = page[place][0] if place < len(page) else Cell()
+        return (Cell(cell.pieces, f"{number + 1:>{self._margin - 2}}  "),)
+
+    def _window(self) -> Layout:
+        """Which lines are seen, and how they fold."""
+        top, height = int(self.scroll_offset.y), self.scrollable_content_region.height
+        at = (top, height, self._width, int(self.wrap))
+        if self._seen is not None and self._seen_at == at:
+            return self._seen
+        space = max(1, self._width - self._margin)
+        lines: list[tuple[int, int]] = []
+        starts: dict[tuple[int, int], tuple[int, ...]] = {}
+        number = top
+        while len(lines) < height and number < self._total:
+            parts = 1
+            if self.wrap and len(cuts := folds(self.row(number)[0].text, space)) > 1:
+                starts[number, 0], parts = cuts, len(cuts)
+            lines += [(number, part) for part in range(parts)]
+            number += 1
+        if any(index not in self._pages for index in range(top // PAGE, max(top, number - 1) // PAGE + 1)):
+            self._read_on()
+        self._seen, self._seen_at = Layout(lines, starts, (self._margin,), (space,), self._longest), at
+        return self._seen
+
+    def _read_on(self) -> None:
+        if not self._reading:
+            self._reading = True
+            self._read_seen()
+
+    @work(group="pages", exit_on_error=False)
+    async def _read_seen(self) -> None:
+        """Read what is in sight until all of it is there; what was only passed by is not."""
+        try:
+            while (missing := self._missing()) is not None:
+                try:
+                    rows = await asyncio.to_thread(read_page, self.whole, missing)
+                except BaError as error:
+                    rows = [line((painted(str(error)), "error"))]
+                self._keep(missing, rows)
+                self._fold()
+        finally:
+            self._reading = False
+
+    def _missing(self) -> int | None:
+        top = int(self.scroll_offset.y)
+        last = min(self._total - 1, top + self.scrollable_content_region.height)
+        return next((index for index in range(top // PAGE, last // PAGE + 1) if index not in self._pages), None)
+
+    def _keep(self, index: int, rows: Sequence[Row]) -> None:
+        self._pages[index] = rows
+        self._longest = max([self._longest, *(width_of(row[0].text) for row in rows)])
+
+    # Painting
+
+    def render_line(self, y: int) -> Strip:
+        if not self._ready:
+            return super().render_line(y)
+        if self.finding and y == self.scrollable_content_region.height - 1:
+            style = self._style("selected")
+            return Strip([Segment(self.finding.bar(self._width), style)]).adjust_cell_length(self._width, style)
+        window = self._window()
+        if y >= len(window.lines):
+            return Strip.blank(self._width, self._style(""))
+        return self._paint(window, y, int(self.scroll_offset.x))
+
+    def _segments(
+        self, pieces: Sequence[tuple[str, str | Style]], cell: Cell, row: int, start: int, *, last: bool
+    ) -> list[Segment]:
+        segments = super()._segments(pieces, cell, row, start, last=last)
+        pattern = self.finding.pattern if self.finding else None
+        return segments if pattern is None else [part for one in segments for part in marked(one, pattern)]
+
+    # Keys
+
+    async def _on_key(self, event: events.Key) -> None:
+        if not self._ready:
+            return
+        if self.finding is None:
+            if event.key != "slash":
+                return
+            self.finding = Finding(self.whole)
+        elif event.key == "escape":
+            self.finding = None
+        elif not self.finding.typed(event):
+            return
+        event.stop()
+        event.prevent_default()
+        self.refresh()
+        if self.finding and self.finding.due:
+            self._find()
+
+    @work(exclusive=True, group="find", exit_on_error=False)
+    async def _find(self) -> None:
+        """Go to the line that was asked for."""
+        finding = self.finding
+        if finding is None:
+            return
+        found = await asyncio.to_thread(finding.look, int(self.scroll_offset.y) + 1)
+        if self.finding is finding:
+            if found is not None:
+                middle = self.scrollable_content_region.height // 3
+                self.scroll_to(0, max(0, found - 1 - middle), animate=False, force=True)
+            self._fold()
+
+    def action_sideways(self, by: int) -> None:
+        self.scroll_relative(x=by, animate=False)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        if not self._ready:
+            return super().get_selection(selection)
+        first, final = selection.start, selection.end
+        top = first.y if first else 0
+        end = min(final.y if final else self._total - 1, top + SELECTED, self._total - 1)
+        texts = [self.row(number)[0].text for number in range(top, end + 1)]
+        if texts and final and final.y == end:
+            texts[-1] = texts[-1][: final.x]
+        if texts and first:
+            texts[0] = texts[0][first.x :]
+        return "\n".join(texts), "\n"
+
+
+class _Lines(Sequence[Row]):
+    """The file's lines as the sheet's rows."""
+
+    def __init__(self, paged: Paged, total: int) -> None:
+        self._paged = paged
+        self._total = total
+
+    def __len__(self) -> int:
+        return self._total
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+        if isinstance(index, slice):
+            return [self._paged.row(number) for number in range(*index.indices(self._total))]
+        return self._paged.row(index)
+
+
+def read_page(whole: Whole, index: int) -> list[Row]:
+    """One page, for a thread. Raises StorageError."""
+    texts: list[str] = []
+    while len(texts) < PAGE:
+        page = whole.reader.lines(whole.ref, index * PAGE + len(texts) + 1, PAGE - len(texts))
+        if not page.text:
+            break
+        parts = page.text.removesuffix("\n").split("\n")
+        cut = not page.text.endswith("\n") and not page.last
+        texts += [
+            text if len(text) <= LONGEST and not (cut and text is parts[-1]) else f"{text[:LONGEST]} …"
+            for text in parts
+        ]
+        if page.last:
+            break
+    # A mark at the end keeps empty lines before it, and colours that were left on do not reach the next page.
+    rows = output_rows("\n".join([*texts, "."]))[:-1]
+    return rows if len(rows) == len(texts) else [line((painted(text), "")) for text in texts]

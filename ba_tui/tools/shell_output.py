@@ -72,7 +72,11 @@ def state(job: Work) -> str:
 
 
 def _summary(job: Work) -> str:
-    return "running" if not job.ended else "killed" if job.killed else f"exit {job.exit_code}"
+    if not job.ended:
+        return "running"
+    if job.killed:
+        return "killed"
+    return "ended" if job.exit_code is None else f"exit {job.exit_code}"
 
 
 async def _wait(job: Work, seconds: float, args: Mapping[str, Any]) -> None:

@@ -180,9 +180,7 @@ def end_all(program: int, status: int, wake: int) -> None:
     begun = time.monotonic()
     steps = list(LADDER)
     while time.monotonic() - begun < GIVEN_UP:
-        code = reap(program)
-        if code is not None:
-            say(status, f"exit {code}")
+        collect(program, status)
         passed = time.monotonic() - begun
         if steps and passed >= steps[0][0]:
             remaining = send(steps.pop(0)[1], program)
@@ -191,10 +189,17 @@ def end_all(program: int, status: int, wake: int) -> None:
         else:
             remaining = len(descendants()) if LINUX else 1
         if not remaining:
-            reap(program)
+            collect(program, status)
             return
         select.select([wake], [], [], 0.05)
         drain(wake)
+
+
+def collect(program: int, status: int) -> None:
+    """Reap what has ended, and say so when it was the program."""
+    code = reap(program)
+    if code is not None:
+        say(status, f"exit {code}")
 
 
 def drain(wake: int) -> None:

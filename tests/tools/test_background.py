@@ -151,6 +151,16 @@ async def test_a_deaf_shell_is_killed(floor: Floor) -> None:
     await all_gone(floor.tag)
 
 
+async def test_a_shell_that_kills_its_supervisor_has_ended(floor: Floor) -> None:
+    id = await floor.start("setsid sleep 60 & echo up; kill -9 $PPID; sleep 60")
+    await floor.ended(id)
+    looked = await floor.desk.run("shell_output", id=id)
+    assert looked.text.startswith(f"[{id} ended, ")
+    assert (body(looked.text), looked.summary) == ("up", "ended")
+    if sys.platform == "linux":
+        await all_gone(floor.tag)
+
+
 async def test_closing_ends_every_shell(floor: Floor) -> None:
     for _ in range(3):
         await floor.start("exec sleep 60")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ba_tui.settings.document import Problem
 
 SCHEMA = 1
+KINDS = {"Choice": "if", "Loop": "for_each"}
 Format = Literal["text", "json"]
 Mode = Literal["default", "accept-edits", "plan"]
 
@@ -65,11 +66,12 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
     from ba_tui.sessions.artifacts import Artifacts  # noqa: PLC0415
 
     folder = folder_of(cwd)
+    flags: dict[str, object] = {"permissions.allow": allow, "permission_mode": permission_mode}
     chosen, flows, problems = _find(flow, project_root(folder))
     with tempfile.TemporaryDirectory(prefix="ba-run-") as kept:
         results = Artifacts(Path(kept))
-        flags: dict[str, object] = {"permissions.allow": allow, "permission_mode": permission_mode}
         flags = {key: value for key, value in flags.items() if value}
+        # Workflows are not among the tools here: one within another is run by its steps, each of which is judged.
         tools = {tool.name: tool for tool in tools_for(flags, folder, results)}
         if chosen and not problems:
             flows = {name: one for name, one in flows.items() if name not in tools}
@@ -169,7 +171,7 @@ def _plan(flow: Flow, tools: Mapping[str, Tool], format: Format) -> int:
     for step in walk(flow.steps):
         use = step.work if isinstance(step.work, Use) else None
         effect = (tools[use.name].effect.value if use.name in tools else "workflow") if use else ""
-        what = use.name if use else type(step.work).__name__.lower() if step.work else "approval"
+        what = use.name if use else KINDS.get(type(step.work).__name__, "approval")
         steps.append({"step": step.id, "line": flow.line(step), "does": what, "effect": effect})
     if format == "json":
         _print({"schema_version": SCHEMA, "flow": flow.name, "version": flow.version, "ok": True, "steps": steps})
@@ -193,10 +195,19 @@ class _Ending:
         return self.result.meta.get("flow", {}) if self.result else {}
 
     @property
+    def refused(self) -> list[dict[str, str]]:
+        """What a rule or the mode denied, without a question."""
+        if self.error is None or self.error.kind != "permission_denied":
+            return []
+        steps: list[dict[str, Any]] = self.facts.get("steps", [])
+        failed = next((row for row in steps if not row["ok"]), None) or dict[str, Any]()
+        return [{"tool": failed.get("tool", ""), "question": "", "reason": self.error.message, "rule": ""}]
+
+    @property
     def code(self) -> int:
         if self.reason in {"cancelled", "limit"}:
             return INTERRUPTED if self.reason == "cancelled" else LIMIT
-        if self.denied or (self.error and self.error.kind == "permission_denied"):
+        if self.denied or self.refused:
             return DENIED
         if self.error is None:
             return OK
@@ -279,7 +290,7 @@ def _report(flow: Flow, ending: _Ending, started: float, format: Format) -> None
             "stop_reason": ending.reason,
             "output": output,
             "steps": ending.facts.get("steps", []),
-            "denied": ending.denied,
+            "denied": ending.denied or ending.refused,
             "duration_ms": round((time.monotonic() - started) * 1000),
         }
         if ending.error:

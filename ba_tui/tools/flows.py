@@ -5,11 +5,12 @@ The steps pass the guards one by one, so what a workflow may do is judged where 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ba_tui.core.results import ToolResult
+from ba_tui.core.session import Reader
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.planning.flow_calls import StepCall
 from ba_tui.planning.flow_checks import check, clash
@@ -17,11 +18,15 @@ from ba_tui.planning.flow_run import Kit, run_flow
 from ba_tui.planning.workflows import Flow, effect_of
 from ba_tui.settings.document import Problem
 
+Tools = Callable[[], Mapping[str, Tool]]
 
-def flow_tools(flows: Mapping[str, Flow], tools: Mapping[str, Tool], kit: Kit) -> tuple[list[Tool], list[Problem]]:
+
+def flow_tools(
+    flows: Mapping[str, Flow], tools: Mapping[str, Tool], now: Tools, results: Reader | None = None
+) -> tuple[list[Tool], list[Problem]]:
     """A tool for each workflow that is in order beside ``tools``, and what is wrong with the others.
 
-    ``kit`` gives the guarded tools when a workflow runs, these among them; of its workflows those in order count.
+    ``now`` gives the guarded tools when a workflow runs, these among them; ``results``: where long ones are kept.
     """
     good = {name: flow for name, flow in flows.items() if not clash(flow, tools)}
     problems = [problem for flow in flows.values() for problem in clash(flow, tools)]
@@ -29,7 +34,7 @@ def flow_tools(flows: Mapping[str, Flow], tools: Mapping[str, Tool], kit: Kit) -
         # What uses a broken one is broken, too, so the rest is looked at again.
         problems += [problem for found in wrong.values() for problem in found]
         good = {name: flow for name, flow in good.items() if name not in wrong}
-    kit = replace(kit, flows=good)
+    kit = Kit(now, good, results)
     return [_flow_tool(flow, tools, kit) for flow in good.values()], problems
 
 

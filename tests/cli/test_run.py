@@ -95,6 +95,14 @@ def test_what_would_ask_is_denied_and_listed(line: Line):
     assert not (line.folder / "a.txt").exists()
 
 
+def test_what_the_mode_denies_is_listed_too(line: Line):
+    args = ("--param", "file=a.txt", "--permission-mode", "plan", "--output-format", "json")
+    code, out, _ = line(line.write(COUNT), *args)
+    (denied,) = json.loads(out)["denied"]
+    assert (code, denied["tool"]) == (4, "write_file")
+    assert "Plan mode" in denied["reason"]
+
+
 def test_a_gate_is_denied_and_listed(line: Line):
     flow = line.write("name: x\ndescription: y\nsteps: [{approval: Send it}, {tool: now}]")
     code, out, _ = line(flow, "--output-format", "json")

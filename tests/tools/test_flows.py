@@ -12,7 +12,6 @@ from ba_tui.core.results import StateChange, Table
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.policy import Allow, Ask
 from ba_tui.planning.flow_files import parse_flow
-from ba_tui.planning.flow_run import Kit
 from ba_tui.planning.workflows import Flow
 from ba_tui.settings.document import Problem
 from ba_tui.tools.flows import flow_tools
@@ -36,8 +35,7 @@ def _open(tool: Tool) -> Tool:
 
 def equipped(desk: Desk, *texts: str) -> list[Problem]:
     """Give the desk these workflows as tools; what was wrong with them."""
-    known = flows(*texts)
-    made, problems = flow_tools(known, desk.tools, Kit(lambda: desk.tools, known))
+    made, problems = flow_tools(flows(*texts), desk.tools, lambda: desk.tools)
     desk.tools |= {tool.name: guarded(tool, _open, _open) for tool in made}
     return problems
 

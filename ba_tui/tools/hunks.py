@@ -52,6 +52,29 @@ TOLERANCES = (
 )
 
 
+class _Text:
+    """The lines of a text, indexed by what a tolerance sees of them. ``closed``: the last one has a line end."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = text.split("\n")
+        self.closed = self.lines[-1] == ""
+        if self.closed:
+            self.lines.pop()
+        self._seen: dict[str, tuple[list[str], dict[str, list[int]]]] = {}
+
+    def matches(self, wanted: Sequence[str], tolerance: Tolerance) -> list[int]:
+        """Where ``wanted`` stands."""
+        if tolerance.note not in self._seen:
+            seen = [tolerance.seen(line) for line in self.lines]
+            index: dict[str, list[int]] = {}
+            for at, line in enumerate(seen):
+                index.setdefault(line, []).append(at)
+            self._seen[tolerance.note] = seen, index
+        seen, index = self._seen[tolerance.note]
+        target = [tolerance.seen(line) for line in wanted]
+        return [at for at in index.get(target[0], ()) if seen[at : at + len(target)] == target]
+
+
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """Where ``hunk`` may belong (line indexes), all found with the same tolerance."""
@@ -87,10 +110,11 @@ def place(text: str, hunks: Sequence[Hunk]) -> Placed:
     Raises:
         Failed: a hunk is not there, fits in several places, or is out of order.
     """
-    lines, closed = _lines(text)
+    whole = _Text(text)
+    lines, closed = whole.lines, whole.closed
     # What comes without any hint goes to the end, wherever the patch says so.
     ordered = sorted(hunks, key=lambda hunk: not (hunk.old or hunk.anchors))
-    found = [_candidates(lines, hunk) for hunk in ordered]
+    found = [_candidates(whole, hunk) for hunk in ordered]
     swaps: list[_Swap] = []
     ended: bool | None = None
     for each, at in zip(found, _in_order(lines, found), strict=True):
@@ -112,15 +136,8 @@ def place(text: str, hunks: Sequence[Hunk]) -> Placed:
     )
 
 
-def _lines(text: str) -> tuple[list[str], bool]:
-    """The lines of a text, and whether the last one has a line end."""
-    lines = text.split("\n")
-    if lines[-1] == "":
-        return lines[:-1], True
-    return lines, False
-
-
-def _candidates(lines: Sequence[str], hunk: Hunk) -> Candidates:
+def _candidates(text: _Text, hunk: Hunk) -> Candidates:
+    lines = text.lines
     if not hunk.old:
         return Candidates(hunk, _room(lines, hunk), TOLERANCES[0])
     starts = _after(lines, hunk) if hunk.anchors else None
@@ -130,7 +147,7 @@ def _candidates(lines: Sequence[str], hunk: Hunk) -> Candidates:
         for tolerance in TOLERANCES:
             if tolerance.indents and not telling(tried.old):
                 continue
-            if places := _meant(lines, tried, tolerance, starts):
+            if places := _meant(text, tried, tolerance, starts):
                 return Candidates(tried, places, tolerance)
     raise _missing(lines, hunk)
 
@@ -146,27 +163,19 @@ def _room(lines: Sequence[str], hunk: Hunk) -> tuple[int, ...]:
     return (len(lines),)
 
 
-def _meant(
-    lines: Sequence[str], hunk: Hunk, tolerance: Tolerance, starts: Sequence[int] | None
-) -> tuple[int, ...] | None:
+def _meant(text: _Text, hunk: Hunk, tolerance: Tolerance, starts: Sequence[int] | None) -> tuple[int, ...] | None:
     """The places of a hunk that its header leaves: behind an anchor the first, at the end, at the line it names."""
-    there = _matches(lines, [tolerance.seen(line) for line in hunk.old], tolerance)
+    there = text.matches(hunk.old, tolerance)
     if starts is not None:
         behind = {there[index] for start in starts if (index := bisect_left(there, start)) < len(there)}
         # Some repeat the anchor as the first line of the hunk.
         there = sorted(behind) or [start - 1 for start in starts if start - 1 in there]
-    last = len(lines) - len(hunk.old)
+    last = len(text.lines) - len(hunk.old)
     if hunk.at_end and last in there:
         return (last,)
     if hunk.start is not None and hunk.start - 1 in there:
         return (hunk.start - 1,)
     return tuple(there)
-
-
-def _matches(lines: Sequence[str], wanted: Sequence[str], tolerance: Tolerance) -> list[int]:
-    seen = [tolerance.seen(line) for line in lines]
-    size = len(wanted)
-    return [at for at in range(len(seen) - size + 1) if seen[at] == wanted[0] and seen[at : at + size] == wanted]
 
 
 def _after(lines: Sequence[str], hunk: Hunk) -> list[int]:

@@ -33,11 +33,13 @@ def read_envelope(lines: Sequence[str], first: int) -> list[FilePatch]:
         if not lines[at].strip():
             at += 1
             continue
-        header = _FILE.fullmatch(lines[at])
+        header = _FILE.fullmatch(lines[at].strip())
         if header is None:
             raise refused(first + at, f"expected {_HEADERS}, not {lines[at][:80]!r}.")
         end = at + 1
-        while end < last - 1 and not _starts_file(lines[end]):
+        # In an update a line that begins with a space is context, whatever stands behind it.
+        padded = header[1] != "Update"
+        while end < last - 1 and not _starts_file(lines[end].strip() if padded else lines[end]):
             end += 1
         files.append(_file(header, lines[at + 1 : end], first + at))
         at = end

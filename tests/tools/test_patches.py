@@ -199,6 +199,22 @@ def test_wrong_counts_and_wrappings_do_not_matter(tmp_path: Path) -> None:
     assert folder.files() == {"f": b"a\nB\nc\n", "g": b"y\n"}
 
 
+def test_markers_may_be_padded_and_context_may_look_like_one(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, {"f": b"a\n*** Delete File: f\nb\n"})
+    folder.apply(
+        "  *** Begin Patch \n *** Add File: n\n+*** End Patch\n  *** Update File: f\n a\n *** Delete File: f\n-b\n+B\n"
+        "*** End Patch  \n"
+    )
+    assert folder.files() == {"n": b"*** End Patch\n", "f": b"a\n*** Delete File: f\nB\n"}
+
+
+def test_many_hunks_of_a_long_file(tmp_path: Path) -> None:
+    before = "".join(f"line {number}\n\n" for number in range(50_000))
+    hunks = [f"@@\n \n-line {number}\n+LINE {number}" for number in range(100, 40_000, 200)]
+    folder = Folder(tmp_path, {"f": before.encode()})
+    assert "+200 -200" in folder.apply(envelope("*** Update File: f", *hunks))
+
+
 def test_what_was_not_read_is_not_replaced_unseen(tmp_path: Path) -> None:
     folder = Folder(tmp_path, {"a": b"one\n", "b": b"two  \n"})
     assert "exists already" in folder.refused(envelope("*** Add File: a", "+new"))

@@ -77,6 +77,7 @@ class Registry:
         self._files = files or Files()
         self._discovery = discovery
         self._alone = threading.RLock()
+        self._looking = threading.Lock()
         self._raw: dict[str, _Raw] = {}
         self._entries: dict[str, Entry] = {}
         self._switched: dict[str, bool] = {}
@@ -128,22 +129,8 @@ class Registry:
 
     def refresh(self) -> None:
         """Look at the folders and files again. Blocks while new ones are loaded: call it off the loop."""
-        modules = self._discovery.look() if self._discovery else ()
-        with self._alone:
-            stamp = self._stamped()
-            if stamp != self._stamp:
-                self._stamp = stamp
-                self._registered = read_registered(self._files.bundled, self._files.others())
-                for raw in self._raw.values():
-                    self._entries[raw.tool.name] = self._entry(raw)
-            problems: list[Problem] = []
-            current = {id(module) for module in modules}
-            for name, raw in list(self._raw.items()):
-                if raw.module is not None and id(raw.module) not in current:
-                    del self._raw[name], self._entries[name]
-            for module in modules:
-                problems += [module.problem] if module.problem else self._adopt(module)
-            self._found_problems = tuple(problems)
+        with self._looking:
+            self._apply(self._discovery.look() if self._discovery else ())
 
     def switch(self, name: str, *, on: bool) -> None:
         """Enable or disable a tool for as long as the registry lives, whatever the files say.
@@ -159,6 +146,23 @@ class Registry:
         """End the workers of people's own tools."""
         if self._discovery:
             self._discovery.close()
+
+    def _apply(self, modules: Sequence[Module]) -> None:
+        with self._alone:
+            stamp = self._stamped()
+            if stamp != self._stamp:
+                self._stamp = stamp
+                self._registered = read_registered(self._files.bundled, self._files.others())
+                for raw in self._raw.values():
+                    self._entries[raw.tool.name] = self._entry(raw)
+            problems: list[Problem] = []
+            current = {id(module) for module in modules}
+            for name, raw in list(self._raw.items()):
+                if raw.module is not None and id(raw.module) not in current:
+                    del self._raw[name], self._entries[name]
+            for module in modules:
+                problems += [module.problem] if module.problem else self._adopt(module)
+            self._found_problems = tuple(problems)
 
     def _adopt(self, module: Module) -> Iterable[Problem]:
         for record in module.records:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -363,4 +366,38 @@ async def test_workers_end_with_their_registry(home: Home):
     await Caller().run(registry.get_tool("own"))
     assert home.processes()
     registry.close()
+    assert home.left() == []
+
+
+KILLED = """
+import asyncio, sys
+from pathlib import Path
+from tests.tools.own_tools import Caller, Home
+home = Home(Path(sys.argv[1]), mark=sys.argv[2])
+asyncio.run(Caller().run(home.registry().get_tool("own")))
+"""
+
+
+def test_a_killed_ba_leaves_no_worker_behind(home: Home):
+    home.write(
+        "own.py",
+        """
+        import signal, subprocess, time
+        from ba_tui import tool
+        @tool
+        def own() -> str:
+            'Wait.'
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            subprocess.Popen(["sleep", "600"], start_new_session=True)
+            open("started", "w").close()
+            time.sleep(600)
+        """,
+    )
+    os.mkfifo(home.root / "started")
+    command = [sys.executable, "-c", KILLED, str(home.root), home.mark]
+    ba = subprocess.Popen(command, cwd=Path(__file__).parents[2])
+    (home.root / "started").read_bytes()
+    assert len(home.processes()) == 3, "the supervisor, the work and what it started"
+    ba.kill()
+    ba.wait()
     assert home.left() == []

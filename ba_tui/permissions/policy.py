@@ -202,7 +202,7 @@ class Policy:
         paths = tuple(seen for text in texts for seen in self._both(text))
         command: str | None = None
         named: tuple[Seen, ...] = ()
-        if tool.effect is Effect.EXECUTE:
+        if tool.effect is Effect.EXECUTE and tool.facts.target:
             command = str(args.get(tool.facts.target, ""))
             text = without_operators(command) if tool.name in CODE_TOOLS else command
             found = dict.fromkeys(path for pair in named_paths(text, self.workspace, cwd) for path in pair)

@@ -12,6 +12,7 @@ import pytest
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.policy import Allow, Ask, Policy
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.registered import read_registered
@@ -231,3 +232,14 @@ async def test_a_tool_that_a_person_switches_off_does_nothing_and_comes_back(tmp
     made.switch("a", on=True)
     assert persistent(made) == ["a"]
     assert (await Caller().run(made.get_tool("a"))).text == "nothing"
+
+
+def test_a_tool_that_runs_something_of_its_own_can_be_allowed_for_good(tmp_path: Path):
+    """Without a target there is no command to be judged word for word; the rule is the tool's name."""
+    tool = Tool("deploy", "Deploy.", {"type": "object"}, nothing, Effect.EXECUTE)
+    policy = Policy(Workspace(tmp_path))
+    asked = policy.judge(tool, {"where": "here"}, tmp_path)
+    assert isinstance(asked, Ask)
+    assert asked.rule == "deploy"
+    policy.remember("deploy", "session")
+    assert isinstance(policy.judge(tool, {"where": "there"}, tmp_path), Allow)

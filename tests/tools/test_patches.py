@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 from ba_tui.core.errors import BaError
 from ba_tui.core.results import Diff, Diffs
 from ba_tui.permissions.paths import Workspace
+from ba_tui.tools.definitions import Definition
 from ba_tui.tools.disk import SeenFiles
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.patches import PatchChange, apply_patch_tool, patched_paths, planned_patch
+from tests.permissions.toolset import policy, verdict
 from tests.tools.conftest import Desk
 
 GIT = """diff --git a/src/old.py b/src/new.py
@@ -122,6 +124,30 @@ def test_the_policy_is_told_every_path() -> None:
     moved = envelope("*** Update File: a", "*** Move to: ../.env", "-x", "+y")
     assert patched_paths({"patch": f"```diff\n{moved}\n```"}) == ("a", "../.env")
     assert patched_paths({"patch": "nonsense"}) == patched_paths({"patch": 3}) == patched_paths({}) == ()
+
+
+@pytest.mark.parametrize("secret", [".env", "src/../.env", "sub/.ssh/id_rsa", "plain.txt"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "*** Begin Patch\n*** Update File: a\n-x\n+y\n*** Add File: {0}\n+z\n*** End Patch",
+        "*** Begin Patch\n*** Update File: a\n*** Move to: {0}\n*** End Patch",
+        " *** Begin Patch\n *** Delete File: {0} \n*** End Patch\r\n",
+        "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-x\n+y\n",
+        "diff --git a/a b/{0}\nrename from a\nrename to {0}\n",
+        'diff --git a/a b/a\ndeleted file mode 100644\n--- "a/{0}"\t2026\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n',
+        "```\napply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: {0}\n*** End Patch\nEOF\n```",
+    ],
+)
+@pytest.mark.parametrize("mode", ["default", "accept-edits"])
+def test_a_secret_file_in_a_patch_denies_all_of_it(tmp_path: Path, form: str, secret: str, mode: Any) -> None:
+    rules = policy(tmp_path, mode=mode)
+    (tmp_path / ".env").write_text("KEY=1")
+    (tmp_path / "plain.txt").symlink_to(".env")
+    tool = apply_patch_tool(Definition("", {}), rules.workspace, SeenFiles())
+    args = {"patch": form.format(secret)}
+    assert verdict(rules.judge(tool, args, tmp_path)) == "deny"
+    assert verdict(rules.judge(tool, {"patch": form.format("b")}, tmp_path)) != "deny"
 
 
 @pytest.mark.parametrize(

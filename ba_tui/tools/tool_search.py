@@ -31,7 +31,13 @@ class Searched(Protocol):
         ...
 
 
-def tool_search_tool(definition: Definition, searched: Searched) -> Tool:
+def tool_search_tool(definition: Definition, searched: Searched, unlisted: Sequence[str] = ()) -> Tool:
+    """``unlisted`` are named in the description; it stays as it is when others join them, for the prompt cache."""
+    description = definition.description
+    if unlisted:
+        more = " and more" if len(unlisted) > NAMED else ""
+        description = f"{description} Unlisted now: {', '.join(unlisted[:NAMED])}{more}."
+
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         del call
         tools = searched.deferred()
@@ -45,7 +51,7 @@ def tool_search_tool(definition: Definition, searched: Searched) -> Tool:
         return ToolResult(text, kind="json", summary=f"{len(found)} tool{'' if len(found) == 1 else 's'}")
 
     facts = ToolFacts(category="tools", target="query", repeatable=True)
-    return Tool(SEARCH, definition.description, definition.input_schema, run, timeout=10, facts=facts)
+    return Tool(SEARCH, description, definition.input_schema, run, timeout=10, facts=facts)
 
 
 def matching(query: str, tools: Sequence[Tool]) -> list[Tool]:

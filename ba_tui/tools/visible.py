@@ -22,6 +22,8 @@ from ba_tui.tools.tool_search import tool_search_tool
 
 BUDGET = 12_000
 """Bytes of system prompt and tools together, beyond which tools are searched for instead of listed."""
+OWN = {"user", "project", "extra"}
+"""Tools that a person put there have room of their own, a quarter of the budget: what they write, they see used."""
 NOTE = "<system-reminder>"
 _MENTION = re.compile(r"(?<![\w@/.:-])@([A-Za-z][\w-]{0,63})(?![\w/-]|\.\w)")
 
@@ -41,6 +43,7 @@ class Visible:
         self._registry = registry
         self._for_subagent = for_subagent
         self._left = budget - len(system.encode("utf-8", "replace"))
+        self._own = budget // 4
         self._search = search
         self._alone = threading.RLock()
         self._listed: dict[str, Tool] = {}
@@ -108,36 +111,44 @@ class Visible:
             and entry.tool.name not in self._deferred
             and entry.tool.name != SEARCH
         ]
-        late = self._late(waiting)
+        roomy: set[str] = set()
+        for entry in waiting:
+            if entry.origin in OWN and entry.size <= self._own:
+                self._own -= entry.size
+                self._left += entry.size
+                roomy.add(entry.tool.name)
+        late = self._late(waiting, roomy)
         for entry in waiting:
             if entry.tool.name in late:
                 self._deferred[entry.tool.name] = entry
             else:
                 self._list(entry.tool, entry.size)
         if late and SEARCH not in self._listed:
-            tool = self._searching()
+            tool = self._searching(list(self._deferred))
             self._list(tool, size_of(tool))
 
-    def _late(self, waiting: Sequence[Entry]) -> set[str]:
+    def _late(self, waiting: Sequence[Entry], roomy: Collection[str]) -> set[str]:
         """The names of those to defer so that the rest fits: optional ones before the core, the largest first.
 
-        Of the optional ones, those that a person put there stay longest.
+        Of the optional ones, those that a person put there stay longest, and those in ``roomy`` anyway.
         """
         over = sum(entry.size for entry in waiting) - self._left
         if over <= 0:
             return set()
         if SEARCH not in self._listed:
-            over += size_of(self._searching())
+            over += size_of(self._searching(()))
         late: set[str] = set()
-        for entry in sorted(waiting, key=lambda entry: (entry.core, entry.origin != "built-in", -entry.size)):
+        for entry in sorted(waiting, key=lambda entry: (entry.core, entry.origin in OWN, -entry.size)):
             if over <= 0:
                 break
+            if entry.tool.name in roomy:
+                continue
             late.add(entry.tool.name)
-            over -= entry.size
+            over -= entry.size - len(f"{entry.tool.name}, ")
         return late
 
-    def _searching(self) -> Tool:
-        tool = tool_search_tool(self._search, self)
+    def _searching(self, unlisted: Sequence[str]) -> Tool:
+        tool = tool_search_tool(self._search, self, unlisted)
         return replace(tool, run=self._registry.guard(tool).run)
 
     def _list(self, tool: Tool, size: int) -> None:

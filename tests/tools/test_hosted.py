@@ -137,7 +137,7 @@ async def behave_async(how: str) -> object:
     await asyncio.sleep(0)
     return DOES[how]()
 
-@tool(timeout=2, repeatable=True)
+@tool(timeout=1.2, repeatable=True)
 def hang(deaf_too: bool = False) -> str:
     """Hang."""
     print("so far", flush=True)
@@ -289,7 +289,7 @@ async def test_a_call_that_hangs_is_ended_with_all_it_started(home: Home, deaf: 
 
 
 async def test_cancelling_frees_the_turn_and_ends_the_process(home: Home):
-    home.write("hostile.py", HOSTILE.replace("timeout=2,", "timeout=60,"))
+    home.write("hostile.py", HOSTILE.replace("timeout=1.2,", "timeout=60,"))
     registry = home.registry()
     hang = registry.get_tool("hang")
     assert hang is not None
@@ -340,7 +340,7 @@ async def test_no_behaviour_ends_the_loop_or_leaves_a_process(home: Home):
     assert home.left() == []
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from(["behave", "behave_async"]), st.sampled_from(WAYS)), min_size=1, max_size=5))
 async def test_no_order_of_behaviours_does(tmp_path_factory: pytest.TempPathFactory, ways: list[tuple[str, str]]):
     home = Home(tmp_path_factory.mktemp("hostile"))

@@ -38,7 +38,7 @@ def plain(name: str, size: int = 10, words: str = "", **facts: Any) -> Tool:
 def registry(core: Sequence[Tool] = (), optional: Sequence[Tool] = (), off: Sequence[Tool] = ()) -> Registry:
     made = Registry(lambda tool: tool, Files())
     for tool in (*core, *optional):
-        made.add(tool, origin="user")
+        made.add(tool, origin="workflow")
     for tool in off:
         made.add(tool)
     return made
@@ -73,7 +73,7 @@ async def test_the_list_only_grows_at_its_end_and_is_the_same_object_while_nothi
     first = visible.visible()
     await start_turn(visible, "nothing new")
     assert visible.visible() is first
-    made.add(plain("new"), origin="user")
+    made.add(plain("new"), origin="workflow")
     assert visible.visible() is first, "it joins with the next prompt"
     await start_turn(visible, "and now")
     assert listed(visible) == ["a", "new"]
@@ -123,6 +123,7 @@ def test_what_does_not_fit_is_deferred_the_largest_first(search: Definition):
     visible = Visible(made, search, system="s" * 1_000, budget=6_000)
     assert listed(visible) == ["small", "large", "tiny", "tool_search"]
     assert names(visible.deferred()) == ["huge"]
+    assert visible.visible()[-1].description.endswith("Unlisted now: huge.")
     assert sum(len(json.dumps([tool.description, tool.input_schema])) for tool in visible.visible()) < 5_000
 
 
@@ -144,10 +145,21 @@ def test_later_ones_that_do_not_fit_are_deferred_too_and_the_search_joins(search
     made = registry([plain("a", 1_000)])
     visible = Visible(made, search, budget=3_000)
     assert listed(visible) == ["a"]
-    made.add(plain("late", 5_000), origin="user")
+    made.add(plain("late", 5_000), origin="workflow")
     visible.refresh()
     assert listed(visible) == ["a", "tool_search"]
     assert names(visible.deferred()) == ["late"]
+
+
+def test_what_a_person_writes_has_room_of_its_own(search: Definition):
+    made = registry([plain("a", 1_500)])
+    visible = Visible(made, search, budget=2_000)
+    assert listed(visible) == ["a"]
+    for name, size in (("mine", 200), ("my_large", 600), ("my_other", 50)):
+        made.add(plain(name, size), origin="project")
+    visible.refresh()
+    assert listed(visible) == ["a", "mine", "my_other", "tool_search"]
+    assert names(visible.deferred()) == ["my_large"]
 
 
 async def test_a_found_tool_can_be_called_in_the_same_turn(search: Definition):

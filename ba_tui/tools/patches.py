@@ -111,7 +111,11 @@ class PatchChange:
 def planned_patch(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> PatchChange:
     """What the call would change. Raises Failed, PathRefused."""
     plan = _Plan(workspace, seen)
-    for part in read_patch(args["patch"]):
+    parts = read_patch(args["patch"])
+    while parts:
+        # What a diff moves to may be free only after another part: git lists by name, not by what must come first.
+        part = next((part for part in parts if not plan.waits(part, parts)), parts[0])
+        parts.remove(part)
         plan.take(part)
     files = tuple(file for file in plan.files.values() if file.before != file.now)
     if not files:
@@ -127,6 +131,14 @@ class _Plan:
         self.seen = seen
         self.files: dict[Path, _File] = {}
         self._size = 0
+
+    def waits(self, part: FilePatch, parts: Sequence[FilePatch]) -> bool:
+        """Whether something stands in the way of ``part`` that another of ``parts`` takes away."""
+        name = part.path if part.action == "add" else part.target
+        if name is None or (there := self._file(name)).now is None:
+            return False
+        leaving = (other for other in parts if other is not part and (other.target or other.action == "delete"))
+        return any(self.workspace.resolve(other.path) == there.path for other in leaving)
 
     def take(self, part: FilePatch) -> None:
         file = self._file(part.path)

@@ -255,6 +255,14 @@ def test_what_was_not_read_is_not_replaced_unseen(tmp_path: Path) -> None:
         assert "has changed since it was read" in folder.refused(envelope(part))
 
 
+def test_files_may_move_up_in_a_row(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, {"1": b"one\n", "2": b"two\n", "3": b"three\n"})
+    moves = [f"diff --git a/{n} b/{n + 1}\nrename from {n}\nrename to {n + 1}\n" for n in (1, 2, 3)]
+    folder.apply("".join(moves))
+    assert folder.files() == {"2": b"one\n", "3": b"two\n", "4": b"three\n"}
+    assert "exists already" in folder.refused(moves[1])
+
+
 def test_one_file_may_be_patched_twice_and_links_are_not_removed(tmp_path: Path) -> None:
     folder = Folder(tmp_path, {"a": b"one\n"})
     parts = ("*** Update File: a\n-one\n+two", "*** Update File: a\n*** Move to: b\n-two\n+three")

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
@@ -202,6 +205,23 @@ def test_a_change_of_the_file_counts_from_the_next_look_on(tmp_path: Path):
     (tmp_path / "tools.yaml").write_text("core: [a]\n")
     made.refresh()
     assert persistent(made) == ["a"]
+
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+WORDS = ["enabled", "tags", "timeout", "output_level", "core", "optional", "a", "available_to_subagent"]
+OPTIONS = st.sampled_from(WORDS)
+CONTENT = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(OPTIONS, inner, max_size=4), max_leaves=12
+)
+
+
+@given(CONTENT | st.fixed_dictionaries({"core": CONTENT, "optional": st.dictionaries(OPTIONS, CONTENT)}))
+def test_whatever_the_file_holds_the_rest_goes_on(tmp_path_factory: pytest.TempPathFactory, content: object):
+    folder = tmp_path_factory.mktemp("yaml")
+    made = registry(folder, yaml.safe_dump(content), plain("b"), ours="core: [b]")
+    assert "b" in persistent(made) or "b" in str(content)
+    for problem in made.problems():
+        assert str(problem).startswith(str(folder / "tools.yaml"))
 
 
 async def test_what_people_add_passes_all_guards(tmp_path: Path):

@@ -45,6 +45,10 @@ class Places:
         return self.config / "approvals.yaml"
 
     @property
+    def trusted(self) -> Path:
+        return self.config / "trusted.yaml"
+
+    @property
     def sessions(self) -> Path:
         return self.data / "sessions"
 

@@ -114,6 +114,9 @@ class Mind:
     def context(self, transcript: Transcript, model: str) -> Sequence[ContextPart]:
         return ()
 
+    async def close(self) -> None:
+        pass
+
 
 def conversation(provider: Any, *tools: Tool, journal: Memory | None = None, **mind: Any) -> Conversation:
     info = SessionInfo("20261121-120000-test", "", Path("/work"), 0.0, 0.0, model="test/model")

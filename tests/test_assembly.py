@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from ba_tui.assembly import connect
+from ba_tui.assembly import connect, trust
 from ba_tui.core.conversation import Doors
 from ba_tui.core.errors import UsageError
-from ba_tui.core.events import TurnEnded
+from ba_tui.core.events import ToolFinished, TurnEnded
+from ba_tui.providers.scripted import Step
+from tests.loopback import ModelServer
 from tests.script import collect
 
 SCRIPT = "steps: [{say: One.}, {say: Two.}]\nlast: {say: More.}\n"
@@ -114,3 +116,78 @@ async def test_files_for_mentions_come_from_the_folder(folder: Path):
 
 def test_models_of_other_providers_are_not_offered(folder: Path):
     assert {info.provider for info in doors(folder).catalogue.models()} <= {"anthropic", "openai"}
+
+
+async def test_the_first_request_is_small_and_keeps_further_tools_within_reach(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with ModelServer([Step(say="Hello.")]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
+        talk = connect({"model": "openai/any"}, folder).library.create()
+        await collect(talk.say("hello"))
+        await talk.close()
+    (request,) = server.requests
+    names = {tool["function"]["name"] for tool in request.json["tools"]}
+    assert len(request.body) <= 12 * 1024
+    assert {"read_file", "edit_file", "shell", "tool_search"} <= names
+
+
+OWN = """from ba_tui import tool
+
+
+@tool(effect="read")
+def shout(text: str) -> str:
+    \"\"\"Say it loud.\"\"\"
+    return text.upper()
+"""
+
+
+async def test_a_tool_of_the_projects_own_runs_once_it_is_trusted(folder: Path):
+    (folder / ".ba" / "tools").mkdir(parents=True)
+    (folder / ".ba" / "tools" / "shout.py").write_text(OWN)
+    (folder / "own.yaml").write_text("steps: [{calls: [{tool: shout, args: {text: hi}}]}, {say: Done.}]\n")
+    (notice,) = connect({}, folder).notices
+    assert "ba tools trust" in notice.hint
+    trust(folder)
+    found = connect({"model": f"scripted:{folder}/own.yaml"}, folder)
+    assert found.notices == ()
+    talk = found.library.create()
+    events = await collect(talk.say("go"))
+    assert [event.result.text for event in events if isinstance(event, ToolFinished)] == ["HI"]
+    await talk.close()
+
+
+async def test_long_output_is_kept_whole_and_read_in_parts(folder: Path):
+    steps = """
+      - calls: [{tool: shell, args: {command: "seq 1 40000"}}]
+      - say: Done.
+    """
+    (folder / "long.yaml").write_text(f"steps:{steps}\n")
+    flags = {"model": f"scripted:{folder}/long.yaml", "permissions.allow": ["shell(seq 1 40000)"]}
+    talk = connect(flags, folder).library.create()
+    events = await collect(talk.say("go"))
+    (finished,) = [event for event in events if isinstance(event, ToolFinished)]
+    ref = finished.result.artifact
+    reader = talk.inventory.results
+    assert ref
+    assert ref in finished.result.text
+    assert len(finished.result.text) < 40_000
+    assert reader
+    assert reader.lines(ref, 39_999, 2).text.split() == ["39999", "40000"]
+    await talk.close()
+
+
+async def test_the_inventory_tells_states_and_figures_of_tools(folder: Path):
+    (folder / "now.yaml").write_text("steps: [{calls: [{tool: now, args: {}}]}, {say: Done.}]\n")
+    talk = connect({"model": f"scripted:{folder}/now.yaml"}, folder).library.create()
+    await collect(talk.say("go"))
+    tools = talk.inventory.tools
+    assert tools
+    lines = {line.name: line for line in tools.lines()}
+    assert (lines["now"].state, lines["now"].figures.calls) == ("core", 1)
+    assert lines["python"].state == "deferred"
+    with pytest.raises(UsageError, match="core"):
+        tools.switch("now", on=False)
+    tools.switch("web_fetch", on=False)
+    assert {line.name: line.state for line in tools.lines()}["web_fetch"] == "off"
+    await talk.close()

@@ -63,6 +63,9 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
         Path | None, typer.Option(metavar="FILE", help="Use this system prompt instead of ba's.")
     ] = None,
     append_system_prompt: Annotated[str | None, typer.Option(metavar="TEXT", help="Add to the system prompt.")] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Let this project's own tools and workflows run as they are now.")
+    ] = False,
     cwd: Annotated[Path | None, typer.Option(metavar="DIR", help="Work in this folder.")] = None,
     theme: Annotated[str | None, typer.Option(metavar="NAME", help="Colours: dark, light, …")] = None,
     no_color: Annotated[bool, typer.Option("--no-color", help="No colours.")] = False,
@@ -83,6 +86,10 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
         "theme": theme,
     }
     flags = {key: value for key, value in flags.items() if value is not None}
+    if trust:
+        from ba_tui.assembly import trust as grant  # noqa: PLC0415 - only where it is used: --help stays quick
+
+        grant(folder)
     words = " ".join(prompt or ())
     start = Start(words, "last" if continue_ else resume, fork, theme or "", not no_color)
     if not print_:

@@ -16,7 +16,8 @@ import typer
 from typer._click.exceptions import NoSuchOption
 from typer.core import TyperGroup
 
-from ba_tui.cli import chat, config, demo, doctor, permissions, sessions
+from ba_tui.cli import chat, config, demo, doctor, permissions, sessions, tools
+from ba_tui.cli import run as flows
 from ba_tui.core.errors import BaError, StorageError, UsageError
 
 EPILOG = """\b
@@ -81,12 +82,14 @@ app = typer.Typer(
 )
 app.command("chat", hidden=True)(chat.chat)
 app.command("demo", help="Take the guided tour: real tools, sample data.")(demo.demo)
+app.command("run")(flows.run)
 app.add_typer(sessions.app, name="sessions", help="List, show, export, rename, fork and delete saved sessions.")
 app.add_typer(config.app, name="config", help="Show, check and change settings.")
 app.add_typer(permissions.app, name="permissions", help="List and check permission rules.")
+app.add_typer(tools.app, name="tools", help="List, show, try, write and trust tools.")
 app.add_typer(doctor.app, name="doctor", help="Check that everything ba needs works, and say how to mend it.")
 
-COMMANDS = ("sessions", "config", "permissions", "doctor", "demo")
+COMMANDS = ("sessions", "tools", "run", "config", "permissions", "doctor", "demo")
 PASS = ("--help", "-h", "--install-completion", "--show-completion")
 
 

@@ -97,7 +97,7 @@ def _find(named: str, root: Path) -> tuple[Flow | None, Mapping[str, Flow], Sequ
     from ba_tui.planning.workflows import flow_folders  # noqa: PLC0415
 
     own = places().config
-    trusted = Trust(own / "trusted.yaml").trusted(root)
+    trusted = Trust(places().trusted).trusted(root)
     flows, broken = load_flows(flow_folders(bundled("config"), own, root if trusted else None))
     path = Path(named)
     if path.suffix in {".yaml", ".yml"} or path.exists():

@@ -77,7 +77,12 @@ def show(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
 def export(
     ctx: typer.Context,
     id: Id,
-    format: Annotated[str, typer.Option("--format", "-f", metavar="md|json", help="Markdown or JSON.")] = "md",
+    format: Annotated[
+        str,
+        typer.Option(
+            "--format", "-f", metavar="md|json|workflow", help="Markdown, JSON, or the newest turn as a workflow."
+        ),
+    ] = "md",
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Not to stdout.")] = None,
 ) -> None:
     """Write a session as Markdown or JSON. Keys and passwords that can be recognised are left out."""

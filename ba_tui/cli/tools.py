@@ -295,7 +295,7 @@ def _state(entry: Entry) -> str:
 def _trust() -> Trust:
     from ba_tui.permissions.trust import Trust as Grants  # noqa: PLC0415 - see list_
 
-    return Grants(places().config / "trusted.yaml")
+    return Grants(places().trusted)
 
 
 def _own_root(folder: Path) -> Path:

@@ -190,6 +190,7 @@ class Conversation:
             self._turn.cancel()
             await self._turn.wait()
         await self._dismiss()
+        await self._brain.close()
         await asyncio.to_thread(self._journal.close)
 
     def _record(self, event: Event) -> None:
@@ -229,7 +230,7 @@ class Library(Protocol):
     def delete(self, id: str) -> None: ...
 
     def export(self, id: str, format: str) -> str:
-        """``md`` or ``json``. Raises UsageError for another format."""
+        """``md``, ``json`` or ``workflow``. Raises UsageError for another format."""
         ...
 
 

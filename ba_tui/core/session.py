@@ -227,6 +227,10 @@ class Brain(Protocol):
 
     def context(self, transcript: Transcript, model: str) -> Sequence[ContextPart]: ...
 
+    async def close(self) -> None:
+        """End what still runs for the conversation: background shells, workers."""
+        ...
+
 
 def title_of(prompt: str) -> str:
     """A session's title from its first prompt: the first line with words, at most 60 characters."""

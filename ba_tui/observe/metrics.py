@@ -66,6 +66,8 @@ class Metrics:
         self.turns = 0
         self.requests = 0
         self.usage = Usage()
+        self.filled = 0
+        """Tokens of the window that the newest answer of the main agent used."""
         self.cost: float | None = 0.0
         self.endings: Counter[str] = Counter()
         self._running: dict[str, str] = {}
@@ -76,6 +78,8 @@ class Metrics:
                 self.turns += 1
             case MessageDone(message=message, cost=cost):
                 self.requests += 1
+                if message.usage and event.agent == "main":
+                    self.filled = message.usage.prompt + message.usage.output
                 self.usage += message.usage or Usage()
                 self.cost = None if cost is None or self.cost is None else self.cost + cost
             case ToolStarted(call=call):

@@ -115,8 +115,8 @@ class Settings(Group):
     output_format: OutputFormat = Field(
         default="text", description="What `ba -p` prints: text, json (one object) or stream-json (one event a line)."
     )
-    web: Web = Field(default=Web(), description="Fetching web pages.")
-    web_search: WebSearch = Field(default=WebSearch(), description="Searching the web.")
+    web: Web = Field(default=Web(), description="How pages are fetched.")
+    web_search: WebSearch = Field(default=WebSearch(), description="How the web is searched.")
     tool_dirs: tuple[Path, ...] = Field(default=(), description="Further folders with tools of yours.")
     log_level: LogLevel = Field(
         default="info", description="How much goes into the log file: debug, info, warning or error."

@@ -6,14 +6,17 @@ What a tool does is in its own file; which of them a model is told of is ``visib
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.trust import Trust
 from ba_tui.resources import Places, bundled
+from ba_tui.sessions.artifacts import Artifacts
+from ba_tui.tools.artifacts import read_artifact_tool
 from ba_tui.tools.ask_user import ask_user_tool
+from ba_tui.tools.background import Shells
 from ba_tui.tools.calculator import calculator_tool
 from ba_tui.tools.clock import now_tool
 from ba_tui.tools.definitions import Definition
@@ -30,11 +33,20 @@ from ba_tui.tools.guards.retry import retry
 from ba_tui.tools.guards.timeout import timeout
 from ba_tui.tools.guards.validate import validate
 from ba_tui.tools.host import Bench
+from ba_tui.tools.links import extract_links_tool
 from ba_tui.tools.listing import glob_tool, list_files_tool
+from ba_tui.tools.patches import apply_patch_tool
+from ba_tui.tools.python import Python, python_tool
+from ba_tui.tools.recall import History, recall_tool
 from ba_tui.tools.registry import Files, Registry
 from ba_tui.tools.search import grep_tool
+from ba_tui.tools.senses import Senses
 from ba_tui.tools.shell import Shell, shell_tool, start_folder
+from ba_tui.tools.shell_output import shell_kill_tool, shell_output_tool
 from ba_tui.tools.todos import todo_read_tool, todo_write_tool
+from ba_tui.tools.web import web_fetch_tool
+from ba_tui.tools.web_client import Web
+from ba_tui.tools.web_search import SearchChoice, web_search_tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +56,19 @@ class Place:
     workspace: Workspace
     shell: Shell
     rg: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What further tools work with: background shells, stored results, the web, what was said before."""
+
+    shells: Shells
+    results: Artifacts
+    web: Web
+    search: SearchChoice
+    history: History
+    python: Python = field(default_factory=Python)
+    senses: Senses = field(default_factory=Senses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +91,7 @@ class Supply:
 
     @property
     def trust(self) -> Trust:
-        return Trust(self.where.config / "trusted.yaml")
+        return Trust(self.where.trusted)
 
 
 def default_tools(
@@ -76,23 +101,41 @@ def default_tools(
     return tuple(map(pipeline(place, judge, remember), builtin_tools(definitions, place)))
 
 
-def builtin_tools(definitions: Mapping[str, Definition], place: Place) -> tuple[Tool, ...]:
+def builtin_tools(definitions: Mapping[str, Definition], place: Place, means: Means | None = None) -> tuple[Tool, ...]:
     """One set for one conversation: the tools share what they know of the files it has read."""
     workspace = place.workspace
     seen = SeenFiles()
-    return (
-        read_file_tool(definitions["read_file"], workspace, seen),
+    shells = means.shells if means else None
+    tools = (
+        read_file_tool(definitions["read_file"], workspace, seen, means.senses if means else None),
         write_file_tool(definitions["write_file"], workspace, seen),
         edit_file_tool(definitions["edit_file"], workspace, seen),
         list_files_tool(definitions["list_files"], workspace),
         glob_tool(definitions["glob"], workspace),
         grep_tool(definitions["grep"], workspace, place.rg),
-        shell_tool(definitions["shell"], workspace, place.shell),
+        shell_tool(definitions["shell"], workspace, place.shell, shells),
         todo_write_tool(definitions["todo_write"]),
         todo_read_tool(definitions["todo_read"]),
         ask_user_tool(definitions["ask_user"]),
         calculator_tool(definitions["calculator"]),
         now_tool(definitions["now"]),
+        apply_patch_tool(definitions["apply_patch"], workspace, seen),
+    )
+    return (*tools, *further_tools(definitions, place, means)) if means else tools
+
+
+def further_tools(definitions: Mapping[str, Definition], place: Place, means: Means) -> tuple[Tool, ...]:
+    """Those that need more than a place."""
+    workspace, shells, web = place.workspace, means.shells, means.web
+    return (
+        python_tool(definitions["python"], workspace, place.shell, means.python, shells),
+        shell_output_tool(definitions["shell_output"], shells),
+        shell_kill_tool(definitions["shell_kill"], shells),
+        read_artifact_tool(definitions["read_artifact"], means.results, place.rg),
+        web_fetch_tool(definitions["web_fetch"], web),
+        extract_links_tool(definitions["extract_links"], web),
+        web_search_tool(definitions["web_search"], web, means.search),
+        recall_tool(definitions["recall"], means.history),
     )
 
 

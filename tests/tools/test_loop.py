@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
 import shutil
@@ -215,9 +214,3 @@ async def test_a_question_is_answered(toolset: tuple[Tool, ...]) -> None:
     assert [option.label for option in asked.options] == ["one", "two"]
     result = next(event.result for event in events if isinstance(event, ToolFinished))
     assert "did not answer" in result.text
-
-
-def test_all_tools_fit_the_first_request(toolset: tuple[Tool, ...]) -> None:
-    wire = [{"name": tool.name, "description": tool.description, "input_schema": tool.input_schema} for tool in toolset]
-    assert len(json.dumps(wire)) < 7_000
-    assert len({tool.name for tool in toolset}) == len(toolset) == 12

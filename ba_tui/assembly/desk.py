@@ -1,0 +1,136 @@
+"""core.session.Brain: the agent, the reminders and the inventory of one conversation."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from ba_tui.assembly.inventory import ToolList
+from ba_tui.assembly.models import provider_for
+from ba_tui.assembly.stock import Setting, Shop, Stock
+from ba_tui.assembly.words import conversation_tokens, estimate, system_prompt, tool_tokens
+from ba_tui.context.instructions import Instructions, read_instructions, said
+from ba_tui.core.agent import Agent
+from ba_tui.core.events import Notice
+from ba_tui.core.messages import Message, reminder
+from ba_tui.core.provider import ModelInfo
+from ba_tui.core.session import ContextPart, Inventory, Journal
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch
+from ba_tui.observe.metrics import Metrics
+from ba_tui.permissions.policy import Policy
+from ba_tui.providers.access import Access
+from ba_tui.providers.retrying import Persistent
+from ba_tui.resources import project_root
+from ba_tui.sessions.artifacts import FOLDER, Artifacts
+from ba_tui.sessions.journal import JournalFile
+from ba_tui.tools.background import EndedShells
+from ba_tui.tools.guards.breaker import circuit_open
+from ba_tui.tools.senses import Senses
+from ba_tui.tools.todos import UnfinishedTodos
+from ba_tui.tools.visible import Joining, Visible
+
+
+class Bench(Shop, Protocol):
+    """What a desk takes from the workshop."""
+
+    access: Access
+
+
+class Telling:
+    """core.agent.Interceptor: says once, in the first turn, what start-up found."""
+
+    def __init__(self, notices: list[Notice]) -> None:
+        self._notices = notices
+
+    async def before(self, branch: Branch) -> None:
+        while self._notices:
+            branch.emit(self._notices.pop(0))
+
+    async def after(self, reply: Message, branch: Branch) -> None:
+        """Nothing more to say."""
+
+
+class Desk:
+    """core.session.Brain: what one conversation works with."""
+
+    def __init__(self, workshop: Bench, cwd: Path, journal: Journal) -> None:
+        self._workshop = workshop
+        self._cwd = cwd
+        self._model: ModelInfo | None = None
+        self.metrics = Metrics()
+        folder = journal.path.parent if isinstance(journal, JournalFile) else cwd / ".ba"
+        senses = Senses(lambda: self._sees("vision"), lambda: self._sees("documents"))
+        history = partial(asyncio.to_thread, journal.read)
+        self._stock = Stock(workshop, Setting(cwd, Artifacts(folder / FOLDER), history, self._fullness, senses))
+        self._broken = [Notice(f"A workflow can't be used: {text}", "warning") for text in self._stock.add_flows()]
+        self._system = system_prompt(workshop.settings, cwd)
+        self._visible = Visible(self._stock.registry, self._stock.search, system=self._system)
+        tools = ToolList(self._stock, self._visible, self.metrics)
+        self.inventory = Inventory(tools, self._stock.results, self._stock.shells)
+
+    @property
+    def permissions(self) -> Policy:
+        return self._stock.permissions
+
+    def model(self, name: str) -> ModelInfo:
+        return self._workshop.access.model(name)
+
+    def agent(self, model: str) -> Agent:
+        settings = self._workshop.settings
+        self._model = self.model(model)
+        provider = Persistent(provider_for(self._model, settings, self._workshop.access))
+        # What only a failure needs would hold up the loop if it came in then.
+        circuit_open()
+        if not gc.isenabled():
+            # Start-up is over (see __main__): what was imported stays, and no collection need look at it again.
+            gc.freeze()
+            gc.enable()
+        told = Telling(self._broken)
+        interceptors = (told, Joining(self._visible), EndedShells(self._stock.shells), UnfinishedTodos())
+        return Agent(provider, self._visible, self._system, interceptors, settings.max_loops)
+
+    def reminders(self, transcript: Transcript) -> Sequence[Message]:
+        now = datetime.now().astimezone()
+        notes = [reminder(f"It is {now:%A, %Y-%m-%d %H:%M} ({now:%Z}).")]
+        if told := said(self._instructions(), transcript.messages):
+            notes.append(told)
+        return notes
+
+    def context(self, transcript: Transcript, model: str) -> Sequence[ContextPart]:
+        talk, results = conversation_tokens(transcript.messages)
+        info = self.model(model)
+        tools = self._visible.visible()
+        return [
+            ContextPart("System prompt", estimate(self._system)),
+            ContextPart("Tools", sum(map(tool_tokens, tools)), ", ".join(tool.name for tool in tools)),
+            *(
+                ContextPart(f"Instructions {item.shown}", estimate(item.text), item.note)
+                for item in self._instructions()
+            ),
+            ContextPart("Conversation", talk, f"{len(transcript.messages)} messages"),
+            ContextPart("Tool results", results),
+            ContextPart("Kept free for the answer", info.max_output, f"of a window of {info.window:,}"),
+        ]
+
+    async def close(self) -> None:
+        await self._stock.close()
+
+    def _instructions(self) -> Sequence[Instructions]:
+        return read_instructions(self._cwd, project_root(self._cwd), self._workshop.where.config)
+
+    def _fullness(self) -> float:
+        """How full the window was at the newest answer, from 0 to 1."""
+        return self.metrics.filled / self._model.window if self._model and self._model.window else 0.0
+
+    def _sees(self, what: str) -> bool:
+        if self._model is None:
+            return False
+        if what == "vision":
+            return self._model.vision
+        return self._model.vision and self._workshop.access.profile(self._model).kind == "anthropic"

@@ -1,0 +1,114 @@
+"""Settings in, doors out: what a face, a workflow or a command is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ba_tui.assembly.stock import Setting, Stock
+from ba_tui.assembly.workshop import Workshop
+from ba_tui.context.files import FileIndex
+from ba_tui.core.conversation import Doors
+from ba_tui.core.errors import UsageError
+from ba_tui.core.events import Notice
+from ba_tui.core.provider import ModelInfo
+from ba_tui.core.tool import Tool
+from ba_tui.observe.logs import start_logging
+from ba_tui.permissions.trust import Trust, code_of
+from ba_tui.providers.access import Access
+from ba_tui.providers.catalog import Catalog, load_catalog
+from ba_tui.resources import Places, bundled, folder_slug, places, project_root
+from ba_tui.sessions.artifacts import Artifacts
+from ba_tui.sessions.library import SessionLibrary
+from ba_tui.settings import Loaded, Problem, load_settings
+from ba_tui.tools.search import find_ripgrep
+
+
+def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> Doors:
+    """Everything a face needs, for ``cwd``. ``strict`` turns wrong settings into an error.
+
+    Raises:
+        UsageError: a flag is wrong, or, when strict, a settings file is.
+    """
+    where = places()
+    loaded = load_settings(flags, where, project_root(cwd))
+    if strict and loaded.errors:
+        raise UsageError(f"{loaded.errors[0]}.", "Correct it: ba config edit.")
+    start_logging(where, loaded.settings.log_level)
+    catalog, trouble = _catalog(where, strict=strict)
+    access = Access(loaded, catalog, where)
+    workshop = Workshop(loaded, where, cwd, access)
+    if strict and workshop.problems:
+        raise UsageError(workshop.problems[0])
+    library = SessionLibrary(where.sessions, cwd, folder_slug, workshop.conversation)
+    shelf = Shelf(catalog, loaded, FileIndex(cwd, find_ripgrep()))
+    notices = [*map(_notice, loaded.warnings), *trouble, *(Notice(text, "warning") for text in workshop.problems)]
+    notices += _untrusted(where, project_root(cwd))
+    return Doors(library, shelf, access, tuple(notices), loaded.settings.output_format)
+
+
+def tools_for(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Sequence[Tool]:
+    """The tools of ``cwd`` within their guards, for work that needs no model; long results go to ``results``.
+
+    Raises:
+        UsageError: a flag or a settings file is wrong.
+    """
+    where = places()
+    loaded = load_settings(flags, where, project_root(cwd))
+    if loaded.errors:
+        raise UsageError(f"{loaded.errors[0]}.", "Correct it: ba config edit.")
+    start_logging(where, loaded.settings.log_level)
+    workshop = Workshop(loaded, where, cwd, Access(loaded, _catalog(where, strict=True)[0], where))
+    if workshop.problems:
+        raise UsageError(workshop.problems[0])
+    stock = Stock(workshop, Setting(cwd, results))
+    stock.registry.refresh()
+    return list(stock.tools().values())
+
+
+def trust(cwd: Path) -> None:
+    """Let the code in this project's ``.ba`` run as it is now. Raises UsageError, StorageError."""
+    Trust(places().trusted).grant(project_root(cwd))
+
+
+def _untrusted(where: Places, root: Path) -> list[Notice]:
+    """That the folder has code of its own, which stays off until the person trusts it."""
+    try:
+        files = code_of(root)
+    except (UsageError, OSError) as error:
+        return [Notice(str(error), "warning")]
+    if not files or Trust(where.trusted).trusted(root):
+        return []
+    count = "a file" if len(files) == 1 else f"{len(files)} files"
+    text = f"This project has {count} of tools or workflows of its own in .ba; they are off."
+    return [Notice(text, "info", "Look at them and let them run: ba tools trust, or start with --trust.")]
+
+
+def _catalog(where: Places, *, strict: bool) -> tuple[Catalog, list[Notice]]:
+    """The models that ship with ba and, over them, the person's own; a broken file of theirs is left out and told."""
+    ours, theirs = bundled("config") / "models.yaml", where.config / "models.yaml"
+    try:
+        return load_catalog([ours, theirs] if theirs.exists() else [ours]), []
+    except UsageError as error:
+        if strict:
+            raise
+        return load_catalog([ours]), [Notice(str(error), "warning", error.hint)]
+
+
+class Shelf:
+    """core.conversation.Catalogue over the model catalogue and the file index."""
+
+    def __init__(self, catalog: Catalog, loaded: Loaded, files: FileIndex) -> None:
+        self._catalog = catalog
+        self._providers = frozenset(loaded.settings.providers)
+        self._files = files
+
+    def models(self) -> Sequence[ModelInfo]:
+        return [info for info in self._catalog.models() if info.provider in self._providers]
+
+    async def files(self, query: str, limit: int = 50) -> Sequence[str]:
+        return await self._files.search(query, limit)
+
+
+def _notice(problem: Problem) -> Notice:
+    return Notice(str(problem), "warning", "Correct it: ba config edit." if problem.fatal else "")

@@ -1,0 +1,41 @@
+"""Providers by name. The one place that imports vendor files, each when a model of its kind is first asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ba_tui.core.provider import ModelInfo, Provider
+from ba_tui.providers.access import DEMO, Access
+from ba_tui.resources import bundled
+from ba_tui.settings import Settings
+
+
+def provider_for(info: ModelInfo, settings: Settings, access: Access) -> Provider:
+    """The provider of a model. Imports its SDK.
+
+    Raises:
+        AuthFailed: there is no key. UsageError: a script can't be read.
+    """
+    profile = access.profile(info)
+    if profile.kind == "scripted":
+        from ba_tui.providers.scripted import ScriptedProvider, load_script  # noqa: PLC0415
+
+        tour = bundled("config") / "demo" / "tour.yaml"
+        path = tour if info.provider == DEMO else Path(info.name)
+        return ScriptedProvider(load_script(path), info)
+    key, url = access.key(info.provider, profile), profile.base_url
+    options: dict[str, Any] = {}
+    if settings.max_output_tokens:
+        options["max_tokens"] = min(settings.max_output_tokens, info.max_output)
+    if profile.kind == "anthropic":
+        from ba_tui.providers.anthropic import AnthropicProvider  # noqa: PLC0415
+
+        if settings.effort and info.thinking:
+            options["output_config"] = {"effort": settings.effort}
+        return AnthropicProvider(info, api_key=key, base_url=url, options=options, idle=settings.request_timeout)
+    from ba_tui.providers.openai_compat import OpenAIProvider  # noqa: PLC0415
+
+    if settings.effort and info.thinking:
+        options["reasoning_effort"] = settings.effort
+    return OpenAIProvider(info, api_key=key, base_url=url, options=options, idle=settings.request_timeout)

@@ -1,0 +1,115 @@
+"""The tools of one conversation with their guards, and all that they share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from ba_tui.core.events import Event
+from ba_tui.core.tool import Tool
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.policy import Policy
+from ba_tui.planning.flow_files import load_flows
+from ba_tui.planning.workflows import flow_folders
+from ba_tui.resources import Places, bundled, project_root
+from ba_tui.sessions.artifacts import Artifacts
+from ba_tui.settings import Settings
+from ba_tui.tools.background import Shells
+from ba_tui.tools.definitions import Definition, load_definitions
+from ba_tui.tools.flows import flow_tools
+from ba_tui.tools.guards.breaker import Health
+from ba_tui.tools.guards.once import Memory
+from ba_tui.tools.guards.output import Delivery
+from ba_tui.tools.host import Bench
+from ba_tui.tools.recall import History
+from ba_tui.tools.search import find_ripgrep
+from ba_tui.tools.senses import Senses
+from ba_tui.tools.shell import Shell
+from ba_tui.tools.toolbox import Means, Place, Shared, Supply, builtin_tools, pipeline, stocked
+from ba_tui.tools.web_addresses import read_reach
+from ba_tui.tools.web_client import Web
+from ba_tui.tools.web_search import SearchChoice
+
+
+async def nothing_said() -> Sequence[Event]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a stock is made for: the folder, where its results go, what was said, how the model in use stands."""
+
+    cwd: Path
+    results: Artifacts
+    history: History = nothing_said
+    fullness: Callable[[], float] = float
+    senses: Senses = field(default_factory=Senses)
+
+
+class Shop(Protocol):
+    """What a stock takes from the workshop."""
+
+    settings: Settings
+    where: Places
+    shell: Shell
+
+    def workspace(self, cwd: Path) -> Workspace: ...
+
+    def policy(self, workspace: Workspace) -> Policy: ...
+
+
+class Stock:
+    """The tools of one conversation and all that they share."""
+
+    def __init__(self, shop: Shop, setting: Setting) -> None:
+        workspace = shop.workspace(setting.cwd)
+        root = project_root(setting.cwd)
+        settings = shop.settings
+        self.results = setting.results
+        self.permissions = shop.policy(workspace)
+        self.shells = Shells(setting.results.open)
+        self.definitions = load_definitions(bundled("config") / "prompts" / "tools")
+        place = Place(workspace, shop.shell, find_ripgrep())
+        chosen = settings.web_search
+        search = SearchChoice(chosen.backend, chosen.url, chosen.api_key_env, os.environ)
+        web = Web(read_reach(settings.web.allow_private))
+        means = Means(self.shells, setting.results, web, search, setting.history, senses=setting.senses)
+        tools = builtin_tools(self.definitions, place, means)
+        self.health = Health(tools)
+        shared = Shared(Memory(workspace.resolve), self.health, Delivery(setting.results, setting.fullness))
+        guard = pipeline(place, self.permissions.judge, self.permissions.remember, shared)
+        supply = Supply(shop.where, root, Bench(setting.cwd, shop.shell.inherited()), settings.tool_dirs)
+        self._supply = supply
+        self.registry = stocked(tools, guard, supply)
+
+    def tools(self) -> dict[str, Tool]:
+        """All that can be called now, by name."""
+        return {entry.tool.name: entry.tool for entry in self.registry.entries()}
+
+    def add_flows(self) -> Sequence[str]:
+        """Workflows join as tools; says which are broken."""
+        supply = self._supply
+        self.registry.refresh()
+        trusted = supply.root if supply.trust.trusted(supply.root) else None
+        flows, broken = load_flows(flow_folders(bundled("config"), supply.where.config, trusted))
+        made, wrong = flow_tools(flows, self.tools(), self.tools, self.results)
+        problems = [str(problem) for problem in (*broken, *wrong)]
+        for tool in made:
+            try:
+                self.registry.add(tool, origin="workflow", file=str(flows[tool.name].document.path))
+            except ValueError as error:
+                problems.append(str(error))
+        return problems
+
+    @property
+    def search(self) -> Definition:
+        return self.definitions["tool_search"]
+
+    async def close(self) -> None:
+        """End background shells and the workers of people's own tools."""
+        await self.shells.close()
+        await asyncio.to_thread(self.registry.close)

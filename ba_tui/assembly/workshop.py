@@ -1,0 +1,54 @@
+"""Puts conversations together: what all of one start have in common, and the rules for all of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from ba_tui.assembly.desk import Desk
+from ba_tui.core.conversation import Conversation
+from ba_tui.core.session import Journal, SessionInfo
+from ba_tui.permissions.approvals import Approvals
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.policy import Policy
+from ba_tui.permissions.rulebook import bundled_rules
+from ba_tui.providers.access import Access
+from ba_tui.resources import Places, project_root
+from ba_tui.settings import Loaded
+from ba_tui.tools.shell import Shell
+
+
+class Workshop:
+    """What all conversations of one start have in common."""
+
+    def __init__(self, loaded: Loaded, where: Places, cwd: Path, access: Access) -> None:
+        self.settings = loaded.settings
+        self.where = where
+        self.cwd = cwd
+        self.access = access
+        self.shell = Shell(shutil.which("bash"), os.environ, access.variables())
+        self._flags = {key for key, source in loaded.sources.items() if source.startswith("flag ")}
+        self._rules = (*bundled_rules(), *loaded.rules)
+        self.problems = self.policy(self.workspace(cwd)).problems
+
+    def workspace(self, cwd: Path) -> Workspace:
+        return Workspace(cwd, (project_root(cwd), *self.settings.add_dirs))
+
+    def policy(self, workspace: Workspace) -> Policy:
+        approvals = Approvals(self.where.approvals, project_root(workspace.root))
+        return Policy(workspace, self._rules, self.settings.permission_mode, approvals, self.where)
+
+    def conversation(self, info: SessionInfo, journal: Journal) -> Conversation:
+        """In the session's own folder, or in this one when that is gone. Flags win over what the session had."""
+        cwd = info.cwd if info.cwd.is_dir() else self.cwd
+        model = info.model or self.access.default_model()
+        desk = Desk(self, cwd, journal)
+        named = replace(info, cwd=cwd, model=model)
+        conversation = Conversation(named, journal, desk, (desk.metrics.apply,), desk.inventory)
+        if info.model and "model" in self._flags and self.settings.model != info.model:
+            conversation.use_model(self.settings.model)
+        if info.model and "permission_mode" in self._flags:
+            conversation.set_mode(self.settings.permission_mode)
+        return conversation

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from ba_tui.faces.tui.acts import sessions, settings, view
+from ba_tui.faces.tui.acts import inventory, sessions, settings, view
 from ba_tui.faces.tui.acts.editor import editor
 from ba_tui.faces.tui.widgets.completion import Candidate
 
@@ -50,6 +50,9 @@ COMMANDS: Sequence[Command] = (
     Command("mode", "What may run without asking", settings.mode, "[name]"),
     Command("permissions", "Mode and rules, where each comes from", settings.permissions, aliases=("allowed-tools",)),
     Command("context", "What fills the window, with tokens", settings.context, aliases=("status",)),
+    Command("tools", "Every tool: state, source, figures; switch it on or off", inventory.tools),
+    Command("shells", "Commands that run in the background", inventory.shells, aliases=("tasks", "bashes")),
+    Command("background", "Let the running command go on in the background", inventory.background, keys="ctrl+b"),
     Command("theme", "Choose the colours", settings.theme, "[name]"),
     Command("setup", "Keys, local servers and the tour", settings.setup, aliases=("login", "connect")),
     Command("todos", "Show or hide the todos", view.todos, keys="ctrl+t"),

@@ -5,11 +5,13 @@ They only pass on what events say; each knows one target.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
 from ba_tui.core.events import Answered, Asked, Event, ModeChanged, ModelChanged, Titled, TurnEnded
+from ba_tui.core.session import Jobs
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.screens.chat import ChatScreen
@@ -70,6 +72,30 @@ class Facts:
                 self._chat.show_facts()
             case _:
                 pass
+
+
+class ShellCount:
+    """How many background shells run, in the status line."""
+
+    def __init__(self, chat: ChatScreen) -> None:
+        self._chat = chat
+        self._jobs: Jobs | None = None
+        self._deaf: Callable[[], None] | None = None
+
+    def reset(self) -> None:
+        if self._deaf:
+            self._deaf()
+        conversation = self._chat.session.conversation
+        self._jobs = conversation.inventory.jobs if conversation else None
+        self._deaf = self._jobs.listen(self._count) if self._jobs else None
+        self._count()
+
+    def apply(self, event: Event) -> None:
+        """The shells say so themselves."""
+
+    def _count(self) -> None:
+        jobs = self._jobs.list() if self._jobs else ()
+        self._chat.status.show(shells=sum(job.state == "running" for job in jobs))
 
 
 class Attention:

@@ -15,7 +15,7 @@ from ba_tui.core.errors import SessionLocked, SessionNotFound, StorageError, Usa
 from ba_tui.core.events import TRANSIENT, Event, Mode, Notice, TextDelta, Titled, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.provider import Chunk, ModelInfo, Prices, Request
-from ba_tui.core.session import ContextPart, RuleLine, SessionInfo
+from ba_tui.core.session import ContextPart, Inventory, Job, RuleLine, SessionInfo, ToolFigures, ToolLine
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 
@@ -115,6 +115,8 @@ class Brain:
         self.script.model = self.model(model)
         return Agent(self.script, self.tools, "You are ba.")
 
+    async def close(self) -> None: ...
+
     def reminders(self, transcript: Transcript) -> Sequence[Message]:
         return ()
 
@@ -137,6 +139,7 @@ class Shelf:
     locked: set[str] = field(default_factory=set)
     model: str = "demo/tour"
     created: int = 0
+    inventory: Inventory = field(default_factory=Inventory)
 
     def put(self, id: str, title: str, events: Sequence[Event] = (), cwd: Path | None = None) -> SessionInfo:
         now = time.time()
@@ -163,12 +166,12 @@ class Shelf:
         now = time.time()
         self.journals[id] = Memory()
         self.infos[id] = SessionInfo(id, "", self.cwd, now, now, model=self.model)
-        return Conversation(self.infos[id], self.journals[id], self.brain)
+        return Conversation(self.infos[id], self.journals[id], self.brain, inventory=self.inventory)
 
     def open(self, id: str) -> Conversation:
         if id in self.locked:
             raise SessionLocked("Session is in use by pid 1.", "Close it there.")
-        return Conversation(self.infos[id], self.journals[id], self.brain)
+        return Conversation(self.infos[id], self.journals[id], self.brain, inventory=self.inventory)
 
     def fork(self, id: str, upto: int | None = None) -> SessionInfo:
         return self.put(f"fork{len(self.infos)}", f"{self.infos[id].title} (fork)", self.journals[id].events)
@@ -182,6 +185,90 @@ class Shelf:
 
     def export(self, id: str, format: str) -> str:
         return f"{format} of {id} with {len(self.journals[id].events)} events\n"
+
+
+READ = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}},
+    "required": ["path"],
+}
+
+
+@dataclass
+class ToolShelf:
+    """Tools of every state."""
+
+    found: list[ToolLine] = field(
+        default_factory=lambda: [
+            ToolLine(
+                "read_file",
+                "core",
+                description="Read a [text] file, with line numbers.\n\nUse it before you change anything.",
+                category="files",
+                tags=("text",),
+                effect="read",
+                schema=READ,
+                figures=ToolFigures(24, 1, 2, 3, 0.0421, 0.2),
+            ),
+            ToolLine("web_fetch", "on", category="web", effect="network", breaker="opened", rest=60, slow=True),
+            ToolLine("notebook", "off", category="files", description="Run cells of a notebook.", effect="execute"),
+            ToolLine("weather", "deferred", "~/.config/ba/tools/weather.py:12", "Forecasts for a city.", "web"),
+            ToolLine(
+                "stocks", "broken", ".ba/tools/stocks.py", trouble=".ba/tools/stocks.py:3: No module named 'yfin'"
+            ),
+            ToolLine("diagram", "lacking", category="charts", trouble="needs the program dot: install graphviz"),
+        ]
+    )
+    switched: list[tuple[str, bool]] = field(default_factory=list[tuple[str, bool]])
+
+    def lines(self) -> Sequence[ToolLine]:
+        return list(self.found)
+
+    def switch(self, name: str, *, on: bool) -> None:
+        if name == "weather" and not on:
+            raise UsageError("weather is pinned by a skill.", "End the skill first.")
+        self.switched.append((name, on))
+        self.found = [changed(line, state="on" if on else "off") if line.name == name else line for line in self.found]
+
+
+@dataclass
+class JobShelf:
+    """Background shells that a test begins and ends."""
+
+    jobs: dict[str, Job] = field(default_factory=dict[str, Job])
+    outputs: dict[str, str] = field(default_factory=dict[str, str])
+    listeners: set[Callable[[], None]] = field(default_factory=set[Callable[[], None]])
+    detached: list[str] = field(default_factory=list[str])
+    waits: bool = True
+
+    def begin(self, id: str, command: str, since: float, output: str = "") -> None:
+        self.jobs[id] = Job(id, command, since, None, "running", None, len(output), None)
+        self.outputs[id] = output
+        self.tell()
+
+    def tell(self) -> None:
+        for listener in tuple(self.listeners):
+            listener()
+
+    def list(self) -> Sequence[Job]:
+        return tuple(self.jobs.values())
+
+    def output(self, id: str) -> str:
+        return self.outputs[id]
+
+    async def end(self, id: str) -> None:
+        job = self.jobs[id]
+        self.jobs[id] = changed(job, state="killed", until=job.since + 75, exit_code=143)
+        self.tell()
+
+    def detach(self, call_id: str) -> bool:
+        if self.waits:
+            self.detached.append(call_id)
+        return self.waits
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        self.listeners.add(listener)
+        return lambda: self.listeners.discard(listener)
 
 
 @dataclass
@@ -245,7 +332,9 @@ class World:
 
     def __post_init__(self) -> None:
         self.brain = Brain(self.script, self.tools)
+        self.tool_shelf, self.job_shelf = ToolShelf(), JobShelf()
         self.shelf = Shelf(self.brain, self.cwd)
+        self.shelf.inventory = Inventory(self.tool_shelf, None, self.job_shelf)
 
     def connect(self) -> Doors:
         self.gate()

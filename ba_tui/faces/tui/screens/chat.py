@@ -10,6 +10,7 @@ import importlib
 import inspect
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
 from textual import on
@@ -24,11 +25,11 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.events import Event, Notice, TurnEnded
 from ba_tui.core.turn import Turn
 from ba_tui.core.untrusted import paintable
-from ba_tui.faces.tui.acts import view
+from ba_tui.faces.tui.acts import inventory, view
 from ba_tui.faces.tui.commands import COMMANDS, Command, complete, find, nearest, parse
 from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.meters import git_branch
-from ba_tui.faces.tui.panes import Asking, Attention, Facts, WindowTitle
+from ba_tui.faces.tui.panes import Asking, Attention, Facts, ShellCount, WindowTitle
 from ba_tui.faces.tui.session import OpenSession
 from ba_tui.faces.tui.transcript.view import TranscriptView
 from ba_tui.faces.tui.turns import Presses, Turns
@@ -83,9 +84,10 @@ class ChatScreen(Screen[None]):
         self.queue = QueueLines()
         self.composer = Composer()
         self.composer.find_commands = complete
+        self.composer.prompt.to_background = partial(inventory.detach, self)
         self.status = StatusLine()
         self._meters: tuple[Pane, ...] = (self.stage, self.status)
-        self._live: tuple[Pane, ...] = (self.activity, Asking(self), Facts(self), Attention(self))
+        self._live: tuple[Pane, ...] = (self.activity, Asking(self), Facts(self), Attention(self), ShellCount(self))
         """Those that matter while a turn runs; a replay is not for them."""
 
     def compose(self) -> ComposeResult:

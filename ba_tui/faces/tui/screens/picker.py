@@ -24,21 +24,26 @@ LOW: list[tuple[int, str]] | None = [(0, "-low"), (18, "-tall")]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """``cells`` are the aligned columns; the first takes what room is left. ``below`` is a second, quiet line."""
+    """``cells`` are the aligned columns; the first takes what room is left. ``below`` is a second, quiet line.
+    ``words`` are not shown, but found.
+    """
 
     id: str
     cells: tuple[str, ...]
     below: str = ""
     current: bool = False
+    words: str = ""
 
     @property
     def searched(self) -> str:
-        return " ".join((*self.cells, self.below)).casefold()
+        return " ".join((*self.cells, self.below, self.words)).casefold()
 
 
 class Picker(ModalScreen[str | None]):
     """Dismissed with the id of the choice, or None. Typing filters; the list moves under the arrows meanwhile."""
 
+    FILTERED: ClassVar[bool] = True
+    """False: nothing is typed, and letters are keys."""
     CSS_PATH = "../styles/screens.tcss"
     VERTICAL_BREAKPOINTS = LOW
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -64,8 +69,10 @@ class Picker(ModalScreen[str | None]):
             yield Static(self.keys, classes="keys", markup=False)
 
     def on_mount(self) -> None:
-        self.query_one(OptionList).can_focus = False
-        self.query_one(Input).focus()
+        options = self.query_one(OptionList)
+        options.can_focus = not self.FILTERED
+        self.query_one(Input).display = self.FILTERED
+        (self.query_one(Input) if self.FILTERED else options).focus()
 
     def on_resize(self, event: events.Resize) -> None:
         self.call_after_refresh(self.refill)

@@ -42,7 +42,6 @@ class SessionPicker(Picker):
         self.empty = "No sessions yet. Ctrl+A looks in all folders."
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._reload()
 
     def _reload(self) -> None:

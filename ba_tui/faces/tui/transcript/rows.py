@@ -164,11 +164,27 @@ def _outcome(record: ToolRow) -> str:
             return f"denied: {record.note}" if record.note else "denied"
         case "failed":
             error = record.result.error if record.result else None
-            return error.message if error else record.summary or "failed"
+            said = error.message if error else record.summary or "failed"
+            return ", ".join((*_marks(record), said))
         case "cancelled":
             return "interrupted"
         case "ok":
-            return record.summary or _size(record)
+            return ", ".join((*_marks(record), record.summary or _size(record)))
+
+
+def _marks(record: ToolRow) -> list[str]:
+    """What a row says before its outcome: in words, so that nothing hangs on a colour."""
+    result = record.result
+    meta = result.meta if result else {}
+    retries = result.error.retries if result and result.error else meta.get("retries", 0)
+    marks = [f"from cache, {duration(float(meta['cached_s']))} old"] if isinstance(meta.get("cached_s"), int) else []
+    if isinstance(retries, int) and retries:
+        marks.append(f"{retries} {'retry' if retries == 1 else 'retries'}")
+    if meta.get("slow"):
+        marks.append("slow tool")
+    if result and result.error and result.error.kind == "timeout" and "(partial)" in result.text:
+        marks.append("partial output")
+    return marks
 
 
 def _size(record: ToolRow) -> str:

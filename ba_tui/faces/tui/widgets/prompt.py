@@ -6,6 +6,7 @@ What a prompt means, the popup and the history are the composer's.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -32,7 +33,8 @@ class PromptInput(TextArea, inherit_bindings=False):
     """A text area that posts what is sent instead of breaking the line on Enter."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left,ctrl+b", "cursor_left", "Left", show=False),
+        Binding("left", "cursor_left", "Left", show=False),
+        Binding("ctrl+b", "background_or_left", "Running command to the background, else left", show=False),
         Binding("right,ctrl+f", "cursor_right", "Right", show=False),
         Binding("ctrl+left,alt+b,alt+left", "cursor_word_left", "Word left", show=False),
         Binding("ctrl+right,alt+f,alt+right", "cursor_word_right", "Word right", show=False),
@@ -95,6 +97,8 @@ class PromptInput(TextArea, inherit_bindings=False):
         """True while the popup is open: keys that move in it or close it are posted."""
         self.still = False
         """True stops the blinking for good (tests, reduced motion)."""
+        self.to_background: Callable[[], bool] | None = None
+        """Moves the running command to the background; False when there is none."""
         self._rest: Timer | None = None
         self._last_key = 0.0
         self._burst: list[str] = []
@@ -220,6 +224,10 @@ class PromptInput(TextArea, inherit_bindings=False):
         if text:
             self._replace_via_keyboard(self.pastes.fold(text), *self.selection)
             self._restart_blink()
+
+    def action_background_or_left(self) -> None:
+        if not (self.to_background and self.to_background()):
+            self.action_cursor_left()
 
     def action_paste(self) -> None:
         clipboard = str(self.app.clipboard)  # pyright: ignore[reportUnknownMemberType] - App is generic

@@ -1,4 +1,4 @@
-"""The line at the bottom: mode, model, folder, window, tokens, cost, queue. Narrow terminals lose the least first.
+"""The line at the bottom: mode, model, folder, window, tokens, cost, queue, shells. The least goes first when narrow.
 
 It shows what it is given and what it folds from events; it asks nobody.
 """
@@ -32,6 +32,7 @@ class Situation:
     folder: str = ""
     branch: str = ""
     queue: int = 0
+    shells: int = 0
     paused: bool = False
 
 
@@ -105,6 +106,7 @@ def line(now: Situation, totals: Totals, width: int) -> Content:
         (3, "left", model if not scripted(now.model) else "", "$foreground"),
         (5, "left", folder, muted),
         (1, "right", queue_words(now), "$accent"),
+        (2, "right", f"{now.shells} shell{'s' if now.shells > 1 else ''}" if now.shells else "", "$accent"),
         (7, "right", f"{bar(percent, 10)}" if totals.filled else "", fill),
         (2, "right", f"{percent}%" if totals.filled else "", fill),
         (6, "right", tokens(totals) if used.prompt or used.output else "", muted),

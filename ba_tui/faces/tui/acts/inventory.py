@@ -1,0 +1,47 @@
+"""Commands about what the conversation has: its tools and its background shells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ba_tui.core.errors import UsageError
+from ba_tui.faces.tui.transcript.records import ToolRow
+
+if TYPE_CHECKING:
+    from ba_tui.faces.tui.screens.chat import ChatScreen
+
+
+def tools(chat: ChatScreen, __: str) -> None:
+    from ba_tui.faces.tui.screens.tools import ToolBrowser  # noqa: PLC0415 - most runs never show it
+
+    _, conversation = chat.session.live
+    if conversation.inventory.tools is None:
+        raise UsageError("This session has no list of tools.", "/context shows which the model is told of.")
+    chat.ba.push_screen(ToolBrowser(chat, conversation.inventory.tools))
+
+
+def shells(chat: ChatScreen, __: str) -> None:
+    from ba_tui.faces.tui.screens.shells import ShellList  # noqa: PLC0415 - most runs never show it
+
+    _, conversation = chat.session.live
+    if conversation.inventory.jobs is None:
+        raise UsageError("This session can't run shells in the background.")
+    chat.ba.push_screen(ShellList(chat, conversation.inventory.jobs))
+
+
+def background(chat: ChatScreen, _: str) -> None:
+    if not detach(chat):
+        raise UsageError("No command runs that could go on in the background.")
+
+
+def detach(chat: ChatScreen) -> bool:
+    """Move the newest command that a call waits for to the background; False when there is none."""
+    conversation = chat.session.conversation
+    jobs = conversation.inventory.jobs if conversation and chat.turns.busy else None
+    if jobs is None:
+        return False
+    for record in reversed(chat.transcript.records):
+        if isinstance(record, ToolRow) and record.state == "running" and jobs.detach(record.call_id):
+            chat.activity.hint("It goes on in the background. /shells lists what runs there.")
+            return True
+    return False

@@ -1,0 +1,140 @@
+"""The background shells: what runs, for how long, how much it printed; its output, and its end pressed twice.
+
+They are started and ended elsewhere; this asks and shows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.timer import Timer
+from textual.widgets import Static
+
+from ba_tui.core.errors import BaError
+from ba_tui.core.results import Command
+from ba_tui.core.session import Job, Jobs
+from ba_tui.faces.tui.inspector.model import Inspected, Whole
+from ba_tui.faces.tui.inspector.pane import CopyRequested, InspectorScreen, size
+from ba_tui.faces.tui.inspector.rows import painted
+from ba_tui.faces.tui.screens.picker import Choice, Picker
+from ba_tui.faces.tui.transcript.rows import duration
+
+if TYPE_CHECKING:
+    from ba_tui.faces.tui.screens.chat import ChatScreen
+
+KEYS = "Enter shows the output · x ends it · Esc closes"
+EMPTY = "No shells run in the background. Ctrl+B moves a running command there."
+
+
+def state_of(job: Job) -> str:
+    """In words: running, exit code, killed."""
+    if job.state == "ended":
+        return f"exit {job.exit_code}" if job.exit_code is not None else "ended"
+    return job.state
+
+
+class ShellList(Picker):
+    """Newest first. What runs is drawn again once a second, and only then."""
+
+    FILTERED = False
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("x,delete", "end", "End")]
+
+    def __init__(self, chat: ChatScreen, jobs: Jobs, clock: Callable[[], float] = time.time) -> None:
+        super().__init__("Background shells", (), keys=KEYS)
+        self.empty = EMPTY
+        self._chat = chat
+        self._jobs = jobs
+        self._clock = clock
+        self._ending = ""
+        self._tick: Timer | None = None
+        self._deaf: Callable[[], None] | None = None
+
+    def on_mount(self) -> None:
+        self._deaf = self._jobs.listen(self.reload)
+        self.reload()
+
+    def on_unmount(self) -> None:
+        if self._deaf:
+            self._deaf()
+
+    def reload(self) -> None:
+        """Show what there is now."""
+        jobs = list(self._jobs.list())
+        self.choices = [self._choice(job) for job in reversed(jobs)]
+        if self.is_mounted:
+            self.refill()
+        running = any(job.state == "running" for job in jobs)
+        if running and self._tick is None:
+            self._tick = self.set_interval(1.0, self.reload)
+        elif not running and self._tick is not None:
+            self._tick.stop()
+            self._tick = None
+
+    def _choice(self, job: Job) -> Choice:
+        spent = max(0.0, (job.until or self._clock()) - job.since)
+        command = " ".join(job.command.split())
+        return Choice(job.id, (command, state_of(job), duration(spent), size(job.size)), job.id)
+
+    def _say(self, text: str) -> None:
+        self.query_one(".keys", Static).update(painted(text))
+
+    def action_step(self, by: int) -> None:
+        super().action_step(by)
+        if self._ending:
+            self._ending = ""
+            self._say(self.keys)
+
+    def choose(self, id: str) -> None:
+        job = next((job for job in self._jobs.list() if job.id == id), None)
+        if job is None:
+            return
+        try:
+            output = self._jobs.output(id)
+        except BaError as error:
+            self._say(f"{error} {error.hint}".strip())
+            return
+        conversation = self._chat.session.conversation
+        stored = conversation.inventory.results if conversation else None
+        whole = Whole(stored, job.ref) if stored and job.ref else None
+        state = "running" if job.state == "running" else "failed" if job.exit_code else "ok"
+        shown = Command(job.command, "", output, job.exit_code)
+        title = f"{job.id} {' '.join(job.command.split())}"
+        spent = max(0.0, (job.until or self._clock()) - job.since)
+        value = Inspected(title, {}, shown, output, state, spent, state_of(job), whole)
+        self._chat.ba.push_screen(InspectorScreen(value))
+
+    @on(CopyRequested)
+    def _copy(self, event: CopyRequested) -> None:
+        """From the output shown above."""
+        from ba_tui.faces.tui.acts.view import copy_text  # noqa: PLC0415 - the acts import screens
+
+        event.stop()
+        copy_text(self._chat, event.text, event.note)
+
+    def action_end(self) -> None:
+        id = self.highlighted
+        job = next((job for job in self._jobs.list() if job.id == id), None)
+        if job is None:
+            return
+        if job.state != "running":
+            self._say(f"{job.id} has ended already.")
+        elif self._ending != job.id:
+            self._ending = job.id
+            self._say(f"x again ends {job.id} and all it started")
+        else:
+            self._ending = ""
+            self._say(f"Ending {job.id} …")
+            self.run_worker(self._end(job.id), group="end", exit_on_error=False)
+
+    async def _end(self, id: str) -> None:
+        try:
+            await self._jobs.end(id)
+        except BaError as error:
+            self._say(f"{error} {error.hint}".strip())
+            return
+        self._say(f"{id} was ended.")
+        self.reload()

@@ -1,0 +1,200 @@
+"""The tool browser, the background shells and the marks of tool rows, as people use them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from textual.widgets import OptionList, Static
+
+from ba_tui.core.errors import ErrorInfo
+from ba_tui.core.events import MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
+from ba_tui.core.messages import ToolUse, user
+from ba_tui.core.results import ToolResult
+from ba_tui.core.session import Inventory
+from ba_tui.core.tool import Call, Tool
+from ba_tui.faces.tui.inspector.pane import InspectorScreen
+from ba_tui.faces.tui.inspector.sheet import Sheet, sheet_text
+from ba_tui.faces.tui.screens.shells import ShellList
+from ba_tui.faces.tui.screens.tools import ToolBrowser, ToolPage
+from tests.faces.tui.conftest import Hand, running
+from tests.faces.tui.fakes import World, answer
+
+
+async def shown(hand: Hand, kind: type[object]) -> None:
+    await hand.until(lambda: isinstance(hand.app.screen, kind) and hand.app.screen.is_mounted)
+
+
+def lines(hand: Hand) -> str:
+    options = hand.app.screen.query_one(OptionList)
+    return "\n".join(str(options.get_option_at_index(index).prompt) for index in range(options.option_count))
+
+
+def keys(hand: Hand) -> str:
+    return str(hand.app.screen.query_one(".keys", Static).content)
+
+
+async def browse(hand: Hand) -> None:
+    await hand.send("/tools")
+    await shown(hand, ToolBrowser)
+    await hand.until(lambda: "read_file" in lines(hand))
+
+
+async def test_every_tool_says_how_it_is(world: World) -> None:
+    async with running(world, size=(110, 40)) as hand:
+        await browse(hand)
+        text = lines(hand)
+        for words in ("always on", "on demand", "broken", "lacks something", "24 calls, 1 failed"):
+            assert words in text
+        assert "! failed too often: left alone for 1 min 0 s · slow: it timed out repeatedly" in text
+        assert "! .ba/tools/stocks.py:3: No module named 'yfin'" in text
+        assert (
+            str(hand.app.screen.query_one(".title", Static).content) == "6 tools, 2 off or on demand, 2 can't be used"
+        )
+        await hand.press(*"cells")
+        assert "notebook" in lines(hand)
+        assert "read_file" not in lines(hand)
+
+
+async def test_a_tool_is_switched_for_the_session(world: World) -> None:
+    async with running(world) as hand:
+        await browse(hand)
+        await hand.press(*"notebook", "ctrl+s")
+        await hand.until(lambda: "notebook is on for this session" in keys(hand))
+        assert world.tool_shelf.switched == [("notebook", True)]
+        assert "on" in lines(hand)
+        await hand.press(*["backspace"] * 8, *"read_file", "ctrl+s")
+        await hand.until(lambda: "read_file can't be switched. Always on." in keys(hand))
+
+
+async def test_one_tool_in_full(world: World) -> None:
+    async with running(world) as hand:
+        await browse(hand)
+        await hand.press(*"read_file", "enter")
+        await shown(hand, ToolPage)
+        text = sheet_text(hand.app.screen.query_one(Sheet).rows)
+        assert "Read a [text] file" in text
+        assert "24 calls, 96 % succeeded, 2 retries, 3 from the cache" in text
+        assert "42ms on average, 95 of 100 under 0.2s" in text
+        assert "limit:" in text
+        await hand.press("y")
+        await hand.until(lambda: '"required"' in hand.app.clipboard)
+        await hand.press("escape")
+        await shown(hand, ToolBrowser)
+        await hand.press(*["backspace"] * 9, *"weather", "enter")
+        await shown(hand, ToolPage)
+        await hand.press("s")
+        await hand.until(lambda: "weather is on" in keys(hand))
+        await hand.press("s")
+        await hand.until(lambda: "pinned by a skill. End the skill first." in keys(hand))
+
+
+async def test_a_session_without_any_says_so(world: World) -> None:
+    world.shelf.inventory = Inventory()
+    async with running(world) as hand:
+        for command in ("/tools", "/shells", "/background"):
+            before = len(hand.said())
+            await hand.send(command)
+            await hand.until(lambda before=before: len(hand.said()) > before)
+        assert hand.app.screen is hand.chat
+
+
+async def test_shells_are_counted_listed_shown_and_ended(world: World) -> None:
+    jobs = world.job_shelf
+    async with running(world, size=(100, 30)) as hand:
+        jobs.begin("bg-1", "npm run dev", time.time() - 75, "ready [on] \x1b[32mport 3000\x1b[0m\n")
+        await hand.until(lambda: "1 shell" in hand.status)
+        await hand.send("/shells")
+        await shown(hand, ShellList)
+        await hand.until(lambda: "npm run dev" in lines(hand))
+        assert "running" in lines(hand)
+        assert "1m15s" in lines(hand)
+        await hand.press("enter")
+        await shown(hand, InspectorScreen)
+        await hand.until(lambda: "ready [on] port 3000" in sheet_text(hand.app.screen.query_one("#sheet", Sheet).rows))
+        await hand.press("y")
+        await hand.until(lambda: "ready [on]" in hand.app.clipboard)
+        await hand.press("escape")
+        await shown(hand, ShellList)
+        await hand.press("x")
+        assert "x again ends bg-1" in keys(hand)
+        assert jobs.jobs["bg-1"].state == "running"
+        await hand.press("x")
+        await hand.until(lambda: "bg-1 was ended." in keys(hand))
+        assert "killed" in lines(hand)
+        await hand.press("escape")
+        await hand.until(lambda: "shell" not in hand.status)
+
+
+async def test_ctrl_b_moves_the_running_command_or_the_cursor(world: World) -> None:
+    gate = asyncio.Event()
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        await gate.wait()
+        return ToolResult("done")
+
+    world.brain.tools = (Tool("shell", "Run.", {"type": "object"}, run),)
+    world.script.turns = [[answer("", ToolUse("c1", "shell", {"command": "make"}))], ["Done."]]
+    async with running(world) as hand:
+        await hand.type("ab")
+        await hand.press("ctrl+b")
+        assert hand.chat.composer.prompt.cursor_location == (0, 1)
+        await hand.press("ctrl+u", "ctrl+k")
+        await hand.send("go")
+        await hand.until(
+            lambda: any(getattr(record, "state", "") == "running" for record in hand.chat.transcript.records)
+        )
+        await hand.press("ctrl+b")
+        assert world.job_shelf.detached == ["c1"]
+        assert "goes on in the background" in hand.hint
+        world.job_shelf.waits = False
+        await hand.type("ab")
+        await hand.press("ctrl+b")
+        assert hand.chat.composer.prompt.cursor_location == (0, 1)
+        gate.set()
+        await hand.idle()
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (ToolResult("a", summary="6 lines", meta={"cached_s": 120}), "from cache, 2m00s old, 6 lines"),
+        (ToolResult("a", summary="200 OK", meta={"retries": 2}), "2 retries, 200 OK"),
+        (
+            ToolResult(
+                "a", is_error=True, error=ErrorInfo("timeout", "Took too long.", retries=1), meta={"slow": True}
+            ),
+            "1 retry, slow tool, Took too long.",
+        ),
+        (
+            ToolResult("Output so far (partial):\nab", is_error=True, error=ErrorInfo("timeout", "Took too long.")),
+            "partial output, Took too long.",
+        ),
+        (ToolResult("x" * 2_000), "2.0 KB"),
+    ],
+)
+async def test_rows_say_in_words_what_was_special(world: World, result: ToolResult, words: str) -> None:
+    call = ToolUse("c1", "web_fetch", {"url": "https://a.example"})
+    world.shelf.put(
+        "aaaa1111",
+        "Before",
+        [
+            TurnStarted(user("go")),
+            MessageDone(answer("", call)),
+            ToolStarted(call, "https://a.example"),
+            ToolFinished("c1", result, 0.2),
+            TurnEnded("done"),
+        ],
+    )
+    async with running(world, size=(100, 24)) as hand:
+        await hand.send("/resume Before")
+        await hand.until(lambda: "web_fetch" in seen(hand))
+        assert words in seen(hand)
+
+
+def seen(hand: Hand) -> str:
+    view = hand.chat.transcript
+    return "\n".join(view.render_line(y).text for y in range(view.size.height))

@@ -18,9 +18,10 @@ from ba_tui.permissions.trust import Trust, code_of
 from ba_tui.providers.access import Access
 from ba_tui.providers.catalog import Catalog, load_catalog
 from ba_tui.resources import Places, bundled, folder_slug, places, project_root
-from ba_tui.sessions.artifacts import Artifacts
+from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.library import SessionLibrary
 from ba_tui.settings import Loaded, Problem, load_settings
+from ba_tui.tools.registry import Registry
 from ba_tui.tools.search import find_ripgrep
 
 
@@ -53,6 +54,21 @@ def tools_for(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Seq
     Raises:
         UsageError: a flag or a settings file is wrong.
     """
+    return list(_stock(flags, cwd, results).tools().values())
+
+
+def registry_for(cwd: Path) -> Registry:
+    """All tools that a conversation in ``cwd`` would find, and what is wrong with others. Close it after use.
+
+    Raises:
+        UsageError: a settings file is wrong.
+    """
+    stock = _stock({}, cwd, Artifacts(places().cache / FOLDER))
+    stock.add_flows()
+    return stock.registry
+
+
+def _stock(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Stock:
     where = places()
     loaded = load_settings(flags, where, project_root(cwd))
     if loaded.errors:
@@ -63,7 +79,7 @@ def tools_for(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Seq
         raise UsageError(workshop.problems[0])
     stock = Stock(workshop, Setting(cwd, results))
     stock.registry.refresh()
-    return list(stock.tools().values())
+    return stock
 
 
 def trust(cwd: Path) -> None:

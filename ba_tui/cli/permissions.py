@@ -16,7 +16,7 @@ import typer
 from ba_tui.cli.config import Cwd, folder_of, load, print_line
 from ba_tui.core.errors import UsageError
 from ba_tui.core.session import RuleLine
-from ba_tui.resources import bundled, places, project_root
+from ba_tui.resources import places, project_root
 
 if TYPE_CHECKING:
     from ba_tui.core.tool import Tool
@@ -66,7 +66,7 @@ def check(  # noqa: PLR0913 - typer reads one parameter a flag
         for rule in rules or ()
     ]
     policy = _policy(folder, given, mode)
-    checked = _tool(tool, policy)
+    checked = _tool(tool, folder)
     lines: Iterable[tuple[str, Mapping[str, Any]]]
     lines = _lines(checked) if command == "-" else [(command, _arguments(checked, command))]
     for text, args in lines:
@@ -135,23 +135,23 @@ def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None) -> Polic
     return Rules(workspace, rules, mode or loaded.settings.permission_mode, Approvals(where.approvals, root), where)
 
 
-def _tool(name: str, policy: Policy) -> Tool:
-    from ba_tui.core.agent import unknown_tool  # noqa: PLC0415 - see list_
-    from ba_tui.tools.definitions import load_definitions  # noqa: PLC0415
-    from ba_tui.tools.shell import Shell  # noqa: PLC0415
-    from ba_tui.tools.toolbox import Place, default_tools  # noqa: PLC0415
+def _tool(name: str, folder: Path) -> Tool:
+    from ba_tui.assembly import registry_for  # noqa: PLC0415 - see list_
+    from ba_tui.core.agent import unknown_tool  # noqa: PLC0415
 
-    definitions = load_definitions(bundled("config") / "prompts" / "tools")
-    place = Place(policy.workspace, Shell(None, {}), None)
-    tools = {tool.name: tool for tool in default_tools(definitions, place, policy.judge, policy.remember)}
-    if name not in tools:
-        error = unknown_tool(name, tuple(tools)).error
+    registry = registry_for(folder)
+    try:
+        if tool := registry.get_tool(name):
+            return tool
+        error = unknown_tool(name, sorted(registry.names())).error
         raise UsageError(error.message if error else name, error.hint if error else "")
-    return tools[name]
+    finally:
+        registry.close()
 
 
 def _arguments(tool: Tool, text: str) -> Mapping[str, Any]:
-    name = tool.facts.target or next(iter(tool.facts.paths), "")
+    required = next(iter(tool.input_schema.get("required", ())), "")
+    name = tool.facts.target or next(iter(tool.facts.paths), "") or required
     return {name: text} if name else {}
 
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, load, print_line
+from ba_tui.cli.config import Cwd, folder_of, print_line
 from ba_tui.cli.tool_files import check_name, write_tool
 from ba_tui.core.errors import UsageError
-from ba_tui.resources import bundled, places, project_root, user_home
+from ba_tui.resources import places, project_root, user_home
 
 if TYPE_CHECKING:
     from ba_tui.core.events import Event
@@ -196,34 +196,9 @@ def trust(
 
 def _registry(folder: Path) -> Registry:
     """All tools as the app would have them in ``folder``, each within its guards."""
-    import os  # noqa: PLC0415 - with the others
-    import shutil  # noqa: PLC0415
+    from ba_tui.assembly import registry_for  # noqa: PLC0415 - see list_
 
-    from ba_tui.observe.logs import start_logging  # noqa: PLC0415 - see list_
-    from ba_tui.permissions.approvals import Approvals  # noqa: PLC0415
-    from ba_tui.permissions.paths import Workspace  # noqa: PLC0415
-    from ba_tui.permissions.policy import Policy  # noqa: PLC0415
-    from ba_tui.permissions.rulebook import bundled_rules  # noqa: PLC0415
-    from ba_tui.tools.definitions import load_definitions  # noqa: PLC0415
-    from ba_tui.tools.host import Bench  # noqa: PLC0415
-    from ba_tui.tools.search import find_ripgrep  # noqa: PLC0415
-    from ba_tui.tools.shell import Shell  # noqa: PLC0415
-    from ba_tui.tools.toolbox import Place, Supply, builtin_tools, pipeline, stocked  # noqa: PLC0415
-
-    where, root, loaded = places(), project_root(folder), load(folder)
-    settings = loaded.settings
-    start_logging(where, settings.log_level)
-    workspace = Workspace(folder, (root, *settings.add_dirs))
-    rules = (*bundled_rules(), *loaded.rules)
-    policy = Policy(workspace, rules, settings.permission_mode, Approvals(where.approvals, root), where)
-    keys = [profile.api_key_env for profile in settings.providers.values() if profile.api_key_env]
-    shell = Shell(shutil.which("bash"), os.environ, keys)
-    place = Place(workspace, shell, find_ripgrep())
-    tools = builtin_tools(load_definitions(bundled("config") / "prompts" / "tools"), place)
-    guard = pipeline(place, policy.judge, policy.remember)
-    registry = stocked(tools, guard, Supply(where, root, Bench(folder, shell.inherited())))
-    registry.refresh()
-    return registry
+    return registry_for(folder)
 
 
 def _entry(registry: Registry, name: str, root: Path) -> Entry:

@@ -94,13 +94,6 @@ class Supply:
         return Trust(self.where.trusted)
 
 
-def default_tools(
-    definitions: Mapping[str, Definition], place: Place, judge: Judge, remember: Remember
-) -> tuple[Tool, ...]:
-    """The built-in tools for one conversation, each within its guards."""
-    return tuple(map(pipeline(place, judge, remember), builtin_tools(definitions, place)))
-
-
 def builtin_tools(definitions: Mapping[str, Definition], place: Place, means: Means | None = None) -> tuple[Tool, ...]:
     """One set for one conversation: the tools share what they know of the files it has read."""
     workspace = place.workspace

@@ -24,7 +24,7 @@ from ba_tui.tools.definitions import Definition, load_definitions
 from ba_tui.tools.guards.permission import Judge, Verdict
 from ba_tui.tools.search import find_ripgrep
 from ba_tui.tools.shell import Shell
-from ba_tui.tools.toolbox import Place, default_tools
+from ba_tui.tools.toolbox import Place, builtin_tools, pipeline
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 Answer = Callable[[Question], Reply]
@@ -57,7 +57,8 @@ class Desk:
 
     def equip(self, judge: Judge = allow) -> None:
         place = Place(self.workspace, Shell(self.bash, self.environment), self.rg)
-        tools = default_tools(self.definitions, place, judge, lambda rule, scope: self.remembered.append((rule, scope)))
+        guard = pipeline(place, judge, lambda rule, scope: self.remembered.append((rule, scope)))
+        tools = tuple(map(guard, builtin_tools(self.definitions, place)))
         self.tools = {tool.name: tool for tool in tools}
 
     def listen(self, event: Event) -> None:

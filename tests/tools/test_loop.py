@@ -30,7 +30,7 @@ from ba_tui.tools.guards.permission import Gate, permission
 from ba_tui.tools.guards.repeats import repeats
 from ba_tui.tools.search import find_ripgrep
 from ba_tui.tools.shell import Shell
-from ba_tui.tools.toolbox import Place, default_tools, guarded
+from ba_tui.tools.toolbox import Place, builtin_tools, guarded, pipeline
 from tests.tools.conftest import allow
 
 DONE = Message("assistant", (Text("done"),), stop="end_turn", origin="assistant")
@@ -102,7 +102,7 @@ def toolset(definitions: Mapping[str, Definition], tmp_path: Path) -> tuple[Tool
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     place = Place(Workspace(tmp_path), Shell(shutil.which("bash"), environment), find_ripgrep())
-    return default_tools(definitions, place, allow, lambda rule, scope: None)
+    return tuple(map(pipeline(place, allow, lambda rule, scope: None), builtin_tools(definitions, place)))
 
 
 VALUES = st.recursive(

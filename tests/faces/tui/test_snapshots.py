@@ -14,8 +14,13 @@ from ba_tui.core.conversation import LocalServer, Start
 from ba_tui.core.events import Event, MessageDone, Notice, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.results import Diff, StateChange, Todos, ToolResult
+from ba_tui.core.session import Inventory, Job
 from ba_tui.core.work import Todo
 from ba_tui.faces.tui.app import BaApp
+from ba_tui.faces.tui.inspector.paged import Paged
+from ba_tui.faces.tui.screens.shells import ShellList
+from ba_tui.faces.tui.screens.tools import ToolBrowser, ToolPage
+from ba_tui.sessions.artifacts import Artifacts
 from tests.faces.tui.conftest import Hand
 from tests.faces.tui.fakes import World
 
@@ -118,3 +123,69 @@ def test_a_paused_queue(snap_compare: Any, world: World) -> None:
 def test_without_colour(snap_compare: Any, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "")
     pictured(snap_compare, world, Start(resume="aaaa", theme="dark", color=False), (80, 24), told)
+
+
+@pytest.mark.parametrize("size", [*SIZES, pytest.param((40, 10), id="40x10")])
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_the_tool_browser(snap_compare: Any, world: World, size: tuple[int, int], theme: str) -> None:
+    async def scene(hand: Hand) -> None:
+        await hand.send("/tools")
+        await hand.until(lambda: isinstance(hand.app.screen, ToolBrowser) and hand.app.screen.choices)
+
+    pictured(snap_compare, world, Start(theme=theme), size, scene)
+
+
+def test_one_tool(snap_compare: Any, world: World) -> None:
+    async def scene(hand: Hand) -> None:
+        await hand.send("/tools")
+        await hand.until(lambda: isinstance(hand.app.screen, ToolBrowser) and hand.app.screen.choices)
+        await hand.press("enter")
+        await hand.until(lambda: isinstance(hand.app.screen, ToolPage) and hand.app.screen.is_mounted)
+
+    pictured(snap_compare, world, Start(theme="dark"), (80, 24), scene)
+
+
+def test_background_shells(snap_compare: Any, world: World) -> None:
+    at = NOON.timestamp()
+    world.job_shelf.jobs = {
+        "bg-1": Job("bg-1", "npm run build -- --watch", at, at + 75, "ended", 0, 1_200, None),
+        "bg-2": Job("bg-2", "python -m http.server", at, at + 3_700, "killed", 143, 64_000_000, "data/" + "0" * 32),
+    }
+
+    async def scene(hand: Hand) -> None:
+        await hand.send("/shells")
+        await hand.until(lambda: isinstance(hand.app.screen, ShellList) and hand.app.screen.is_mounted)
+
+    pictured(snap_compare, world, Start(theme="dark"), (80, 24), scene)
+
+
+@pytest.mark.parametrize("size", [*SIZES, pytest.param((40, 10), id="40x10")])
+def test_a_whole_result(snap_compare: Any, world: World, size: tuple[int, int], tmp_path: Path) -> None:
+    stored = Artifacts(tmp_path / "data")
+    text = "".join(f"2026-11-21 12:00:{n % 60:02} request {n} \x1b[32mok\x1b[0m in {n % 97} ms\n" for n in range(9_000))
+    made = stored.store(text.replace("request 40 ", "request 40 WRONG "))
+    world.shelf.inventory = Inventory(results=stored)
+    call = ToolUse("c1", "shell", {"command": "cat server.log"})
+    at = NOON.timestamp()
+    result = ToolResult("the beginning and the end", summary="exit 0", artifact=made.ref)
+    world.shelf.put(
+        "bbbb1111",
+        "Logs",
+        [
+            TurnStarted(message("user", Text("Read the log.")), at=at),
+            MessageDone(message("assistant", call, stop="tool_use"), 0.01, at=at),
+            ToolStarted(call, "cat server.log", at=at),
+            ToolFinished("c1", result, 0.4, at=at),
+            TurnEnded("done", at=at),
+        ],
+    )
+
+    async def scene(hand: Hand) -> None:
+        await hand.until(lambda: hand.chat.transcript.records)
+        await hand.press("ctrl+o")
+        await hand.until(lambda: hand.app.screen.query(Paged) and hand.app.screen.query_one(Paged).line_count)
+        await hand.press("slash", *"wrong", "enter")
+        paged = hand.app.screen.query_one(Paged)
+        await hand.until(lambda: paged.finding and not paged.finding.due and paged.finding.found)
+
+    pictured(snap_compare, world, Start(resume="bbbb", theme="dark"), size, scene)

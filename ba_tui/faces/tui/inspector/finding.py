@@ -36,6 +36,11 @@ class Finding:
         self._by = 0
         self._fault = ""
 
+    @property
+    def found(self) -> int:
+        """Lines found so far."""
+        return len(self._lines)
+
     def typed(self, event: Key) -> bool:
         """Take one key; False when it is none of the search's."""
         if not self._typing:
@@ -102,7 +107,7 @@ class Finding:
             return self._fault
         if not self._lines:
             return "nothing found" if self._all else "looking …"
-        return f"line {self._at + 1:,} of {len(self._lines):,}{'' if self._all else ' or more'}"
+        return f"hit {self._at + 1:,} of {len(self._lines):,}{'' if self._all else ' or more'}"
 
 
 def marked(segment: Segment, pattern: re.Pattern[str]) -> Iterator[Segment]:

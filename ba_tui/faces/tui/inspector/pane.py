@@ -296,7 +296,7 @@ def _keys(inspected: Inspected, *, in_pages: bool) -> str:
     elif isinstance(inspected.display, Diff | Diffs):
         keys.append("d side by side")
     if inspected.whole:
-        keys.append("v as the conversation has it" if in_pages else "v whole text")
+        keys.append("v short form" if in_pages else "v whole text")
     return " · ".join(keys)
 
 

@@ -150,20 +150,25 @@ def _rows(choices: Sequence[Choice], width: int) -> list[tuple[Choice, Content]]
     columns = max(map(len, cells))
     widths = [max((cell_len(row[index]) for row in cells if index < len(row)), default=0) for index in range(columns)]
     shown = columns
-    while shown > 1 and width - sum(widths[1:shown]) - 2 * (shown - 1) < min(widths[0], 24):
+    while shown > 1 and width - sum(widths[1:shown]) - 2 * (shown - 1) < min(widths[0] + 2, 24):
         shown -= 1
     first = max(8, min(widths[0], width - sum(widths[1:shown]) - 2 * (shown - 1)))
     first = first if shown == 1 else width - sum(widths[1:shown]) - 2 * (shown - 1)
     rendered: list[tuple[Choice, Content]] = []
     for choice, row in zip(choices, cells, strict=True):
         mark = "● " if choice.current else "  "
-        head = (mark + set_cell_size(row[0], max(8, first - 2)), "bold" if choice.current else "")
+        head = (mark + _fitted(row[0], max(8, first - 2)), "bold" if choice.current else "")
         rest = [
             ("  " + set_cell_size(cell, widths[index]), "$text-muted") for index, cell in enumerate(row[1:shown], 1)
         ]
         lines = [Content.assemble(head, *rest)]
         if choice.below:
             below = paintable(choice.below, newlines=False)
-            lines.append(Content.styled("  " + set_cell_size(below, width - 2).rstrip(), "$text-muted"))
+            lines.append(Content.styled("  " + _fitted(below, width - 2).rstrip(), "$text-muted"))
         rendered.append((choice, Content("\n").join(lines)))
     return rendered
+
+
+def _fitted(text: str, width: int) -> str:
+    """``text`` in ``width`` cells; what is cut off is marked."""
+    return set_cell_size(text, width) if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"

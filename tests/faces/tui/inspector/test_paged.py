@@ -102,7 +102,7 @@ async def test_searching_walks_through_the_hits(stored: Counting) -> None:
         await until(pilot, lambda: app.shown[0])
         await pilot.press("slash", *"needle", "q", "backspace", "enter")
         await until(pilot, lambda: any("700 with a NEEDLE" in line for line in app.shown))
-        assert "line 1 of 2" in app.shown[-1]
+        assert "hit 1 of 2" in app.shown[-1]
         await pilot.press("n")
         await until(pilot, lambda: any("a needle, and line 40000" in line for line in app.shown))
         await pilot.press("n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from ba_tui.assembly.stock import Setting, Stock
@@ -19,6 +20,7 @@ from ba_tui.providers.access import Access
 from ba_tui.providers.catalog import Catalog, load_catalog
 from ba_tui.resources import Places, bundled, folder_slug, places, project_root
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
+from ba_tui.sessions.cleaning import keep_clean
 from ba_tui.sessions.library import SessionLibrary
 from ba_tui.settings import Loaded, Problem, load_settings
 from ba_tui.tools.registry import Registry
@@ -45,7 +47,8 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> 
     shelf = Shelf(catalog, loaded, FileIndex(cwd, find_ripgrep()))
     notices = [*map(_notice, loaded.warnings), *trouble, *(Notice(text, "warning") for text in workshop.problems)]
     notices += _untrusted(where, project_root(cwd))
-    return Doors(library, shelf, access, tuple(notices), loaded.settings.output_format)
+    upkeep = partial(keep_clean, where.sessions)
+    return Doors(library, shelf, access, tuple(notices), loaded.settings.output_format, upkeep)
 
 
 def tools_for(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Sequence[Tool]:

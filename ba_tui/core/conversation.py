@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -275,6 +275,9 @@ class Setup(Protocol):
         ...
 
 
+Upkeep = Callable[[], Coroutine[None, None, None]]
+
+
 @dataclass(frozen=True, slots=True)
 class Doors:
     """All that a face is given. ``notices``: what start-up has to say (unknown settings, files not loaded)."""
@@ -284,6 +287,8 @@ class Doors:
     setup: Setup
     notices: Sequence[Notice] = ()
     output_format: str = "text"
+    upkeep: Upkeep | None = None
+    """Work to be done now and then while a face is open; ends when cancelled."""
 
 
 Connect = Callable[[], Doors]

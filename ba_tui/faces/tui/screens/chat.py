@@ -129,6 +129,8 @@ class ChatScreen(Screen[None]):
         if draft.strip() and not self.composer.text and not start.prompt:
             self.composer.put_back(draft)
         self.turns.ready = True
+        if doors.upkeep:
+            self.run_worker(doors.upkeep(), group="upkeep", exclusive=True, exit_on_error=False)
         await self.check_setup()
         if start.prompt:
             self.turns.waiting.appendleft(start.prompt)

@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from ba_tui.cli import tools
 from ba_tui.core.errors import BaError
+from tests.program import Program
 
 
 @pytest.fixture(autouse=True)
@@ -162,6 +163,31 @@ def test_a_try_passes_the_whole_pipeline(project: Path):
 def test_a_person_s_own_command_is_the_answer_where_a_rule_would_ask(project: Path):
     done = told("test", "shell", "--args", '{"command": "echo said > said.txt; cat said.txt"}')
     assert (done["ok"], done["text"]) == (True, "said")
+
+
+PLAY = """\
+steps:
+  - calls: [{tool: mine, args: {x: 4}}]
+  - say: Done.
+"""
+
+
+def test_a_model_calls_it_once_it_is_trusted_and_not_before(project: Path, tmp_path: Path):
+    own(project, MINE)
+    (project / "play.yaml").write_text(PLAY)
+    ba = Program(project, tmp_path / "home")
+    ba.home.mkdir()
+    ba.run("-p", "-m", "scripted:play.yaml", "go")
+    (before,) = results(ba)
+    assert "There is no tool 'mine'" in before
+    ba.run("tools", "trust", "--yes")
+    ba.run("-p", "-m", "scripted:play.yaml", "go", "on")
+    assert sorted(results(ba)) == sorted([before, "8"])
+
+
+def results(ba: Program) -> list[str]:
+    lines = [json.loads(line) for path in ba.journals() for line in path.read_text().splitlines()]
+    return [line["result"]["text"] for line in lines if line["type"] == "tool_finished"]
 
 
 @pytest.mark.parametrize("args", ["{", "[]", "3", "{'x': 1}"])

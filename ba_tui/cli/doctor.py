@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load, print_line, rule_problems
+from ba_tui.core.errors import UsageError
 from ba_tui.resources import places
 
 if TYPE_CHECKING:
@@ -26,14 +28,32 @@ def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON objec
 
     loaded = load(cwd)
     findings: list[Finding] = []
-    for finding in examine(Patient(places(), loaded, find_ripgrep(), rule_problems(loaded, folder_of(cwd)))):
+    folder = folder_of(cwd)
+    patient = Patient(places(), loaded, find_ripgrep(), rule_problems(loaded, folder), _tool_problems(folder))
+    for finding in examine(patient):
         findings.append(finding)
         if not json_:
             print_line(f"{MARKS[finding.state]}  {finding.name:<13} {finding.text}")
             if finding.fix and finding.state != "ok":
                 print_line(f"{'':19} → {finding.fix}")
+            for line in finding.detail.splitlines():
+                print_line(f"{'':21} {line}")
     failed = any(finding.state == "fail" for finding in findings)
     if json_:
         report = {"ok": not failed, "findings": [dataclasses.asdict(finding) for finding in findings]}
         print_line(json.dumps(report, indent=2))
     return 1 if failed else 0
+
+
+def _tool_problems(folder: Path) -> list[tuple[str, str]]:
+    """What keeps tools out of ``folder``; nothing when the settings themselves are wrong, which is told before."""
+    from ba_tui.assembly import registry_for  # noqa: PLC0415 - see doctor
+
+    try:
+        registry = registry_for(folder)
+    except UsageError:
+        return []
+    try:
+        return [(str(problem), problem.trace) for problem in registry.problems()]
+    finally:
+        registry.close()

@@ -34,12 +34,13 @@ VENDORS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.open
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report. ``fix`` says what to do; empty when all is well."""
+    """One line of the report. ``fix`` says what to do; empty when all is well. ``detail``: more lines, as they came."""
 
     name: str
     state: State
     text: str
     fix: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Patient:
     loaded: Loaded
     ripgrep: Path | None
     problems: Sequence[str] = ()
+    tools: Sequence[tuple[str, str]] = ()
+    """What keeps people's own tools out: a line, and the traceback when there is one."""
     env: Mapping[str, str] | None = None
 
     @property
@@ -60,10 +63,17 @@ class Patient:
 def examine(patient: Patient) -> Iterator[Finding]:
     """All findings, one after the other."""
     looks: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
-        _python, _terminal, _settings, _model, _programs, _storage,
+        _python, _terminal, _settings, _model, _programs, _storage, _tools,
     )  # fmt: skip
     for look in looks:
         yield from look(patient)
+
+
+def _tools(patient: Patient) -> Iterator[Finding]:
+    for text, trace in patient.tools:
+        yield Finding("tools", "warn", text, "Correct the file; ba tools list shows the rest.", trace)
+    if not patient.tools:
+        yield Finding("tools", "ok", "all that were found can be used")
 
 
 def _python(patient: Patient) -> Iterator[Finding]:

@@ -67,3 +67,12 @@ def test_a_home_without_rights_is_a_finding(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "FAIL  sessions" in done.stdout
     assert done.stderr == ""
+
+
+def test_a_tool_file_that_breaks_is_shown_with_its_traceback(ba_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (ba_home / "tools").mkdir()
+    (ba_home / "tools" / "broken.py").write_text("import nosuch\n")
+    assert run(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert f"{ba_home}/tools/broken.py:1" in out
+    assert "ModuleNotFoundError" in out

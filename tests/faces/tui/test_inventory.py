@@ -105,18 +105,19 @@ async def test_a_session_without_any_says_so(world: World) -> None:
 async def test_shells_are_counted_listed_shown_and_ended(world: World) -> None:
     jobs = world.job_shelf
     async with running(world, size=(100, 30)) as hand:
-        jobs.begin("bg-1", "npm run dev", time.time() - 75, "ready [on] \x1b[32mport 3000\x1b[0m\n")
+        jobs.begin("bg-1", "npm run dev", time.time() - 3_700, "ready [on] \x1b[32mport 3000\x1b[0m\n")
         await hand.until(lambda: "1 shell" in hand.status)
         await hand.send("/shells")
         await shown(hand, ShellList)
         await hand.until(lambda: "npm run dev" in lines(hand))
         assert "running" in lines(hand)
-        assert "1m15s" in lines(hand)
+        assert "1:01:4" in lines(hand)
         await hand.press("enter")
         await shown(hand, InspectorScreen)
         await hand.until(lambda: "ready [on] port 3000" in sheet_text(hand.app.screen.query_one("#sheet", Sheet).rows))
         await hand.press("y")
         await hand.until(lambda: "ready [on]" in hand.app.clipboard)
+        await hand.until(lambda: any("Copied" in toast.message for toast in hand.app._notifications))
         await hand.press("escape")
         await shown(hand, ShellList)
         await hand.press("x")
@@ -193,6 +194,16 @@ async def test_rows_say_in_words_what_was_special(world: World, result: ToolResu
         await hand.send("/resume Before")
         await hand.until(lambda: "web_fetch" in seen(hand))
         assert words in seen(hand)
+
+
+async def test_a_long_target_leaves_room_for_the_outcome(world: World) -> None:
+    call = ToolUse("c1", "shell", {"command": "echo long " * 40})
+    story = [TurnStarted(user("go")), MessageDone(answer("", call)), ToolStarted(call, "echo long " * 40)]
+    world.shelf.put("aaaa1111", "Before", [*story, ToolFinished("c1", ToolResult("a", summary="exit 0"), 1.4)])
+    async with running(world) as hand:
+        await hand.send("/resume Before")
+        await hand.until(lambda: "echo long" in seen(hand))
+        assert "exit 0    1.4s" in seen(hand)
 
 
 def seen(hand: Hand) -> str:

@@ -83,7 +83,7 @@ async def _copy(chat: ChatScreen, text: str, note: str) -> None:
     from ba_tui.faces.tui.clipboard import copy  # noqa: PLC0415 - not before the first paint
 
     told = f"{await copy(chat.ba, text)} {note}".rstrip()
-    if chat.is_current:
+    if chat.is_active:
         chat.activity.hint(told)
     else:
         chat.notify(told, markup=False)

@@ -137,8 +137,8 @@ def _tool_words(record: ToolRow, look: Look) -> Segments:
     target = paintable(record.target[:LONG], newlines=False)
     short = clipped_middle if record.args and any(name in record.args for name in PATHS) else clipped
     wanted = cell_len(said)
-    kept = max(min(cell_len(target), room), min(room - wanted - 2, room), room // 2)
-    target = short(target, min(kept, room), more)
+    kept = max(min(cell_len(target), room - wanted - 2), room // 2)
+    target = short(target, kept, more)
     said = clipped(said, max(0, room - cell_len(target) - 2), more)
     space = " " * max(0, room - cell_len(target) - cell_len(said))
     tone = palette.dim if record.state in ("ok", "queued", "running") else getattr(palette, record.state, palette.dim)

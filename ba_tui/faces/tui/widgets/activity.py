@@ -13,6 +13,7 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from ba_tui.core.events import (
+    Answered,
     Asked,
     Event,
     MessageDone,
@@ -76,7 +77,7 @@ class Activity(Static):
                 self._say(f"Running {call.name}")
             case Asked():
                 self._say("Waiting for you")
-            case ToolFinished() | MessageDone():
+            case ToolFinished() | MessageDone() | Answered():
                 self._say("Working")
             case Retrying(reason=reason, delay=delay, attempt=attempt, attempts=attempts):
                 self._say(f"{reason} — try {attempt} of {attempts}")

@@ -20,8 +20,9 @@ from ba_tui.tools.discovery import Problem
 from ba_tui.tools.registry import SEARCH, Entry, Registry, size_of
 from ba_tui.tools.tool_search import tool_search_tool
 
-BUDGET = 12_000
-"""Bytes of system prompt and tools together, beyond which tools are searched for instead of listed."""
+BUDGET = 11_000
+"""Bytes of system prompt and tools together, beyond which tools are searched for instead of listed: with the prompt and
+the notes that go with it, a first request stays below 12 KB."""
 OWN = {"user", "project", "extra"}
 """Tools that a person put there have room of their own, a quarter of the budget: what they write, they see used."""
 NOTE = "<system-reminder>"

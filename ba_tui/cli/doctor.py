@@ -29,7 +29,7 @@ def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON objec
     loaded = load(cwd)
     findings: list[Finding] = []
     folder = folder_of(cwd)
-    patient = Patient(places(), loaded, find_ripgrep(), rule_problems(loaded, folder), _tool_problems(folder))
+    patient = Patient(places(), loaded, find_ripgrep(), rule_problems(loaded, folder), tools=_tool_problems(folder))
     for finding in examine(patient):
         findings.append(finding)
         if not json_:

@@ -51,9 +51,9 @@ class Patient:
     loaded: Loaded
     ripgrep: Path | None
     problems: Sequence[str] = ()
+    env: Mapping[str, str] | None = None
     tools: Sequence[tuple[str, str]] = ()
     """What keeps people's own tools out: a line, and the traceback when there is one."""
-    env: Mapping[str, str] | None = None
 
     @property
     def environment(self) -> Mapping[str, str]:

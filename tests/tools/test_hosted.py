@@ -261,7 +261,8 @@ def test_a_killed_ba_leaves_no_worker_behind(home: Home):
     command = [sys.executable, "-c", KILLED, str(home.root), home.mark]
     ba = subprocess.Popen(command, cwd=Path(__file__).parents[2])
     (home.root / "started").read_bytes()
-    assert len(home.processes()) >= 3, "the supervisor, the work and what it started"
+    running = len(home.processes())
     ba.kill()
     ba.wait()
+    assert running >= 3, "the supervisor, the work and what it started"
     assert home.left() == []

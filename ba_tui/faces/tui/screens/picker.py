@@ -72,6 +72,7 @@ class Picker(ModalScreen[str | None]):
         options = self.query_one(OptionList)
         options.can_focus = not self.FILTERED
         self.query_one(Input).display = self.FILTERED
+        self.query_one(Input).cursor_blink = False
         (self.query_one(Input) if self.FILTERED else options).focus()
 
     def on_resize(self, event: events.Resize) -> None:

@@ -58,6 +58,7 @@ class Welcome(ModalScreen[str | None]):
             yield Static(KEYS, classes="keys", markup=False)
 
     def on_mount(self) -> None:
+        self.query_one("#key", Input).cursor_blink = False
         self._show("ways")
         self._fill("Looking for local model servers …")
         self.run_worker(self._look(), group="servers", exit_on_error=False)

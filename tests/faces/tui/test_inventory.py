@@ -55,7 +55,8 @@ async def test_every_tool_says_how_it_is(world: World) -> None:
             str(hand.app.screen.query_one(".title", Static).content) == "6 tools, 2 off or on demand, 2 can't be used"
         )
         timer = hand.app.screen.query_one(Input)._blink_timer
-        assert timer and not timer._active.is_set(), "idle means idle"
+        assert timer
+        assert not timer._active.is_set(), "idle means idle"
         await hand.press(*"cells")
         assert "notebook" in lines(hand)
         assert "read_file" not in lines(hand)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from rich.color import Color
 from rich.style import Style
 
 from ba_tui.core.results import Command
-from ba_tui.core.untrusted import PLAIN, Colour, Ink, inked_lines
+from ba_tui.core.untrusted import PLAIN, Ink, inked_lines
 from ba_tui.faces.tui.inspector.rows import Row, line, visible
 from ba_tui.faces.tui.inspector.source import command_rows
+from ba_tui.faces.tui.transcript.ansi import ink_style
 
 
 def output_rows(text: str) -> list[Row]:
@@ -36,24 +34,4 @@ def terminal_rows(display: Command) -> list[Row]:
 
 
 def _style(ink: Ink) -> str | Style:
-    return "" if ink == PLAIN else _rich(ink)
-
-
-@lru_cache(512)
-def _rich(ink: Ink) -> Style:
-    return Style(
-        color=_colour(ink.fg),
-        bgcolor=_colour(ink.bg),
-        bold=ink.bold or None,
-        dim=ink.dim or None,
-        italic=ink.italic or None,
-        underline=ink.underline or None,
-        strike=ink.strike or None,
-        reverse=ink.reverse or None,
-    )
-
-
-def _colour(colour: Colour) -> Color | None:
-    if colour is None:
-        return None
-    return Color.from_ansi(colour) if isinstance(colour, int) else Color.from_rgb(*colour)
+    return "" if ink == PLAIN else ink_style(ink)

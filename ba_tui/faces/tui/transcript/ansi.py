@@ -5,6 +5,8 @@ Reading the sequences is core.untrusted's business.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
@@ -14,10 +16,14 @@ from ba_tui.core.untrusted import Colour, Ink, inked_lines
 
 def ansi_segments(text: str, ground: Style) -> list[list[Segment]]:
     """The lines of ``text`` over ``ground``, tabs expanded, progress lines as a terminal leaves them."""
-    return [[Segment(words.expandtabs(8), ground + _style(ink)) for words, ink in runs] for runs in inked_lines(text)]
+    return [
+        [Segment(words.expandtabs(8), ground + ink_style(ink)) for words, ink in runs] for runs in inked_lines(text)
+    ]
 
 
-def _style(ink: Ink) -> Style:
+@lru_cache(512)
+def ink_style(ink: Ink) -> Style:
+    """As rich knows it."""
     return Style(
         color=_colour(ink.fg),
         bgcolor=_colour(ink.bg),

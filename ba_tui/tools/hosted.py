@@ -36,6 +36,8 @@ def work(channel: int, folder: str, source: list[str], libc: ctypes.CDLL | None)
                 signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        # Said here and not above, where it could come in the middle of a long reply.
+        say(channel, f"pid {os.getpid()}")
         os.chdir(folder)
         from ba_tui.tools.serving import serve  # noqa: PLC0415 - the supervisor above stays small
 
@@ -64,11 +66,10 @@ def main() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)
     os.dup2(null, 2)
-    say(channel, f"pid {pid}")
     while True:
         ready, _, _ = select.select([0, wake], [], [])
         drain(wake)
-        code = reap(pid)
+        code, _ = reap(pid)
         if code is not None:
             # A line of its own, also when the work ended in the middle of one.
             say(channel, "")

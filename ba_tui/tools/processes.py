@@ -29,7 +29,8 @@ PIECE = 65_536
 LIVE = 8_000
 """Bytes shown live at a time; of a flood the rest is skipped, the end shows head and tail."""
 TICK = 0.05
-ATTEMPTS = 20
+ATTEMPTS, ATTEMPT = 20, 20
+"""How often, and for how many milliseconds, to try to end what lost its supervisor."""
 LARGEST = 2_000_000_000
 """Bytes of one output that are stored at most."""
 
@@ -264,13 +265,14 @@ class Process:
         with self._lock, suppress(OSError):
             if not self._closed:
                 self._keep = keep
-                os.write(self._control, b".")
                 os.write(self._wake, b".")
 
     def _watch(self) -> None:
         """The reading thread, from the first byte until the supervisor is gone."""
         try:
             self._read_all()
+            # Only now: what a program says of being ended is no part of what it printed until it was let go.
+            self.end()
             self.output.close(keep=self._keep)
         finally:
             with self._lock:
@@ -329,12 +331,14 @@ class Process:
         if self._pid:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._pid, signal.SIGKILL)
+        poll = select.poll()
+        poll.register(self._printed, 0)
         for _ in range(ATTEMPTS):
-            found = holders(self._printed)
-            for pid in found:
+            for pid in holders(self._printed):
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
-            if not found:
+            # A look may miss what has just been forked; the pipe itself knows when nobody holds it any more.
+            if poll.poll(ATTEMPT):
                 return
 
     def _note(self, line: str) -> bool:

@@ -222,15 +222,24 @@ def _trace(error: BaseException, file: str) -> str:
 
 
 def _left_running() -> list[int]:
-    """Processes that the last call left behind, as far as /proc tells: our children and those of the supervisor."""
-    found: list[int] = []
+    """Processes that the last call left behind, as far as /proc tells."""
+    before, now = None, _below()
+    while before != now:
+        # One that ended between two looks may have left another, which was not to be seen before.
+        before, now = now, _below()
+    return [pid for pid in now if _runs(pid)]
+
+
+def _below() -> set[int]:
+    """Our children and those of the supervisor, ourselves aside."""
+    found: set[int] = set()
     for parent in (os.getpid(), os.getppid()):
         try:
             lists = [task.read_text() for task in Path(f"/proc/{parent}/task").glob("*/children")]
         except OSError:
             continue
-        found += [int(word) for text in lists for word in text.split() if int(word) != os.getpid()]
-    return [pid for pid in found if _runs(pid)]
+        found.update(int(word) for text in lists for word in text.split())
+    return found - {os.getpid()}
 
 
 def _runs(pid: int) -> bool:

@@ -16,7 +16,8 @@ import sys
 import time
 
 LADDER = ((0.0, signal.SIGINT), (0.6, signal.SIGTERM), (2.0, signal.SIGKILL))
-GIVEN_UP = 4.0
+GIVEN_UP = 2.0
+LOOKS = 200
 CWD_FD = 98
 SUBREAPER = 36
 PDEATHSIG = 1
@@ -104,14 +105,19 @@ def threads() -> int:
     return found
 
 
-def descendants() -> "list[int]":
-    """All processes below us that still run. Without /proc only the program's own group can be reached."""
+def descendants() -> "tuple[list[int], set[int]]":
+    """All processes below us that still run, and the process groups of all, also of those that have just ended.
+
+    One look may miss what forks and ends while it is taken; ``collect`` knows whether anything is there at all.
+    Without /proc only the program's own group can be reached.
+    """
     below: dict[int, list[int]] = {}
+    group: dict[int, int] = {}
     ended: set[int] = set()
     try:
         names = os.listdir("/proc")  # noqa: PTH208 - pathlib costs start-up time
     except OSError:
-        return []
+        return [], set()
     for name in names:
         if name.isdigit():
             try:
@@ -120,36 +126,42 @@ def descendants() -> "list[int]":
             except (OSError, IndexError):
                 continue
             below.setdefault(int(fields[1]), []).append(int(name))
-            if fields[0] in (b"Z", b"X"):
+            group[int(name)] = int(fields[2])
+            # Of a process with threads the first one may have ended alone.
+            if fields[0] in (b"Z", b"X") and int(fields[17]) <= 1:
                 ended.add(int(name))
     found: list[int] = []
+    groups: set[int] = set()
     todo = [os.getpid()]
     while todo:
         children = below.get(todo.pop(), [])
         found += [child for child in children if child not in ended]
+        groups.update(group[child] for child in children)
         todo += children
+    return found, groups - {os.getpgrp()}
+
+
+def running(program: int, status: int) -> "list[int]":
+    """What still runs below us. Looks again when nothing is seen although something must be there."""
+    found: list[int] = []
+    for _ in range(LOOKS):
+        found = descendants()[0]
+        if found or not collect(program, status):
+            break
     return found
 
 
-def send(number: int, group: int) -> int:
-    """The signal to all that is left; how many that were."""
-    below = descendants()
-    if number == signal.SIGKILL:
-        known: set[int] = set()
-        while not known.issuperset(below):
-            for pid in below:
-                deliver(pid, signal.SIGSTOP)
-            known.update(below)
-            below = descendants()
-    for pid in below:
-        deliver(pid, number)
-    if not LINUX:
-        try:
-            os.killpg(group, number)
-        except OSError:
-            return 0
-        return 1
-    return len(below)
+def kill_all() -> None:
+    """Stopped first, so that none forks away; a group at a time, as that also reaches what no look has seen."""
+    known: set[int] = set()
+    below, groups = descendants()
+    while not known.issuperset(below):
+        for pid in (*(-group for group in groups), *below):
+            deliver(pid, signal.SIGSTOP)
+        known.update(below)
+        below, groups = descendants()
+    for pid in (*(-group for group in groups), *below):
+        deliver(pid, signal.SIGKILL)
 
 
 def deliver(pid: int, number: int) -> None:
@@ -159,8 +171,11 @@ def deliver(pid: int, number: int) -> None:
         pass
 
 
-def reap(program: int) -> "int | None":
-    """Collect what has ended; the program's exit code when it is among that."""
+def reap(program: int) -> "tuple[int | None, bool]":
+    """Collect what has ended: the program's exit code when it is among that, and whether children still run.
+
+    The latter is certain where orphans become our children: while one process is left, we have a child.
+    """
     code = None
     while True:
         try:
@@ -168,9 +183,9 @@ def reap(program: int) -> "int | None":
         except OSError as error:
             if error.errno == errno.EINTR:
                 continue
-            return code
+            return code, False
         if pid == 0:
-            return code
+            return code, True
         if pid == program:
             code = os.waitstatus_to_exitcode(status)
 
@@ -179,27 +194,47 @@ def end_all(program: int, status: int, wake: int) -> None:
     """INT, TERM, KILL, each only for what the one before left running."""
     begun = time.monotonic()
     steps = list(LADDER)
-    while time.monotonic() - begun < GIVEN_UP:
-        collect(program, status)
-        passed = time.monotonic() - begun
-        if steps and passed >= steps[0][0]:
-            remaining = send(steps.pop(0)[1], program)
-        elif not steps:
-            remaining = send(signal.SIGKILL, program)
-        else:
-            remaining = len(descendants()) if LINUX else 1
-        if not remaining:
-            collect(program, status)
+    # Counted from the first KILL: however late a busy machine gets there, nothing is given up before.
+    until = float("inf")
+    while time.monotonic() < until:
+        if not collect(program, status) and (LINUX or not reached(program, 0)):
             return
+        if not steps:
+            send(signal.SIGKILL, program, status)
+        elif time.monotonic() - begun >= steps[0][0]:
+            send(steps.pop(0)[1], program, status)
+            if not steps:
+                until = time.monotonic() + GIVEN_UP
         select.select([wake], [], [], 0.05)
         drain(wake)
 
 
-def collect(program: int, status: int) -> None:
-    """Reap what has ended, and say so when it was the program."""
-    code = reap(program)
+def send(number: int, program: int, status: int) -> None:
+    """The signal to all that is left."""
+    if not LINUX:
+        reached(program, number)
+    elif number == signal.SIGKILL:
+        kill_all()
+    else:
+        for pid in running(program, status):
+            deliver(pid, number)
+
+
+def reached(group: int, number: int) -> bool:
+    """Send to a group; whether there was one."""
+    try:
+        os.killpg(group, number)
+    except OSError:
+        return False
+    return True
+
+
+def collect(program: int, status: int) -> bool:
+    """Reap what has ended, and say so when it was the program; whether children still run."""
+    code, more = reap(program)
     if code is not None:
         say(status, f"exit {code}")
+    return more
 
 
 def drain(wake: int) -> None:
@@ -242,10 +277,10 @@ def main() -> None:
     while True:
         ready, _, _ = select.select([0, wake], [], [])
         drain(wake)
-        code = reap(pid)
+        code, more = reap(pid)
         if code is not None:
             say(status, f"cwd {last_folder(cwd_pipe)}")
-            say(status, f"left {len(descendants())}")
+            say(status, f"left {len(running(pid, status)) if more else 0}")
             say(status, f"exit {code}")
             break
         if 0 in ready:

@@ -87,7 +87,8 @@ async def test_lines_can_be_chosen(floor: Floor) -> None:
 async def test_waiting_for_a_line_ends_with_it(floor: Floor) -> None:
     desk = floor.desk
     os.mkfifo(desk.root / "gate")
-    id = await floor.start("echo noise; read line < gate; echo noise; echo Listening on 80; cat < gate")
+    os.mkfifo(desk.root / "never")
+    id = await floor.start("echo noise; read line < gate; echo noise; echo Listening on 80; cat < never")
     waiting = asyncio.create_task(desk.run("shell_output", id=id, filter="listening", wait=20))
     await asyncio.to_thread((desk.root / "gate").write_text, "go\n")
     assert body((await waiting).text) == "Listening on 80"
@@ -103,13 +104,15 @@ async def test_waiting_ends_with_the_shell_and_with_the_time(floor: Floor) -> No
 
 async def test_characters_and_lines_are_not_cut_between_looks(floor: Floor) -> None:
     desk = floor.desk
+    # One for each reader: the second one may be there before the first writer has left.
     os.mkfifo(desk.root / "gate")
-    id = await floor.start(r"printf 'a\xc3'; read x < gate; printf '\xa9 par'; read x < gate; echo tial")
+    os.mkfifo(desk.root / "second")
+    id = await floor.start(r"printf 'a\xc3'; read x < gate; printf '\xa9 par'; read x < second; echo tial")
     assert body((await desk.run("shell_output", id=id, wait=20)).text) == "a"
     await asyncio.to_thread((desk.root / "gate").write_text, "go\n")
     assert body((await desk.run("shell_output", id=id, wait=20)).text) == "é par"
     assert body((await desk.run("shell_output", id=id, filter="tial")).text) == "(nothing new)"
-    await asyncio.to_thread((desk.root / "gate").write_text, "go\n")
+    await asyncio.to_thread((desk.root / "second").write_text, "go\n")
     assert body((await desk.run("shell_output", id=id, filter="tial", wait=20)).text) == "tial"
 
 

@@ -20,6 +20,24 @@ DAEMON = (
     "import os, sys; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); import time; time.sleep(60)"
 )
 
+# Never the same process for long, so that no single look at all processes finds it for certain.
+HOPPING = """
+import os, signal, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+until = time.monotonic() + 0.4
+while time.monotonic() < until:
+    os.fork() and os._exit(0)
+time.sleep(60)
+"""
+
+# Its first thread ends, another goes on: to the system this looks like a process that has ended.
+HEADLESS = """
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+UNTIL_HEADLESS = "until grep -q '^State:.Z' /proc/$!/status; do :; done"
+
 
 @pytest.mark.parametrize(
     ("command", "expected"),
@@ -36,6 +54,8 @@ DAEMON = (
         ("trap 'exit 9' EXIT; echo own trap", "own trap\n[exit code 9]"),
         ("(sleep 60 >&- 2>&- &) ; echo done", "left in the background: ended"),
         (f"{sys.executable} -c '{DAEMON}'; echo done", "left in the background: ended"),
+        (f"{sys.executable} -ISc '{HOPPING}'; echo done", "left in the background: ended"),
+        (f"{sys.executable} -c '{HEADLESS}' & {UNTIL_HEADLESS}; echo done", "1 process left in the background: ended"),
         ("head -c 3000 /dev/urandom", ""),
         ("printf '\\0\\0\\1\\2\\33[2J\\33]0;x\\7'", ""),
         ('cat; read -r x; echo "[$x]"; wc -c < /dev/stdin', "[]\n0"),

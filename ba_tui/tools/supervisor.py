@@ -17,7 +17,7 @@ import time
 
 LADDER = ((0.0, signal.SIGINT), (0.6, signal.SIGTERM), (2.0, signal.SIGKILL))
 GIVEN_UP = 2.0
-LOOKS = 200
+LOOKING = 1.0
 CWD_FD = 98
 SUBREAPER = 36
 PDEATHSIG = 1
@@ -143,12 +143,11 @@ def descendants() -> "tuple[list[int], set[int]]":
 
 def running(program: int, status: int) -> "list[int]":
     """What still runs below us. Looks again when nothing is seen although something must be there."""
-    found: list[int] = []
-    for _ in range(LOOKS):
+    until = time.monotonic() + LOOKING
+    while True:
         found = descendants()[0]
-        if found or not collect(program, status):
-            break
-    return found
+        if found or not collect(program, status) or time.monotonic() > until:
+            return found
 
 
 def kill_all() -> None:

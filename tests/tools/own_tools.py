@@ -35,7 +35,7 @@ class Home:
     """A folder with tool files. Their processes carry a mark in their environment, so that none is overlooked."""
 
     root: Path
-    patience: float = 10.0
+    patience: float = 25.0
     packages: bool = False
     python_path: str = ""
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)

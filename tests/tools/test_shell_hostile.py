@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import select
 import sys
 
 import pytest
@@ -54,7 +56,6 @@ UNTIL_HEADLESS = "until grep -q '^State:.Z' /proc/$!/status; do :; done"
         ("trap 'exit 9' EXIT; echo own trap", "own trap\n[exit code 9]"),
         ("(sleep 60 >&- 2>&- &) ; echo done", "left in the background: ended"),
         (f"{sys.executable} -c '{DAEMON}'; echo done", "left in the background: ended"),
-        (f"{sys.executable} -ISc '{HOPPING}'; echo done", "left in the background: ended"),
         (f"{sys.executable} -c '{HEADLESS}' & {UNTIL_HEADLESS}; echo done", "1 process left in the background: ended"),
         ("head -c 3000 /dev/urandom", ""),
         ("printf '\\0\\0\\1\\2\\33[2J\\33]0;x\\7'", ""),
@@ -73,6 +74,19 @@ async def test_every_command_ends_with_a_result(floor: Floor, command: str, expe
     assert "\x1b" not in result.text
     await all_gone(floor.tag)
     assert (await floor.desk.run("shell", command="cd; echo fine")).text.startswith("fine")
+
+
+async def test_what_no_single_look_finds_is_ended_too(floor: Floor) -> None:
+    os.mkfifo(floor.desk.root / "held")
+    held = os.open(floor.desk.root / "held", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        result = await floor.desk.run("shell", command=f"exec 9> held; {sys.executable} -ISc '{HOPPING}'; echo done")
+        assert "left in the background: ended" in result.text
+        poll = select.poll()
+        poll.register(held, 0)
+        assert await asyncio.to_thread(poll.poll, 20_000), "a process still holds the pipe"
+    finally:
+        os.close(held)
 
 
 async def test_the_root_itself_is_gone(floor: Floor) -> None:

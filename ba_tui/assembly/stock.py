@@ -13,14 +13,12 @@ from ba_tui.core.events import Event
 from ba_tui.core.tool import Tool
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.planning.flow_files import load_flows
 from ba_tui.planning.workflows import flow_folders
 from ba_tui.resources import Places, bundled, project_root
 from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.settings import Settings
 from ba_tui.tools.background import Shells
 from ba_tui.tools.definitions import Definition, load_definitions
-from ba_tui.tools.flows import flow_tools
 from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
@@ -95,7 +93,14 @@ class Stock:
         supply = self._supply
         self.registry.refresh()
         trusted = supply.root if supply.trust.trusted(supply.root) else None
-        flows, broken = load_flows(flow_folders(bundled("config"), supply.where.config, trusted))
+        folders = flow_folders(bundled("config"), supply.where.config, trusted)
+        if not any(folder.is_dir() for folder in folders):
+            return []
+        # Templates take a fiftieth of a second to load, and most people have no workflows.
+        from ba_tui.planning.flow_files import load_flows  # noqa: PLC0415
+        from ba_tui.tools.flows import flow_tools  # noqa: PLC0415
+
+        flows, broken = load_flows(folders)
         made, wrong = flow_tools(flows, self.tools(), self.tools, self.results)
         problems = [str(problem) for problem in (*broken, *wrong)]
         for tool in made:

@@ -22,7 +22,7 @@ from ba_tui.faces.tui.transcript.rows import lively
 from ba_tui.faces.tui.transcript.sheet import Sheet
 from ba_tui.faces.tui.transcript.stack import FIRST, Stack, sheets_of
 
-PACE = 0.09
+PACE = 0.14
 """Seconds between two paintings of a stream, at least; longer when one painting takes long."""
 RECENT = 400
 """Events that are folded at once when a stored conversation is shown."""

@@ -30,7 +30,7 @@ from ba_tui.faces.tui.meters import short_count
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 HINT_SECONDS = 3.0
-TICKS = 5
+TICKS = 4
 
 
 class Activity(Static):

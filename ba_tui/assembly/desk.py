@@ -19,7 +19,7 @@ from ba_tui.core.agent import Agent
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.provider import ModelInfo
-from ba_tui.core.session import ContextPart, Inventory, Journal
+from ba_tui.core.session import ContextPart, Inventory
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.observe.metrics import Metrics
@@ -59,15 +59,15 @@ class Telling:
 class Desk:
     """core.session.Brain: what one conversation works with."""
 
-    def __init__(self, workshop: Bench, cwd: Path, journal: Journal) -> None:
+    def __init__(self, workshop: Bench, cwd: Path, journal: JournalFile) -> None:
         self._workshop = workshop
         self._cwd = cwd
         self._model: ModelInfo | None = None
         self.metrics = Metrics()
-        folder = journal.path.parent if isinstance(journal, JournalFile) else cwd / ".ba"
+        results = Artifacts(journal.path.parent / FOLDER)
         senses = Senses(lambda: self._sees("vision"), lambda: self._sees("documents"))
         history = partial(asyncio.to_thread, journal.read)
-        self._stock = Stock(workshop, Setting(cwd, Artifacts(folder / FOLDER), history, self._fullness, senses))
+        self._stock = Stock(workshop, Setting(cwd, results, history, self._fullness, senses))
         self._broken = [Notice(f"A workflow can't be used: {text}", "warning") for text in self._stock.add_flows()]
         self._system = system_prompt(workshop.settings, cwd)
         self._visible = Visible(self._stock.registry, self._stock.search, system=self._system)

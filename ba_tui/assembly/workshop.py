@@ -9,13 +9,14 @@ from pathlib import Path
 
 from ba_tui.assembly.desk import Desk
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.session import Journal, SessionInfo
+from ba_tui.core.session import SessionInfo
 from ba_tui.permissions.approvals import Approvals
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rulebook import bundled_rules
 from ba_tui.providers.access import Access
 from ba_tui.resources import Places, project_root
+from ba_tui.sessions.journal import JournalFile
 from ba_tui.settings import Loaded
 from ba_tui.tools.shell import Shell
 
@@ -40,7 +41,7 @@ class Workshop:
         approvals = Approvals(self.where.approvals, project_root(workspace.root))
         return Policy(workspace, self._rules, self.settings.permission_mode, approvals, self.where)
 
-    def conversation(self, info: SessionInfo, journal: Journal) -> Conversation:
+    def conversation(self, info: SessionInfo, journal: JournalFile) -> Conversation:
         """In the session's own folder, or in this one when that is gone. Flags win over what the session had."""
         cwd = info.cwd if info.cwd.is_dir() else self.cwd
         model = info.model or self.access.default_model()

@@ -23,10 +23,8 @@ from ba_tui.core.events import (
     Notice,
     Titled,
     TurnEnded,
-    event_adapter,
     event_to_json,
 )
-from ba_tui.core.messages import clean_json
 from ba_tui.sessions.lock import FILE as LOCK
 from ba_tui.sessions.lock import Lock
 from ba_tui.sessions.migrations import check
@@ -114,15 +112,13 @@ class JournalFile:
     def append(self, event: Event) -> None:
         if isinstance(event, TRANSIENT):
             return
-        line = encode(event) + b"\n"
+        line = event_to_json(event) + b"\n"
         with self._writing:
             self._pending += line
             self._waiting = self._waiting and isinstance(event, _SETTINGS)
             self._flush()
 
     def read(self) -> list[Event]:
-        # Built here, off the loop, so that the first append finds it ready.
-        event_adapter()
         return self._events(forwards(self.path))
 
     def tail(self, limit: int) -> list[Event]:
@@ -257,16 +253,6 @@ def cure(path: Path) -> bytes:
     events: list[Event] = [Notice(TORN, "warning", at=at)] if torn else []
     events += [TurnEnded("interrupted", at=at)] if running else []
     return mend + b"".join(event_to_json(event) + b"\n" for event in events)
-
-
-def encode(event: Event) -> bytes:
-    """One line of JSON for any event, also for one with text or values that JSON does not know."""
-    try:
-        return event_to_json(event)
-    except ValueError:
-        adapter = event_adapter()
-        plain = adapter.validate_python(clean_json(adapter.dump_python(event)))
-        return adapter.dump_json(plain, fallback=repr)
 
 
 def make_private(folder: Path) -> None:

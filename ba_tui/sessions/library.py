@@ -19,7 +19,7 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
 from ba_tui.core.events import Titled
 from ba_tui.core.messages import clean_text
-from ba_tui.core.session import Journal, SessionInfo
+from ba_tui.core.session import SessionInfo
 from ba_tui.sessions import lock
 from ba_tui.sessions.digest import Digest
 from ba_tui.sessions.forks import copy_turns
@@ -29,7 +29,7 @@ from ba_tui.sessions.lock import Lock
 from ba_tui.sessions.records import FILE, Header
 from ba_tui.sessions.transcripts import exporter
 
-Make = Callable[[SessionInfo, Journal], Conversation]
+Make = Callable[[SessionInfo, JournalFile], Conversation]
 Slug = Callable[[Path], str]
 
 _TITLE_LENGTH = 200

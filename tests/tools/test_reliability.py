@@ -122,7 +122,7 @@ async def test_an_open_breaker_answers_without_running_and_names_others():
     assert run.runs == FAILURES
     assert "switched off" in found[-1].text
     assert "other" in found[-1].text
-    assert health.conditions()["probe"].state == "opened"
+    assert health.condition("probe").state == "opened"
 
 
 async def test_faults_of_the_arguments_do_not_count():

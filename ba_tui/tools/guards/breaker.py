@@ -67,10 +67,6 @@ class Health:
             return Condition(timeouts=self._timeouts[name])
         return Condition(circuit.state, self._timeouts[name], circuit.ttl)
 
-    def conditions(self) -> Mapping[str, Condition]:
-        """Of every tool that has had trouble."""
-        return {name: self.condition(name) for name in {*self._circuits, *self._timeouts}}
-
     def alternatives(self, name: str) -> str:
         """Others of the same category, as words for the model; empty when there are none."""
         category = self._categories.get(name, "other")

@@ -15,7 +15,7 @@ from ba_tui.core.conversation import Start
 from ba_tui.core.errors import UsageError
 
 Format = Literal["text", "json", "stream-json"]
-Mode = Literal["default", "accept-edits", "plan"]
+Mode = Literal["default", "accept-edits", "plan", "auto", "bypass"]
 
 
 def _folder(cwd: Path | None) -> Path:

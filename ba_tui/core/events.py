@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.messages import ByType, Message, ToolUse, clean_json
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.results import ToolResult
+from ba_tui.core.results import StateChange, ToolResult
+from ba_tui.core.work import ActiveSkill
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-Mode: TypeAlias = Literal["default", "accept-edits", "plan"]
+Mode: TypeAlias = Literal["default", "accept-edits", "plan", "auto", "bypass"]
+Strategy: TypeAlias = Literal["truncate", "extract", "summarize", "undo"]
 Ending: TypeAlias = Literal["done", "cancelled", "limit", "error", "interrupted"]
 
 
@@ -138,6 +140,69 @@ class Answered(Signed):
 
 
 @dataclass(frozen=True, slots=True)
+class Judged(Signed):
+    """What was decided about a call, and by whom: ``rule``, ``mode``, ``person``, ``hook`` or ``sandbox``. ``hash`` is
+    of the arguments that were judged; the arguments themselves stand in the call."""
+
+    call_id: str
+    tool: str
+    verdict: Literal["allow", "ask", "deny"]
+    by: Literal["rule", "mode", "person", "hook", "sandbox"]
+    rule: str = ""
+    reason: str = ""
+    hash: str = ""
+    type: Literal["judged"] = "judged"
+
+
+@dataclass(frozen=True, slots=True)
+class SkillsChanged(Signed):
+    """The activation stack from now on, the outermost skill first."""
+
+    active: tuple[ActiveSkill, ...]
+    type: Literal["skills_changed"] = "skills_changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed(Signed):
+    """From now on the model is sent ``messages`` for all that was before. The originals stay in the journal.
+
+    ``before`` and ``after`` in tokens, ``cost`` in US dollars; ``kept`` says in a line what was kept;
+    the running turn begins with message ``turn_start``.
+    """
+
+    messages: tuple[Message, ...]
+    strategy: Strategy
+    before: int
+    after: int
+    cost: float | None = None
+    kept: str = ""
+    turn_start: int = 0
+    type: Literal["compressed"] = "compressed"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointed(Signed):
+    """The files as they were before the first change of turn ``turn`` (from 1), kept under ``id``."""
+
+    id: str
+    turn: int
+    type: Literal["checkpointed"] = "checkpointed"
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound(Signed):
+    """The conversation stands again as after ``turns`` turns (None: it was left as it is), the files as in checkpoint
+    ``files`` (empty: they were left). ``undo`` is the checkpoint that was taken just before."""
+
+    messages: tuple[Message, ...] = ()
+    state: StateChange = field(default_factory=StateChange)
+    turns: int | None = None
+    files: str = ""
+    undo: str = ""
+    type: Literal["rewound"] = "rewound"
+
+
+@dataclass(frozen=True, slots=True)
 class Notice(Signed):
     """A line for the person that the model does not see."""
 
@@ -186,6 +251,11 @@ Event: TypeAlias = Annotated[
     | ToolFinished
     | Asked
     | Answered
+    | Judged
+    | SkillsChanged
+    | Compressed
+    | Checkpointed
+    | Rewound
     | Notice
     | ModeChanged
     | ModelChanged

@@ -7,7 +7,9 @@ from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.results import Display
 
-Risk: TypeAlias = Literal["writes", "network", "outside the workspace", "destructive", "runs a command"]
+Risk: TypeAlias = Literal[
+    "writes", "network", "outside the workspace", "destructive", "runs a command", "shares a secret"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,9 @@ class Question:
     """``permission``: may this call run; ``choice``: pick or write an answer; ``continue``: go on past a limit.
 
     For a permission, ``tool``, ``args`` and ``preview`` are what would run, ``reason`` the rule that made us ask,
-    ``rule`` the narrowest rule worth remembering (None when nothing should be remembered).
+    ``rule`` the narrowest rule worth remembering (None when nothing should be remembered), ``warnings`` what a person
+    can't see by looking (hidden characters, deceptive addresses), ``rewritten`` who changed the arguments before.
+    Unanswered for ``timeout`` seconds, it is settled by ``on_timeout``; None waits.
     """
 
     kind: Literal["permission", "choice", "continue"]
@@ -35,6 +39,10 @@ class Question:
     rule: str | None = None
     options: tuple[Option, ...] = ()
     multiple: bool = False
+    warnings: tuple[str, ...] = ()
+    rewritten: str = ""
+    timeout: float | None = None
+    on_timeout: Literal["deny", "allow", "escalate"] = "deny"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from ba_tui.core.errors import ErrorInfo, ErrorKind
 from ba_tui.core.messages import ByType, Document, Image
-from ba_tui.core.work import Todo
+from ba_tui.core.work import ActiveSkill, Todo
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,8 @@ class StateChange:
 
     todos: tuple[Todo, ...] | None = None
     cwd: str | None = None
+    skills: tuple[ActiveSkill, ...] | None = None
+    """The activation stack, the outermost skill first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ba_tui.core.events import Event, MessageDone, Mode, ModeChanged, Steered, ToolFinished, TurnStarted
+from ba_tui.core.events import (
+    Compressed,
+    Event,
+    MessageDone,
+    Mode,
+    ModeChanged,
+    Rewound,
+    SkillsChanged,
+    Steered,
+    ToolFinished,
+    TurnStarted,
+)
 from ba_tui.core.messages import Message, ToolOutput, ToolUse
 from ba_tui.core.results import StateChange
-from ba_tui.core.work import Todo
+from ba_tui.core.work import ActiveSkill, Todo
 
 INTERRUPTED = "Interrupted before it finished: no result. Ask the person before going on."
 
@@ -21,6 +32,7 @@ class Transcript:
     def __init__(self, agent: str = "main", events: Iterable[Event] = ()) -> None:
         self.agent = agent
         self.todos: tuple[Todo, ...] = ()
+        self.skills: tuple[ActiveSkill, ...] = ()
         self.cwd: str | None = None
         self.mode: Mode | None = None
         self._messages: list[Message] = []
@@ -45,6 +57,13 @@ class Transcript:
                     self._change(result.changes)
             case ModeChanged(mode=mode):
                 self.mode = mode
+            case SkillsChanged(active=active):
+                self.skills = active
+            case Compressed(messages=messages, turn_start=turn_start):
+                self._replace(messages, turn_start)
+            case Rewound(turns=int(), messages=messages, state=state):
+                self._replace(messages, len(messages))
+                self._change(state)
             case _:
                 pass
 
@@ -63,6 +82,11 @@ class Transcript:
     def calls_since_prompt(self) -> list[ToolUse]:
         """Every call of the current turn, oldest first."""
         return [call for message in self._messages[self._turn_start :] for call in message.calls]
+
+    def _replace(self, messages: Sequence[Message], turn_start: int) -> None:
+        self._messages = list(messages)
+        self._turn_start = turn_start
+        self._open, self._outputs = (), {}
 
     def _add(self, message: Message) -> None:
         if self._open:
@@ -93,3 +117,5 @@ class Transcript:
             self.todos = change.todos
         if change.cwd is not None:
             self.cwd = change.cwd
+        if change.skills is not None:
+            self.skills = change.skills

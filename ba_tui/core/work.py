@@ -1,4 +1,4 @@
-"""What is to be done, as pure values: todo items."""
+"""What is to be done and by which instructions, as pure values: todo items, active skills."""
 
 from __future__ import annotations
 
@@ -15,3 +15,17 @@ class Todo:
     content: str
     status: TodoStatus = "pending"
     priority: Priority = "medium"
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveSkill:
+    """A skill on the activation stack. ``digest`` is the hash of the content that was activated; ``allowed_tools`` what
+    its front matter names (``exclusive``: nothing else may be used), ``model`` its override, empty for none."""
+
+    id: str
+    activation: str
+    digest: str
+    parameters: str = ""
+    allowed_tools: tuple[str, ...] = ()
+    exclusive: bool = False
+    model: str = ""

@@ -28,7 +28,7 @@ from ba_tui.core.messages import (
 )
 from ba_tui.core.questions import Option, Question, Reply
 from ba_tui.core.results import Command, Diff, Diffs, Prose, Source, StateChange, Table, Todos, ToolResult, failure
-from ba_tui.core.work import Todo
+from ba_tui.core.work import ActiveSkill, Todo
 
 UNION = typing.get_args(typing.get_args(Event)[0])
 TODO = Todo("1", "count rows", "in_progress", "high")
@@ -72,7 +72,12 @@ QUESTION = Question(
     "shell(ls)",
     (Option("a", "b"),),
     True,
+    ("A hidden character.",),
+    "a hook",
+    300.0,
+    "escalate",
 )
+SKILL = ActiveSkill("pdf", "1", "abc", "x.pdf", ("read_file",), True, "test/small")
 SAMPLES: tuple[Event, ...] = (
     events.TurnStarted(MESSAGE),
     events.Steered(MESSAGE),
@@ -89,6 +94,11 @@ SAMPLES: tuple[Event, ...] = (
     events.ToolFinished("1", failure("timeout", "too slow")),
     events.Asked("q", QUESTION),
     events.Answered("q", Reply("deny", "no", "shell(ls)", {"a": 1})),
+    events.Judged("1", "shell", "ask", "rule", "shell(ls)", "why", "abc"),
+    events.SkillsChanged((SKILL,)),
+    events.Compressed((MESSAGE,), "extract", 10, 5, 0.1, "the goal", 1),
+    events.Checkpointed("abc", 1),
+    events.Rewound((MESSAGE,), StateChange((TODO,), "/w", (SKILL,)), 2, "abc", "def"),
     events.Notice("x", "warning", "y"),
     events.ModeChanged("plan"),
     events.ModelChanged("a/b"),

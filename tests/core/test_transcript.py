@@ -5,11 +5,20 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.core.events import Event, MessageDone, Steered, ToolFinished, TurnStarted
+from ba_tui.core.events import (
+    Compressed,
+    Event,
+    MessageDone,
+    Rewound,
+    SkillsChanged,
+    Steered,
+    ToolFinished,
+    TurnStarted,
+)
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, user
 from ba_tui.core.results import StateChange, ToolResult
 from ba_tui.core.transcript import INTERRUPTED, Transcript
-from ba_tui.core.work import Todo
+from ba_tui.core.work import ActiveSkill, Todo
 from tests.turns.test_loop import paired
 
 IDS = st.sampled_from(["a", "b", "c"])
@@ -64,3 +73,29 @@ def test_another_agents_events_stay_out():
 def test_calls_of_an_interrupted_turn_are_not_those_of_the_next():
     transcript = Transcript(events=[TurnStarted(user("go")), answer(["a"]), TurnStarted(user("again")), answer(["b"])])
     assert [call.id for call in transcript.calls_since_prompt()] == ["b"]
+
+
+def test_a_compression_stands_for_all_before_it():
+    transcript = Transcript(events=[TurnStarted(user("go")), answer(["a"]), ToolFinished("a", ToolResult("fine"))])
+    kept = (user("in short"), Message("assistant", (Text("ok"),)), user("go"))
+    transcript.apply(Compressed(kept, "extract", 100, 10, turn_start=2))
+    assert transcript.messages == kept
+    transcript.apply(answer(["b"]))
+    assert [call.id for call in transcript.calls_since_prompt()] == ["b"]
+    assert transcript.messages[:3] == kept
+
+
+def test_a_rewind_restores_the_conversation_and_its_state():
+    skill = ActiveSkill("pdf", "1", "abc")
+    transcript = Transcript(events=[TurnStarted(user("one")), SkillsChanged((skill,)), TurnStarted(user("two"))])
+    todo = Todo("1", "count")
+    transcript.apply(Rewound((user("one"),), StateChange((todo,), "/w", ()), turns=1))
+    assert [message.text for message in transcript.messages] == ["one"]
+    assert (transcript.todos, transcript.cwd, transcript.skills) == ((todo,), "/w", ())
+
+
+def test_rewinding_files_alone_leaves_the_conversation():
+    transcript = Transcript(events=[TurnStarted(user("one"))])
+    before = transcript.messages
+    transcript.apply(Rewound(files="abc", undo="def"))
+    assert transcript.messages == before

@@ -1,0 +1,53 @@
+"""What a shell command really runs, as values: simple commands, their words, their redirections.
+
+How they are found stands in ``shell_grammar``; what is thought of them in the files that judge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word after the shell has taken its quotes away. ``text`` None: known only when it runs (a variable, a
+    substitution). ``glob``: an unquoted ``*``, ``?``, ``[`` or brace may make it other or several words."""
+
+    text: str | None
+    raw: str
+    glob: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """A file that is opened for a command. Copies of descriptors and here-documents are none."""
+
+    kind: Literal["read", "write"]
+    target: Word
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """One simple command. ``argv`` begins with the program; empty for a bare assignment or redirection.
+
+    ``wrappers``: what it runs under, outermost first (``sudo``, ``timeout`` …); ``folder``: where it runs, as the
+    ``cd`` before it says, from where the whole command runs ("" there; None when that is known only when it runs);
+    ``text``: the part of the command it was found in, for people.
+    """
+
+    argv: tuple[Word, ...]
+    assignments: tuple[tuple[str, Word], ...] = ()
+    redirects: tuple[Redirect, ...] = ()
+    wrappers: tuple[str, ...] = ()
+    folder: str | None = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """Every simple command that would run, at any depth. ``trouble``: why that may not be all, one line; empty when
+    all is known. Functions, aliases and code in strings count as run where they are defined."""
+
+    commands: tuple[Simple, ...]
+    trouble: str = ""

@@ -5,19 +5,18 @@ What a command does stands in its own file; ``chat`` is the hidden one behind ``
 
 from __future__ import annotations
 
-import difflib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import typer
 from typer._click.exceptions import NoSuchOption
 from typer.core import TyperGroup
 
-from ba_tui.cli import chat, config, demo, doctor, permissions, sessions, tools
-from ba_tui.cli import run as flows
 from ba_tui.core.errors import BaError, StorageError, UsageError
 
 EPILOG = """\b
@@ -70,32 +69,59 @@ class Group(TyperGroup):
         return args
 
 
-app = typer.Typer(
-    name="ba",
-    cls=Group,
-    help="An assistant for coding and data analysis in your terminal. Type a prompt, or start it and chat.",
-    epilog=EPILOG,
-    add_completion=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command("chat", hidden=True)(chat.chat)
-app.command("demo", help="Take the guided tour: real tools, sample data.")(demo.demo)
-app.command("run")(flows.run)
-app.add_typer(sessions.app, name="sessions", help="List, show, export, rename, fork and delete saved sessions.")
-app.add_typer(config.app, name="config", help="Show, check and change settings.")
-app.add_typer(permissions.app, name="permissions", help="List and check permission rules.")
-app.add_typer(tools.app, name="tools", help="List, show, try, write and trust tools.")
-app.add_typer(doctor.app, name="doctor", help="Check that everything ba needs works, and say how to mend it.")
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command in the file of ``module``: its ``app`` of sub-commands, or the function ``name``."""
 
-COMMANDS = ("sessions", "tools", "run", "config", "permissions", "doctor", "demo")
+    module: str
+    name: str = "app"
+    help: str | None = None
+    hidden: bool = False
+
+
+COMMANDS = {
+    "chat": Command("chat", "chat", hidden=True),
+    "demo": Command("demo", "demo", "Take the guided tour: real tools, sample data."),
+    "run": Command("run", "run"),
+    "sessions": Command("sessions", help="List, show, export, rename, fork and delete saved sessions."),
+    "config": Command("config", help="Show, check and change settings."),
+    "permissions": Command("permissions", help="List and check permission rules."),
+    "tools": Command("tools", help="List, show, try, write and trust tools."),
+    "doctor": Command("doctor", help="Check that everything ba needs works, and say how to mend it."),
+}
 PASS = ("--help", "-h", "--install-completion", "--show-completion")
+
+
+def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The command line with these commands. Each costs the import of its file, so one line is given one of them."""
+    app = typer.Typer(
+        name="ba",
+        cls=Group,
+        help="An assistant for coding and data analysis in your terminal. Type a prompt, or start it and chat.",
+        epilog=EPILOG,
+        add_completion=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(_whole)
+    for name in names:
+        command = COMMANDS[name]
+        found = getattr(import_module(f"ba_tui.cli.{command.module}"), command.name)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name, help=command.help)
+        else:
+            app.command(name, help=command.help, hidden=command.hidden)(found)
+    return app
+
+
+def _whole() -> None:
+    """A group stays one although a single command is in it."""
 
 
 def route(argv: Sequence[str]) -> list[str]:
     """argv with the hidden ``chat`` put first unless a sub-command is; a bare ``-r`` asks for the picker."""
-    if argv and (argv[0] in COMMANDS or argv[0] in PASS):
+    if argv and (argv[0] in PASS or (argv[0] in COMMANDS and not COMMANDS[argv[0]].hidden)):
         return list(argv)
     routed = ["chat"]
     for index, word in enumerate(argv):
@@ -112,10 +138,13 @@ def run(argv: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    routed = route(argv)
+    completing = "_BA_COMPLETE" in os.environ
+    app = application(COMMANDS if completing or routed[0] not in COMMANDS else routed[:1])
     try:
-        result = app(list(route(argv)), prog_name="ba", standalone_mode=False)
+        result = app(routed, prog_name="ba", standalone_mode=False)
     except NoSuchOption as error:
-        return _fail(f"Unknown option {error.option_name}.", _nearest(error.option_name, argv))
+        return _fail(f"Unknown option {error.option_name}.", _nearest(error.option_name, app, routed))
     except typer.TyperException as error:
         return _fail(error.format_message(), "See ba --help.")
     except UsageError as error:
@@ -139,10 +168,12 @@ def _fail(message: str, hint: str, *, code: int = 1) -> int:
     return code
 
 
-def _nearest(option: str, argv: Sequence[str]) -> str:
+def _nearest(option: str, app: typer.Typer, routed: Sequence[str]) -> str:
     """A hint with the option that was probably meant, of the command that was called."""
+    import difflib  # noqa: PLC0415 - for a slip alone
+
     command: Any = typer.main.get_command(app)
-    for word in route(argv):
+    for word in routed:
         command = getattr(command, "commands", {}).get(word, command)
     known = [name for param in command.params for name in (*param.opts, *param.secondary_opts)]
     close = difflib.get_close_matches(option, known, 1, 0.5)

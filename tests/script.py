@@ -12,7 +12,7 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import TRANSIENT, Event, Mode, event_from_json, event_to_json
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.provider import Chunk, ModelInfo, Prices, Request
-from ba_tui.core.session import ContextPart, RuleLine, SessionInfo
+from ba_tui.core.session import ContextPart, RuleLine, RuleScope, RuleVerdict, SessionInfo
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Turn
@@ -87,8 +87,17 @@ class Open:
     def set_mode(self, mode: Mode) -> None:
         self.mode = mode
 
+    def modes(self) -> Sequence[Mode]:
+        return ("default", "accept-edits", "plan", "auto")
+
     def rules(self) -> Sequence[RuleLine]:
         return ()
+
+    def add(self, rule: str, verdict: RuleVerdict, scope: RuleScope) -> RuleLine:
+        return RuleLine(rule, verdict, scope)
+
+    def remove(self, rule: RuleLine) -> None:
+        pass
 
 
 class Mind:

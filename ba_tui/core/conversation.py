@@ -83,8 +83,9 @@ class Conversation:
             return events, Transcript(events=events)
 
         events, self.transcript = await asyncio.to_thread(work)
-        if self.transcript.mode and not self._mode:
-            self.permissions.set_mode(self.transcript.mode)
+        kept = self.transcript.mode
+        if kept and not self._mode and kept in self.permissions.modes():
+            self.permissions.set_mode(kept)
         return events
 
     async def warm(self) -> None:
@@ -169,8 +170,8 @@ class Conversation:
         return self._brain.model(self.model)
 
     def set_mode(self, mode: Mode) -> None:
-        self._mode = mode
         self.permissions.set_mode(mode)
+        self._mode = mode
         self._record(ModeChanged(mode))
 
     def rename(self, title: str) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from ba_tui.core.events import Event
 from ba_tui.core.tool import Tool
-from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.paths import Lent, Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.planning.workflows import flow_folders
 from ba_tui.resources import Places, bundled, project_root
-from ba_tui.sessions.artifacts import Artifacts
+from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.settings import Settings
 from ba_tui.tools.background import Shells
 from ba_tui.tools.definitions import Definition, load_definitions
@@ -64,7 +64,7 @@ class Stock:
     """The tools of one conversation and all that they share."""
 
     def __init__(self, shop: Shop, setting: Setting) -> None:
-        workspace = shop.workspace(setting.cwd)
+        workspace = replace(shop.workspace(setting.cwd), lent=(Lent(FOLDER, setting.results.folder),))
         root = project_root(setting.cwd)
         settings = shop.settings
         self.results = setting.results

@@ -56,15 +56,27 @@ class PathRefused(BaError):
 
 
 @dataclass(frozen=True, slots=True)
+class Lent:
+    """A folder outside whose files may be read as ``name/…``; what the workspace itself has by that name comes first."""
+
+    name: str
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
 class Workspace:
-    """The folders to work in. ``root`` and ``extra`` are resolved once; relative texts start from ``root``."""
+    """The folders to work in. ``root`` and ``extra`` are resolved once; relative texts start from ``root``.
+    ``lent``: further ones to read from, under names of their own."""
 
     root: Path
     extra: tuple[Path, ...] = ()
+    lent: tuple[Lent, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", Path(os.path.realpath(self.root)))
         object.__setattr__(self, "extra", tuple(Path(os.path.realpath(folder)) for folder in self.extra))
+        lent = tuple(Lent(one.name, Path(os.path.realpath(one.folder))) for one in self.lent)
+        object.__setattr__(self, "lent", lent)
 
     def resolve(self, text: str, cwd: Path | None = None) -> Path:
         """The absolute path that ``text`` names, with ``~``, ``..``, ``file://`` and every link followed.
@@ -94,7 +106,21 @@ class Workspace:
             path = Path(plain).expanduser()
         except RuntimeError as error:
             raise PathRefused(f"{_brief(text)} names the home of an unknown user.", "Write the whole path.") from error
+        if not path.is_absolute() and (lent := self._lent(path)):
+            return lent
         return Path(cwd or self.root) / path
+
+    def _lent(self, path: Path) -> Path | None:
+        for one in self.lent:
+            if path.is_relative_to(one.name) and not os.path.lexists(self.root / path):
+                there = one.folder / path.relative_to(one.name)
+                # A new file of that name is the workspace's own.
+                return there if os.path.lexists(there) else None
+        return None
+
+    def lends(self, path: Path) -> bool:
+        """Whether a resolved ``path`` lies in a folder that may be read and never be written."""
+        return any(path.is_relative_to(one.folder) for one in self.lent)
 
     def contains(self, path: Path) -> bool:
         """Whether a resolved ``path`` lies in the workspace."""
@@ -110,9 +136,12 @@ class Workspace:
         return self._relative(path, self.root)
 
     def shown(self, path: Path) -> str:
-        """``path`` for people and models: from the root when it lies there, else absolute."""
+        """``path`` for people and models: from the root when it lies there, by the name it is lent under, or absolute."""
         relative = self._relative(path, self.root)
-        return str(path) if relative is None else relative
+        if relative is not None:
+            return relative
+        names = (f"{one.name}/{path.relative_to(one.folder)}" for one in self.lent if path.is_relative_to(one.folder))
+        return next(names, str(path))
 
     @staticmethod
     def _relative(path: Path, root: Path) -> str | None:

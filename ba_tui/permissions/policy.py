@@ -199,7 +199,7 @@ class Policy:
         texts = tool.paths(args)
         if (tool.facts.paths or tool.facts.paths_of) and not texts:
             texts = (".",)
-        paths = tuple(seen for text in texts for seen in self._both(text))
+        paths = tuple(self._lent(seen, tool) for text in texts for seen in self._both(text))
         command: str | None = None
         named: tuple[Seen, ...] = ()
         if tool.effect is Effect.EXECUTE and tool.facts.target:
@@ -217,6 +217,14 @@ class Policy:
         # Where the file really lies decides about the workspace; what it is called may only make things stricter.
         strict = written.secret or written.guarded
         return [resolved, replace(written, inside=resolved.inside)] if strict else [resolved]
+
+    def _lent(self, seen: Seen, tool: Tool) -> Seen:
+        """What is lent counts as inside for who reads, and for nobody else."""
+        if seen.inside or not self.workspace.lends(seen.path):
+            return seen
+        if tool.effect is not Effect.READ:
+            raise PathRefused(f"{self.workspace.shown(seen.path)} is read only.", "Write to a file of the workspace.")
+        return replace(seen, inside=True)
 
     def _seen(self, path: Path) -> Seen:
         places = self.workspace.places(path)

@@ -53,7 +53,7 @@ class Artifacts:
     """core.session.Reader over ``folder``, which is made with the first result; and the way to store one."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._noting = threading.Lock()
         self._pages: dict[str, Pages] = {}
         self._tidied = False
@@ -69,19 +69,19 @@ class Artifacts:
     def open(self, call_id: str = "", tool: str = "") -> Spill:
         """A result to be written piece by piece; leave it by ``finish``, or by ``drop``. Raises StorageError."""
         try:
-            make_private(self._folder)
+            make_private(self.folder)
             if not self._tidied:
                 self._tidied = True
-                remove_unfinished(self._folder)
+                remove_unfinished(self.folder)
             maker = Maker(call_id, tool, time.time())
-            return Spill(self._folder, lambda name, size, lines, kind: self._noted(name, (size, lines), kind, maker))
+            return Spill(self.folder, lambda name, size, lines, kind: self._noted(name, (size, lines), kind, maker))
         except OSError as error:
             raise unstored(error) from error
 
     def about(self, ref: str) -> Artifact:
         name = _name(ref)
-        path = self._folder / name
-        note = read_note(self._folder, name)
+        path = self.folder / name
+        note = read_note(self.folder, name)
         try:
             size = path.lstat().st_size
         except FileNotFoundError:
@@ -101,7 +101,7 @@ class Artifacts:
                 f"The result {ref} has expired: its file was removed to save space.",
                 "Make the call again if it is still needed.",
             )
-        path = self._folder / _name(ref)
+        path = self.folder / _name(ref)
         with contextlib.suppress(OSError):
             os.utime(path, follow_symlinks=False)
         return path
@@ -129,21 +129,21 @@ class Artifacts:
 
     def _noted(self, name: str, measure: tuple[int, int], kind: Kind, maker: Maker) -> Artifact:
         """Write down what the file ``name`` is; its earlier makers stay."""
-        summary = describe(self._folder / name, kind, *measure)
+        summary = describe(self.folder / name, kind, *measure)
         with self._noting:
-            earlier = read_note(self._folder, name)
+            earlier = read_note(self.folder, name)
             made = (*(earlier.made if earlier else ()), maker)[-MAKERS:]
             note = Note(measure[0], measure[1], kind, clean_text(summary), made)
             # The file is there: a note that finds no room is made up for when it is next asked for.
             with contextlib.suppress(OSError):
-                _write_note(self._folder, name, note)
+                _write_note(self.folder, name, note)
         return note.artifact(name)
 
     def _rebuilt(self, name: str, note: Note | None) -> Note:
         """The note of a file that has none, or a wrong one: counted anew, if the file is what its name says."""
         ref = f"{FOLDER}/{name}"
         digest, size, lines = hashlib.sha256(), 0, 0
-        with _readable(ref), opened(self._folder / name) as file:
+        with _readable(ref), opened(self.folder / name) as file:
             while piece := file.read(PIECE):
                 digest.update(piece)
                 size += len(piece)
@@ -154,11 +154,11 @@ class Artifacts:
                 f"The file of the result {ref} is damaged.", "Make the call again if it is still needed."
             )
         with _readable(ref):
-            kind = note.kind if note else _kind_of(self._folder / name, size)
-            summary = clean_text(describe(self._folder / name, kind, size, lines))
+            kind = note.kind if note else _kind_of(self.folder / name, size)
+            summary = clean_text(describe(self.folder / name, kind, size, lines))
         rebuilt = Note(size, lines, kind, summary, note.made if note else ())
         with self._noting, contextlib.suppress(OSError):
-            _write_note(self._folder, name, rebuilt)
+            _write_note(self.folder, name, rebuilt)
         return rebuilt
 
 
@@ -169,7 +169,7 @@ class Spill:
     """
 
     def __init__(self, folder: Path, filed: Callable[[str, int, int, Kind], Artifact]) -> None:
-        self._folder = folder
+        self.folder = folder
         self._filed = filed
         self._path = folder / f"{UNFINISHED}{secrets.token_hex(8)}"
         self._digest = hashlib.sha256()
@@ -200,7 +200,7 @@ class Spill:
         try:
             self._file.flush()
             # Also over the same content from an earlier call: so it is there even if the clean-up was just taking it.
-            self._path.replace(self._folder / name)
+            self._path.replace(self.folder / name)
             self._file.close()
             return self._filed(name, self.size, self._ends + (self._last != b"\n"), kind)
         except (OSError, ValueError) as error:

@@ -57,7 +57,7 @@ class PathRefused(BaError):
 
 @dataclass(frozen=True, slots=True)
 class Lent:
-    """A folder outside whose files may be read as ``name/…``; what the workspace itself has by that name comes first."""
+    """A folder outside whose files may be read as ``name/…``; the workspace's own files come first."""
 
     name: str
     folder: Path
@@ -136,7 +136,7 @@ class Workspace:
         return self._relative(path, self.root)
 
     def shown(self, path: Path) -> str:
-        """``path`` for people and models: from the root when it lies there, by the name it is lent under, or absolute."""
+        """``path`` for people and models: from the root where it lies there, as it is lent, or absolute."""
         relative = self._relative(path, self.root)
         if relative is not None:
             return relative

@@ -5,12 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from ba_tui.core.agent import Agent
-from ba_tui.core.errors import BaError, ErrorInfo, SessionNotFound, StopTurn, StorageError, UsageError
+from ba_tui.core.errors import (
+    BaError,
+    ErrorInfo,
+    PromptRefused,
+    SessionNotFound,
+    StopTurn,
+    StorageError,
+    UsageError,
+)
 from ba_tui.core.events import (
     TRANSIENT,
     Event,
@@ -31,6 +39,9 @@ from ba_tui.core.turn import Branch, Listener, Turn
 
 log = logging.getLogger(__name__)
 
+Admit: TypeAlias = Callable[[Message, Branch], Awaitable[Sequence[Message]]]
+"""Looks at a prompt before it opens a turn: the notes to go with it. Raises PromptRefused when it may not be sent."""
+
 
 class Conversation:
     """One session, live. Turns run one after the other; everything they bring is in the journal first."""
@@ -50,6 +61,7 @@ class Conversation:
         self.created = info.created
         self.transcript = Transcript()
         self.inventory = inventory or Inventory()
+        self.admit: Admit | None = None
         self._journal = journal
         self._brain = brain
         self._observers = tuple(observers)
@@ -110,12 +122,17 @@ class Conversation:
         try:
             await self.history()
             branch = Branch(turn, self.transcript)
-            self._open_turn(branch, prompt)
+            notes = await self._admitted(prompt, branch)
+            self._open_turn(branch, prompt, notes)
             agent = await self._agent()
             await agent.run(branch)
             ending = TurnEnded("done")
         except asyncio.CancelledError:
             ending = TurnEnded("cancelled")
+        except PromptRefused as refused:
+            # No turn was opened, so the journal has none to close.
+            turn.deliver(TurnEnded("error", refused.info()))
+            return
         except StopTurn as stop:
             ending = TurnEnded("limit", stop.info())
         except BaError as error:
@@ -126,6 +143,12 @@ class Conversation:
         branch.emit(ending)
         with contextlib.suppress(StorageError):
             await asyncio.to_thread(self._journal.sync)
+
+    async def _admitted(self, prompt: Message, branch: Branch) -> Sequence[Message]:
+        try:
+            return await self.admit(prompt, branch) if self.admit else ()
+        except asyncio.CancelledError:
+            raise PromptRefused("Interrupted before the prompt was sent.") from None
 
     def _keep(self, event: Event) -> None:
         """Into the journal; when that fails the work goes on in memory, and the person is told once."""
@@ -140,12 +163,12 @@ class Conversation:
         else:
             self._saved = True
 
-    def _open_turn(self, branch: Branch, prompt: Message) -> None:
+    def _open_turn(self, branch: Branch, prompt: Message, notes: Sequence[Message]) -> None:
         branch.emit(TurnStarted(prompt))
         if not self.title:
             self.title = title_of(prompt.text)
             branch.emit(Titled(self.title))
-        for note in self._brain.reminders(self.transcript):
+        for note in (*self._brain.reminders(self.transcript), *notes):
             branch.emit(Steered(note))
 
     async def _agent(self) -> Agent:

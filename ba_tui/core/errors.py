@@ -15,6 +15,7 @@ BaError
 │   ├── SessionLocked          another process writes it
 │   ├── SessionNotFound
 │   └── NewerSchema            written by a later version of ba
+├── PromptRefused              a prompt may not be sent; nothing of it was kept
 └── StopTurn                   an interceptor ends the turn
 """
 
@@ -128,6 +129,10 @@ class SessionNotFound(StorageError):
 
 class NewerSchema(StorageError):
     kind = "newer_schema"
+
+
+class PromptRefused(BaError):
+    kind = "prompt_refused"
 
 
 class StopTurn(BaError):

@@ -23,6 +23,9 @@ class Effect(StrEnum):
     NETWORK = "network"
 
 
+Consult: TypeAlias = Callable[[Question], Awaitable[Reply | None]]
+
+
 class Call:
     """What a running tool may do beside returning: report progress and ask the person. Never a service."""
 
@@ -35,6 +38,12 @@ class Call:
         """Seconds that people took to answer; they count neither as duration nor towards a timeout."""
         self.patience = 1.0
         """What the tool's timeout is multiplied with; grows when a call that timed out is tried again."""
+        self.concerns: list[str] = []
+        """Why a person is to be asked although no rule asks."""
+        self.rewritten = ""
+        """Who changed the arguments that the model had given; empty when nobody did."""
+        self.consult: Consult | None = None
+        """Hears a question before the person does; a reply of theirs settles it."""
         self._tail = ""
 
     @property
@@ -48,6 +57,8 @@ class Call:
         self.branch.emit(ToolProgress(self.id, text))
 
     async def ask(self, question: Question) -> Reply:
+        if self.consult and (settled := await self.consult(question)):
+            return settled
         start = time.monotonic()
         try:
             return await self.branch.ask(question)

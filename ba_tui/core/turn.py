@@ -115,6 +115,11 @@ class Branch:
         """Leave a note that joins before the next request."""
         self._turn.inbox.append(message)
 
+    @property
+    def waiting(self) -> bool:
+        """True when notes wait to join."""
+        return bool(self._turn.inbox)
+
     def drain(self) -> bool:
         """Let waiting notes join the conversation; True when there were any."""
         waiting = bool(self._turn.inbox)

@@ -51,6 +51,7 @@ def adopted(record: Mapping[str, Any], crew: Crew) -> Tool:
         target=record["target"],
         paths=tuple(record["paths"]),
         repeatable=record["repeatable"],
+        cacheable=record["cacheable"],
         tags=tuple(record["tags"]),
         version=record["version"],
         level=record["level"],

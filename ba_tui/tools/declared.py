@@ -41,6 +41,8 @@ class Options(TypedDict, total=False):
     """Whether a call that failed may be made again without harm; by default what only reads may."""
     repeatable: bool
     """True for what is meant to be called again with the same arguments, such as a look at something that changes."""
+    cacheable: bool
+    """True when the same arguments, and files of ``paths`` that did not change, always give the same result."""
     subagents: bool
     """False keeps it from agents that the first agent starts."""
 
@@ -63,6 +65,7 @@ class Declaration:
     version: str = "1"
     idempotent: bool | None = None
     repeatable: bool = False
+    cacheable: bool = False
     subagents: bool = True
 
 

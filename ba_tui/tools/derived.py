@@ -92,6 +92,7 @@ class Derived:
             "version": _text("version", declared.version),
             "idempotent": declared.idempotent if declared.idempotent is None else bool(declared.idempotent),
             "repeatable": bool(declared.repeatable),
+            "cacheable": bool(declared.cacheable),
             "subagents": bool(declared.subagents),
         }
 

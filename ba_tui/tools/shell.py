@@ -157,7 +157,7 @@ def observed(outcome: Outcome, shown: str, seconds: float, notes: list[str]) -> 
             message = "The command was ended together with its supervisor."
         failed = failure("timeout" if outcome.timed_out else "execution_error", message, display=display)
         so_far = "\n".join([failed.text, "Output so far (partial):", text or "(none)", *(f"[{it}]" for it in stored)])
-        return replace(failed, text=so_far, artifact=printed.ref)
+        return replace(failed, text=so_far, artifact=printed.ref, meta={"partial": bool(printed.total)})
     notes = [*([f"exit code {code}"] if code else []), *notes, *stored]
     text = text or "(no output)"
     if notes:

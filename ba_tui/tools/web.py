@@ -97,7 +97,7 @@ def _shown(reply: WebReply, content: _Content) -> ToolResult:
         Prose(shortened(body, SHOWN), markdown=content.markdown),
         summary=f"{unescaped(content.title)[:50] or reply.content_type} · {size}",
         kind="json" if json_text else "text",
-        meta={"url": str(reply.address), "status": reply.status},
+        meta={"url": str(reply.address), "status": reply.status, "partial": reply.cut in {"time", "connection"}},
     )
 
 

@@ -252,6 +252,7 @@ async def test_too_slow_gives_what_was_reported(desk: Desk) -> None:
     result = await call(timeout(Tool("slow", "", SCHEMA, run, timeout=0.05)), desk, path="a")
     assert "took longer than 0.05 s" in result.text
     assert result.text.endswith("(partial):\nhalf way")
+    assert result.meta["partial"]
 
 
 async def test_a_tool_that_ignores_cancelling_does_not_hold_the_turn(desk: Desk) -> None:

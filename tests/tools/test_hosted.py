@@ -266,3 +266,19 @@ def test_a_killed_ba_leaves_no_worker_behind(home: Home):
     ba.wait()
     assert running >= 3, "the supervisor, the work and what it started"
     assert home.left() == []
+
+
+async def test_a_tool_may_say_that_its_results_can_be_kept(home: Home):
+    text = """
+@tool(effect="read", paths=["path"], cacheable=True)
+def own(path: str) -> str:
+    "Bytes of a file."
+    return str(len(open(path).read()))
+"""
+    registry, caller, file = one(home, text), Caller(), home.root / "a.txt"
+    file.write_text("abc")
+    first, again = [await caller.run(registry.get_tool("own"), path=str(file)) for _ in range(2)]
+    file.write_text("abcdef")
+    changed = await caller.run(registry.get_tool("own"), path=str(file))
+    assert (first.text, "cached_s" in again.meta, changed.text) == ("3", True, "6")
+    registry.close()

@@ -45,8 +45,10 @@ def timeout(tool: Tool) -> Tool:
             return work.result()
         await _let_go(work)
         failed = failure("timeout", f"{tool.name} took longer than {limit:g} s and was ended.")
-        partial = f"\nOutput so far (partial):\n{plain(call.tail)}" if call.tail else ""
-        return replace(failed, text=failed.text + partial)
+        if not call.tail:
+            return failed
+        so_far = f"{failed.text}\nOutput so far (partial):\n{plain(call.tail)}"
+        return replace(failed, text=so_far, meta={"partial": True})
 
     return replace(tool, run=run)
 

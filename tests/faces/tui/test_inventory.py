@@ -174,7 +174,7 @@ async def test_ctrl_b_moves_the_running_command_or_the_cursor(world: World) -> N
             "1 retry, slow tool, Took too long.",
         ),
         (
-            ToolResult("Output so far (partial):\nab", is_error=True, error=ErrorInfo("timeout", "Took too long.")),
+            ToolResult("ab", is_error=True, error=ErrorInfo("timeout", "Took too long."), meta={"partial": True}),
             "partial output, Took too long.",
         ),
         (ToolResult("x" * 2_000), "2.0 KB"),

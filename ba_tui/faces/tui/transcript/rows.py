@@ -182,7 +182,7 @@ def _marks(record: ToolRow) -> list[str]:
         marks.append(f"{retries} {'retry' if retries == 1 else 'retries'}")
     if meta.get("slow"):
         marks.append("slow tool")
-    if result and result.error and result.error.kind == "timeout" and "(partial)" in result.text:
+    if meta.get("partial"):
         marks.append("partial output")
     return marks
 

@@ -1,0 +1,94 @@
+"""What secrets of known vendors look like: where each begins, and what must follow. Data; secrets.py does the looking.
+
+The shapes are those that the vendors document for secret scanning. Publishable keys and account ids are not among them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """``starts``: literals that a secret of this kind begins with; ``rest``: what follows one of them."""
+
+    kind: str
+    starts: tuple[str, ...]
+    rest: re.Pattern[str]
+
+
+_WORD = r"[A-Za-z0-9_-]"
+_PLAIN = r"[A-Za-z0-9]"
+_HEX = r"[0-9a-fA-F]"
+
+# Lines of base64 and of headers; on one line they stand apart by spaces.
+_ARMOUR = (
+    r"(?:[A-Za-z0-9+/=.\\]|[:,] ?|[\r\n][ \t]*|-(?!-)"
+    r"| (?=[A-Za-z0-9+/]{30}|[A-Za-z0-9+/]{1,64}={0,2} ?-----|-----END))*+"
+)
+
+# The first kind that fits a place wins: what is more exact stands first.
+_TABLE: tuple[tuple[str, str, str], ...] = (
+    ("Anthropic key", "sk-ant-", rf"{_WORD}{{20,250}}+"),
+    ("OpenRouter key", "sk-or-", rf"{_WORD}{{20,250}}+"),
+    ("OpenAI key", "sk-proj- sk-svcacct- sk-admin-", rf"{_WORD}{{16,250}}+"),
+    ("API key", "sk-", rf"(?:[A-Za-z0-9]{{1,12}}[_-])?{_PLAIN}{{20,250}}+"),
+    ("Stripe key", "sk_live_ sk_test_ rk_live_ rk_test_", rf"{_PLAIN}{{16,250}}+"),
+    ("Stripe webhook secret", "whsec_", r"[A-Za-z0-9+/=]{20,250}+"),
+    ("AWS access key", "AKIA ASIA ABIA ACCA", rf"[A-Z0-9]{{16}}(?!{_PLAIN})"),
+    ("Google API key", "AIza", rf"{_WORD}{{35}}(?!{_WORD})"),
+    ("Google OAuth token", "ya29.", rf"{_WORD}{{20,1000}}+"),
+    ("Google client secret", "GOCSPX-", rf"{_WORD}{{24,60}}+"),
+    ("GitHub token", "ghp_ gho_ ghu_ ghs_ ghr_", rf"{_PLAIN}{{30,255}}+"),
+    ("GitHub token", "github_pat_", r"[A-Za-z0-9_]{22,255}+"),
+    ("GitLab token", "glpat- gldt- glrt- glptt- glcbt- glsoat- glft- gloas-", r"[A-Za-z0-9_.-]{16,255}+"),
+    ("Slack token", "xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs- xapp-", r"[A-Za-z0-9-]{10,255}+"),
+    ("Slack webhook", "hooks.slack.com/services/", r"T[A-Z0-9]{6,14}/B[A-Z0-9]{6,14}/[A-Za-z0-9]{20,40}+"),
+    ("Discord webhook", "discord.com/api/webhooks/ discordapp.com/api/webhooks/", rf"\d{{15,22}}/{_WORD}{{50,90}}+"),
+    ("Telegram token", ":AA", rf"{_WORD}{{33}}(?!{_WORD})"),
+    ("npm token", "npm_", rf"{_PLAIN}{{30,60}}+"),
+    ("PyPI token", "pypi-", rf"{_WORD}{{50,400}}+"),
+    ("Hugging Face token", "hf_", rf"{_PLAIN}{{30,60}}+"),
+    ("Twilio key", "SK", rf"[0-9a-f]{{32}}(?!{_PLAIN})"),
+    ("SendGrid key", "SG.", rf"{_WORD}{{16,32}}\.{_WORD}{{16,64}}+"),
+    ("Mailgun key", "key-", rf"[0-9a-f]{{32}}(?!{_PLAIN})"),
+    ("DigitalOcean token", "dop_v1_ doo_v1_ dor_v1_", r"[0-9a-f]{40,64}+"),
+    ("Groq key", "gsk_", rf"{_PLAIN}{{30,80}}+"),
+    ("xAI key", "xai-", rf"{_WORD}{{40,120}}+"),
+    ("NVIDIA key", "nvapi-", rf"{_WORD}{{40,120}}+"),
+    ("Replicate token", "r8_", rf"{_PLAIN}{{30,60}}+"),
+    ("Perplexity key", "pplx-", rf"{_PLAIN}{{32,80}}+"),
+    ("Tavily key", "tvly-", rf"{_WORD}{{20,80}}+"),
+    ("Databricks token", "dapi", rf"[0-9a-f]{{32}}(?:-\d)?(?!{_PLAIN})"),
+    ("Vault token", "hvs. hvb. hvr.", rf"{_WORD}{{24,300}}+"),
+    ("Doppler token", "dp.pt. dp.st. dp.ct.", r"[A-Za-z0-9_.-]{30,80}+"),
+    ("Postman key", "PMAK-", rf"{_HEX}{{20,30}}-{_HEX}{{30,40}}+"),
+    ("New Relic key", "NRAK-", r"[A-Z0-9]{24,32}+"),
+    ("age key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{50,64}+"),
+    ("Docker token", "dckr_pat_ dckr_oat_", rf"{_WORD}{{20,60}}+"),
+    ("Sentry token", "sntrys_ sntryu_", r"[A-Za-z0-9_+/=]{40,400}+"),
+    ("Grafana token", "glsa_ glc_", r"[A-Za-z0-9_+/=]{30,400}+"),
+    ("Figma token", "figd_", rf"{_WORD}{{30,60}}+"),
+    ("Supabase key", "sbp_ sb_secret_", rf"{_WORD}{{20,80}}+"),
+    ("Atlassian token", "ATATT3", r"[A-Za-z0-9_=-]{100,300}+"),
+    ("Heroku key", "HRKU-", rf"{_WORD}{{30,80}}+"),
+    ("Linear key", "lin_api_", rf"{_PLAIN}{{32,60}}+"),
+    ("Notion token", "ntn_", rf"{_PLAIN}{{40,60}}+"),
+    ("Shopify token", "shpat_ shpss_ shpca_ shppa_", rf"{_HEX}{{32}}(?!{_PLAIN})"),
+    ("Square secret", "sq0csp- sq0atp-", rf"{_WORD}{{22,60}}+"),
+    ("PlanetScale token", "pscale_tkn_ pscale_pw_ pscale_oauth_", rf"{_WORD}{{30,80}}+"),
+    ("JSON web token", "eyJ", rf"{_WORD}{{8,4000}}+\.eyJ{_WORD}{{5,8000}}+\.{_WORD}{{8,2000}}+"),
+    ("Azure storage key", "AccountKey= SharedAccessKey=", r"[A-Za-z0-9+/]{40,90}+={1,2}"),
+    ("private key", "-----BEGIN ", rf"[A-Z0-9 ]{{0,30}}PRIVATE KEY(?: BLOCK)?-----{_ARMOUR}"),
+)
+
+
+@cache
+def shapes() -> tuple[Shape, ...]:
+    """Compiled on first use: what never looks for secrets does not pay for it."""
+    return tuple(
+        Shape(kind, tuple(starts.split(" ")) if kind != "private key" else (starts,), re.compile(rest))
+        for kind, starts, rest in _TABLE
+    )

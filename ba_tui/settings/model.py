@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -69,11 +70,59 @@ class Web(Group):
 class WebSearch(Group):
     """Searching the web."""
 
-    backend: Literal["", "brave", "duckduckgo", "searxng", "tavily"] = Field(
-        default="", description="Who is asked: brave, duckduckgo, searxng or tavily; none when empty."
+    backend: Literal["", "anthropic", "brave", "duckduckgo", "searxng", "tavily"] = Field(
+        default="", description="Who is asked: anthropic, brave, duckduckgo, searxng or tavily; none when empty."
     )
     url: str = Field(default="", description="The address of your own server, for searxng.")
-    api_key_env: str = Field(default="", description="The variable with the key; BRAVE_API_KEY or TAVILY_API_KEY.")
+    api_key_env: str = Field(
+        default="",
+        description="The variable with the key; by default ANTHROPIC_API_KEY, BRAVE_API_KEY or TAVILY_API_KEY.",
+    )
+
+
+HOOK_EVENTS = {
+    "session_start": "SessionStart",
+    "session_end": "SessionEnd",
+    "user_prompt": "UserPromptSubmit",
+    "pre_tool": "PreToolUse",
+    "permission_request": "PermissionRequest",
+    "post_tool": "PostToolUse",
+    "post_tool_failure": "PostToolUseFailure",
+    "pre_compact": "PreCompact",
+    "notification": "Notification",
+    "stop": "Stop",
+    "subagent_start": "SubagentStart",
+    "subagent_stop": "SubagentStop",
+}
+"""What hooks can be set for: our name, and the one by which Claude Code calls the same."""
+
+
+def _hook_event(name: str) -> str:
+    known = [*HOOK_EVENTS, *HOOK_EVENTS.values()]
+    if name not in known:
+        close = difflib.get_close_matches(name, known, 1, 0.5)
+        raise ValueError(f"expected an event{f'; did you mean {close[0]}?' if close else ' such as pre_tool'}")
+    return name
+
+
+Seconds = Annotated[float, BeforeValidator(_no_switch), Field(gt=0, le=600)]
+
+
+class HookCommand(Group):
+    """One command of a hook."""
+
+    type: Literal["command"] = Field(default="command", description="Always command.")
+    command: str = Field(min_length=1, description="A shell command; it reads JSON on standard input.")
+    timeout: Seconds = Field(default=60, description="Seconds after which it is ended.")
+
+
+class HookGroup(Group):
+    """Commands for the tools that `matcher` names; for one command, `command` may stand here itself."""
+
+    matcher: str = Field(default="", description="Tools: names with | between, or a regular expression; all if empty.")
+    hooks: tuple[HookCommand, ...] = Field(default=(), description="The commands.")
+    command: str = Field(default="", description="The one command.")
+    timeout: Seconds = Field(default=60, description="Seconds after which it is ended.")
 
 
 class Settings(Group):
@@ -117,6 +166,10 @@ class Settings(Group):
     )
     web: Web = Field(default=Web(), description="How pages are fetched.")
     web_search: WebSearch = Field(default=WebSearch(), description="How the web is searched.")
+    hooks: dict[Annotated[str, AfterValidator(_hook_event)], tuple[HookGroup, ...]] = Field(
+        default={},
+        description="Commands to run on events, by the event's name, such as pre_tool or PreToolUse.",
+    )
     tool_dirs: tuple[Path, ...] = Field(default=(), description="Further folders with tools of yours.")
     log_level: LogLevel = Field(
         default="info", description="How much goes into the log file: debug, info, warning or error."

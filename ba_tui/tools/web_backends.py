@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 from urllib.parse import urlencode
 
@@ -16,6 +16,9 @@ from ba_tui.tools.web_addresses import WebAddress, read_address
 from ba_tui.tools.web_client import Web, WebReply, WebRequest
 from ba_tui.tools.web_pages import declined
 from ba_tui.tools.web_text import decoded, read_page
+
+
+ANTHROPIC_MODEL = "claude-haiku-4-5"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,36 @@ class Tavily:
 
 
 @dataclass(frozen=True, slots=True)
+class Anthropic:
+    """The search that Anthropic runs beside its models: a small model is made to search once, its hits are taken."""
+
+    service: Service
+
+    async def search(self, query: str, count: int) -> Sequence[Hit]:
+        body = {
+            "model": ANTHROPIC_MODEL,
+            "max_tokens": 1_024,
+            "tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 1}],
+            "messages": [{"role": "user", "content": f"Search the web once and cite what you find: {query}"}],
+        }
+        headers = {**_JSON, "Content-Type": "application/json", "anthropic-version": "2023-06-01"}
+        headers["x-api-key"] = self.service.key
+        request = WebRequest(self.service.address("/v1/messages"), "POST", headers, json.dumps(body).encode())
+        blocks = _list(await self.service.json(request), "content")
+        cited = {
+            str(_part(note, "url")): _words(_part(note, "cited_text"))
+            for block in blocks
+            for note in _list(block, "citations")
+        }
+        found = [block for block in blocks if _part(block, "type") == "web_search_tool_result"]
+        for block in found:
+            if code := _part(_part(block, "content"), "error_code"):
+                raise Failed("execution_error", f"The search of Anthropic failed: {_words(code)[:80]}.")
+        hits = _hits([item for block in found for item in _list(block, "content")], "page_age", count)
+        return [replace(hit, snippet=cited.get(hit.url, hit.snippet)) for hit in hits]
+
+
+@dataclass(frozen=True, slots=True)
 class DuckDuckGo:
     """DuckDuckGo's page for browsers without scripts. It needs no key, and now and then asks for a person."""
 
@@ -132,6 +165,7 @@ class Engine:
 
 ENGINES: Mapping[str, Engine] = {
     "searxng": Engine(SearXNG),
+    "anthropic": Engine(Anthropic, "https://api.anthropic.com", "ANTHROPIC_API_KEY"),
     "brave": Engine(Brave, "https://api.search.brave.com", "BRAVE_API_KEY"),
     "duckduckgo": Engine(DuckDuckGo, "https://html.duckduckgo.com"),
     "tavily": Engine(Tavily, "https://api.tavily.com", "TAVILY_API_KEY"),

@@ -270,7 +270,7 @@ def test_a_killed_ba_leaves_no_worker_behind(home: Home):
 
 async def test_a_tool_may_say_that_its_results_can_be_kept(home: Home):
     text = """
-@tool(effect="read", paths=["path"], cacheable=True)
+@tool(effect="read", paths=["path"], cacheable=True, repeatable=True)
 def own(path: str) -> str:
     "Bytes of a file."
     return str(len(open(path).read()))

@@ -18,7 +18,12 @@ from ba_tui.tools.web_search import SearchChoice, web_search_tool
 from tests.tools.conftest import AnsweringCall, Desk
 from tests.tools.web_server import Page, Request, WebServer, names, web
 
-KEYS: Mapping[str, str] = {"BRAVE_API_KEY": "brave-secret", "TAVILY_API_KEY": "tavily-secret", "MINE": "my-secret"}
+KEYS: Mapping[str, str] = {
+    "ANTHROPIC_API_KEY": "anthropic-secret",
+    "BRAVE_API_KEY": "brave-secret",
+    "TAVILY_API_KEY": "tavily-secret",
+    "MINE": "my-secret",
+}
 SEARXNG = {
     "query": "duck db",
     "number_of_results": 0,
@@ -142,6 +147,41 @@ async def test_tavily(search: Searcher, server: WebServer) -> None:
     assert request.headers["authorization"] == "Bearer tavily-secret"
 
 
+def searched(*found: Any) -> str:
+    content = [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "duck db"}},
+        *({"type": "web_search_tool_result", "tool_use_id": "s1", "content": each} for each in found),
+        {
+            "type": "text",
+            "text": "DuckDB is a database.",
+            "citations": [{"type": "web_search_result_location", "url": "https://a.example/", "cited_text": "A word"}],
+        },
+    ]
+    return json.dumps({"type": "message", "role": "assistant", "content": content, "stop_reason": "end_turn"})
+
+
+async def test_the_search_beside_the_models(search: Searcher, server: WebServer) -> None:
+    hits = [
+        {"type": "web_search_result", "url": "https://a.example/", "title": "A", "page_age": "May 1"},
+        {"type": "web_search_result", "url": "https://b.example/", "title": "B", "page_age": "May 2"},
+    ]
+    server.pages["/v1/messages"] = Page(searched(hits), "application/json")
+    result = await search("anthropic")
+    assert result.text.splitlines()[2:] == [
+        "1. A",
+        "   https://a.example/",
+        "   A word",
+        "2. B",
+        "   https://b.example/",
+        "   May 2",
+    ]
+    request = server.requests[0]
+    assert request.headers["x-api-key"] == "anthropic-secret"
+    assert json.loads(request.body)["tools"][0]["name"] == "web_search"
+    server.pages["/v1/messages"] = Page(searched({"error_code": "max_uses_exceeded"}), "application/json")
+    assert "max_uses_exceeded" in (await search("anthropic")).text
+
+
 async def test_duckduckgo(search: Searcher, server: WebServer) -> None:
     server.pages["/html/"] = Page(DUCK)
     result = await search("duckduckgo")
@@ -186,7 +226,7 @@ async def test_refusals(search: Searcher, server: WebServer) -> None:
 async def test_what_is_missing_is_said_with_the_setting(search: Searcher, server: WebServer) -> None:
     cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({}, "No search engine is configured"),
-        ({}, "web_search.backend to one of brave, duckduckgo, searxng, tavily"),
+        ({}, "web_search.backend to one of anthropic, brave, duckduckgo, searxng, tavily"),
         ({"backend": "altavista"}, "no search backend 'altavista'"),
         ({"backend": "searxng", "url": ""}, "web_search.url"),
         ({"backend": "brave", "env": "NOT_SET"}, "environment variable NOT_SET"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 KEYS = ("match", "provider", "family", "window", "output", "prices", "vision", "thinking")
 KINDS = ("anthropic", "openai")
 SCRIPTED = "scripted:"
+_WILD = re.compile(r"[*?\[]")
 PRICES = ("input", "output", "cache_read", "cache_write")
 
 
@@ -43,8 +45,7 @@ class Entry:
 
     def fit(self, name: str) -> int:
         """How closely a pattern fits ``name``: the length of the longest, -1 when none does."""
-        lengths = [len(pattern) for pattern in self.patterns if fnmatch.fnmatchcase(name, _plain(pattern))]
-        return max(lengths, default=-1)
+        return max((len(pattern) for pattern in self.patterns if _fits(name, _plain(pattern))), default=-1)
 
 
 class Catalog:
@@ -121,6 +122,11 @@ class Catalog:
 def _plain(name: str) -> str:
     """Vendors and resellers write the same version with dots or dashes."""
     return name.lower().replace(".", "-")
+
+
+def _fits(name: str, pattern: str) -> bool:
+    # Nearly all patterns fail by their first letters; compiling each would be felt at start-up.
+    return name.startswith(_WILD.split(pattern, maxsplit=1)[0]) and fnmatch.fnmatchcase(name, pattern)
 
 
 def load_catalog(paths: Iterable[Path]) -> Catalog:

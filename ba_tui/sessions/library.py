@@ -27,7 +27,6 @@ from ba_tui.sessions.index import Index, Stamp
 from ba_tui.sessions.journal import JournalFile, unreadable
 from ba_tui.sessions.lock import Lock
 from ba_tui.sessions.records import FILE, Header
-from ba_tui.sessions.transcripts import exporter
 
 Make = Callable[[SessionInfo, JournalFile], Conversation]
 Slug = Callable[[Path], str]
@@ -130,6 +129,8 @@ class SessionLibrary:
         self._index.forget(key)
 
     def export(self, id: str, format: str) -> str:
+        from ba_tui.sessions.transcripts import exporter  # noqa: PLC0415 - for exports alone
+
         write = exporter(format)
         key = self._key(id)
         info = self._info(key)

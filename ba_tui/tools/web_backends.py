@@ -17,7 +17,6 @@ from ba_tui.tools.web_client import Web, WebReply, WebRequest
 from ba_tui.tools.web_pages import declined
 from ba_tui.tools.web_text import decoded, read_page
 
-
 ANTHROPIC_MODEL = "claude-haiku-4-5"
 
 

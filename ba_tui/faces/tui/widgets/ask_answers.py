@@ -16,6 +16,7 @@ Phase: TypeAlias = Literal["asking", "confirm", "rule", "words", "write", "edit"
 
 EDIT_HINT = "e edit the arguments first"
 FULL_HINT = "d full diff or full text"
+NO_RULE = " · asked each time: no rule is narrow enough"
 RULE = re.compile(r"[\w.*:-]+(\(.+\))?")
 
 
@@ -127,7 +128,7 @@ def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
         case "asking" if question.kind == "permission":
             if low:
                 return "Tab say what instead · d full · e edit"
-            rule = " · r edit the rule" if question.rule else ""
+            rule = " · r edit the rule" if question.rule else NO_RULE
             return f"{EDIT_HINT} · {FULL_HINT}{more}\nEsc No, and interrupt{rule}"
         case "asking":
             several = "Space ticks · Enter sends · " if question.multiple else ""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
 
 from textual.content import Content
 
@@ -17,6 +18,9 @@ from ba_tui.faces.tui.inspector.source import command_rows, prose_rows, source_r
 from ba_tui.faces.tui.inspector.todos import todo_rows
 
 MUTED = "$foreground 60%"
+GRAVE = frozenset({"destructive", "outside the workspace", "shares a secret"})
+LIGHT = 6_000
+"""Characters up to which a body is made on the spot, in a few milliseconds."""
 Build = Callable[[], Sequence[Row]]
 
 
@@ -32,20 +36,33 @@ def heading(question: Question) -> str:
             return "A question for you"
 
 
+def asker(agent: str) -> str:
+    """The name of a sub-agent as people know it; empty for the main one."""
+    return "" if agent == "main" else visible(agent.removeprefix("main/"))
+
+
 def facts(question: Question, agent: str, *, one_line: bool = False) -> Content:
-    """Which tool, who asks, what may happen; and below it, or behind it, why we ask."""
+    """Which tool, who asks, what may happen; then what can't be seen by looking, who changed it, and why we ask.
+
+    On one line what is dangerous comes first, because the end of the line may be cut off.
+    """
     parts: list[tuple[str, str]] = []
     if question.tool and question.kind != "choice":
         parts.append((visible(question.tool), "bold"))
-    if agent and agent != "main":
-        parts.append((f"asked by {visible(agent)}", "$text-accent"))
-    parts.extend((risk, "bold $text-error" if risk == "destructive" else "$text-warning") for risk in question.risks)
+    if name := asker(agent):
+        parts.append((f"asked by {name}", "$text-accent"))
+    parts.extend((risk, "bold $text-error" if risk in GRAVE else "$text-warning") for risk in question.risks)
     first = Content(" · ").join([Content.styled(text, style) for text, style in parts])
-    reason = visible(" ".join(question.reason.split()))
-    if not reason:
-        return first
-    why = Content.assemble(("Why: ", MUTED), reason)
-    return Content(" · " if one_line else "\n").join([first, why]) if parts else why
+    alarms = [Content.styled(f"! {visible(words)}", "bold $text-error") for words in question.warnings]
+    if one_line and len(alarms) > 1:
+        alarms = [Content.styled(f"! {len(alarms)} warnings, d shows them: {alarms[0].plain[2:]}", "bold $text-error")]
+    lines = [*alarms, first] if one_line else [first, *alarms]
+    if question.rewritten:
+        changed = f"The arguments were changed by {visible(' '.join(question.rewritten.split()))}."
+        lines.append(Content.styled(changed, "$text-warning"))
+    if reason := visible(" ".join(question.reason.split())):
+        lines.append(Content.assemble(("Why: ", MUTED), reason))
+    return Content(" · " if one_line else "\n").join([line for line in lines if line])
 
 
 def remembering(label: str, rule: str) -> Content:
@@ -56,13 +73,56 @@ def remembering(label: str, rule: str) -> Content:
 def body_builds(question: Question) -> list[Build]:
     """Functions that make the body, a quick version first; each may run in a thread."""
     if question.kind != "permission":
-        words = text_rows(question.text.strip(), reveal=True)
-        return [lambda: [*words, *argument_rows(question.args)]]
-    rest = argument_rows(other_arguments(question))
-    display = question.preview
-    if display is None:
-        return [lambda: rest or [line(("No arguments.", "muted"))]]
-    return [lambda make=make: [*make(), *rest] for make in _previews(display)]
+        return [lambda: [*text_rows(question.text.strip(), reveal=True), *argument_rows(question.args)]]
+    if question.preview is None:
+        return [lambda: argument_rows(question.args) or [line(("No arguments.", "muted"))]]
+    return [lambda make=make: _body(question, make) for make in _previews(question.preview)]
+
+
+def _body(question: Question, make: Build) -> Sequence[Row]:
+    """The preview and what it leaves out; all arguments when it turns out to show nothing."""
+    rows = make()
+    if any(cell.text.strip() for row in rows for cell in row):
+        return [*rows, *argument_rows(other_arguments(question))]
+    return argument_rows(question.args) or [line(("No arguments.", "muted"))]
+
+
+def is_light(question: Question) -> bool:
+    """Whether the body is made in no time. Nothing longer is looked at."""
+    return _weight([question.text, question.args, *_texts_of(question.preview)], LIGHT) < LIGHT
+
+
+def _texts_of(display: Display | None) -> list[object]:
+    match display:
+        case None:
+            return []
+        case Diff(path=path, before=before, after=after):
+            return [path, before, after]
+        case Diffs(items=items):
+            return [text for item in items for text in _texts_of(item)]
+        case Command(command=command, cwd=cwd):
+            return [command, cwd]
+        case Source(text=text) | Prose(text=text):
+            return [text]
+        case Table(rows=rows):
+            return [list(row) for row in rows]
+        case Todos(items=items):
+            return [todo.content for todo in items]
+
+
+def _weight(values: Iterable[object], most: int) -> int:
+    """Characters and entries in ``values``; stops counting at ``most``."""
+    found = 0
+    left = deque(values)
+    while left and found < most:
+        value = left.popleft()
+        found += len(value) if isinstance(value, str) else 8
+        if isinstance(value, dict | list):
+            inside = cast("dict[str, object] | list[object]", value)
+            if len(inside) > most:
+                return most
+            left.extend(inside.values() if isinstance(inside, dict) else inside)
+    return found
 
 
 def _previews(display: Display) -> list[Build]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ba_tui.faces.tui.inspector.rows import width_of
+from textual.content import Content
 
 SHARE = 0.7
 """Of the screen, for the question; the rest is the conversation's, which stays readable meanwhile."""
@@ -49,6 +49,6 @@ def fit(height: int, wanted: Wanted) -> Fit:
     return Fit(facts + more, max(1, min(wanted.body, 1 + max(0, spare))), answers, hint, air)
 
 
-def lines_of(text: str, width: int) -> int:
-    """Lines that ``text`` takes at least when it is folded at ``width``."""
-    return sum(max(1, -(-width_of(part) // width)) for part in text.split("\n")) if text else 0
+def lines_of(words: Content, width: int) -> int:
+    """Lines that ``words`` take when they are folded at ``width``."""
+    return len(words.wrap(max(1, width))) if words else 0

@@ -28,13 +28,15 @@ from ba_tui.faces.tui.widgets.ask_answers import (
     row_of,
     rule_fault,
 )
-from ba_tui.faces.tui.widgets.ask_body import body_builds, facts, in_full, remembering
+from ba_tui.faces.tui.widgets.ask_body import facts, in_full, remembering
 from ba_tui.faces.tui.widgets.ask_edit import Draft, accepted, draft
 from ba_tui.faces.tui.widgets.ask_fit import LOW, Wanted, fit, lines_of
 from ba_tui.faces.tui.widgets.ask_inputs import ArgumentsInput, WordsInput, Writing
+from ba_tui.faces.tui.widgets.ask_sheet import QuestionSheet
 
 IGNORED = 0.5
 """Seconds in which keys are ignored: they were meant for something else."""
+MOST_FACTS = 9
 PASSING = {"pageup", "pagedown", "shift+tab"}
 
 
@@ -89,20 +91,25 @@ class AskForm(Widget, can_focus=True):
         known = Static(words, id="ask-facts", markup=False)
         known.display = bool(words)
         yield known
-        for name in ("ask-body", "ask-answers"):
-            if name == "ask-answers":
-                yield Static(id="ask-note", markup=False)
-            sheet = Sheet(id=name, words=True)
-            sheet.can_focus = False
-            yield sheet
+        yield QuestionSheet(id="ask-body", words=True)
+        yield Static(id="ask-note", markup=False)
+        answers = Sheet(id="ask-answers", words=True)
+        answers.can_focus = False
+        yield answers
         yield self._writing
         yield Static(id="ask-hint", markup=False)
 
     def on_mount(self) -> None:
         self.set_class(self.question.kind == "permission", "-permission")
-        self.query_one("#ask-body", Sheet).show(*body_builds(self.question))
+        self.query_one(QuestionSheet).ask(self.question)
         self._paint()
         self.focus()
+        self.watch(self.screen, "stack_updates", self._came_into_sight, init=False)
+
+    def _came_into_sight(self) -> None:
+        """Another screen went from above: only now is the question read, and the quiet moment begins anew."""
+        if self._full is None:
+            self._shown_at = self._clock()
 
     def close(self) -> None:
         """Go away, with the screen that was opened from here."""
@@ -173,17 +180,17 @@ class AskForm(Widget, can_focus=True):
 
     def _wanted(self, answers: Sheet, body: Sheet) -> Wanted:
         width = max(1, self.size.width)
-        lines = lines_of(facts(self.question, self.agent).plain, width)
+        lines = min(MOST_FACTS, lines_of(facts(self.question, self.agent), width))
         below = 0
         if self._phase == "confirm":
             below = 2 + len(self._rule or "") // width
         elif self._phase == "edit":
             # The body is away meanwhile, and its lines are the field's.
-            return Wanted(min(lines, 4), self.screen.size.height, 0, below)
+            return Wanted(lines, self.screen.size.height, 0, below)
         elif self._phase != "asking":
             below = 1
         below += 1 if self._fault is not None else 0
-        return Wanted(min(lines, 4), body.line_count, answers.line_count if answers.display else 0, below)
+        return Wanted(lines, body.line_count, answers.line_count if answers.display else 0, below)
 
     @property
     def _room(self) -> int:
@@ -381,4 +388,11 @@ class AskForm(Widget, can_focus=True):
         from ba_tui.faces.tui.inspector.pane import InspectorScreen  # noqa: PLC0415 - only when it is wanted
 
         self._full = InspectorScreen(in_full(self.question, self.agent))
-        self.app.push_screen(self._full)  # pyright: ignore[reportUnknownMemberType] - App is generic
+        self.app.push_screen(self._full, self._came_back)  # pyright: ignore[reportUnknownMemberType] - App is generic
+
+    def _came_back(self, _: None) -> None:
+        """From the full text, by a key of the person's own: that needs no quiet moment."""
+        self.call_after_refresh(self._forget_full)
+
+    def _forget_full(self) -> None:
+        self._full = None

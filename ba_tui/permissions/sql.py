@@ -1,0 +1,239 @@
+"""What a text of SQL would do, from its grammar: reads, writes, changes what there is, or cannot be told.
+
+Nothing is run. Whatever is not known to be harmless counts as ``unknown``, and that asks.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["read", "write", "ddl", "unknown"]
+KINDS: tuple[Kind, ...] = ("read", "write", "ddl", "unknown")
+LONGEST = 100_000
+DIALECT = "duckdb"
+Node: TypeAlias = Any
+"""A part of a statement as sqlglot has it; naming its type would mean to load it."""
+
+_READS = ("Select", "SetOperation", "Subquery", "Values", "Pivot", "Describe", "Show", "Summarize", "Table", "Query")
+_WRITES = ("Insert", "Update", "Delete", "Merge", "Copy", "TruncateTable")
+_CHANGES = ("Create", "Drop", "Alter", "Attach", "Detach", "Install", "Comment", "Into", "Analyze", "Grant", "Revoke")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_PRAGMAS = _words(
+    "table_info show show_tables show_tables_expanded show_databases database_list database_size collations functions "
+    "version platform storage_info metadata_info"
+)
+_FILES = _words(
+    "read_csv read_csv_auto read_parquet parquet_scan parquet_metadata parquet_schema parquet_file_metadata "
+    "parquet_kv_metadata read_json read_json_auto read_json_objects read_ndjson read_ndjson_auto read_ndjson_objects "
+    "read_text read_blob read_xlsx sniff_csv glob st_read st_read_meta sqlite_scan iceberg_scan delta_scan "
+    "iceberg_metadata iceberg_snapshots readcsv readparquet readjson arrow_scan read_avro"
+)
+"""Functions whose first argument names files."""
+_SOURCES = _FILES | _words(
+    "range generate_series generateseries unnest explode repeat_row values duckdb_columns duckdb_constraints "
+    "duckdb_databases duckdb_dependencies duckdb_extensions duckdb_functions duckdb_indexes duckdb_keywords "
+    "duckdb_schemas duckdb_sequences duckdb_tables duckdb_types duckdb_views duckdb_memory duckdb_optimizers "
+    "pragma_table_info pragma_database_size pragma_storage_info pragma_version pragma_collations json_each json_tree "
+    "summary test_all_types histogram histogram_values regexp_split_to_table string_split flatten"
+)
+"""Functions that may stand where a table does and only read. Others could run anything."""
+_ACTS = _words(
+    "getenv query query_table load_extension writefile readfile edit lo_import lo_export lo_unlink pg_read_file "
+    "pg_read_binary_file pg_ls_dir pg_write_file pg_terminate_backend pg_cancel_backend pg_reload_conf pg_sleep "
+    "pg_advisory_lock set_config dblink dblink_exec nextval setval currval load_file sys_exec sys_eval xp_cmdshell "
+    "sleep benchmark http_get http_post http_head curl_get curl_post shellfs read_duckdb postgres_query "
+    "postgres_execute mysql_query mysql_execute sqlite_query sqlite_attach postgres_attach force_checkpoint "
+    "checkpoint enable_logging disable_logging write_log fts_main which_secret duckdb_secrets duckdb_settings "
+    "current_setting install_extension system eval"
+)
+"""Functions that do more than compute: run code, read files or secrets, wait, change state."""
+_REMOTE = re.compile(
+    r"(?i)^\s*(?:https?|s3|s3a|s3n|gcs|gs|r2|azure?|abfss?|hf|ftps?|sftp|ssh|hdfs|md|[a-z][a-z0-9+]*)://|^md:"
+)
+_SERVER = re.compile(r"(?i)^\s*(?:postgres(?:ql)?|mysql|ducklake|md|motherduck):|\b(?:host|hostaddr|dbname)\s*=")
+_EXPLAIN = re.compile(r"\s*(?:(analyze)\b|\(([^()]*)\))?\s*(?:verbose\b\s*)?", re.IGNORECASE)
+_AMBIGUOUS = re.compile(r"\\['\"`]|/\*!")
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """``kinds`` of its statements; ``files`` that it names as they stand there; ``network``: it reaches further."""
+
+    kinds: frozenset[Kind]
+    files: tuple[str, ...] = ()
+    network: bool = False
+    trouble: str = ""
+
+    @property
+    def worst(self) -> Kind:
+        found: list[Kind] = [kind for kind in KINDS if kind in self.kinds]
+        return found[-1] if found else "unknown"
+
+
+@lru_cache(maxsize=128)
+def classify(text: str, dialect: str = DIALECT) -> Sql:
+    """What ``text``, one statement or several, would do. Never raises; takes milliseconds for each KB."""
+    if len(text) > LONGEST:
+        return _unknown(f"it is longer than {LONGEST // 1000} KB")
+    if _AMBIGUOUS.search(text) or "\0" in text:
+        # Engines disagree on where such a text ends, and so on what the rest of the statement is.
+        return _unknown("it holds signs that engines read differently")
+    import sqlglot  # noqa: PLC0415 - 60 ms and 10 MB that most sessions never need
+    from sqlglot.errors import SqlglotError  # noqa: PLC0415
+
+    log = logging.getLogger("sqlglot")
+    log.setLevel(logging.CRITICAL)  # it prints the text of what it does not know
+    try:
+        statements = [statement for statement in sqlglot.parse(text, dialect=dialect) if statement is not None]
+    except (SqlglotError, RecursionError, ValueError) as error:
+        return _unknown(f"it can't be parsed as SQL ({type(error).__name__})")
+    if not statements:
+        return _unknown("it holds no statement")
+    try:
+        return _together([_judged(statement, dialect) for statement in statements])
+    except RecursionError:
+        return _unknown("it is nested too deeply")
+
+
+def _unknown(why: str) -> Sql:
+    return Sql(frozenset({"unknown"}), trouble=why)
+
+
+def _together(parts: list[Sql]) -> Sql:
+    return Sql(
+        frozenset(kind for part in parts for kind in part.kinds),
+        tuple(dict.fromkeys(file for part in parts for file in part.files)),
+        any(part.network for part in parts),
+        next((part.trouble for part in parts if part.trouble), ""),
+    )
+
+
+def _judged(statement: Node, dialect: str) -> Sql:
+    name = _name(statement)
+    if name == "Command":
+        return _command(statement, dialect)
+    if name == "Pragma":
+        return _pragma(statement)
+    nodes = list(statement.walk())
+    kinds: set[Kind] = {_kind(_name(node)) for node in nodes if _kind(_name(node)) != "read"}
+    trouble = next((why for node in nodes if (why := _act(node))), "")
+    if not _is(statement, _READS) and not kinds:
+        trouble = trouble or f"{name.lower()} is no statement that is known"
+    if trouble:
+        kinds.add("unknown")
+    files, odd = _files(statement)
+    remote = [file for file in files if _REMOTE.match(file) or _SERVER.search(file)]
+    network = bool(remote) or name == "Install"
+    local = tuple(file for file in files if file not in remote and file != ":memory:")
+    if odd and not network:
+        kinds.add("unknown")
+        trouble = trouble or odd
+    return Sql(frozenset(kinds or {"read"}), local, network, trouble)
+
+
+def _kind(name: str) -> Kind:
+    if name in _WRITES:
+        return "write"
+    return "ddl" if name in _CHANGES else "read"
+
+
+def _command(statement: Node, dialect: str) -> Sql:
+    """What the grammar only knows by its first word. EXPLAIN runs nothing, unless it analyzes."""
+    word = str(statement.args.get("this", "")).upper()
+    after: Any = statement.args.get("expression")
+    rest = after if isinstance(after, str) else str(getattr(after, "name", ""))
+    if word == "SHOW" and re.fullmatch(r"[\w\s.]*", rest):
+        return Sql(frozenset({"read"}))
+    if word != "EXPLAIN":
+        return _unknown(f"{word or 'it'} is no statement that is known")
+    options = _EXPLAIN.match(rest)
+    end = options.end() if options else 0
+    inner = classify(rest[end:], dialect)
+    runs = options is not None and (options[1] or "analy" in (options[2] or "").lower())
+    if runs or inner.trouble:
+        return inner
+    return Sql(frozenset({"read"}), inner.files, inner.network)
+
+
+def _pragma(statement: Node) -> Sql:
+    call: Any = statement.args.get("this")
+    name = str(getattr(call, "name", "") or "").lower()
+    if name in _PRAGMAS and _name(call) in {"Anonymous", "Column", "Identifier", "Var"}:
+        return Sql(frozenset({"read"}))
+    return _unknown(f"PRAGMA {name or '…'} may change how the engine works")
+
+
+def _act(node: Node) -> str:
+    """Why a part of a statement may do more than compute; empty when it does not."""
+    name = _function(node)
+    if name in _ACTS:
+        return f"{name}() does more than compute"
+    if _name(node) == "Table":
+        inner: Any = node.args.get("this")
+        source = _function(inner)
+        if source and source not in _SOURCES:
+            return f"{source}() is no source of rows that is known"
+    if _name(node) in {"Command", "Execute", "Kill", "Set", "Use", "Transaction", "Commit", "Rollback"}:
+        return f"{_name(node).lower()} changes the state of the engine"
+    return ""
+
+
+def _function(node: Any) -> str:
+    """The name of a function that ``node`` calls, in lower case; empty when it calls none."""
+    if node is None:
+        return ""
+    if _name(node) == "Anonymous":
+        return str(node.name).lower()
+    return _name(node).lower() if _is(node, ("Func",)) and not _is(node, ("Query",)) else ""
+
+
+def _files(statement: Node) -> tuple[list[str], str]:
+    """What the statement names as files, and why there may be more of them."""
+    found: list[str] = []
+    odd = ""
+    for node in statement.walk():
+        name = _name(node)
+        if name == "Table" and _name(node.args.get("this")) == "Identifier":
+            table = str(node.name)
+            found += [table] if any(sign in table for sign in "./:*\\~") else []
+        elif _function(node) in _FILES:
+            first = node.args.get("this") if name != "Anonymous" else None
+            texts = list(_texts(first or (node.expressions or [None])[0]))
+            found += texts
+            odd = odd or ("" if texts else f"which files {_function(node)}() reads is not written out")
+        elif name in {"Copy", "Attach"}:
+            parts = node.args.get("files") if name == "Copy" else [node.args.get("this")]
+            texts = [text for part in parts or () for text in _texts(part)]
+            found += texts
+            odd = odd or ("" if texts else f"which file {name.upper()} means is not written out")
+    return found, odd
+
+
+def _texts(node: Any) -> Iterator[str]:
+    """The texts that ``node``, a text or a list of texts, says; nothing when it is computed."""
+    kind = _name(node)
+    if kind in {"Literal", "Identifier"}:
+        yield str(node.name)
+    elif kind in {"Alias", "Table", "Paren"}:
+        yield from _texts(node.args.get("this"))
+    elif kind == "Array":
+        items = [list(_texts(item)) for item in node.expressions]
+        yield from (text for item in items for text in item) if all(items) else ()
+
+
+def _name(node: Any) -> str:
+    return type(node).__name__
+
+
+def _is(node: Any, names: tuple[str, ...]) -> bool:
+    return any(each.__name__ in names for each in type(node).__mro__)

@@ -24,6 +24,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.observe.metrics import Metrics
 from ba_tui.permissions.policy import Policy
+from ba_tui.permissions.sharing import PromptSecrets
 from ba_tui.providers.access import Access
 from ba_tui.providers.retrying import Persistent
 from ba_tui.resources import project_root
@@ -69,6 +70,7 @@ class Desk:
         history = partial(asyncio.to_thread, journal.read)
         self._stock = Stock(workshop, Setting(cwd, results, history, self._fullness, senses))
         self._broken = [Notice(f"A workflow can't be used: {text}", "warning") for text in self._stock.add_flows()]
+        self._prompts = PromptSecrets(self._stock.sharing)
         self._system = system_prompt(workshop.settings, cwd)
         self._visible = Visible(self._stock.registry, self._stock.search, system=self._system)
         tools = ToolList(self._stock, self._visible, self.metrics)
@@ -92,7 +94,8 @@ class Desk:
             gc.freeze()
             gc.enable()
         told = Telling(self._broken)
-        interceptors = (told, Joining(self._visible), EndedShells(self._stock.shells), UnfinishedTodos())
+        shells = EndedShells(self._stock.shells)
+        interceptors = (told, self._prompts, Joining(self._visible), shells, UnfinishedTodos())
         return Agent(provider, self._visible, self._system, interceptors, settings.max_loops)
 
     def reminders(self, transcript: Transcript) -> Sequence[Message]:

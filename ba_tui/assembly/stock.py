@@ -13,6 +13,7 @@ from ba_tui.core.events import Event
 from ba_tui.core.tool import Tool
 from ba_tui.permissions.paths import Lent, Workspace
 from ba_tui.permissions.policy import Policy
+from ba_tui.permissions.sharing import Sharing
 from ba_tui.planning.workflows import flow_folders
 from ba_tui.resources import Places, bundled, project_root
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
@@ -78,7 +79,9 @@ class Stock:
         means = Means(self.shells, setting.results, web, search, setting.history, senses=setting.senses)
         tools = builtin_tools(self.definitions, place, means)
         self.health = Health(tools)
-        shared = Shared(Memory(workspace.resolve), self.health, Delivery(setting.results, setting.fullness))
+        delivery = Delivery(setting.results, setting.fullness)
+        self.sharing = Sharing(settings.secrets)
+        shared = Shared(Memory(workspace.resolve), self.health, delivery, self.sharing)
         guard = pipeline(place, self.permissions.judge, self.permissions.remember, shared)
         supply = Supply(shop.where, root, Bench(setting.cwd, shop.shell.inherited()), settings.tool_dirs)
         self._supply = supply

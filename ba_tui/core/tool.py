@@ -56,6 +56,10 @@ class Call:
         self._tail = (self._tail + text)[-self.TAIL :]
         self.branch.emit(ToolProgress(self.id, text))
 
+    def retell(self, change: Callable[[str], str]) -> None:
+        """Change what is kept for an interruption: the model is given that too."""
+        self._tail = change(self._tail)
+
     async def ask(self, question: Question) -> Reply:
         if self.consult and (settled := await self.consult(question)):
             return settled

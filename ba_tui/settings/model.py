@@ -146,6 +146,10 @@ class Settings(Group):
         default="default",
         description="What may run without asking: default (reads), accept-edits (edits here too), plan (reads only).",
     )
+    secrets: Literal["redact", "ask", "allow"] = Field(
+        default="redact",
+        description="Keys and passwords in results of tools: kept from the model (redact), asked about, or shared.",
+    )
     permissions: Rules = Field(default=Rules(), description="Rules that decide before the mode does.")
     add_dirs: tuple[Path, ...] = Field(default=(), description="Further folders to work in beside the project.")
     max_loops: Annotated[Whole, Field(ge=1, le=500)] = Field(

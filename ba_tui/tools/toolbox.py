@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.sharing import Sharing
 from ba_tui.permissions.trust import Trust
 from ba_tui.resources import Places, bundled
 from ba_tui.sessions.artifacts import Artifacts
@@ -30,6 +31,7 @@ from ba_tui.tools.guards.output import NOWHERE, Delivery, output
 from ba_tui.tools.guards.permission import Gate, Judge, Remember, permission
 from ba_tui.tools.guards.repeats import repeats
 from ba_tui.tools.guards.retry import retry
+from ba_tui.tools.guards.secrets import secrets
 from ba_tui.tools.guards.timeout import timeout
 from ba_tui.tools.guards.validate import validate
 from ba_tui.tools.host import Bench
@@ -73,11 +75,13 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What the guards of one conversation share, beside consent: results kept, failures counted, where files go."""
+    """What the guards of one conversation share, beside consent: results kept, failures counted, where files go,
+    which secrets the model may see."""
 
     memory: Memory
     health: Health
     delivery: Delivery = NOWHERE
+    sharing: Sharing = field(default_factory=Sharing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +160,8 @@ def guarded(tool: Tool, permission: Guard, repeats: Guard, shared: Shared | None
     """Every call passes these, the outermost first, without exception."""
     kept = shared or Shared(Memory(Path), Health())
     remember, rest, again = once(kept.memory), breaker(kept.health), retry()
-    return output(validate(permission(repeats(remember(rest(again(timeout(tool))))))), kept.delivery)
+    inner = output(validate(permission(repeats(remember(rest(again(timeout(tool))))))), kept.delivery)
+    return secrets(kept.sharing)(inner)
 
 
 def stocked(tools: Sequence[Tool], guard: Guard, supply: Supply) -> Registry:

@@ -5,8 +5,10 @@ Events are frozen and JSON-ready: nothing live inside. ``TRANSIENT`` ones are ne
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -273,6 +275,15 @@ def event_adapter() -> TypeAdapter[Any]:
     from pydantic import TypeAdapter  # noqa: PLC0415 - see ByType
 
     return TypeAdapter(Event)
+
+
+def args_hash(args: Mapping[str, Any]) -> str:
+    """What Judged keeps of a call's arguments: the same for the same ones, in whatever order they stand."""
+    try:
+        text = json.dumps(args, default=_plain, sort_keys=True, separators=(",", ":"))
+    except (ValueError, TypeError, RecursionError):
+        text = repr(args)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def event_to_json(event: Event) -> bytes:

@@ -15,6 +15,7 @@ from ba_tui.core.events import Notice
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.tool import Tool
 from ba_tui.observe.logs import start_logging
+from ba_tui.permissions.secrets import redact
 from ba_tui.permissions.trust import Trust, code_of
 from ba_tui.providers.access import Access
 from ba_tui.providers.catalog import Catalog, load_catalog
@@ -37,7 +38,7 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> 
     loaded = load_settings(flags, where, project_root(cwd))
     if strict and loaded.errors:
         raise UsageError(f"{loaded.errors[0]}.", "Correct it: ba config edit.")
-    start_logging(where, loaded.settings.log_level)
+    start_logging(where, loaded.settings.log_level, redact)
     catalog, trouble = _catalog(where, strict=strict)
     access = Access(loaded, catalog, where)
     workshop = Workshop(loaded, where, cwd, access)
@@ -76,7 +77,7 @@ def _stock(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Stock:
     loaded = load_settings(flags, where, project_root(cwd))
     if loaded.errors:
         raise UsageError(f"{loaded.errors[0]}.", "Correct it: ba config edit.")
-    start_logging(where, loaded.settings.log_level)
+    start_logging(where, loaded.settings.log_level, redact)
     workshop = Workshop(loaded, where, cwd, Access(loaded, _catalog(where, strict=True)[0], where))
     if workshop.problems:
         raise UsageError(workshop.problems[0])

@@ -10,6 +10,7 @@ from pathlib import Path
 from ba_tui.assembly.desk import Desk
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.session import SessionInfo
+from ba_tui.observe.calls import CallLog
 from ba_tui.permissions.approvals import Approvals
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
@@ -47,7 +48,8 @@ class Workshop:
         model = info.model or self.access.default_model()
         desk = Desk(self, cwd, journal)
         named = replace(info, cwd=cwd, model=model)
-        conversation = Conversation(named, journal, desk, (desk.metrics.apply,), desk.inventory)
+        observers = (desk.metrics.apply, CallLog(info.id).apply)
+        conversation = Conversation(named, journal, desk, observers, desk.inventory)
         if info.model and "model" in self._flags and self.settings.model != info.model:
             conversation.use_model(self.settings.model)
         if info.model and "permission_mode" in self._flags:

@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 import logging
 import os
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import TypeAlias
 
 from ba_tui.observe.redaction import redacted
 from ba_tui.resources import Places
@@ -20,29 +23,46 @@ from ba_tui.resources import Places
 SIZE = 2_000_000
 KEPT = 3
 LONGEST = 20_000
+Redact: TypeAlias = Callable[[str], str]
+
+WHERE: ContextVar[Mapping[str, str]] = ContextVar("where", default={})  # noqa: B039 - never changed, only replaced
+"""What the running task works for: ``session``, ``round``, ``agent``, ``call``; stands in every line it logs."""
 
 
 class JsonLines(logging.Formatter):
-    """Control characters end up escaped, because every string is JSON in plain ASCII."""
+    """Control characters end up escaped, because every string is JSON in plain ASCII.
+
+    ``redact`` is asked before our own, coarser look. ``extra={"facts": {…}}`` adds fields to a line.
+    """
+
+    def __init__(self, redact: Redact = str) -> None:
+        super().__init__()
+        self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "from": record.name,
-            "text": redacted(_message(record))[:LONGEST],
+            "text": self._safe(_message(record)[: 2 * LONGEST])[:LONGEST],
+            **WHERE.get(),
         }
+        for name, value in getattr(record, "facts", {}).items():
+            line[name] = self._safe(value[:LONGEST]) if isinstance(value, str) else value
         if record.exc_info:
-            line["trace"] = redacted(self.formatException(record.exc_info))[-LONGEST:]
-        return json.dumps(line, ensure_ascii=True)
+            line["trace"] = self._safe(self.formatException(record.exc_info))[-LONGEST:]
+        return json.dumps(line, ensure_ascii=True, default=str)
+
+    def _safe(self, text: str) -> str:
+        return redacted(self._redact(text))
 
 
 class LogFile(RotatingFileHandler):
     """Opens on the first record; when that fails, records are dropped without a word."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, redact: Redact = str) -> None:
         super().__init__(path, maxBytes=SIZE, backupCount=KEPT, encoding="utf-8", delay=True)
-        self.setFormatter(JsonLines())
+        self.setFormatter(JsonLines(redact))
 
     def _open(self) -> TextIOWrapper:
         path = Path(self.baseFilename)
@@ -56,14 +76,17 @@ class LogFile(RotatingFileHandler):
         """A log that can't be written must not disturb what it is about; the doctor says why it can't."""
 
 
-def start_logging(places: Places, level: str = "info") -> Path:
-    """Log to the state folder from now on; says to which file. Calling it again moves the log."""
+def start_logging(places: Places, level: str = "info", redact: Redact = str) -> Path:
+    """Log to the state folder from now on; says to which file. Calling it again moves the log.
+
+    ``redact`` takes out what is known to be a secret.
+    """
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler, LogFile)]:
         root.removeHandler(handler)
         handler.close()
     path = places.logs / "ba.log"
-    root.addHandler(LogFile(path))
+    root.addHandler(LogFile(path, redact))
     # Libraries log whole requests when they are let; theirs is kept from warnings on.
     logging.getLogger("ba_tui").setLevel(level.upper())
     return path

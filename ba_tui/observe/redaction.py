@@ -1,6 +1,6 @@
-"""Takes what looks like a secret out of text before it is kept anywhere.
+"""Takes out of a line of the log what may be a secret. Coarse on purpose: a line can spare a word too many.
 
-Which files hold secrets is a matter of ``permissions.paths``; here only the shape of the text counts.
+What surely is a secret, and of which kind, the permission room knows; its word is passed to the log as a value.
 """
 
 from __future__ import annotations

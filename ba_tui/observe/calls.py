@@ -1,0 +1,58 @@
+"""One line in the log for every tool call and every turn, and what else is logged says which of them it is about.
+
+A listener to events; the figures about them are in ``metrics``.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ba_tui.core.events import Event, ToolFinished, ToolStarted, TurnEnded, TurnStarted
+from ba_tui.observe.logs import WHERE
+
+log = logging.getLogger(__name__)
+TARGET = 200
+"""Characters of what a call is about."""
+
+
+class CallLog:
+    """Of one conversation; feed it every event in the task that emits it, which is marked so."""
+
+    def __init__(self, session: str) -> None:
+        self._session = session
+        self._round = ""
+        self._running: dict[str, ToolStarted] = {}
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case TurnStarted(prompt=prompt, agent="main"):
+                self._round = prompt.id
+                self._mark("main")
+            case ToolStarted(call=call, agent=agent):
+                self._running[call.id] = event
+                self._mark(agent, call.id)
+            case ToolFinished(call_id=call_id):
+                if started := self._running.pop(call_id, None):
+                    self._finished(started, event)
+            case TurnEnded(reason=reason, agent="main"):
+                kind = event.error.kind if event.error else ""
+                log.info("turn ended", extra={"facts": {"outcome": reason, **({"error": kind} if kind else {})}})
+                self._running.clear()
+            case _:
+                pass
+
+    def _mark(self, agent: str, call: str = "") -> None:
+        where = {"session": self._session, "round": self._round, "agent": agent}
+        WHERE.set({**where, "call": call} if call else where)
+
+    def _finished(self, started: ToolStarted, event: ToolFinished) -> None:
+        result = event.result
+        failed = (result.error.kind if result.error else "error") if result.is_error else ""
+        facts = {
+            "tool": started.call.name,
+            "about": started.target[:TARGET],
+            "outcome": failed or "ok",
+            "ms": round(event.duration * 1000),
+            "characters": len(result.text),
+        }
+        log.info("tool call", extra={"facts": facts})

@@ -81,35 +81,30 @@ def _opcodes(old: Sequence[str], new: Sequence[str]) -> Sequence[tuple[str, int,
 
 def unified(change: Change, context: int = CONTEXT) -> list[Row]:
     """Removed lines above added ones, each with its sign, so that it reads without colour."""
-    digits = _digits(change)
-    rows: list[Row] = []
-    for step in _steps(change, context):
-        if isinstance(step, int):
-            rows.append(_fold(step, digits))
-        elif step.same:
-            rows.extend((_cell(change.after[j], digits, j + 1, " "),) for j in range(step.j1, step.j2))
-        else:
-            pairs = list(_pairs(change, step))
-            rows.extend((cell,) for cell, _ in pairs if cell.gutter)
-            rows.extend((cell,) for _, cell in pairs if cell.gutter)
-    return rows
+    return [row for step in steps(change, context) for row in step_rows(change, step, split=False)]
 
 
 def side_by_side(change: Change, context: int = CONTEXT) -> list[Row]:
     """Old on the left, new on the right."""
+    return [row for step in steps(change, context) for row in step_rows(change, step, split=True)]
+
+
+def step_rows(change: Change, step: Block | int, *, split: bool) -> list[Row]:
+    """One block of ``steps``, or the line that stands for those folded away."""
     digits = _digits(change)
-    rows: list[Row] = []
-    for step in _steps(change, context):
-        if isinstance(step, int):
-            rows.append(_fold(step, digits))
-        elif step.same:
-            rows.extend(
-                (_cell(change.before[i], digits, i + 1, " "), _cell(change.after[j], digits, j + 1, " "))
-                for i, j in zip(range(step.i1, step.i2), range(step.j1, step.j2), strict=True)
-            )
-        else:
-            rows.extend(_pairs(change, step))
-    return rows
+    if isinstance(step, int):
+        return [_fold(step, digits)]
+    if step.same:
+        new = [_cell(change.after[j], digits, j + 1, " ") for j in range(step.j1, step.j2)]
+        if not split:
+            return [(cell,) for cell in new]
+        old = [_cell(change.before[i], digits, i + 1, " ") for i in range(step.i1, step.i2)]
+        return list(zip(old, new, strict=True))
+    pairs = list(_pairs(change, step))
+    if split:
+        return pairs
+    gone = [(cell,) for cell, _ in pairs if cell.gutter]
+    return [*gone, *((cell,) for _, cell in pairs if cell.gutter)]
 
 
 def diff_rows(display: Diff, *, split: bool = False, context: int = CONTEXT) -> list[Row]:
@@ -134,7 +129,7 @@ def patch(display: Diff) -> str:
     old = "/dev/null" if display.before is None else display.path
     lines = [f"--- {old}\n", f"+++ {display.path}\n"]
     hunk: list[Block] = []
-    for step in (*_steps(change), 0):
+    for step in (*steps(change), 0):
         if not isinstance(step, int):
             hunk.append(step)
         elif any(not block.same for block in hunk):
@@ -161,7 +156,7 @@ def _span(start: int, end: int) -> str:
     return f"{start + 1 if end > start else start},{end - start}"
 
 
-def _steps(change: Change, context: int = CONTEXT) -> Iterator[Block | int]:
+def steps(change: Change, context: int = CONTEXT) -> Iterator[Block | int]:
     """Blocks with their context; a number stands for that many unchanged lines folded away."""
     last = len(change.blocks) - 1
     for index, block in enumerate(change.blocks):
@@ -178,7 +173,7 @@ def _steps(change: Change, context: int = CONTEXT) -> Iterator[Block | int]:
             yield Block(True, block.i2 - tail, block.i2, block.j2 - tail, block.j2)
 
 
-def _pairs(change: Change, block: Block) -> Iterator[Row]:
+def _pairs(change: Change, block: Block) -> Iterator[tuple[Cell, Cell]]:
     """A changed block row by row: what left and what came, an empty cell where one side is longer."""
     digits = _digits(change)
     for step in range(max(block.i2 - block.i1, block.j2 - block.j1)):

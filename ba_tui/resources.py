@@ -49,6 +49,11 @@ class Places:
         return self.config / "trusted.yaml"
 
     @property
+    def vouched(self) -> Path:
+        """What the folders in ``trusted`` held when the person said so, to show what changed since."""
+        return self.state / "trusted"
+
+    @property
     def sessions(self) -> Path:
         return self.data / "sessions"
 

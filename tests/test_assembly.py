@@ -26,6 +26,7 @@ def folder(tmp_path: Path) -> Path:
     (work / ".git" / "HEAD").write_text("ref: refs/heads/topic\n")
     (work / "a.yaml").write_text(SCRIPT)
     (work / "b.yaml").write_text(SCRIPT)
+    trust(work)
     return work
 
 
@@ -146,8 +147,10 @@ async def test_a_tool_of_the_projects_own_runs_once_it_is_trusted(folder: Path):
     (folder / ".ba" / "tools").mkdir(parents=True)
     (folder / ".ba" / "tools" / "shout.py").write_text(OWN)
     (folder / "own.yaml").write_text("steps: [{calls: [{tool: shout, args: {text: hi}}]}, {say: Done.}]\n")
-    (notice,) = connect({}, folder).notices
-    assert "ba tools trust" in notice.hint
+    (notice,) = connect({}, folder, strict=True).notices
+    assert (notice.text, "ba trust" in notice.hint) == (
+        "This folder is not trusted, so what it brings is off: tools.", True,
+    )  # fmt: skip
     trust(folder)
     found = connect({"model": f"scripted:{folder}/own.yaml"}, folder)
     assert found.notices == ()

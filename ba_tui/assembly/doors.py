@@ -13,10 +13,11 @@ from ba_tui.core.conversation import Doors
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.provider import ModelInfo
+from ba_tui.core.session import Standing
 from ba_tui.core.tool import Tool
 from ba_tui.observe.logs import start_logging
 from ba_tui.permissions.secrets import redact
-from ba_tui.permissions.trust import Trust, code_of
+from ba_tui.permissions.trust import Trust
 from ba_tui.providers.access import Access
 from ba_tui.providers.catalog import Catalog, load_catalog
 from ba_tui.resources import Places, bundled, folder_slug, places, project_root
@@ -28,28 +29,32 @@ from ba_tui.tools.registry import Registry
 from ba_tui.tools.search import find_ripgrep
 
 
-def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> Doors:
-    """Everything a face needs, for ``cwd``. ``strict`` turns wrong settings into an error.
+def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, ours: bool = False) -> Doors:
+    """Everything a face needs, for ``cwd``. ``strict`` is for runs that nobody attends: wrong settings are an error,
+    and in a folder that is not trusted the mode and the rules that the person gave decide, not reads only.
+    ``ours``: the folder was made by ba, so nobody need be asked about it.
 
     Raises:
         UsageError: a flag is wrong, or, when strict, a settings file is.
     """
     where = places()
-    loaded = load_settings(flags, where, project_root(cwd))
+    root, trust = project_root(cwd), Trust(where)
+    loaded = load_settings(flags, where, root, trusted=trust.trusted(root))
     if strict and loaded.errors:
         raise UsageError(f"{loaded.errors[0]}.", "Correct it: ba config edit.")
     start_logging(where, loaded.settings.log_level, redact)
     catalog, trouble = _catalog(where, strict=strict)
     access = Access(loaded, catalog, where)
-    workshop = Workshop(loaded, where, cwd, access)
+    asked = None if strict or ours else trust
+    workshop = Workshop(loaded, where, cwd, access, asked)
     if strict and workshop.problems:
         raise UsageError(workshop.problems[0])
     library = SessionLibrary(where.sessions, cwd, folder_slug, workshop.conversation)
     shelf = Shelf(catalog, loaded, FileIndex(cwd, find_ripgrep()))
     notices = [*map(_notice, loaded.warnings), *trouble, *(Notice(text, "warning") for text in workshop.problems)]
-    notices += _untrusted(where, project_root(cwd))
+    notices += [] if ours else _untrusted(trust.look(root), attended=not strict)
     upkeep = partial(keep_clean, where.sessions)
-    return Doors(library, shelf, access, tuple(notices), loaded.settings.output_format, upkeep)
+    return Doors(library, shelf, access, tuple(notices), loaded.settings.output_format, upkeep, asked)
 
 
 def tools_for(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Sequence[Tool]:
@@ -74,7 +79,8 @@ def registry_for(cwd: Path) -> Registry:
 
 def _stock(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Stock:
     where = places()
-    loaded = load_settings(flags, where, project_root(cwd))
+    root = project_root(cwd)
+    loaded = load_settings(flags, where, root, trusted=Trust(where).trusted(root))
     if loaded.errors:
         raise UsageError(f"{loaded.errors[0]}.", "Correct it: ba config edit.")
     start_logging(where, loaded.settings.log_level, redact)
@@ -87,21 +93,25 @@ def _stock(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Stock:
 
 
 def trust(cwd: Path) -> None:
-    """Let the code in this project's ``.ba`` run as it is now. Raises UsageError, StorageError."""
-    Trust(places().trusted).grant(project_root(cwd))
+    """Trust the project of ``cwd`` with what it holds now. Raises UsageError, StorageError."""
+    granted = Trust(places())
+    granted.grant(granted.look(project_root(cwd)))
 
 
-def _untrusted(where: Places, root: Path) -> list[Notice]:
-    """That the folder has code of its own, which stays off until the person trusts it."""
-    try:
-        files = code_of(root)
-    except (UsageError, OSError) as error:
-        return [Notice(str(error), "warning")]
-    if not files or Trust(where.trusted).trusted(root):
+def _untrusted(seen: Standing, *, attended: bool) -> list[Notice]:
+    """What the folder brings and what stays off until the person trusts it."""
+    if seen.state == "trusted":
         return []
-    count = "a file" if len(files) == 1 else f"{len(files)} files"
-    text = f"This project has {count} of tools or workflows of its own in .ba; they are off."
-    return [Notice(text, "info", "Look at them and let them run: ba tools trust, or start with --trust.")]
+    brought = ", ".join(part.kind for part in seen.holds)
+    if seen.trouble:
+        return [Notice(seen.trouble, "warning", "Until then the folder can't be trusted.")]
+    if attended:
+        off = f" What it brings is off: {brought}." if brought else ""
+        return [Notice(f"This folder is not trusted: ba only reads here.{off}", "warning", "/trust changes that.")]
+    if not brought:
+        return []
+    text = f"This folder is not trusted, so what it brings is off: {brought}."
+    return [Notice(text, "info", "Look at it and let it count: ba trust, or start with --trust.")]
 
 
 def _catalog(where: Places, *, strict: bool) -> tuple[Catalog, list[Notice]]:

@@ -15,6 +15,7 @@ from ba_tui.permissions.approvals import Approvals
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rulebook import bundled_rules
+from ba_tui.permissions.trust import Trust
 from ba_tui.providers.access import Access
 from ba_tui.resources import Places, project_root
 from ba_tui.sessions.journal import JournalFile
@@ -23,13 +24,14 @@ from ba_tui.tools.shell import Shell
 
 
 class Workshop:
-    """What all conversations of one start have in common."""
+    """What all conversations of one start have in common. In folders that ``asked`` does not trust they only read."""
 
-    def __init__(self, loaded: Loaded, where: Places, cwd: Path, access: Access) -> None:
+    def __init__(self, loaded: Loaded, where: Places, cwd: Path, access: Access, asked: Trust | None = None) -> None:
         self.settings = loaded.settings
         self.where = where
         self.cwd = cwd
         self.access = access
+        self._asked = asked
         self.shell = Shell(shutil.which("bash"), os.environ, access.variables())
         self._flags = {key for key, source in loaded.sources.items() if source.startswith("flag ")}
         self._rules = (*bundled_rules(), *loaded.rules)

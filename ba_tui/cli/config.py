@@ -145,9 +145,11 @@ def folder_of(cwd: Path | None) -> Path:
 
 def load(cwd: Path | None, where: Places | None = None) -> Loaded:
     """The settings as the app would have them in ``cwd``."""
-    from ba_tui.settings import load_settings  # noqa: PLC0415 - see show
+    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - see show
+    from ba_tui.settings import load_settings  # noqa: PLC0415
 
-    return load_settings({}, where or places(), project_root(folder_of(cwd)))
+    where, root = where or places(), project_root(folder_of(cwd))
+    return load_settings({}, where, root, trusted=Trust(where).trusted(root))
 
 
 def rule_problems(loaded: Loaded, folder: Path) -> Sequence[str]:

@@ -19,7 +19,8 @@ def demo(
     no_color: Annotated[bool, typer.Option("--no-color", help="No colours.")] = False,
 ) -> int:
     folder = tour_folder()
-    return open_app({"model": "demo"}, Start("Show me around.", theme=theme or "", color=not no_color), folder)
+    start = Start("Show me around.", theme=theme or "", color=not no_color)
+    return open_app({"model": "demo"}, start, folder, ours=True)
 
 
 def tour_folder() -> Path:

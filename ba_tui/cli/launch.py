@@ -13,8 +13,10 @@ Flags = Mapping[str, object]
 NO_FLAGS: Flags = {}
 
 
-def open_app(flags: Flags = NO_FLAGS, start: Start | None = None, cwd: Path | None = None) -> int:
-    """The full-screen app. What is heavy is connected after its first paint."""
+def open_app(
+    flags: Flags = NO_FLAGS, start: Start | None = None, cwd: Path | None = None, *, ours: bool = False
+) -> int:
+    """The full-screen app. What is heavy is connected after its first paint. ``ours``: ba itself made ``cwd``."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         sys.stderr.write('ba: This is no terminal. Use ba -p "…" to print one answer.\n')
         return 1
@@ -32,7 +34,7 @@ def open_app(flags: Flags = NO_FLAGS, start: Start | None = None, cwd: Path | No
     def connect() -> Doors:
         from ba_tui.assembly import connect as assemble  # noqa: PLC0415 - after the first paint, in a thread
 
-        return assemble(flags, folder)
+        return assemble(flags, folder, ours=ours)
 
     # Threads that import or fold must not hold up a key press for longer than this.
     sys.setswitchinterval(0.001)

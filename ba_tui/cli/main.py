@@ -86,7 +86,8 @@ COMMANDS = {
     "sessions": Command("sessions", help="List, show, export, rename, fork and delete saved sessions."),
     "config": Command("config", help="Show, check and change settings."),
     "permissions": Command("permissions", help="List and check permission rules."),
-    "tools": Command("tools", help="List, show, try, write and trust tools."),
+    "tools": Command("tools", help="List, show, try and write tools."),
+    "trust": Command("trust", "trust"),
     "doctor": Command("doctor", help="Check that everything ba needs works, and say how to mend it."),
 }
 PASS = ("--help", "-h", "--install-completion", "--show-completion")

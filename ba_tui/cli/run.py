@@ -97,7 +97,7 @@ def _find(named: str, root: Path) -> tuple[Flow | None, Mapping[str, Flow], Sequ
     from ba_tui.planning.workflows import flow_folders  # noqa: PLC0415
 
     own = places().config
-    trusted = Trust(places().trusted).trusted(root)
+    trusted = Trust(places()).trusted(root)
     flows, broken = load_flows(flow_folders(bundled("config"), own, root if trusted else None))
     path = Path(named)
     if path.suffix in {".yaml", ".yml"} or path.exists():
@@ -112,7 +112,7 @@ def _find(named: str, root: Path) -> tuple[Flow | None, Mapping[str, Flow], Sequ
     near = difflib.get_close_matches(named, flows, 1)
     hint = f"Did you mean {near[0]}?" if near else "Name a .yaml file, or put it into a workflows folder."
     if not trusted and (root / ".ba" / "workflows").is_dir():
-        hint += f" Those of {root} are not trusted as they are now: ba tools trust."
+        hint += f" Those of {root} are not trusted as they are now: ba trust."
     raise UsageError(f"There is no workflow {named!r}.", hint)
 
 

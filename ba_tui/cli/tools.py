@@ -1,4 +1,4 @@
-"""``ba tools``: lists the tools there are, shows, tries, begins and trusts them.
+"""``ba tools``: lists the tools there are, shows, tries and begins them.
 
 What a tool is and where they are found stands in ``ba_tui.tools``.
 """
@@ -9,7 +9,6 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -17,13 +16,13 @@ import typer
 
 from ba_tui.cli.config import Cwd, folder_of, print_line
 from ba_tui.cli.tool_files import check_name, write_tool
+from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import UsageError
 from ba_tui.resources import places, project_root, user_home
 
 if TYPE_CHECKING:
     from ba_tui.core.events import Event
     from ba_tui.core.results import ToolResult
-    from ba_tui.permissions.trust import Trust
     from ba_tui.tools.registry import Entry, Registry
 
 BRIEF = 80
@@ -54,7 +53,7 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON object
                 print_line(printable(row if entry.origin == "built-in" else f"{row}  ({entry.place})"))
         for problem in problems:
             sys.stderr.write(f"ba: {printable(str(problem))}\n")
-        if note := _untrusted(project_root(folder)):
+        if note := untrusted(project_root(folder)):
             sys.stderr.write(f"ba: {printable(note)}\n")
     finally:
         registry.close()
@@ -133,7 +132,7 @@ def new(
     cwd: Cwd = None,
 ) -> int:
     """Write a tool that works, and a test beside it, into .ba/tools."""
-    from ba_tui.permissions.trust import code_of  # noqa: PLC0415 - see list_
+    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - see list_
 
     check_name(name)
     folder = folder_of(cwd)
@@ -148,49 +147,17 @@ def new(
         files = write_tool(places().config / "tools", name)
         print_line(f"Wrote {files[0]} and its test {files[1].name}. Now make it yours.\n{attempt}")
         return 0
-    root, granted = _own_root(folder), _trust()
+    root, granted = _own_root(folder), Trust(places())
     # Who writes the first file there, or adds one to what they trust, knows what is in the folder.
-    known = not code_of(root) or granted.trusted(root)
+    before = granted.look(root)
+    known = before.state == "trusted" or not (before.holds or before.trouble)
     files = write_tool(root / ".ba" / "tools", name)
     if known:
-        granted.grant(root)
+        granted.grant(granted.look(root))
     print_line(f"Wrote {files[0]} and its test {files[1].name}. Now make it yours.\n{attempt}")
-    print_line("After each change, let it run again: ba tools trust")
-    if note := _untrusted(root):
+    print_line("After each change, let it run again: ba trust")
+    if note := untrusted(root):
         sys.stderr.write(f"ba: {note}\n")
-    return 0
-
-
-@app.command()
-def trust(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Take it back.")] = False,
-    cwd: Cwd = None,
-) -> int:
-    """Show the code in this project's .ba folder, and let it run as it is now. A change needs your word again."""
-    from ba_tui.permissions.trust import code_of  # noqa: PLC0415 - see list_
-    from ba_tui.settings import printable  # noqa: PLC0415
-
-    root, granted = project_root(folder_of(cwd)), _trust()
-    if revoke:
-        print_line(f"{root} is not trusted any more." if granted.revoke(root) else f"{root} was not trusted.")
-        return 0
-    files = code_of(root)
-    if not files:
-        raise UsageError(f"{root / '.ba'} holds no tools and no workflows.", "Begin one: ba tools new NAME.")
-    for file in files:
-        lines = file.read_bytes().count(b"\n")
-        print_line(printable(f"{file.relative_to(root)}  ({lines} lines)"))
-    if granted.trusted(root):
-        print_line(f"{root} is trusted with these files.")
-        return 0
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError("There is nobody to ask.", "Look at the files, then: ba tools trust --yes.")
-        if not typer.confirm("They are programs and can do all that you can. Trust them?"):
-            return 1
-    granted.grant(root)
-    print_line(f"{root} is trusted with these files.")
     return 0
 
 
@@ -209,7 +176,7 @@ def _entry(registry: Registry, name: str, root: Path) -> Entry:
     for problem in registry.problems():
         if Path(problem.file).stem == name:
             raise UsageError(f"{problem}.", "Correct the file.")
-    if (root / ".ba" / "tools" / f"{name}.py").is_file() and (note := _untrusted(root)):
+    if (root / ".ba" / "tools" / f"{name}.py").is_file() and (note := untrusted(root)):
         raise UsageError(note)
     error = unknown_tool(name, [entry.tool.name for entry in registry.entries()]).error
     raise UsageError(error.message if error else name, error.hint if error else "")
@@ -267,29 +234,9 @@ def _state(entry: Entry) -> str:
     return "core" if entry.core else "on" if entry.enabled else "off"
 
 
-def _trust() -> Trust:
-    from ba_tui.permissions.trust import Trust as Grants  # noqa: PLC0415 - see list_
-
-    return Grants(places().trusted)
-
-
 def _own_root(folder: Path) -> Path:
     """The project to write into: never the home folder itself, whose .ba would count for everything below."""
     root = project_root(folder)
     if root == user_home():
         raise UsageError("Your home folder is no project.", "Use --user, or go into a project first.")
     return root
-
-
-def _untrusted(root: Path) -> str:
-    """What to say of code that lies there and is not loaded; empty when there is none."""
-    from ba_tui.permissions.trust import code_of  # noqa: PLC0415 - see list_
-
-    try:
-        files: Sequence[Path] = code_of(root)
-    except UsageError as error:
-        return f"{error} None of it is loaded."
-    if not files or _trust().trusted(root):
-        return ""
-    count = f"{len(files)} file{'' if len(files) == 1 else 's'}"
-    return f"{root / '.ba'} holds {count} of code that you have not trusted as they are now: ba tools trust."

@@ -33,7 +33,7 @@ from ba_tui.core.events import (
 )
 from ba_tui.core.messages import Message, clean_text, user
 from ba_tui.core.provider import ModelInfo
-from ba_tui.core.session import Brain, ContextPart, Inventory, Journal, Permissions, SessionInfo, title_of
+from ba_tui.core.session import Brain, ContextPart, Inventory, Journal, Permissions, SessionInfo, Trusting, title_of
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener, Turn
 
@@ -313,6 +313,8 @@ class Doors:
     output_format: str = "text"
     upkeep: Upkeep | None = None
     """Work to be done now and then while a face is open; ends when cancelled."""
+    trust: Trusting | None = None
+    """Asked before the first prompt in a folder; None where nobody need be asked."""
 
 
 Connect = Callable[[], Doors]

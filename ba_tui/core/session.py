@@ -11,7 +11,7 @@ from ba_tui.core.agent import Agent
 from ba_tui.core.events import Event, Mode
 from ba_tui.core.messages import Message
 from ba_tui.core.provider import ModelInfo
-from ba_tui.core.results import Artifact, Hit, Page
+from ba_tui.core.results import Artifact, Diff, Hit, Page
 from ba_tui.core.transcript import Transcript
 
 TITLE_LENGTH = 60
@@ -233,6 +233,48 @@ class Permissions(Protocol):
         Raises:
             UsageError: it is not the person's own (bundled, a flag, the project's). StorageError: as ``add``.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What of one ``kind`` (tools, hooks, MCP servers …) a folder would bring with it."""
+
+    kind: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a folder stands with the person, as it was when looked at. ``unknown``: nobody was asked yet; ``changed``:
+    it was trusted, and what it runs is not what it was.
+
+    ``files``: what trusting would vouch for, whole, or since it was trusted. ``trouble``: why it can't be trusted.
+    """
+
+    root: Path
+    state: Literal["trusted", "unknown", "changed"]
+    fingerprint: str = ""
+    holds: tuple[Held, ...] = ()
+    files: tuple[Diff, ...] = ()
+    gone: tuple[str, ...] = ()
+    warning: str = ""
+    trouble: str = ""
+
+
+class Trusting(Protocol):
+    """Which folders a person trusts. All of it reads or writes files: call it off the loop."""
+
+    def look(self, root: Path) -> Standing:
+        """Never raises: what is wrong is in ``trouble``."""
+        ...
+
+    def grant(self, seen: Standing) -> None:
+        """Trust the folder as it was seen. Raises UsageError when it can't be trusted, StorageError."""
+        ...
+
+    def revoke(self, root: Path) -> bool:
+        """False when it was not trusted. Raises StorageError."""
         ...
 
 

@@ -1,15 +1,14 @@
-"""Which folders' own code may run: what a person granted, for exactly the files that were there then.
+"""Which folders are trusted: what a person granted, for exactly what the folder held then.
 
-Kept in the person's config folder, never in the project. Who loads the code asks here first, every time.
+Kept in the person's config folder, never in the project. Who loads what a folder brings asks here first, every time.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,17 +16,16 @@ from typing import Any, cast
 
 import yaml
 
-from ba_tui.core.errors import UsageError
-from ba_tui.resources import alone, read_regular, save_whole
+from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.session import Standing
+from ba_tui.permissions.trust_copies import Copies, differences
+from ba_tui.permissions.trust_files import Found, found_in, held
+from ba_tui.resources import Places, alone, save_whole, user_home
 from ba_tui.settings.document import load_mapping, read_document
 
-CODE = ("tools", "workflows")
-FILES = ("tools.yaml",)
-MOST_FILES = 2_000
-MOST_BYTES = 50_000_000
 HEADER = """\
-# Folders whose own tools and workflows may run, each for exactly the files that were there when you said so.
-# Remove a folder to take that back.
+# Folders that you trust, each with exactly what it held of tools, hooks, settings and the like when you said so.
+# Remove a folder to take that back, or: ba trust --revoke FOLDER
 """
 
 
@@ -40,34 +38,58 @@ class _Known:
 
 
 class Trust:
-    """The grants in the file at ``path``. Any thread may ask."""
+    """core.session.Trusting over the grants in ``where.trusted``. Any thread may ask."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, where: Places) -> None:
+        self.path = where.trusted
+        self._own = where.config
+        self._copies = Copies(where.vouched)
         self._known: dict[str, _Known] = {}
         self._alone = threading.Lock()
 
     def trusted(self, root: Path) -> bool:
-        """Whether the code in ``root/.ba`` may run as it is now. False when in doubt."""
+        """Whether ``root`` is trusted with what it holds now. False when in doubt."""
         granted = self._granted(root)
         if not granted:
             return False
         try:
-            return granted == self.fingerprint(root)
+            return granted == self._fingerprint(root)
         except (UsageError, OSError):
             return False
 
-    def grant(self, root: Path) -> None:
-        """Trust ``root`` with the code it holds now.
+    def look(self, root: Path) -> Standing:
+        """How ``root`` stands now. Never raises: what is wrong is in ``trouble``."""
+        granted, warning = self._granted(root), _wide(root)
+        state = "changed" if granted else "unknown"
+        try:
+            files = found_in(root, self._own)
+            contents = dict(_contents(files))
+        except UsageError as error:
+            return Standing(root, state, warning=warning, trouble=f"{error} {error.hint}".strip())
+        except OSError as error:
+            text = f"{error.filename or root} can't be read: {error.strerror}."
+            return Standing(root, state, warning=warning, trouble=text)
+        fingerprint = _whole(contents.items())
+        if granted == fingerprint:
+            return Standing(root, "trusted", fingerprint, held(files, contents), warning=warning)
+        counted = {name: content for name, content in contents.items() if content}
+        changed, gone = differences(counted, self._copies.read(root, granted) if granted else {})
+        return Standing(root, state, fingerprint, held(files, contents), changed, gone, warning)
+
+    def grant(self, seen: Standing) -> None:
+        """Trust a folder with what was seen of it: what changed since then is not trusted.
 
         Raises:
-            UsageError: it holds more than a person could have looked at.
+            UsageError: it holds more than a person could have looked at, or can't be read.
             StorageError: the grant can't be kept.
         """
-        entry = {"fingerprint": self.fingerprint(root), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"}
+        if seen.trouble:
+            raise UsageError(seen.trouble)
+        entry = {"fingerprint": seen.fingerprint, "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"}
+        self._keep_copies(seen)
         with alone(self.path.parent):
             kept = load_mapping(self.path)
-            kept[str(root)] = entry
+            kept[str(seen.root)] = entry
             save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
 
     def revoke(self, root: Path) -> bool:
@@ -81,28 +103,35 @@ class Trust:
             if kept.pop(str(root), None) is None:
                 return False
             save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
-            return True
+        self._copies.drop(root)
+        return True
 
-    def fingerprint(self, root: Path) -> str:
-        """Of all code in ``root/.ba``: another file, name or byte makes another one.
+    def _keep_copies(self, seen: Standing) -> None:
+        """Only when the folder still is as it was seen: the copies are what the next difference is taken from."""
+        try:
+            contents = {name: content for name, content in _contents(found_in(seen.root, self._own)) if content}
+            if _whole(contents.items()) == seen.fingerprint:
+                self._copies.keep(seen.root, seen.fingerprint, contents)
+        except (UsageError, OSError, StorageError):
+            # Without copies a later change is shown whole instead of as a difference.
+            return
+
+    def _fingerprint(self, root: Path) -> str:
+        """As ``look`` takes it, from memory while nothing moved.
 
         Raises:
             UsageError: it holds too much. OSError: a file can't be read.
         """
-        files = code_of(root)
-        stamp = "\n".join(_stamp(file) for file in files)
+        files = found_in(root, self._own)
+        stamp = "\n".join(_stamp(file.path) for file in files)
         with self._alone:
             known = self._known.get(str(root))
         if known and known.stamp == stamp:
             return known.fingerprint
-        whole = hashlib.sha256()
-        for file in files:
-            name = os.fsencode(file.relative_to(root))
-            content = hashlib.sha256(read_regular(file, MOST_BYTES + 1)).digest()
-            whole.update(len(name).to_bytes(4, "big") + name + content)
+        fingerprint = _whole(_contents(files))
         with self._alone:
-            self._known[str(root)] = _Known(stamp, whole.hexdigest())
-        return whole.hexdigest()
+            self._known[str(root)] = _Known(stamp, fingerprint)
+        return fingerprint
 
     def _granted(self, root: Path) -> str:
         document = read_document(self.path)
@@ -112,47 +141,30 @@ class Trust:
         return str(cast("Mapping[str, Any]", entry).get("fingerprint", ""))
 
 
-def code_of(root: Path) -> list[Path]:
-    """The files in ``root/.ba`` that run or decide what runs, links followed, by name. Compiled files are not among
-    them: nothing here loads any.
-
-    Raises:
-        UsageError: there are more of them than a person could look at.
-    """
-    found = [file for name in FILES if (file := root / ".ba" / name).is_file()]
-    size = sum(file.stat().st_size for file in found)
-    for name in CODE:
-        for file in _below(root / ".ba" / name, set()):
-            size += file.stat().st_size
-            found.append(file)
-            if len(found) > MOST_FILES or size > MOST_BYTES:
-                raise UsageError(
-                    f"{root / '.ba'} holds more than {MOST_FILES} files or {MOST_BYTES // 1_000_000} MB of code.",
-                    "Keep data elsewhere; trust is for code that a person can look at.",
-                )
-    return sorted(found)
+def _contents(files: Iterable[Found]) -> Iterator[tuple[str, bytes]]:
+    return ((file.name, file.content()) for file in files)
 
 
-def _below(folder: Path, above: set[str]) -> Iterator[Path]:
-    """Regular files, also through links; a link to a folder above is not followed again."""
-    real = os.path.realpath(folder)
-    if real in above:
-        return
-    try:
-        entries = sorted(folder.iterdir())
-    except OSError:
-        return
-    for entry in entries:
-        try:
-            mode = entry.stat().st_mode
-        except OSError:
-            continue
-        if stat.S_ISDIR(mode) and entry.name != "__pycache__":
-            yield from _below(entry, above | {real})
-        elif stat.S_ISREG(mode):
-            yield entry
+def _whole(contents: Iterable[tuple[str, bytes]]) -> str:
+    """Of everything that counts: another file, name or byte makes another one."""
+    whole = hashlib.sha256()
+    for name, content in contents:
+        if content:
+            raw = os.fsencode(name)
+            whole.update(len(raw).to_bytes(4, "big") + raw + hashlib.sha256(content).digest())
+    return whole.hexdigest()
 
 
 def _stamp(file: Path) -> str:
     status = file.stat()
     return f"{file} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+
+
+def _wide(root: Path) -> str:
+    """What to say of a folder that holds far more than one project."""
+    home = user_home()
+    if root == home:
+        return "This is your home folder, not a project: everything in it would count. Better start ba in a project."
+    if root == Path(root.anchor) or (home is not None and root in home.parents):
+        return f"{root} holds far more than one project. Better start ba in a project's own folder."
+    return ""

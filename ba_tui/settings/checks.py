@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 from pydantic import BaseModel, ValidationError
 
 from ba_tui.settings.document import KeyPath, Problem, printable, shown
-from ba_tui.settings.model import Profile, Rules, Settings
+from ba_tui.settings.model import HookGroup, Profile, Rules, Settings
 
 ROUNDS = 20
 Place: TypeAlias = tuple[str, int]
@@ -172,6 +172,8 @@ def unknown(path: KeyPath) -> str:
 def names(group: Sequence[str | int]) -> list[str]:
     """The settings in ``group``: ``()`` for the top, ``("permissions",)``, ``("providers", NAME)``."""
     model: type[BaseModel] = (
-        {"permissions": Rules, "providers": Profile}.get(str(group[0]), Settings) if group else Settings
+        {"permissions": Rules, "providers": Profile, "hooks": HookGroup}.get(str(group[0]), Settings)
+        if group
+        else Settings
     )
     return list(model.model_fields)

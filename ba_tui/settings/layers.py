@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -18,12 +18,19 @@ from ba_tui.resources import Places, bundled
 from ba_tui.settings.checks import Layer, Place, check, dotted
 from ba_tui.settings.document import Document, KeyPath, Problem, read_document
 from ba_tui.settings.environment import OTHERS, Environment, dotenv
-from ba_tui.settings.model import Settings
-
-PROJECT_KEYS = ("theme", "model", "output_format")
-"""What a folder's own file may set before folders can be trusted."""
+from ba_tui.settings.model import HookGroup, Settings
+from ba_tui.settings.project import narrow
 
 FLAGS = {"add_dirs": "--add-dir"}
+
+
+@dataclass(frozen=True, slots=True)
+class HookLine:
+    """A group of hooks as it was set for ``event``, and where it stands."""
+
+    event: str
+    group: HookGroup
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,8 @@ class Loaded:
     warnings: tuple[Problem, ...] = ()
     rules: tuple[RuleLine, ...] = ()
     """The permission rules of ``settings``, each with its own source."""
+    hooks: tuple[HookLine, ...] = ()
+    """The hooks of ``settings``, likewise."""
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -43,9 +52,15 @@ class Loaded:
 
 
 def load_settings(
-    flags: Mapping[str, object], places: Places, project: Path, env: Mapping[str, str] | None = None
+    flags: Mapping[str, object],
+    places: Places,
+    project: Path,
+    env: Mapping[str, str] | None = None,
+    *,
+    trusted: bool = False,
 ) -> Loaded:
     """All layers as one. ``flags`` are dotted keys (``model``, ``permissions.allow``); None means not given.
+    ``trusted``: whether the person trusts ``project`` as it is; its files may set little otherwise.
 
     Raises:
         UsageError: a flag has a wrong value. Everything else that is wrong is in ``warnings``, and left out.
@@ -53,18 +68,21 @@ def load_settings(
     data: dict[str, Any] = {}
     sources: dict[str, str] = {}
     rules: list[RuleLine] = []
+    hooks: list[HookLine] = []
     problems: list[Problem] = []
-    for layer in _layers(flags, places, project, os.environ if env is None else env):
+    files = _files(places, project, trusted=trusted)
+    for layer in (*files, *_given(flags, places, os.environ if env is None else env)):
         check(layer)
         _anchor(layer)
         _merge(data, layer.data, layer, (), sources)
         rules += _rules(layer)
+        hooks += _hooks(layer)
         problems += layer.problems
         for name in layer.void:
             data.get("providers", {}).pop(name, None)
     settings = Settings(**data)
     known = {key: sources.get(key, "default") for key in leaves(settings.model_dump())}
-    return Loaded(settings, known, tuple(problems), tuple(dict.fromkeys(rules)))
+    return Loaded(settings, known, tuple(problems), tuple(dict.fromkeys(rules)), tuple(hooks))
 
 
 def setting_files(places: Places, project: Path) -> dict[str, Path]:
@@ -87,14 +105,20 @@ def leaves(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def _layers(flags: Mapping[str, object], places: Places, project: Path, env: Mapping[str, str]) -> list[Layer]:
+def _files(places: Places, project: Path, *, trusted: bool) -> list[Layer]:
     layers: list[Layer] = []
     for name, path in setting_files(places, project).items():
         if document := read_document(path):
             layer = _file(document, "bundled" if name == "bundled" else str(path))
             if name.startswith("project"):
-                _narrow(layer)
+                narrow(layer, trusted=trusted)
             layers.append(layer)
+    return layers
+
+
+def _given(flags: Mapping[str, object], places: Places, env: Mapping[str, str]) -> list[Layer]:
+    """What the person says from outside: variables, then flags."""
+    layers: list[Layer] = []
     try:
         layers.append(_variables(dotenv(places), str(places.dotenv)))
     except StorageError as error:
@@ -115,15 +139,6 @@ def _file(document: Document, name: str) -> Layer:
         return (name, 0) if name == "bundled" else (name, document.line(path))
 
     return Layer(document.data, place, document.path.parent, list(document.problems))
-
-
-def _narrow(layer: Layer) -> None:
-    """Leave out what a project must not set: it came with the folder, and nobody has vouched for it."""
-    known = set(Settings.model_fields)
-    for key in [key for key in layer.data if key not in PROJECT_KEYS and key in known]:
-        text = f"ignored: a project's own file may only set {', '.join(PROJECT_KEYS)}; set it in your config.yaml"
-        layer.complain((key,), text, fatal=False)
-        layer.drop((key,))
 
 
 def _variables(env: Mapping[str, str], file: str) -> Layer:
@@ -198,11 +213,19 @@ def _merge(into: dict[str, Any], data: Mapping[str, Any], layer: Layer, path: Ke
             items = list(cast("list[Any]", value))
             if items or key not in into:
                 earlier = [sources[name]] if into.get(key) else []
-                into[key] = list(dict.fromkeys([*into.get(key, ()), *items]))
+                into[key] = _unique([*into.get(key, ()), *items])
                 sources[name] = ", ".join([*earlier, layer.source(here)])
         else:
             into[key] = value
             sources[name] = layer.source(here)
+
+
+def _unique(items: Sequence[Any]) -> list[Any]:
+    """Each item once, in order, also those that can't be hashed."""
+    try:
+        return list(dict.fromkeys(items))
+    except TypeError:
+        return [item for index, item in enumerate(items) if item not in items[:index]]
 
 
 def _rules(layer: Layer) -> list[RuleLine]:
@@ -211,4 +234,13 @@ def _rules(layer: Layer) -> list[RuleLine]:
         RuleLine(rule, verdict, layer.source(("permissions", verdict, index)))
         for verdict in ("deny", "ask", "allow")
         for index, rule in enumerate(lists.get(verdict, ()))
+    ]
+
+
+def _hooks(layer: Layer) -> list[HookLine]:
+    events: Mapping[str, Any] = layer.data.get("hooks", {})
+    return [
+        HookLine(event, HookGroup.model_validate(group), layer.source(("hooks", event, index)))
+        for event, groups in events.items()
+        for index, group in enumerate(groups)
     ]

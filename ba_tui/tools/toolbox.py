@@ -95,7 +95,7 @@ class Supply:
 
     @property
     def trust(self) -> Trust:
-        return Trust(self.where.trusted)
+        return Trust(self.where)
 
 
 def builtin_tools(definitions: Mapping[str, Definition], place: Place, means: Means | None = None) -> tuple[Tool, ...]:

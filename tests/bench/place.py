@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Generator, Sequence
@@ -75,9 +76,11 @@ def place(*, model: bool = True) -> Generator[Place]:
     root = Path(tempfile.mkdtemp(prefix="ba-bench-"))
     for name in ("home", "work"):
         (root / name).mkdir()
+    spot = Place(root)
+    subprocess.run(spot.command("trust", "--yes"), cwd=spot.folder, env=spot.env, check=True, capture_output=True)
     try:
         if not model:
-            yield Place(root)
+            yield spot
             return
         with ModelServer(root / "body.json") as server:
             yield Place(root, server)

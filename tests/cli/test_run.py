@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import typer
 
+from ba_tui.assembly import trust
 from ba_tui.cli.run import run
 from ba_tui.core.errors import UsageError
-from ba_tui.permissions.trust import Trust
 from tests.program import Program
 
 COUNT = """\
@@ -37,6 +37,7 @@ output: "{{ answer }}"
 """
 MAIN = """
 import sys, typer
+from ba_tui.assembly import trust
 from ba_tui.cli.run import run
 app = typer.Typer()
 app.command()(run)
@@ -182,15 +183,14 @@ def test_workflows_are_found_by_name(line: Line, ba_home: Path):
     assert caught.value.hint == "Did you mean count?"
 
 
-def test_a_projects_own_workflows_need_trust(line: Line, ba_home: Path):
+def test_a_projects_own_workflows_need_trust(line: Line):
     (line.folder / ".ba" / "workflows").mkdir(parents=True)
     line.write(COUNT, ".ba/workflows/count.yaml")
     args = ("count", "--param", "file=e.txt", "--allow", "write_file")
     with pytest.raises(UsageError) as caught:
         line(*args)
-    assert "not trusted as they are now: ba tools trust" in caught.value.hint
-    grants = Trust(ba_home / "trusted.yaml")
-    grants.grant(line.folder)
+    assert "not trusted as they are now: ba trust" in caught.value.hint
+    trust(line.folder)
     assert line(*args)[0] == 0
     line.write(COUNT + "# changed\n", ".ba/workflows/count.yaml")
     with pytest.raises(UsageError):

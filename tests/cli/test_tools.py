@@ -1,4 +1,4 @@
-"""``ba tools``: what there is, a new one within a minute, trust, and a try through the whole pipeline."""
+"""``ba tools``: what there is, a new one within a minute, and a try through the whole pipeline."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from ba_tui.assembly import trust
 from ba_tui.cli import tools
 from ba_tui.core.errors import BaError
 from tests.program import Program
@@ -88,32 +89,23 @@ def test_a_name_that_is_taken_is_refused(project: Path):
 def test_a_new_tool_does_not_bring_others_trust(project: Path):
     own(project, MINE, "foreign")
     wrote = run("new", "word_count")
-    assert "holds 3 files of code that you have not trusted" in wrote.stderr
-    assert "ba tools trust" in str(refused("test", "word_count"))
+    assert "brings tools that you have not trusted" in wrote.stderr
+    assert "ba trust" in str(refused("test", "word_count"))
 
 
-def test_trust_shows_the_files_and_is_asked_for(project: Path):
+def test_a_tool_runs_as_it_was_when_it_was_trusted(project: Path):
     file = own(project, MINE)
-    assert "nobody to ask" in str(refused("trust"))
-    done = run("trust", "--yes")
-    assert ".ba/tools/mine.py  (5 lines)" in done.stdout
+    trust(project)
     assert told("test", "mine", "--args", '{"x": 4}')["text"] == "8"
-    assert "is trusted with these files" in run("trust").stdout, "nothing to ask: it is trusted"
     file.write_text(file.read_text().replace("2 *", "3 *"))
-    assert "not trusted as they are now: ba tools trust" in str(refused("test", "mine"))
-    assert run("trust", "--yes").exception is None
+    assert "not trusted as they are now: ba trust" in str(refused("test", "mine"))
+    trust(project)
     assert told("test", "mine", "--args", '{"x": 4}')["text"] == "12"
-    assert "not trusted any more" in run("trust", "--revoke").stdout
-    refused("test", "mine")
-
-
-def test_there_is_nothing_to_trust_in_a_folder_without_code():
-    assert "holds no tools and no workflows" in str(refused("trust"))
 
 
 def test_list_shows_state_effect_and_source(project: Path, ba_home: Path):
     own(project, MINE)
-    run("trust", "--yes")
+    trust(project)
     (ba_home / "tools.yaml").write_text("optional: {shell: {enabled: false}}\n")
     done = run("list")
     lines = {line.split()[0]: line for line in done.stdout.splitlines()}
@@ -180,7 +172,7 @@ def test_a_model_calls_it_once_it_is_trusted_and_not_before(project: Path, tmp_p
     ba.run("-p", "-m", "scripted:play.yaml", "go")
     (before,) = results(ba)
     assert "There is no tool 'mine'" in before
-    ba.run("tools", "trust", "--yes")
+    ba.run("trust", "--yes")
     ba.run("-p", "-m", "scripted:play.yaml", "go", "on")
     assert sorted(results(ba)) == sorted([before, "8"])
 
@@ -197,4 +189,4 @@ def test_arguments_that_are_no_object_are_refused(args: str):
 
 def test_the_group_has_its_commands():
     group = typer.main.get_command(tools.app)
-    assert sorted(group.commands) == ["list", "new", "show", "test", "trust"]  # pyright: ignore
+    assert sorted(group.commands) == ["list", "new", "show", "test"]  # pyright: ignore

@@ -1,4 +1,4 @@
-"""Trust in a folder's own code: granted by a person, for exactly the files that were there."""
+"""Trust in a folder: granted by a person, for exactly what it held then."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import UsageError
-from ba_tui.permissions.trust import MOST_FILES, Trust, code_of
+from ba_tui.permissions.trust import Trust
+from ba_tui.permissions.trust_copies import MOST_OF_FILE
+from ba_tui.permissions.trust_files import MOST_FILES, PARTS
+from ba_tui.resources import Places
 
 
 @pytest.fixture
@@ -23,21 +26,35 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def trust(tmp_path: Path) -> Trust:
-    return Trust(tmp_path / "config" / "trusted.yaml")
+def where(tmp_path: Path) -> Places:
+    return Places(tmp_path / "config", tmp_path / "data", tmp_path / "cache", tmp_path / "state")
 
 
-def test_nothing_is_trusted_before_a_person_says_so(trust: Trust, root: Path):
+@pytest.fixture
+def trust(where: Places) -> Trust:
+    return Trust(where)
+
+
+def grant(trust: Trust, root: Path) -> None:
+    trust.grant(trust.look(root))
+
+
+def write(root: Path, name: str, text: str) -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text(text)
+
+
+def test_nothing_is_trusted_before_a_person_says_so(trust: Trust, where: Places, root: Path):
     assert not trust.trusted(root)
-    trust.grant(root)
+    grant(trust, root)
     assert trust.trusted(root)
-    assert Trust(trust.path).trusted(root), "it is kept"
+    assert Trust(where).trusted(root), "it is kept"
     assert not trust.trusted(root.parent)
 
 
 def test_a_grant_can_be_taken_back(trust: Trust, root: Path):
     assert not trust.revoke(root)
-    trust.grant(root)
+    grant(trust, root)
     assert trust.revoke(root)
     assert not trust.trusted(root)
 
@@ -47,18 +64,18 @@ def test_a_grant_can_be_taken_back(trust: Trust, root: Path):
     ["tools/a.py", "tools/new.py", "tools/data.txt", "tools/sub/part.py", "workflows/flow.yaml", "tools.yaml"],
 )
 def test_any_change_of_what_runs_takes_the_trust_away(trust: Trust, root: Path, path: str):
-    trust.grant(root)
+    grant(trust, root)
     assert trust.trusted(root)
     file = root / ".ba" / path
     file.parent.mkdir(exist_ok=True)
     file.write_text("changed\n")
     assert not trust.trusted(root)
-    trust.grant(root)
+    grant(trust, root)
     assert trust.trusted(root)
 
 
 def test_a_removed_or_renamed_file_is_a_change(trust: Trust, root: Path):
-    trust.grant(root)
+    grant(trust, root)
     file = root / ".ba" / "tools" / "a.py"
     renamed = file.rename(file.with_name("b.py"))
     assert not trust.trusted(root)
@@ -71,7 +88,7 @@ def test_a_removed_or_renamed_file_is_a_change(trust: Trust, root: Path):
 def test_a_change_that_keeps_size_and_time_is_seen(trust: Trust, root: Path):
     file = root / ".ba" / "tools" / "a.py"
     status = file.stat()
-    trust.grant(root)
+    grant(trust, root)
     assert trust.trusted(root)
     file.write_text("A = 2\n")
     os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -84,14 +101,14 @@ def test_what_links_lead_to_counts(trust: Trust, root: Path, tmp_path: Path):
     (elsewhere / "far.py").write_text("FAR = 1\n")
     (root / ".ba" / "tools" / "linked").symlink_to(elsewhere)
     (root / ".ba" / "tools" / "round").symlink_to(root / ".ba" / "tools")
-    trust.grant(root)
+    grant(trust, root)
     assert trust.trusted(root)
     (elsewhere / "far.py").write_text("FAR = 2\n")
     assert not trust.trusted(root)
 
 
 def test_what_does_not_run_does_not_count(trust: Trust, root: Path):
-    trust.grant(root)
+    grant(trust, root)
     (root / "README.md").write_text("changed\n")
     (root / ".ba" / "notes.md").write_text("changed\n")
     (root / ".ba" / "tools" / "__pycache__").mkdir()
@@ -102,7 +119,7 @@ def test_what_does_not_run_does_not_count(trust: Trust, root: Path):
 def test_an_empty_folder_can_be_trusted_and_its_first_file_ends_that(trust: Trust, tmp_path: Path):
     empty = tmp_path / "empty"
     empty.mkdir()
-    trust.grant(empty)
+    grant(trust, empty)
     assert trust.trusted(empty)
     (empty / ".ba" / "tools").mkdir(parents=True)
     (empty / ".ba" / "tools" / "a.py").write_text("A = 1\n")
@@ -111,16 +128,16 @@ def test_an_empty_folder_can_be_trusted_and_its_first_file_ends_that(trust: Trus
 
 def test_a_pipe_among_the_files_blocks_nothing(trust: Trust, root: Path):
     os.mkfifo(root / ".ba" / "tools" / "pipe.py")
-    trust.grant(root)
+    grant(trust, root)
     assert trust.trusted(root)
 
 
 def test_more_than_a_person_can_look_at_is_not_trusted(trust: Trust, root: Path):
-    trust.grant(root)
+    grant(trust, root)
     for number in range(MOST_FILES):
         (root / ".ba" / "tools" / f"f{number}.py").touch()
     with pytest.raises(UsageError, match="holds more than"):
-        trust.grant(root)
+        grant(trust, root)
     assert not trust.trusted(root)
 
 
@@ -132,11 +149,118 @@ def test_a_file_that_can_not_be_understood_trusts_nothing(trust: Trust, root: Pa
 
 
 def test_the_file_is_the_persons_alone(trust: Trust, root: Path):
-    trust.grant(root)
+    grant(trust, root)
     assert trust.path.stat().st_mode & 0o777 == 0o600
     assert str(root) in trust.path.read_text()
 
 
-def test_code_is_listed_in_stable_order(root: Path):
-    assert [file.name for file in code_of(root)] == ["a.py", "flow.yaml"]
-    assert code_of(root.parent) == []
+def test_every_kind_of_what_runs_counts(trust: Trust, root: Path):
+    grant(trust, root)
+    texts = {".json": '{"hooks": {"Stop": []}}', ".yaml": "max_loops: 3\n"}
+    for parts in PARTS.values():
+        for part in parts:
+            name = part if "." in Path(part).name[1:] else f"{part}/name/file.md"
+            write(root, name, texts.get(Path(name).suffix, "new\n"))
+            assert not trust.trusted(root), part
+            assert name in [file.path for file in trust.look(root).files], part
+            grant(trust, root)
+            assert trust.trusted(root), part
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "harmless", "harmful"),
+    [
+        (".ba/config.yaml", "theme: dark\n", "theme: light # nicer\n", "theme: dark\nhooks: {}\n"),
+        (".ba/config.yaml", "permissions: {deny: [shell]}\n", "permissions: {deny: [shell]} #\n", "theme: dark\n"),
+        (".claude/settings.json", '{"model": "a"}', '{"model": "b"}', '{"hooks": {"Stop": [1]}}'),
+        (".ba/config.yaml", "max_loops: 3\n", "max_loops: 3\nmodel: x/y\n", "max_loops: [\n"),
+    ],
+)
+def test_of_settings_only_counts_what_could_do_something(
+    trust: Trust, root: Path, name: str, before: str, harmless: str, harmful: str
+):
+    write(root, name, before)
+    grant(trust, root)
+    write(root, name, harmless)
+    assert trust.trusted(root)
+    write(root, name, harmful)
+    assert not trust.trusted(root)
+
+
+def test_what_it_brings_is_told_by_kind_and_name(trust: Trust, root: Path):
+    write(root, ".ba/skills/report/SKILL.md", "---\nname: report\n---\n")
+    write(root, ".mcp.json", '{"mcpServers": {"files": {"command": "npx"}, "web": {"url": "http://x"}}}')
+    write(root, ".ba/config.yaml", "theme: dark\npermissions: {allow: [shell(make), edit_file]}\n")
+    told = {part.kind: part.names for part in trust.look(root).holds}
+    assert told == {
+        "tools": ("a.py",),
+        "workflows": ("flow.yaml",),
+        "skills": ("report",),
+        "MCP servers": ("files", "web"),
+        "settings": ("permissions.allow: shell(make), edit_file",),
+    }
+
+
+def test_a_change_is_shown_as_a_difference(trust: Trust, root: Path, where: Places):
+    write(root, ".ba/tools/b.py", "B = 1\n")
+    seen = trust.look(root)
+    assert seen.state == "unknown"
+    assert {file.path: file.before for file in seen.files} == dict.fromkeys(
+        [".ba/tools/a.py", ".ba/tools/b.py", ".ba/workflows/flow.yaml"]
+    )
+    trust.grant(seen)
+    write(root, ".ba/tools/a.py", "A = 2\n")
+    write(root, ".ba/agents/new.md", "New.\n")
+    (root / ".ba" / "tools" / "b.py").unlink()
+    seen = Trust(where).look(root)
+    assert (seen.state, seen.gone) == ("changed", (".ba/tools/b.py",))
+    assert [(file.path, file.before, file.after) for file in seen.files] == [
+        (".ba/agents/new.md", None, "New.\n"),
+        (".ba/tools/a.py", "A = 1\n", "A = 2\n"),
+        (".ba/tools/b.py", "B = 1\n", ""),
+    ]
+
+
+def test_without_copies_all_is_shown_whole(trust: Trust, root: Path, where: Places):
+    grant(trust, root)
+    for copy in where.vouched.iterdir():
+        assert copy.stat().st_mode & 0o777 == 0o600
+        copy.write_text("{")
+    write(root, ".ba/tools/a.py", "A = 2\n")
+    seen = trust.look(root)
+    assert seen.state == "changed"
+    assert {file.before for file in seen.files} == {None}
+    assert len(seen.files) == 2
+
+
+def test_what_is_no_text_or_too_long_is_named(trust: Trust, root: Path):
+    (root / ".ba" / "tools" / "logo.png").write_bytes(b"\x89PNG\0\xff")
+    write(root, ".ba/tools/long.txt", "x" * (MOST_OF_FILE + 1))
+    texts = {file.path: file.after for file in trust.look(root).files}
+    assert "no text: 6 bytes" in texts[".ba/tools/logo.png"]
+    assert "200001 bytes: too large" in texts[".ba/tools/long.txt"]
+    grant(trust, root)
+    write(root, ".ba/tools/long.txt", "y" * (MOST_OF_FILE + 1))
+    (changed,) = trust.look(root).files
+    assert (changed.path, changed.before) == (".ba/tools/long.txt", "(no copy was kept)\n")
+
+
+def test_what_changes_while_the_person_reads_is_not_trusted(trust: Trust, root: Path):
+    seen = trust.look(root)
+    write(root, ".ba/tools/a.py", "import os\n")
+    trust.grant(seen)
+    assert not trust.trusted(root)
+    assert trust.look(root).state == "changed"
+
+
+def test_home_and_root_are_warned_about(trust: Trust, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert "home folder" in trust.look(tmp_path).warning
+    assert "far more than one project" in trust.look(tmp_path.parent).warning
+    assert trust.look(root).warning == ""
+
+
+def test_the_persons_own_folder_is_no_project(tmp_path: Path):
+    own = tmp_path / ".ba"
+    write(own, "tools/mine.py", "M = 1\n")
+    assert Trust(Places(own, own, own / "cache", own)).look(tmp_path).holds == ()

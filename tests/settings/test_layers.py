@@ -110,7 +110,7 @@ def test_empty_variables_and_keys_without_value_are_not_set(ba_home: Path, proje
         ("request_timeout: .inf\n", 1, "request_timeout: expected a finite number"),
         ("theme: 5\n", 1, "theme: expected text, got 5"),
         ("theme: {a: b}\n", 1, "theme: expected text, got a group of settings"),
-        ("\npermission_mode: yolo\n", 2, "expected default, accept-edits or plan, got 'yolo'"),
+        ("\npermission_mode: yolo\n", 2, "expected default, accept-edits, plan, auto or bypass, got 'yolo'"),
         ("permissions: shell\n", 1, "permissions: expected a group of settings, got 'shell'"),
         ("permissions:\n  allow: shell\n", 2, "permissions.allow: expected a list, got 'shell'"),
         ("permissions:\n  allow:\n    - a\n    - 5\n", 4, "permissions.allow: expected text, got 5"),
@@ -205,10 +205,39 @@ def test_a_project_may_set_looks_and_the_model_only(ba_home: Path, project: Path
     assert found.settings.system_prompt_file is None
     assert found.settings.append_system_prompt == ""
     assert {(problem.key, problem.line) for problem in found.warnings} == {
-        ("providers", 4), ("permissions", 5), ("add_dirs", 7), ("permission_mode", 8), ("system_prompt_file", 9),
+        ("providers", 4), ("permissions.allow", 6), ("add_dirs", 7), ("permission_mode", 8), ("system_prompt_file", 9),
         ("append_system_prompt", 10),
     }  # fmt: skip
     assert all(str(problem).startswith(f"{path}:") and not problem.fatal for problem in found.warnings)
+
+
+def test_an_untrusted_project_may_make_rules_stricter(project: Path) -> None:
+    (project / ".ba" / "config.yaml").write_text("permissions: {allow: [shell], ask: [grep], deny: [edit_file]}\n")
+    found = loaded(project)
+    assert [(rule.rule, rule.verdict) for rule in found.rules] == [("edit_file", "deny"), ("grep", "ask")]
+    assert [problem.key for problem in found.warnings] == ["permissions.allow"]
+    assert "this folder is not trusted" in str(found.warnings[0])
+
+
+def test_a_trusted_project_may_set_all_but_what_is_the_persons_own(ba_home: Path, project: Path) -> None:
+    path = project / ".ba" / "config.yaml"
+    path.write_text(
+        "max_loops: 7\npermission_mode: bypass\nadd_dirs: [lib]\n"
+        "providers:\n  corp:\n    base_url: http://corp.example\n    api_key_env: ANTHROPIC_API_KEY\n"
+        "permissions: {allow: [grep]}\nweb_search: {backend: tavily, api_key_env: AWS_SECRET}\n"
+    )
+    found = load_settings({}, places(), project, {}, trusted=True)
+    assert (found.settings.max_loops, found.settings.add_dirs) == (7, (project / ".ba" / "lib",))
+    assert found.sources["max_loops"] == f"{path}:1"
+    assert found.settings.permission_mode == "default"
+    corp = found.settings.providers["corp"]
+    assert (corp.base_url, corp.api_key_env) == ("http://corp.example", None)
+    assert found.settings.permissions.allow == ("grep",)
+    assert (found.settings.web_search.backend, found.settings.web_search.api_key_env) == ("tavily", "")
+    assert [(problem.key, problem.line) for problem in found.warnings] == [
+        ("permission_mode", 2), ("providers.corp.api_key_env", 7), ("web_search.api_key_env", 9),
+    ]  # fmt: skip
+    assert all("only your own settings may say this" in str(problem) for problem in found.warnings)
 
 
 def test_what_a_project_file_says_cannot_act_on_the_terminal(project: Path) -> None:
@@ -240,7 +269,7 @@ def test_paths_start_from_the_file_that_names_them(
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ({"permission_mode": "yolo"}, "--permission-mode: expected default, accept-edits or plan"),
+        ({"permission_mode": "yolo"}, "--permission-mode: expected default, accept-edits, plan, auto or bypass"),
         ({"max_loops": 0}, "--max-loops: expected at least 1"),
         ({"add_dirs": 5}, "--add-dir: expected a list"),
     ],

@@ -6,6 +6,7 @@ No widgets. ``assemble`` is slow and meant for a thread.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +29,8 @@ class OpenSession:
         self.conversation: Conversation | None = None
         self.started = False
         """True once the session holds a turn."""
+        self.refused: set[Path] = set()
+        """Folders that the person would not trust in this run."""
         self._mode: Mode | None = None
         self._model: str | None = None
 
@@ -87,6 +90,29 @@ class OpenSession:
             self._mode = mode if mode != "default" else None
             if model != new.model:
                 self.use_model(model)
+
+    async def reopen(self) -> Sequence[Notice]:
+        """Make the doors anew and open the same session through them: the folder is trusted now, or no more.
+
+        Raises:
+            BaError: nothing could be made; the session stays open as it is.
+        """
+        _, old = self.live
+        doors = await asyncio.to_thread(self._connect)
+        notices = list(doors.notices)
+        await old.close()
+        try:
+            work = partial(doors.library.open, old.id) if self.started else doors.library.create
+            new = await asyncio.to_thread(work)
+        except BaError as error:
+            notices.append(Notice(str(error), "warning", f"{error.hint} A new session is open instead.".strip()))
+            new, self.started = await asyncio.to_thread(doors.library.create), False
+        self.doors, self.conversation = doors, new
+        if self._mode:
+            new.permissions.set_mode(self._mode)
+        if self._model:
+            self.use_model(self._model)
+        return notices
 
     def set_mode(self, mode: Mode) -> None:
         _, conversation = self.live

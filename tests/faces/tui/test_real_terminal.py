@@ -12,6 +12,8 @@ from typing import Any
 import pexpect
 import pytest
 
+from ba_tui.assembly import trust
+
 CHECKOUT = Path(__file__).resolve().parents[3]
 LIGHT_GROUND = "48;2;251;251;250"
 LEFT = "\x1b[?1049l"
@@ -19,6 +21,7 @@ LEFT = "\x1b[?1049l"
 
 @pytest.fixture
 def terminal(tmp_path: Path, ba_home: Path) -> Iterator[pexpect.spawn[str]]:
+    trust(tmp_path)
     env = {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),

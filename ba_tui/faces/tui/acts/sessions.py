@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
+from ba_tui.faces.tui.acts.trust import settle
 from ba_tui.faces.tui.acts.view import copy_text
 from ba_tui.resources import save_whole
 
@@ -38,7 +39,12 @@ async def resume(chat: ChatScreen, words: str) -> None:
 
 async def _change(chat: ChatScreen, id: str | None) -> None:
     await chat.session.change(id)
+    notices = await settle(chat)
+    if notices is None:
+        return
     await chat.show_session()
+    for notice in notices:
+        chat.tell(notice)
     await chat.check_setup()
 
 

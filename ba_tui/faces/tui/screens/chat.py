@@ -25,7 +25,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.events import Event, Notice, TurnEnded
 from ba_tui.core.turn import Turn
 from ba_tui.core.untrusted import paintable
-from ba_tui.faces.tui.acts import inventory, view
+from ba_tui.faces.tui.acts import inventory, trust, view
 from ba_tui.faces.tui.commands import COMMANDS, Command, complete, find, nearest, parse
 from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.meters import git_branch
@@ -117,6 +117,9 @@ class ChatScreen(Screen[None]):
         except BaError as error:
             self.tell(Notice(str(error), "error", f"{error.hint} Press Enter to try again.".strip()))
             return
+        told = await trust.settle(self, notices)
+        if told is None:
+            return
         doors, _ = self.session.live
         start = self.session.start
         self.composer.find_files = doors.catalogue.files
@@ -124,7 +127,7 @@ class ChatScreen(Screen[None]):
         draft = await asyncio.to_thread(history.load)
         self.composer.history = history
         await self.show_session()
-        for notice in notices:
+        for notice in told:
             self.tell(notice)
         if draft.strip() and not self.composer.text and not start.prompt:
             self.composer.put_back(draft)
@@ -238,10 +241,11 @@ class ChatScreen(Screen[None]):
 
     def _refused(self, text: str, error: BaError | None) -> None:
         self.composer.put_back(text)
-        if error:
-            self.tell(Notice(str(error), "error", error.hint))
-        else:
+        if error is None:
             self.call_command("setup")
+        elif error.kind != PromptRefused.kind:
+            # That one is told where its turn ends.
+            self.tell(Notice(str(error), "error", error.hint))
 
     def _show_queue(self) -> None:
         waiting, paused = self.turns.waiting, self.turns.paused

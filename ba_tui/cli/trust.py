@@ -1,0 +1,97 @@
+"""``ba trust``: shows what a folder brings, trusts it with that, and takes it back.
+
+What counts and where it is kept stands in ``ba_tui.permissions.trust``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ba_tui.cli.config import folder_of, print_line
+from ba_tui.core.errors import UsageError
+from ba_tui.resources import places, project_root
+
+if TYPE_CHECKING:
+    from ba_tui.core.session import Standing
+
+WORDS = {
+    "trusted": "{root} is trusted with what it holds now.",
+    "unknown": "{root} is not trusted.",
+    "changed": "{root} was trusted; what it runs has changed since.",
+}
+
+
+def trust(
+    folder: Annotated[Path | None, typer.Argument(metavar="[FOLDER]", help="This one by default.")] = None,
+    show: Annotated[bool, typer.Option("--show", help="Only show; exit 1 when it is not trusted.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Take it back.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> int:
+    """Trust a folder: its tools, workflows, skills, hooks, MCP servers, agents, commands and settings count as they
+    are now. When one of them changes, you are asked again. Without it, ba reads there and does no more;
+    `ba -p` goes by its flags instead, and leaves out what the folder brings.
+    """
+    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - --help must not pay for pydantic
+    from ba_tui.settings import printable  # noqa: PLC0415
+
+    if folder and not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}.", "Name one that is there.")
+    root, granted = project_root(folder_of(folder)), Trust(places())
+    if revoke:
+        taken = granted.revoke(root)
+        print_line(printable(f"{root} is not trusted any more." if taken else f"{root} was not trusted."))
+        return 0
+    seen = granted.look(root)
+    _tell(seen)
+    if show or seen.state == "trusted":
+        return 0 if seen.state == "trusted" else 1
+    if seen.trouble:
+        raise UsageError(printable(seen.trouble))
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("There is nobody to ask.", "Look at it, then: ba trust --yes.")
+        if not typer.confirm("Trust it with this? Tools, hooks and servers are programs and can do all that you can."):
+            return 1
+    granted.grant(seen)
+    print_line(printable(WORDS["trusted"].format(root=root)))
+    return 0
+
+
+def untrusted(root: Path) -> str:
+    """What to say of what a folder brings and ba leaves out; empty when there is nothing, or it is trusted."""
+    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - see trust
+
+    seen = Trust(places()).look(root)
+    if seen.trouble:
+        return f"{seen.trouble} None of it is loaded."
+    if seen.state == "trusted" or not seen.holds:
+        return ""
+    brought = ", ".join(part.kind for part in seen.holds)
+    return f"{root} brings {brought} that you have not trusted as they are now: ba trust."
+
+
+def _tell(seen: Standing) -> None:
+    from ba_tui.settings import printable  # noqa: PLC0415 - see trust
+
+    print_line(printable(WORDS[seen.state].format(root=seen.root)))
+    if seen.warning:
+        print_line(seen.warning)
+    if not seen.holds and not seen.trouble:
+        print_line("It brings no tools, hooks, settings or the like of its own.")
+    for part in seen.holds:
+        print_line(printable(f"{part.kind:<11}  {len(part.names):>3}  {', '.join(part.names)}"))
+    if seen.state == "trusted":
+        return
+    for file in seen.files:
+        if file.before is None:
+            count = len(file.after.splitlines())
+            print_line(printable(f"{file.path}  ({count} line{'' if count == 1 else 's'})"))
+            continue
+        before, after = file.before.splitlines(), file.after.splitlines()
+        for text in difflib.unified_diff(before, after, file.path, file.path, lineterm=""):
+            print_line(printable(text))

@@ -1,0 +1,79 @@
+"""Whether the folder is trusted: asked before the first prompt, and again by command."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.events import Notice
+from ba_tui.resources import project_root
+
+if TYPE_CHECKING:
+    from ba_tui.core.session import Standing, Trusting
+    from ba_tui.faces.tui.screens.chat import ChatScreen
+    from ba_tui.faces.tui.screens.trust import Verdict
+
+
+async def settle(chat: ChatScreen, notices: Sequence[Notice] = ()) -> Sequence[Notice] | None:
+    """Ask about the folder of the session unless it is trusted, or was refused before in this run of ba.
+
+    Returns what the person should be told now, or None when they would rather leave.
+    """
+    doors, conversation = chat.session.live
+    root = project_root(conversation.cwd)
+    if doors.trust is None or root in chat.session.refused:
+        return notices
+    seen = await asyncio.to_thread(doors.trust.look, root)
+    if seen.state == "trusted":
+        return notices
+    verdict = await _ask(chat, seen, starting=True)
+    if verdict == "quit":
+        await chat.ba.action_quit()
+        return None
+    if verdict != "trust":
+        chat.session.refused.add(root)
+        return notices
+    return await _grant(chat, doors.trust, seen, notices)
+
+
+async def trust(chat: ChatScreen, _: str) -> None:
+    """Show how the folder stands, and change it."""
+    if chat.turns.busy:
+        raise UsageError("A turn is running.", "Press Esc to interrupt it first.")
+    doors, conversation = chat.session.live
+    if doors.trust is None:
+        raise UsageError("ba made this folder itself; there is nothing to trust.")
+    root = project_root(conversation.cwd)
+    seen = await asyncio.to_thread(doors.trust.look, root)
+    match await _ask(chat, seen, starting=False):
+        case "trust":
+            chat.session.refused.discard(root)
+            notices = await _grant(chat, doors.trust, seen, ())
+        case "revoke":
+            await asyncio.to_thread(doors.trust.revoke, root)
+            chat.session.refused.add(root)
+            notices = await chat.session.reopen()
+        case _:
+            return
+    await chat.show_session()
+    for notice in notices:
+        chat.tell(notice)
+    now = await asyncio.to_thread(doors.trust.look, root)
+    chat.activity.hint("This folder is trusted." if now.state == "trusted" else "This folder is not trusted.")
+
+
+async def _ask(chat: ChatScreen, seen: Standing, *, starting: bool) -> Verdict | None:
+    from ba_tui.faces.tui.screens.trust import TrustScreen  # noqa: PLC0415 - most runs never show it
+
+    return await chat.ba.push_screen_wait(TrustScreen(seen, starting=starting))
+
+
+async def _grant(chat: ChatScreen, trusting: Trusting, seen: Standing, notices: Sequence[Notice]) -> Sequence[Notice]:
+    """Trust what was seen, and open the session anew with all that the folder brings."""
+    try:
+        await asyncio.to_thread(trusting.grant, seen)
+    except BaError as error:
+        return [*notices, Notice(str(error), "error", error.hint)]
+    return await chat.session.reopen()

@@ -1,0 +1,177 @@
+"""The question whether a folder is trusted: what it would bring, what changed, and the answers, the safe one first.
+
+It only asks. What an answer does stands in ``acts.trust``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from ba_tui.core.session import Standing
+from ba_tui.faces.tui.inspector.diff import diff_rows
+from ba_tui.faces.tui.inspector.rows import Row, line, visible
+from ba_tui.faces.tui.inspector.sheet import Sheet
+from ba_tui.faces.tui.screens.picker import LOW
+
+Verdict: TypeAlias = Literal["trust", "no", "quit", "revoke"]
+
+IGNORED = 0.5
+"""Seconds in which keys are ignored: they were meant for something else."""
+MEANING = (
+    "Trusted, what it brings is loaded and runs, and ba works in it as your mode and rules say.",
+    "Otherwise ba only reads here, and nothing of the folder's own is loaded or run.",
+)
+TITLES = {
+    "unknown": "Do you trust this folder?",
+    "changed": "What this folder runs has changed. Do you still trust it?",
+    "trusted": "You trust this folder",
+}
+NOTHING = "It brings no tools, hooks, servers, skills, agents, commands or settings of its own."
+MOVES = {"pageup": "page_up", "pagedown": "page_down", "space": "page_down", "home": "home", "end": "end"}
+LINES = {"j": "down", "k": "up"}
+
+
+class TrustScreen(ModalScreen[Verdict | None]):
+    """Dismissed with the verdict, or with None when all stays as it is. ``starting``: nothing was sent here yet, so
+    leaving is one of the answers. ``clock`` in seconds."""
+
+    CSS_PATH = "../styles/screens.tcss"
+    VERTICAL_BREAKPOINTS = LOW
+    DEFAULT_CSS = """
+    TrustScreen {
+        align: center middle;
+        background: $background;
+        & .sheet { height: 100%; }
+        & .lead { text-style: bold; max-height: 2; margin-bottom: 0; }
+        & #trust-warning { color: $text-warning; height: auto; max-height: 2; }
+        & #trust-meaning { color: $foreground; height: auto; max-height: 4; margin: 1 0; }
+        & #trust-body { height: 1fr; }
+        & #trust-answers { height: auto; margin-top: 1; }
+        &.-low #trust-meaning { margin: 0; max-height: 2; }
+        &.-low #trust-answers { margin-top: 0; }
+    }
+    """
+
+    def __init__(self, seen: Standing, *, starting: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(classes="trust")
+        self.seen = seen
+        self._clock = clock
+        self._shown_at = clock()
+        self._answers = answers(seen, starting=starting)
+        self._row = next(row for row, (verdict, _, _) in enumerate(self._answers) if verdict in {"no", None})
+        self._whole = seen.state == "changed"
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="sheet"):
+            yield Static(TITLES[self.seen.state], classes="title", markup=False)
+            yield Static(visible(str(self.seen.root)), classes="lead", markup=False)
+            warning = Static(visible(self.seen.trouble or self.seen.warning), id="trust-warning", markup=False)
+            warning.display = bool(self.seen.trouble or self.seen.warning)
+            yield warning
+            yield Static("\n".join(MEANING), id="trust-meaning", markup=False)
+            yield _quiet(Sheet(id="trust-body", words=True))
+            yield _quiet(Sheet(id="trust-answers", words=True))
+            yield Static(classes="keys", markup=False)
+
+    def on_mount(self) -> None:
+        self._show_body()
+        self._paint()
+
+    def _show_body(self) -> None:
+        seen, whole = self.seen, self._whole
+        self.query_one("#trust-body", Sheet).show(lambda: body_rows(seen, whole=whole))
+        keys = ["↑ ↓ Enter choose"]
+        if seen.files:
+            keys.append("d what it brings, in short" if whole else "d read it all")
+        keys.append("PgUp PgDn scroll")
+        self.query_one(".keys", Static).update(" · ".join(keys))
+
+    def _paint(self) -> None:
+        rows: list[Row] = []
+        for index, (_, key, words) in enumerate(self._answers):
+            here = index == self._row
+            rows.append(line((words, ""), gutter=f"{'❯' if here else ' '} {key:<3}  ", tone="selected" if here else ""))
+        sheet = self.query_one("#trust-answers", Sheet)
+        sheet.styles.height = len(rows)
+        sheet.put(rows)
+
+    def on_key(self, event: events.Key) -> None:
+        """Every key is the dialog's: what is typed here is no text."""
+        event.stop()
+        event.prevent_default()
+        if self._clock() - self._shown_at < IGNORED:
+            return
+        key = event.key
+        if key in {"up", "down"}:
+            self._row = (self._row + (1 if key == "down" else -1)) % len(self._answers)
+            self._paint()
+        elif key == "enter":
+            self.dismiss(self._answers[self._row][0])
+        elif key == "escape":
+            self.dismiss("no" if any(verdict == "no" for verdict, _, _ in self._answers) else None)
+        elif key == "d" and self.seen.files:
+            self._whole = not self._whole
+            self._show_body()
+        elif key in MOVES or key in LINES:
+            self.query_one("#trust-body", Sheet).action_move(MOVES.get(key) or LINES[key])
+        else:
+            for verdict, keys, _ in self._answers:
+                if key in keys.split():
+                    self.dismiss(verdict)
+                    return
+
+    @on(Sheet.Picked, "#trust-answers")
+    def _clicked(self, event: Sheet.Picked) -> None:
+        event.stop()
+        if self._clock() - self._shown_at >= IGNORED and event.row < len(self._answers):
+            self.dismiss(self._answers[event.row][0])
+
+
+def _quiet(sheet: Sheet) -> Sheet:
+    """The keys are the screen's."""
+    sheet.can_focus = False
+    return sheet
+
+
+def answers(seen: Standing, *, starting: bool) -> Sequence[tuple[Verdict | None, str, str]]:
+    """Verdict, keys and words of each row. None leaves all as it is."""
+    if seen.state == "trusted":
+        return (None, "1 y", "Yes, and it stays so"), ("revoke", "2 n", "No: take it back, and only read from now on")
+    rows: list[tuple[Verdict | None, str, str]] = []
+    if not seen.trouble:
+        rows.append(("trust", "1 y", "Yes, trust this folder" + (" as it is now" if seen.state == "changed" else "")))
+    rows.append(("no", "2 n", "No, look around only (reads only)"))
+    if starting:
+        rows.append(("quit", "3 q", "Leave ba"))
+    return rows
+
+
+def body_rows(seen: Standing, *, whole: bool) -> list[Row]:
+    """What the folder brings by kind; ``whole``: every file, or what changed of it."""
+    if seen.trouble:
+        return []
+    if not whole:
+        return _brought(seen) or [line((NOTHING, "muted"))]
+    rows: list[Row] = []
+    if seen.gone:
+        rows += [line((f"{visible(name)} is gone", "warning")) for name in seen.gone]
+    for file in seen.files:
+        rows += [line(("", ""))] if rows else []
+        rows += diff_rows(file)
+    return rows
+
+
+def _brought(seen: Standing) -> list[Row]:
+    rows: list[Row] = []
+    for part in seen.holds:
+        gutter = f"{part.kind:<11}  {len(part.names):>3}  "
+        rows.append(line((visible(", ".join(part.names)), ""), gutter=gutter))
+    return rows

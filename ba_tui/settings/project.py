@@ -1,0 +1,62 @@
+"""What a folder's own settings may do: little before the person trusts the folder, and never what is theirs alone.
+
+Only ever leaves things out, and tells each with its line. Whether the folder is trusted is asked elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from ba_tui.settings.checks import Layer
+from ba_tui.settings.document import KeyPath
+from ba_tui.settings.model import Settings
+
+OPEN_KEYS = ("theme", "model", "output_format")
+"""What a folder's own file may set before anybody trusts it; rules that deny or ask count as well."""
+STRICTER = ("deny", "ask")
+
+UNTRUSTED = "ignored: this folder is not trusted; look at what it brings and trust it: ba trust"
+THEIRS = "ignored: only your own settings may say this: ba config edit"
+
+
+def narrow(layer: Layer, *, trusted: bool) -> None:
+    """Leave out what the folder's file must not set: it came with the folder."""
+    known = set(Settings.model_fields)
+    for path in list(_theirs(layer.data)) if trusted else list(_loose(layer.data)):
+        if path[0] in known:
+            layer.complain(path, THEIRS if trusted else UNTRUSTED, fatal=False)
+            layer.drop(path)
+
+
+def _loose(data: Mapping[str, Any]) -> Iterator[KeyPath]:
+    for key, value in data.items():
+        if key == "permissions" and isinstance(value, Mapping):
+            yield from ((key, name) for name in cast("Mapping[str, Any]", value) if name not in STRICTER)
+        elif key not in OPEN_KEYS:
+            yield (key,)
+
+
+def _theirs(data: Mapping[str, Any], above: KeyPath = ()) -> Iterator[KeyPath]:
+    """What lowers the guard for everything, or says which secrets go where."""
+    for key, value in data.items():
+        path = (*above, key)
+        if _reserved(path, value):
+            yield path
+        elif isinstance(value, Mapping):
+            yield from _theirs(cast("Mapping[str, Any]", value), path)
+
+
+def _reserved(path: KeyPath, value: object) -> bool:
+    match path:
+        case ("permission_mode",):
+            return value == "bypass"
+        case ("sandbox",):
+            # A folder may ask for a sandbox, never for less of one.
+            return value != "required"
+        case ("environment", *_):
+            return True
+        case (*_, "api_key_env"):
+            return True
+        case _:
+            return False

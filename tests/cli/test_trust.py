@@ -1,0 +1,58 @@
+"""``ba trust``: shows what a folder brings and what changed, asks, and takes it back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ba_tui.cli.main import run
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    (folder / ".ba" / "tools").mkdir(parents=True)
+    (folder / ".ba" / "tools" / "mine.py").write_text("A = 1\nB = 1\n")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PWD", str(folder))
+    return folder
+
+
+def test_it_is_shown_granted_and_taken_back(project: Path, capsys: pytest.CaptureFixture[str]):
+    assert run(["trust", "--show"]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        f"{project} is not trusted.", "tools          1  mine.py", ".ba/tools/mine.py  (2 lines)",
+    ]  # fmt: skip
+    assert run(["trust", "--yes", str(project)]) == 0
+    assert "is trusted with what it holds now" in capsys.readouterr().out
+    assert run(["trust"]) == 0, "nothing to ask"
+    assert run(["trust", "--revoke"]) == 0
+    assert "is not trusted any more" in capsys.readouterr().out
+    assert run(["trust", "--revoke"]) == 0
+    assert "was not trusted" in capsys.readouterr().out
+
+
+def test_nobody_to_ask_is_no_yes(capsys: pytest.CaptureFixture[str]):
+    assert run(["trust"]) == 1
+    assert "There is nobody to ask. Look at it, then: ba trust --yes." in capsys.readouterr().err
+    assert run(["trust", "--show"]) == 1
+
+
+def test_a_change_is_shown_as_a_difference(project: Path, capsys: pytest.CaptureFixture[str]):
+    run(["trust", "--yes"])
+    (project / ".ba" / "tools" / "mine.py").write_text("A = 1\nB = '\x1b[2J'\n")
+    capsys.readouterr()
+    assert run(["trust", "--show"]) == 1
+    shown = capsys.readouterr().out
+    assert "what it runs has changed since" in shown
+    assert "\n-B = 1\n+B = '\\x1b[2J'\n" in shown
+
+
+def test_a_plain_folder_can_be_trusted(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    assert run(["trust", "--yes", str(plain)]) == 0
+    assert "It brings no tools" in capsys.readouterr().out
+    assert run(["trust", "--show", str(plain)]) == 0
+    assert run(["trust", str(tmp_path / "nowhere")]) == 1

@@ -25,7 +25,7 @@ _CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _BIDI = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _HIDDEN = (
     r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
-    r"\ufff9-\ufffb"
+    r"\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
 )
 _TAGS = r"\U000e0000-\U000e0fff"
 _JOINERS = r"\u200c\u200d\ufe00-\ufe0f"
@@ -38,6 +38,7 @@ _INVISIBLE = re.compile(f"[{_BIDI}{_HIDDEN}{_TAGS}]")
 _JOINER_RUN = re.compile(f"([{_JOINERS}]{{2}})[{_JOINERS}]+")
 _PILE = re.compile(f"([{_MARKS}]{{8}})[{_MARKS}]+")
 _REVEALED = re.compile(rf"[{_BIDI}{_HIDDEN}{_TAGS}{_JOINERS}\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]")
+_LOOSE_JOINER = re.compile(f"[{_JOINERS}](?=[!-~])|(?<=[!-/:-~])[{_JOINERS}](?!\u20e3)|[{_JOINERS}]{{2}}")
 _PICTURES = {code: chr(0x2400 + code) for code in range(32)} | {0x7F: "\u2421"}
 
 
@@ -62,6 +63,18 @@ def paintable(text: str, *, newlines: bool = True, reveal: bool = False) -> str:
     if not newlines:
         text = text.replace("\n", "␤").replace("\t", " ")
     return text
+
+
+def hidden_in(text: str) -> tuple[str, ...]:
+    """The characters of ``text`` that steer a terminal, turn the direction or have no looks at all, each once.
+
+    Line ends and tabs are none of them, nor what joins emoji and letters of scripts that need it.
+    """
+    if not _SUSPECT.search(text):
+        return ()
+    text = _FLAG.sub("", text.replace("\r\n", "\n"))
+    found = [*_CONTROL.findall(text), *_INVISIBLE.findall(text), *(run[0] for run in _LOOSE_JOINER.findall(text))]
+    return tuple(dict.fromkeys(found))
 
 
 def _picture(found: re.Match[str]) -> str:

@@ -12,6 +12,8 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.session import SessionInfo
 from ba_tui.observe.calls import CallLog
 from ba_tui.permissions.approvals import Approvals
+from ba_tui.permissions.bounds import BYPASS, Bounds
+from ba_tui.permissions.hits import hits_of
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rulebook import bundled_rules
@@ -41,8 +43,9 @@ class Workshop:
         return Workspace(cwd, (project_root(cwd), *self.settings.add_dirs))
 
     def policy(self, workspace: Workspace) -> Policy:
-        approvals = Approvals(self.where.approvals, project_root(workspace.root))
-        return Policy(workspace, self._rules, self.settings.permission_mode, approvals, self.where)
+        root, mode = project_root(workspace.root), self.settings.permission_mode
+        bounds = Bounds(self.where, bypass=mode == BYPASS, hits=hits_of(self.where, root))
+        return Policy(workspace, self._rules, mode, Approvals(self.where.approvals, root), bounds)
 
     def conversation(self, info: SessionInfo, journal: JournalFile) -> Conversation:
         """In the session's own folder, or in this one when that is gone. Flags win over what the session had."""

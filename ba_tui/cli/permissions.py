@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-Mode = Literal["default", "accept-edits", "plan"]
+Mode = Literal["default", "accept-edits", "plan", "auto", "bypass"]
 VERDICTS = ("allow", "ask", "deny")
 RuleList = Annotated[list[str] | None, typer.Option(metavar="RULE", help="As if this rule were given. Repeatable.")]
 
@@ -121,6 +121,8 @@ def remove(
 def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None) -> Policy:
     """The policy that the app would have in ``folder``, with what the flags add."""
     from ba_tui.permissions.approvals import Approvals  # noqa: PLC0415 - see list_
+    from ba_tui.permissions.bounds import Bounds  # noqa: PLC0415
+    from ba_tui.permissions.hits import hits_of  # noqa: PLC0415
     from ba_tui.permissions.paths import Workspace  # noqa: PLC0415
     from ba_tui.permissions.policy import Policy as Rules  # noqa: PLC0415
     from ba_tui.permissions.rulebook import bundled_rules  # noqa: PLC0415
@@ -132,7 +134,9 @@ def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None) -> Polic
     loaded = load(folder)
     workspace = Workspace(folder, (root, *loaded.settings.add_dirs))
     rules = [*bundled_rules(), *loaded.rules, *given]
-    return Rules(workspace, rules, mode or loaded.settings.permission_mode, Approvals(where.approvals, root), where)
+    chosen = mode or loaded.settings.permission_mode
+    bounds = Bounds(where, bypass=chosen == "bypass", hits=hits_of(where, root))
+    return Rules(workspace, rules, chosen, Approvals(where.approvals, root), bounds)
 
 
 def _tool(name: str, folder: Path) -> Tool:
@@ -178,7 +182,7 @@ def _lines(tool: Tool) -> Iterable[tuple[str, Mapping[str, Any]]]:
 
 def _answer(policy: Policy, tool: Tool, args: Mapping[str, Any], text: str) -> dict[str, Any]:
     from ba_tui.core.tool import Effect  # noqa: PLC0415 - see list_
-    from ba_tui.permissions.policy import Allow, Ask  # noqa: PLC0415
+    from ba_tui.permissions.verdicts import Allow, Ask  # noqa: PLC0415
 
     judged = policy.judge(tool, args, policy.workspace.root)
     risk: Sequence[str] = ()

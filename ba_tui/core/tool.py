@@ -101,6 +101,8 @@ class ToolFacts:
     needs: tuple[str, ...] = ()
     paths_of: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
     """Finds paths that lie deeper in the arguments, such as within a patch. Takes anything and never raises."""
+    sql: str = ""
+    """The argument that holds SQL, which permissions look into: what it does counts, not what the tool usually does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ Session-long answers live in ``policy`` only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -13,12 +14,15 @@ from typing import Any, cast
 import yaml
 
 from ba_tui.core.errors import UsageError
+from ba_tui.permissions.conditions import KEYS as TERMS
+from ba_tui.permissions.conditions import terms_of, terms_text
 from ba_tui.permissions.rules import Rule, Subject, read_rule
 from ba_tui.resources import alone, save_whole
 from ba_tui.settings.document import load_mapping, read_document
 
 HEADER = """\
-# What you allowed "always in this project", by project folder. Remove a line to be asked again.
+# The rules you gave "always in this project", by project folder. Remove a line to be asked again.
+# verdict: what the rule says when it does not allow.
 # answers: the ask rules that the answer was given to, and so is stronger than.
 # from: the folder that relative paths start from, when it is not the project's.
 """
@@ -26,13 +30,13 @@ HEADER = """\
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """An allow rule that a person gave. It is stronger than the ask rules in ``answers``, and than no other."""
+    """A rule that a person gave. One that allows is stronger than the ask rules in ``answers``, and than no other."""
 
     rule: Rule
     answers: tuple[str, ...] = ()
 
     def answered(self, ask: Rule, subject: Subject) -> bool:
-        return ask.text in self.answers and self.rule.covers(subject)
+        return self.rule.verdict == "allow" and ask.text in self.answers and self.rule.covers(subject)
 
 
 class Approvals:
@@ -57,7 +61,9 @@ class Approvals:
             match entry:
                 case {"rule": str(text), **rest}:
                     try:
-                        rule = replace(read_rule(text, "allow", source), base=Path(str(rest.get("from", self.project))))
+                        said = {key: rest[key] for key in TERMS if key in rest}
+                        rule = read_rule(text, str(rest.get("verdict", "allow")), source, terms_of(said))
+                        rule = replace(rule, base=Path(str(rest.get("from", self.project))), layer="project")
                         found.append(Approval(rule, _texts(rest.get("answers"))))
                     except UsageError as error:
                         problems.append(str(error))
@@ -65,26 +71,28 @@ class Approvals:
                     problems.append(f"{source}: expected an entry with `rule`; it is ignored")
         return found, problems
 
-    def add(self, rule: str, answers: Sequence[str] = (), base: Path | None = None) -> None:
-        """Keep ``rule`` for this project. Its relative paths start from ``base``, or from the project's folder.
+    def add(self, rule: Rule, answers: Sequence[str] = (), base: Path | None = None) -> None:
+        """Keep ``rule`` for this project, once. Its relative paths start from ``base``, or from the project's folder.
 
         Raises:
             StorageError: the file can't be written, or can't be understood and so must not be.
         """
         with alone(self.path.parent):
             kept = load_mapping(self.path)
-            entry: dict[str, Any] = {"rule": rule}
+            entry: dict[str, Any] = {"rule": rule.text, **json.loads(terms_text(rule.terms) or "{}")}
+            if rule.verdict != "allow":
+                entry["verdict"] = rule.verdict
             if answers:
                 entry["answers"] = list(answers)
             if base is not None and str(base) != self.project:
                 entry["from"] = str(base)
             entries = _entries(kept.get(self.project))
-            others = [each for each in entries if (each.get("rule"), each.get("from")) != (rule, entry.get("from"))]
+            others = [each for each in entries if _same(each) != _same(entry)]
             kept[self.project] = [*others, entry]
             save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
 
-    def remove(self, rule: str) -> bool:
-        """Forget ``rule``; False when it was not kept.
+    def remove(self, rule: str, verdict: str = "") -> bool:
+        """Forget ``rule``, whatever its verdict if none is named; False when it was not kept.
 
         Raises:
             StorageError: as ``add``.
@@ -92,7 +100,11 @@ class Approvals:
         with alone(self.path.parent):
             kept = load_mapping(self.path)
             entries = _entries(kept.get(self.project))
-            rest = [entry for entry in entries if entry.get("rule") != rule]
+            rest = [
+                entry
+                for entry in entries
+                if entry.get("rule") != rule or verdict not in {"", entry.get("verdict", "allow")}
+            ]
             if len(rest) == len(entries):
                 return False
             kept[self.project] = rest
@@ -103,6 +115,11 @@ class Approvals:
 def _entries(value: Any) -> list[dict[str, Any]]:
     items = cast("list[Any]", value) if isinstance(value, list) else []
     return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
+
+
+def _same(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What makes two entries the same rule."""
+    return (entry.get("rule"), entry.get("verdict"), entry.get("from"), str(entry.get("when")))
 
 
 def _texts(value: Any) -> tuple[str, ...]:

@@ -69,6 +69,9 @@ class Terms:
         return all(doubt if (held := condition.holds(args)) is None else held for condition in self.when)
 
 
+NO_TERMS = Terms()
+
+
 def read_terms(text: str) -> Terms:
     """Terms from JSON, as ``RuleLine.terms`` carries them.
 
@@ -76,7 +79,7 @@ def read_terms(text: str) -> Terms:
         Misfit: names the key and what was expected.
     """
     if not text:
-        return Terms()
+        return NO_TERMS
     data: Any = json.loads(text)
     if not isinstance(data, dict):
         raise Misfit(f"expected a group of terms, got {_shown(data)}")
@@ -99,6 +102,17 @@ def terms_of(entry: Mapping[str, Any]) -> str:
     """The JSON for ``RuleLine.terms`` of a rule that stands in a file as a group."""
     rest = {key: value for key, value in entry.items() if key != "rule"}
     return json.dumps(rest, sort_keys=True, ensure_ascii=False, default=str) if rest else ""
+
+
+def terms_text(terms: Terms) -> str:
+    """The opposite of ``read_terms``."""
+    when: dict[str, dict[str, Plain]] = {}
+    for condition in terms.when:
+        when.setdefault(condition.name, {})[condition.test] = condition.value
+    said: dict[str, Any] = {"when": when} if when else {}
+    if terms.timeout is not None:
+        said |= {"timeout": terms.timeout, "on_timeout": terms.on_timeout}
+    return terms_of(said)
 
 
 def _conditions(when: Any) -> Iterator[Condition]:

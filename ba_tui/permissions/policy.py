@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
 from ba_tui.core.questions import Risk
-from ba_tui.core.session import RuleLine
+from ba_tui.core.session import RuleLine, RuleScope, RuleVerdict
 from ba_tui.core.tool import Effect, Tool
-from ba_tui.permissions.approvals import Approval, Approvals
+from ba_tui.permissions.approvals import Approvals
+from ba_tui.permissions.bounds import BYPASS, MODES, RESTRICTED, Bounds, Level
 from ba_tui.permissions.commands import (
     LONGEST_RULE,
     literals,
@@ -27,11 +28,14 @@ from ba_tui.permissions.commands import (
     risks_of_code,
     without_operators,
 )
+from ba_tui.permissions.conditions import terms_text
+from ba_tui.permissions.given import Given
+from ba_tui.permissions.hits import add_hits, read_hits
 from ba_tui.permissions.paths import PathRefused, Workspace, is_guarded, is_secret
 from ba_tui.permissions.rules import CODE_TOOLS, Rule, Seen, Subject, literal, read_rule, read_rules
-from ba_tui.resources import Places
+from ba_tui.permissions.sql import classify
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, Judgement
 
-MODES: tuple[Mode, ...] = ("default", "accept-edits", "plan")
 REMEMBERED_ASKS = 32
 PLAN = (
     "Plan mode: nothing is changed or run now. Read what you need, then present the plan; "
@@ -39,32 +43,7 @@ PLAN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Allow:
-    """``by`` is the rule that decided, empty when the mode did."""
-
-    by: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Deny:
-    """``reason`` is for the model and for the person alike."""
-
-    reason: str
-    by: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """``rule``: the narrowest rule worth remembering; None when nothing should be."""
-
-    reason: str
-    rule: str | None
-    risks: tuple[Risk, ...] = ()
-    by: str = ""
-
-
-Judgement: TypeAlias = Allow | Deny | Ask
+UNBOUND = Bounds()
 
 
 class Policy:
@@ -79,35 +58,48 @@ class Policy:
         rules: Sequence[RuleLine] = (),
         mode: Mode = "default",
         approvals: Approvals | None = None,
-        own: Places | None = None,
+        bounds: Bounds = UNBOUND,
     ) -> None:
         self.workspace = workspace
-        self._rules, problems = read_rules(rules)
-        self._approvals = approvals
-        self._given: list[Approval] = []
-        if approvals:
-            self._given, more = approvals.read()
-            problems += more
-        self.problems = tuple(problems)
-        self._own = own
+        self.bounds = bounds
+        read, problems = read_rules(rules)
+        offered = [rule for rule in read if rule.layer == "project" and rule.verdict == "allow"]
+        self._rules = [rule for rule in read if rule not in offered]
+        self._given = Given(approvals, bounds.own, offered)
+        self.problems = (*problems, *self._given.problems)
         self._hits: Counter[Rule] = Counter()
         self._asked: deque[tuple[Subject, str]] = deque(maxlen=REMEMBERED_ASKS)
         self._mode: Mode = "default"
-        self.set_mode(mode)
+        # Where only reading is allowed, a mode that was set for other folders is no mistake.
+        self.set_mode(mode if not bounds.restricted or mode in bounds.modes() else "default")
 
     @property
     def mode(self) -> Mode:
         return self._mode
 
+    @property
+    def level(self) -> Level:
+        if self.bounds.restricted:
+            return "restricted"
+        return "admin" if self._mode == BYPASS else "default"
+
+    def modes(self) -> Sequence[Mode]:
+        return self.bounds.modes()
+
     def set_mode(self, mode: Mode) -> None:
-        if mode not in MODES:
-            raise UsageError(f"There is no mode {mode!r}.", f"Modes: {', '.join(MODES)}.")
+        if mode not in self.modes():
+            if mode == BYPASS and not self.bounds.restricted:
+                raise UsageError("Mode bypass can't be chosen later.", "Start ba with --permission-mode bypass.")
+            known = mode in MODES or mode == BYPASS
+            what = f"Mode {mode} is not for here: {RESTRICTED.lower()}" if known else f"There is no mode {mode!r}."
+            raise UsageError(what, f"Modes: {', '.join(self.modes())}.")
         self._mode = mode
 
     def rules(self) -> Sequence[RuleLine]:
-        everything = [*self._rules, *(given.rule for given in self._given)]
-        ranked = sorted(everything, key=lambda rule: ("deny", "ask", "allow").index(rule.verdict))
-        return [RuleLine(rule.text, rule.verdict, rule.source, self._hits[rule]) for rule in ranked]
+        everything = [*((rule, False) for rule in self._rules), *self._given.all()]
+        ranked = sorted(everything, key=lambda each: ("deny", "ask", "allow").index(each[0].verdict))
+        before = read_hits(self.bounds.hits) if self.bounds.hits else Counter[str]()
+        return [self._line(rule, before[_key(rule)] + self._hits[rule], waits) for rule, waits in ranked]
 
     def judge(self, tool: Tool, args: Mapping[str, Any], cwd: Path) -> Judgement:
         """What happens with a call. ``cwd`` is where a command would run; paths in arguments start from the root."""
@@ -117,17 +109,30 @@ class Policy:
             return Deny(str(error))
         if rule := self._first("deny", subject):
             self._hits[rule] += 1
-            return Deny(
-                f"Denied by the rule {rule.text} ({rule.source or 'given'}).{self._why(rule, subject)}", rule.text
-            )
-        if self._mode == "plan" and subject.effect is not Effect.READ:
-            return Deny(PLAN)
-        if rule := self._first("ask", subject):
-            return self._ask(f"the rule {rule.text} ({rule.source or 'given'}) asks", subject, cwd, rule)
-        if rule := self._first("allow", subject):
+            return Deny(f"Denied by the rule {_named(rule)}.{self._why(rule, subject)}", rule.text)
+        if subject.effect is not Effect.READ and (self.bounds.restricted or self._mode == "plan"):
+            return Deny(self.bounds.restricted or PLAN)
+        if self._mode == BYPASS:
+            return Allow()
+        if asking := self._asking(subject):
+            waits = self._patience(asking, tool, subject, cwd)
+            return replace(self._ask(f"the rule {_named(asking[0])} asks", subject, cwd, asking[0]), **waits)
+        rule = self._first("allow", subject)
+        if not (rule and rule.narrow) and (why := self.bounds.suspicion(tool, args)):
+            return self._ask(why, subject, cwd)
+        if rule:
             self._hits[rule] += 1
             return Allow(rule.text)
         return self._by_mode(subject, cwd)
+
+    def asks_at(self, event: str, severity: str = "") -> str:
+        """The rule that asks at an event (``after_subtask``, ``on_error``, ``on_plan_change``), empty when none does.
+        An error of unknown severity counts as the worst."""
+        for rule in (*self._rules, *self._given.rules("ask")):
+            if rule.happens(event, severity):
+                self._hits[rule] += 1
+                return rule.text
+        return ""
 
     def remember(self, rule: str, scope: Literal["session", "always"]) -> None:
         """Allow what ``rule`` covers from now on. It also outranks the ask rules that it was the answer to.
@@ -136,25 +141,50 @@ class Policy:
             UsageError: it is no rule, or one that can't be kept.
             StorageError: "always" could not be written; it holds for this session all the same.
         """
-        read = replace(read_rule(rule, "allow"), source="this session")
+        read = read_rule(rule, "allow")
         answers = tuple(dict.fromkeys(ask for subject, ask in self._asked if ask and read.covers(subject)))
-        self._given.append(Approval(read, answers))
-        if scope == "always" and self._approvals:
-            self._approvals.add(rule, answers, self.workspace.root)
-            self._given[-1] = Approval(replace(read, source=str(self._approvals.path)), answers)
+        self._given.add(read, "project" if scope == "always" else "session", self.workspace.root, answers)
 
-    def _first(self, verdict: str, subject: Subject) -> Rule | None:
-        """The rule that decides for ``verdict``; ask rules that the person has answered for such calls do not."""
-        rules = [rule for rule in self._rules if rule.verdict == verdict]
-        if verdict == "allow":
-            rules += [given.rule for given in self._given]
-        for rule in rules:
-            if not rule.covers(subject):
-                continue
-            if verdict == "ask" and any(given.answered(rule, subject) for given in self._given):
-                continue
-            return rule
-        return None
+    def add(self, rule: str, verdict: RuleVerdict, scope: RuleScope) -> RuleLine:
+        """A rule of the person's own; an allow rule is no stronger than any other. Raises as ``remember``."""
+        return self._line(self._given.add(read_rule(rule, verdict), scope, self.workspace.root))
+
+    def remove(self, rule: RuleLine) -> None:
+        self._given.remove(rule)
+
+    def save_hits(self) -> None:
+        """Add what was counted since the last time to the project's counts. Writes a file; raises nothing."""
+        counted, self._hits = self._hits, Counter()
+        if self.bounds.hits:
+            add_hits(self.bounds.hits, {_key(rule): count for rule, count in counted.items()})
+
+    def _line(self, rule: Rule, hits: int = 0, waits: bool = False) -> RuleLine:
+        terms = terms_text(rule.terms)
+        return RuleLine(rule.text, rule.verdict, rule.source, hits, rule.layer, terms, waits)
+
+    def _first(self, verdict: RuleVerdict, subject: Subject) -> Rule | None:
+        """The rule that decides for ``verdict``."""
+        mine = [rule for rule in self._rules if rule.verdict == verdict]
+        return next((rule for rule in (*mine, *self._given.rules(verdict)) if rule.covers(subject)), None)
+
+    def _asking(self, subject: Subject) -> list[Rule]:
+        """The ask rules about a call, but for those that the person has answered for such calls."""
+        rules = [rule for rule in self._rules if rule.verdict == "ask"] + self._given.rules("ask")
+        return [rule for rule in rules if rule.covers(subject) and not self._given.answered(rule, subject)]
+
+    def _patience(self, asking: Sequence[Rule], tool: Tool, subject: Subject, cwd: Path) -> dict[str, Any]:
+        """How long the question waits. No answer means yes only where every rule that asks says so, and then neither
+        for what can't be undone nor for what leaves the workspace."""
+        waits = [rule.terms.timeout for rule in asking if rule.terms.timeout is not None]
+        if not waits:
+            return {"timeout": self.bounds.timeout}
+        after = {rule.terms.on_timeout for rule in asking if rule.terms.timeout is not None}
+        on = after.pop() if len(after) == 1 else "deny"
+        if on == "allow":
+            grave = {"destructive", "outside the workspace", "shares a secret"} & set(self._risks(subject, cwd))
+            all_say_so = len(waits) == len(asking)
+            on = "deny" if grave or not all_say_so or self.bounds.suspicion(tool, subject.args) else on
+        return {"timeout": min(waits), "on_timeout": on}
 
     def _why(self, rule: Rule, subject: Subject) -> str:
         if rule.pattern != "@secret":
@@ -163,14 +193,41 @@ class Policy:
         return f" {self.workspace.shown(secret.path)} holds secrets, which are neither read nor written."
 
     def _by_mode(self, subject: Subject, cwd: Path) -> Judgement:
+        why = self._doubt(subject, cwd)
+        if not why:
+            return Allow()
+        if waiting := self._given.waiting(subject):
+            why = f"{why}; the project's own rule {_named(waiting)} would allow it, but you have not confirmed that yet"
+            return replace(self._ask(why, subject, cwd), rule=waiting.text)
+        return self._ask(why, subject, cwd)
+
+    def _doubt(self, subject: Subject, cwd: Path) -> str:
+        """Why the mode asks; empty when it allows."""
         if subject.outside:
-            return self._ask("it is outside the workspace", subject, cwd)
+            return "it is outside the workspace"
         if subject.effect is Effect.READ:
-            return Allow()
-        if self._mode == "accept-edits" and subject.effect is Effect.WRITE and subject.paths:
-            return Allow()
+            return ""
+        if "unknown" in subject.kinds:
+            return "what its SQL does can't be told"
+        if self._mode == "accept-edits" and subject.effect is Effect.WRITE and subject.paths and not subject.kinds:
+            return ""
+        if self._mode == "auto" and (subject.effect is not Effect.EXECUTE or self._stays(subject, cwd)):
+            return ""
         doing = {Effect.WRITE: "changes files", Effect.EXECUTE: "runs a command", Effect.NETWORK: "uses the network"}
-        return self._ask(f"it {doing[subject.effect]}, and {self._mode} mode asks before that", subject, cwd)
+        what = "changes data" if subject.kinds and subject.effect is Effect.WRITE else doing[subject.effect]
+        return f"it {what}, and {self._mode} mode asks before that{self._because(subject)}"
+
+    def _because(self, subject: Subject) -> str:
+        if self._mode != "auto":
+            return ""
+        return " where it may reach further than this folder" if self.bounds.confined() else " without a sandbox"
+
+    def _stays(self, subject: Subject, cwd: Path) -> bool:
+        """Whether a sandbox holds the command, and nothing in its text says that it needs more than the workspace."""
+        if subject.command is None or not self.bounds.confined():
+            return False
+        further = {"network", "outside the workspace", "shares a secret"} & set(self._risks(subject, cwd))
+        return not further and not any(seen.guarded for seen in subject.named)
 
     def _ask(self, reason: str, subject: Subject, cwd: Path, rule: Rule | None = None) -> Ask:
         by = rule.text if rule else ""
@@ -207,7 +264,16 @@ class Policy:
             text = without_operators(command) if tool.name in CODE_TOOLS else command
             found = dict.fromkeys(path for pair in named_paths(text, self.workspace, cwd) for path in pair)
             named = tuple(self._seen(path) for path in found)
-        return Subject(tool.name, tool.effect, tool.target(args), command, paths, named)
+        subject = Subject(tool.name, tool.effect, tool.target(args), command, paths, named, args=_whole(tool, args))
+        return self._with_sql(subject, tool, args) if tool.facts.sql else subject
+
+    def _with_sql(self, subject: Subject, tool: Tool, args: Mapping[str, Any]) -> Subject:
+        """The call with what its SQL does, which may be more than the tool's usual effect, and the files it names."""
+        sql = classify(str(args.get(tool.facts.sql) or ""))
+        files = tuple(seen for text in sql.files for seen in self._both(text))
+        effect = Effect.NETWORK if sql.network else Effect.WRITE if sql.kinds != {"read"} else subject.effect
+        kinds = {*sql.kinds, *(["network"] if sql.network else [])}
+        return replace(subject, effect=effect, kinds=frozenset(kinds), paths=(*subject.paths, *files))
 
     def _both(self, text: str) -> list[Seen]:
         """A path as written and as its links lead: a rule about either holds."""
@@ -228,12 +294,31 @@ class Policy:
 
     def _seen(self, path: Path) -> Seen:
         places = self.workspace.places(path)
-        own = self._own
+        own = self.bounds.own
         secret = is_secret(path) or bool(own and path == own.keys)
         folders = {own.config, own.data, own.state} if own else set[Path]()
         guarded = any(is_guarded(Path(place)) for place in places) if places else is_guarded(path)
         guarded = guarded or any(path.is_relative_to(folder) for folder in folders)
         return Seen(path, self.workspace.relative(path), places, bool(places), secret, guarded)
+
+
+def _named(rule: Rule) -> str:
+    """A rule with its place, for people."""
+    return f"{rule.text} ({rule.source or 'given'})"
+
+
+def _key(rule: Rule) -> str:
+    """What tells a rule's hits from those of others."""
+    return f"{rule.verdict} {rule.text}{terms_text(rule.terms)}"
+
+
+def _whole(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``args`` with the defaults of what is left out, since conditions are about what would really happen."""
+    known: Any = tool.input_schema.get("properties")
+    if not isinstance(known, Mapping):
+        return args
+    fields = cast("Mapping[str, Any]", known).items()
+    return {**{name: about["default"] for name, about in fields if name not in args and "default" in about}, **args}
 
 
 def _suggested(subject: Subject) -> str | None:

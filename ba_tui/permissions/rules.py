@@ -6,17 +6,20 @@ The order of verdicts and what the modes do stands in ``policy``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.session import RuleLine
+from ba_tui.core.session import RuleLayer, RuleLine
 from ba_tui.core.tool import Effect
+from ba_tui.permissions import hosts
+from ba_tui.permissions.conditions import NO_TERMS, Misfit, Terms, read_terms
 from ba_tui.permissions.paths import folded
+from ba_tui.permissions.sql import KINDS
 
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 
@@ -24,7 +27,17 @@ COMMAND_TOOLS = ("shell", "python")
 CODE_TOOLS = ("python",)
 """Those whose commands are Python code."""
 CLASSES = ("@secret", "@guarded", "@outside")
+KINDS_IN_DOUBT: Mapping[str, frozenset[str]] = {
+    "read": frozenset({"unknown"}),
+    "write": frozenset({"ddl", "unknown"}),
+    "ddl": frozenset({"unknown"}),
+    "unknown": frozenset(),
+}
+"""The kinds of SQL that a strict rule about one kind covers too."""
 EFFECTS = {f"@{effect.value}": effect for effect in Effect}
+EVENTS = ("after_subtask", "on_error", "on_plan_change")
+"""What happens beside calls and can be asked about; ``on_error`` may name a severity."""
+SEVERITIES = ("low", "medium", "high", "critical")
 LONGEST = 500
 _TOOL = re.compile(r"[A-Za-z0-9_.*-]+")
 _HINT = "Rules read TOOL or TOOL(PATTERN), such as edit_file(src/**) or shell(git status)."
@@ -55,6 +68,9 @@ class Subject:
     command: str | None = None
     paths: tuple[Seen, ...] = ()
     named: tuple[Seen, ...] = ()
+    kinds: frozenset[str] = frozenset()
+    """What the call's SQL does: ``permissions.sql.KINDS`` and ``network``."""
+    args: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def outside(self) -> bool:
@@ -71,27 +87,47 @@ class Rule:
     source: str = ""
     base: Path | None = None
     """The folder that a relative path pattern starts from; the workspace's root by default."""
+    terms: Terms = NO_TERMS
+    layer: RuleLayer = ""
 
     @property
     def text(self) -> str:
         return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"
 
+    @property
+    def narrow(self) -> bool:
+        """Whether it names what it is about, rather than a kind of thing."""
+        pattern = self.pattern or ""
+        return pattern.startswith(hosts.PREFIX) or bool(pattern and not set(pattern) & set("*?@"))
+
+    def happens(self, event: str, severity: str) -> bool:
+        """Whether it asks at ``event``; an error must be as severe as the rule says, or worse."""
+        if self.tool != event or self.verdict != "ask" or event not in EVENTS:
+            return False
+        if self.pattern not in SEVERITIES or severity not in SEVERITIES:
+            return True
+        return SEVERITIES.index(severity) >= SEVERITIES.index(self.pattern)
+
     def covers(self, subject: Subject) -> bool:
         """Strict rules cover generously, allowing ones exactly: everything a call touches must be meant."""
-        if not self._covers_tool(subject):
+        if not self._covers_tool(subject) or not self.terms.hold(subject.args, doubt=self.verdict != "allow"):
             return False
         return self._permits(subject) if self.verdict == "allow" else self._catches(subject)
 
     def _covers_tool(self, subject: Subject) -> bool:
         if self.tool in EFFECTS:
             return EFFECTS[self.tool] is subject.effect
-        return fnmatchcase(subject.tool, self.tool)
+        return fnmatchcase(subject.tool, _plain_tool(self.tool))
 
     def _permits(self, subject: Subject) -> bool:
         if subject.command is not None:
             return self.pattern == subject.command and not subject.outside
         if self.pattern is None:
             return not subject.outside
+        if self.pattern in KINDS and subject.kinds:
+            return subject.kinds <= {self.pattern, "read"} and not subject.outside
+        if self.pattern.startswith(hosts.PREFIX):
+            return hosts.is_of(subject.target, self.pattern)
         if self.pattern in CLASSES:
             return bool(subject.paths) and all(self._in_class(seen) for seen in subject.paths)
         if subject.paths:
@@ -101,6 +137,11 @@ class Rule:
     def _catches(self, subject: Subject) -> bool:
         if self.pattern is None:
             return True
+        if self.pattern in KINDS and subject.kinds:
+            # Whatever is not surely a read may write.
+            return bool(subject.kinds & (KINDS_IN_DOUBT[self.pattern] | {self.pattern}))
+        if self.pattern.startswith(hosts.PREFIX):
+            return hosts.may_be_of(subject.target, self.pattern)
         everything = (*subject.paths, *subject.named)
         if self.pattern in CLASSES:
             return any(self._in_class(seen) for seen in everything)
@@ -141,8 +182,8 @@ class Rule:
         return not exactly and pattern.startswith("**/") and bool(_glob(f"/{pattern}").fullmatch(absolute))
 
 
-def read_rule(text: str, verdict: str, source: str = "") -> Rule:
-    """The rule that ``text`` says.
+def read_rule(text: str, verdict: str, source: str = "", terms: str = "") -> Rule:
+    """The rule that ``text`` says, with its terms as JSON.
 
     Raises:
         UsageError: it is not one, or one that can't be kept; says where, what was expected and what to write.
@@ -164,10 +205,37 @@ def read_rule(text: str, verdict: str, source: str = "") -> Rule:
         raise refuse(f"expected the name of a tool before (, or one of {', '.join(EFFECTS)}")
     if pattern and pattern.startswith("@") and pattern not in CLASSES:
         raise refuse(f"expected one of {', '.join(CLASSES)} after (")
+    if pattern and pattern.startswith(hosts.PREFIX) and (problem := hosts.domain_problem(pattern)):
+        raise refuse(problem, "Such as web_fetch(domain:docs.python.org), which covers what is below it too.")
+    if name in EVENTS and (problem := _event_problem(name, pattern, verdict)):
+        raise refuse(problem, "Such as after_subtask or on_error(high), in a list of ask rules.")
     if problem := _command_problem(name, pattern, verdict):
         example = "print(1)" if name in CODE_TOOLS else "git status"
         raise refuse(problem, f"Such a rule is one whole command, word for word: {name}({example}).")
-    return Rule(name, pattern, cast("Verdict", verdict), source)
+    try:
+        said = read_terms(terms)
+    except Misfit as error:
+        raise refuse(str(error), "A rule with conditions has rule, when, timeout and on_timeout.") from error
+    if said.timeout is not None and verdict != "ask":
+        raise refuse(f"timeout: only ask rules wait for an answer, this one is {verdict}", "Leave it out.")
+    return Rule(name, pattern, cast("Verdict", verdict), source, terms=said)
+
+
+def _plain_tool(name: str) -> str:
+    """``mcp.github.create_issue`` as the tool is called: ``mcp__github__create_issue``. A server alone is all of it."""
+    if not name.startswith("mcp."):
+        return name
+    parts = name.split(".", 2)
+    return "__".join(parts if len(parts) > 2 or parts[1] == "*" else [*parts, "*"])
+
+
+def _event_problem(name: str, pattern: str | None, verdict: str) -> str:
+    if verdict != "ask":
+        return f"expected it among the ask rules; {name} is nothing that runs"
+    if pattern is not None and (name != "on_error" or pattern not in SEVERITIES):
+        known = f"one of {', '.join(SEVERITIES)}" if name == "on_error" else "nothing"
+        return f"expected {known} in the brackets"
+    return ""
 
 
 def _command_problem(name: str, pattern: str | None, verdict: str) -> str:
@@ -183,13 +251,22 @@ def _command_problem(name: str, pattern: str | None, verdict: str) -> str:
     return ""
 
 
+def read_line(line: RuleLine) -> Rule:
+    """The rule of one line. Raises UsageError as ``read_rule`` does."""
+    rule = read_rule(line.rule, line.verdict, line.source, line.terms)
+    if line.layer == "project" and rule.terms.on_timeout == "allow":
+        why = "on_timeout: a project can't say that no answer means yes"
+        raise UsageError(f"{line.source}: permission rule {line.rule!r}: {why}.", "Use deny or escalate.")
+    return replace(rule, layer=line.layer)
+
+
 def read_rules(lines: Iterable[RuleLine]) -> tuple[list[Rule], list[str]]:
     """The rules that ``lines`` say, and a line for each that says none."""
     rules: list[Rule] = []
     problems: list[str] = []
     for line in lines:
         try:
-            rules.append(read_rule(line.rule, line.verdict, line.source))
+            rules.append(read_line(line))
         except UsageError as error:
             problems.append(f"{error} {error.hint}")
     return rules, problems

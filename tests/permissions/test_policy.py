@@ -14,7 +14,8 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.session import RuleLine
 from ba_tui.core.tool import Effect, ToolFacts
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.policy import Allow, Ask, Deny, Policy
+from ba_tui.permissions.policy import Policy
+from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from tests.permissions.toolset import CLOCK, EDIT, FETCH, READ, SHELL, judge, lines, policy, tool, verdict
 
 

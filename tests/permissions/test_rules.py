@@ -150,7 +150,7 @@ def test_two_sessions_lose_no_answer_of_each_other(root: Path) -> None:
 
 def test_a_kept_answer_can_be_forgotten(root: Path, ba_home: Path) -> None:
     kept = Approvals(ba_home / "approvals.yaml", root)
-    kept.add("shell(one)", ())
+    kept.add(read_rule("shell(one)", "allow"))
     assert kept.remove("shell(one)")
     assert not kept.remove("shell(one)")
     assert judge(policy(root), SHELL, "one") == "ask"

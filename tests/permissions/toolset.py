@@ -11,9 +11,11 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.session import RuleLine
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.approvals import Approvals
+from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.policy import Judgement, Policy
+from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rulebook import bundled_rules
+from ba_tui.permissions.verdicts import Judgement
 from ba_tui.resources import places
 
 
@@ -37,9 +39,12 @@ def lines(verdict: str, *rules: str) -> list[RuleLine]:
     return [RuleLine(rule, verdict, "test") for rule in rules]
 
 
-def policy(root: Path, *rules: RuleLine, mode: Mode = "default", bundled: bool = True) -> Policy:
+def policy(
+    root: Path, *rules: RuleLine, mode: Mode = "default", bundled: bool = True, bounds: Bounds | None = None
+) -> Policy:
     kept = Approvals(places().approvals, root)
-    return Policy(Workspace(root), [*(bundled_rules() if bundled else ()), *rules], mode, kept, places())
+    lines = [*(bundled_rules() if bundled else ()), *rules]
+    return Policy(Workspace(root), lines, mode, kept, bounds or Bounds(own=places()))
 
 
 def verdict(judged: Judgement) -> str:

@@ -1,0 +1,80 @@
+"""What holds for a policy beside its rules: how far a caller may go, which modes there are, what else is known.
+
+The verdicts that follow are given in ``policy``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.events import Mode
+from ba_tui.core.tool import Tool
+from ba_tui.resources import Places
+
+Level: TypeAlias = Literal["restricted", "default", "admin"]
+MODES: tuple[Mode, ...] = ("default", "accept-edits", "plan", "auto")
+BYPASS: Mode = "bypass"
+RESTRICTED = "Only reading is allowed here: nothing is changed or run, and nothing is fetched."
+_CONTAINED = re.compile(r"docker|kubepods|containerd|libpod|lxc|garden|actions_job")
+
+
+def _never() -> bool:
+    return False
+
+
+def _no_reason(tool: Tool, args: Mapping[str, Any]) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """``own``: ba's folders, which only the person changes. ``restricted``: why only reading is allowed, empty when
+    more is. ``bypass``: that mode was asked for at the start. ``confined``: whether a sandbox holds what commands run.
+    ``suspicion`` says why a call should ask that no rule and no mode asks about. ``timeout``: seconds to wait for answers
+    where no rule says how long. ``hits``: the file that counts how often rules decided."""
+
+    own: Places | None = None
+    restricted: str = ""
+    bypass: bool = False
+    confined: Callable[[], bool] = _never
+    suspicion: Callable[[Tool, Mapping[str, Any]], str] = _no_reason
+    timeout: float | None = None
+    hits: Path | None = None
+
+    def modes(self) -> tuple[Mode, ...]:
+        """Those that can be chosen, in the order that a key goes through them."""
+        if self.restricted:
+            return ("default", "plan")
+        return (*MODES, BYPASS) if self.bypass else MODES
+
+
+def check_bypass(confirmed: bool, env: Mapping[str, str] | None = None, root: Path = Path("/")) -> None:
+    """Refuse mode bypass where one wrong command could end a machine, unless the person said so.
+
+    Raises:
+        UsageError: we are root and in no container, and that was not confirmed.
+    """
+    if confirmed or os.geteuid() != 0 or contained(os.environ if env is None else env, root):
+        return
+    raise UsageError(
+        "Mode bypass as root could change anything on this machine without asking.",
+        "Start ba as another user or in a container, or add --yes-bypass-as-root.",
+    )
+
+
+def contained(env: Mapping[str, str], root: Path = Path("/")) -> bool:
+    """Whether this looks like the inside of a container."""
+    if env.get("container") or env.get("KUBERNETES_SERVICE_HOST"):
+        return True
+    if any((root / name).exists() for name in (".dockerenv", "run/.containerenv")):
+        return True
+    with suppress(OSError):
+        return bool(_CONTAINED.search((root / "proc/1/cgroup").read_text(errors="replace")))
+    return False

@@ -1,0 +1,40 @@
+"""What a policy says of a call: it may run, it may not, or the person is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ba_tui.core.questions import Risk
+from ba_tui.permissions.conditions import OnTimeout
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """``by`` is the rule that decided, empty when the mode did."""
+
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """``reason`` is for the model and for the person alike."""
+
+    reason: str
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """``rule``: the narrowest rule worth remembering; None when nothing should be. Unanswered for ``timeout`` seconds
+    it is settled by ``on_timeout``; None waits."""
+
+    reason: str
+    rule: str | None
+    risks: tuple[Risk, ...] = ()
+    by: str = ""
+    timeout: float | None = None
+    on_timeout: OnTimeout = "deny"
+
+
+Judgement: TypeAlias = Allow | Deny | Ask

@@ -6,11 +6,13 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
+from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
 from ba_tui.core.questions import Option, Question, Reply
 from ba_tui.core.results import Command, Diff
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
+from ba_tui.faces.tui.screens.diff import DiffScreen
 from ba_tui.faces.tui.widgets.ask import AskPanel
 
 PUSH = Question(
@@ -286,15 +288,16 @@ async def test_arguments_left_as_they_were_are_no_edit() -> None:
         assert app.answers == [("q1", Reply("once"), False)]
 
 
-async def test_the_full_screen_comes_and_goes() -> None:
+@pytest.mark.parametrize(("question", "screen"), [(EDIT, DiffScreen), (PUSH, InspectorScreen)])
+async def test_the_full_screen_comes_and_goes(question: Question, screen: type[ModalScreen[object]]) -> None:
     async with Chat().run_test() as pilot:
-        app = await asked(pilot, EDIT)
+        app = await asked(pilot, question)
         await pilot.press("d")
         await settle(pilot)
-        assert isinstance(app.screen, InspectorScreen)
+        assert isinstance(app.screen, screen)
         await pilot.press("escape")
         await settle(pilot)
-        assert not isinstance(app.screen, InspectorScreen)
+        assert not isinstance(app.screen, screen)
         await pilot.press("y")
         await settle(pilot)
         assert app.answers == [("q1", Reply("once"), False)]
@@ -302,7 +305,7 @@ async def test_the_full_screen_comes_and_goes() -> None:
 
 async def test_the_full_screen_goes_when_the_question_does() -> None:
     async with Chat().run_test() as pilot:
-        app = await asked(pilot, EDIT)
+        app = await asked(pilot, PUSH)
         await pilot.press("d")
         await settle(pilot)
         app.screen_stack[0].query_one(AskPanel).withdraw("q1")

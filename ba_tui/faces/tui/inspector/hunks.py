@@ -96,7 +96,7 @@ def _is_edit(args: Mapping[str, Any], diff: Diff) -> bool:
     """Whether the call replaces texts in one plain file. In a notebook the file is not what the call speaks of."""
     one = {"path", "old_string", "new_string"} <= args.keys() <= ONE_EDIT
     texts = diff.before is not None and "\r" not in diff.before + diff.after
-    return (one or args.keys() == EDITS) and texts and not diff.path.endswith(".ipynb")
+    return (one or not EDITS ^ args.keys()) and texts and not diff.path.endswith(".ipynb")
 
 
 def _replacement(before: str, wanted: str) -> tuple[str, str] | None:

@@ -124,6 +124,17 @@ class Sheet(ScrollView, can_focus=True):
         self._take(rows)
         self.scroll_to(0, 0, animate=False, force=True)
 
+    def swap(self, rows: Sequence[Row]) -> None:
+        """Show ``rows``, which are mostly the same, and stay where the person looks."""
+        self._stop("build")
+        self._take(rows)
+
+    def reveal(self, row: int, above: int = 1) -> None:
+        """Scroll so that ``row`` stands near the top, ``above`` lines under it."""
+        lines = self._layout_now.lines if self._layout_now else ()
+        at = next((index for index, place in enumerate(lines) if place == (row, 0)), row)
+        self.scroll_to(y=max(0, at - above), animate=False, force=True)
+
     @work(exclusive=True, group="build", exit_on_error=False)
     async def show(self, *builds: Callable[[], Sequence[Row]]) -> None:
         """Make the rows in a thread; each further function makes a better version of the same rows."""

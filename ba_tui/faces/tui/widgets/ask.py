@@ -10,18 +10,22 @@ from dataclasses import dataclass
 from textual import on
 from textual.content import Content
 from textual.message import Message
+from textual.timer import Timer
 from textual.widget import Widget
 
 from ba_tui.core.questions import Question, Reply
-from ba_tui.faces.tui.widgets.ask_body import heading
+from ba_tui.faces.tui.widgets.ask_body import heading, time_left
 from ba_tui.faces.tui.widgets.ask_form import AskForm
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
+    """``since``: when it came, by the panel's clock."""
+
     ask_id: str
     question: Question
     agent: str
+    since: float
 
 
 class AskPanel(Widget):
@@ -58,6 +62,7 @@ class AskPanel(Widget):
         self._done = 0
         self._form: AskForm | None = None
         self._came_from: Widget | None = None
+        self._tick: Timer | None = None
 
     @property
     def waiting(self) -> int:
@@ -66,7 +71,7 @@ class AskPanel(Widget):
 
     def ask(self, ask_id: str, question: Question, agent: str) -> None:
         """Show the question, or queue it behind those that wait."""
-        self._queue.append(Waiting(ask_id, question, agent))
+        self._queue.append(Waiting(ask_id, question, agent, self._clock()))
         if len(self._queue) == 1:
             self._came_from = self.screen.focused
             self._open()
@@ -98,6 +103,7 @@ class AskPanel(Widget):
 
     def _open(self) -> None:
         """Show the first of the queue, or go away when it is empty."""
+        self._watch_time()
         had_focus = self.has_focus_within
         if self._form is not None:
             self._form.close()
@@ -114,10 +120,29 @@ class AskPanel(Widget):
         self._came_from = None
 
     def _count(self) -> None:
-        if self._queue:
-            total = self._done + len(self._queue)
-            count = f" · {self._done + 1} of {total}" if total > 1 else ""
-            self.border_title = Content(f" {heading(self._queue[0].question)}{count} ")
+        """The title: what is asked, the place in the queue, and the time that is left."""
+        if not self._queue:
+            return
+        first = self._queue[0]
+        total = self._done + len(self._queue)
+        parts = [heading(first.question)]
+        if total > 1:
+            parts.append(f"{self._done + 1} of {total}")
+        if first.question.timeout is not None:
+            left = max(0.0, first.since + first.question.timeout - self._clock())
+            parts.append(time_left(left, first.question.on_timeout))
+        title = Content(f" {' · '.join(parts)} ")
+        if title != self.border_title:
+            self.border_title = title
+
+    def _watch_time(self) -> None:
+        """Count down once a second, only while something is shown that runs out."""
+        runs_out = bool(self._queue) and self._queue[0].question.timeout is not None
+        if self._tick is not None and not runs_out:
+            self._tick.stop()
+            self._tick = None
+        elif self._tick is None and runs_out:
+            self._tick = self.set_interval(1.0, self._count)
 
     def focus(self, scroll_visible: bool = True, *, from_app_focus: bool = False) -> AskPanel:
         """Focus the question that is shown."""

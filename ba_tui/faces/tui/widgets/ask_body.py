@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from textual.content import Content
 
@@ -36,6 +37,16 @@ def heading(question: Question) -> str:
             return "A question for you"
 
 
+OUTCOMES = {"deny": "denied in", "allow": "allowed in", "escalate": "reminded in"}
+
+
+def time_left(seconds: float, outcome: Literal["deny", "allow", "escalate"]) -> str:
+    """``denied in 4 min``, ``denied in 0:42``: minutes as long as seconds say nothing."""
+    whole = math.ceil(seconds)
+    clock = f"{math.ceil(whole / 60)} min" if whole > 120 else f"{whole // 60}:{whole % 60:02}"
+    return f"{OUTCOMES[outcome]} {clock}"
+
+
 def asker(agent: str) -> str:
     """The name of a sub-agent as people know it; empty for the main one."""
     return "" if agent == "main" else visible(agent.removeprefix("main/"))
@@ -54,8 +65,9 @@ def facts(question: Question, agent: str, *, one_line: bool = False) -> Content:
     parts.extend((risk, "bold $text-error" if risk in GRAVE else "$text-warning") for risk in question.risks)
     first = Content(" · ").join([Content.styled(text, style) for text, style in parts])
     alarms = [Content.styled(f"! {visible(words)}", "bold $text-error") for words in question.warnings]
-    if one_line and len(alarms) > 1:
-        alarms = [Content.styled(f"! {len(alarms)} warnings, d shows them: {alarms[0].plain[2:]}", "bold $text-error")]
+    if one_line and alarms:
+        count = f"{len(alarms)} warning{'s' if len(alarms) > 1 else ''}"
+        alarms = [Content.styled(f"! {count}, d shows {'them' if len(alarms) > 1 else 'it'}", "bold $text-error")]
     lines = [*alarms, first] if one_line else [first, *alarms]
     if question.rewritten:
         changed = f"The arguments were changed by {visible(' '.join(question.rewritten.split()))}."

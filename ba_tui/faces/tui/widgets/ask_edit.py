@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Command, Diff
+from ba_tui.faces.tui.inspector.hunks import Hunks, merged, said
 from ba_tui.faces.tui.inspector.rows import visible
 
 
@@ -19,6 +20,41 @@ class Draft:
 
     key: str | None
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The changes that are accepted, from 0, of ``total``. ``question`` is about the call that makes only them; None
+    when there is no such call."""
+
+    accepted: frozenset[int]
+    total: int
+    question: Question | None
+
+    @property
+    def whole(self) -> bool:
+        return len(self.accepted) == self.total
+
+    @property
+    def told(self) -> str:
+        """What a yes would do now."""
+        if self.question is None and self.accepted:
+            return "No call makes just these: d chooses"
+        if self.question is None:
+            return "Nothing is accepted: d chooses, or No"
+        return f"{len(self.accepted)} of {self.total} accepted: yes makes only these"
+
+
+def choose(question: Question, of: Hunks, accepted: frozenset[int]) -> Chosen:
+    """The call with only the accepted changes. Slow for long files."""
+    if len(accepted) == of.count or not isinstance(question.preview, Diff):
+        return Chosen(accepted, of.count, question)
+    diff = question.preview
+    wanted = merged(of, accepted)
+    args = said(question.args, diff, wanted) if accepted else None
+    if args is None:
+        return Chosen(accepted, of.count, None)
+    return Chosen(accepted, of.count, replace(question, args=args, preview=replace(diff, after=wanted)))
 
 
 def draft(question: Question) -> Draft:

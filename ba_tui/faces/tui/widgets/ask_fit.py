@@ -42,6 +42,9 @@ def fit(height: int, wanted: Wanted) -> Fit:
     answers = min(wanted.answers, max(1, limit - 3))
     facts = min(wanted.facts, 1)
     spare = limit - 2 - answers - wanted.below - facts - (2 if air else 0)
+    if spare < 0 and wanted.below:
+        # What was just written or chosen matters more than what stood there all the time.
+        facts, spare = 0, spare + facts
     hint = max(0, min(spare, 1 if height < LOW else 2))
     spare -= hint
     more = max(0, min(spare, wanted.facts - facts))

@@ -3,62 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from textual import events, on
-from textual.app import ComposeResult
-from textual.content import Content
 from textual.message import Message
 from textual.screen import ModalScreen
-from textual.widget import Widget
-from textual.widgets import Static
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.questions import Question, Reply
+from ba_tui.core.results import Diff, Diffs
 from ba_tui.faces.tui.inspector.rows import visible
 from ba_tui.faces.tui.inspector.sheet import Sheet
 from ba_tui.faces.tui.widgets.ask_answers import (
     Answer,
     Phase,
-    Pointer,
-    answer_rows,
     answers_to,
     brief,
-    default_row,
-    hint,
     row_of,
     rule_fault,
 )
-from ba_tui.faces.tui.widgets.ask_body import facts, in_full, remembering
-from ba_tui.faces.tui.widgets.ask_edit import Draft, accepted, draft
-from ba_tui.faces.tui.widgets.ask_fit import LOW, Wanted, fit, lines_of
-from ba_tui.faces.tui.widgets.ask_inputs import ArgumentsInput, WordsInput, Writing
+from ba_tui.faces.tui.widgets.ask_body import in_full
+from ba_tui.faces.tui.widgets.ask_edit import Chosen, Draft, accepted, draft
+from ba_tui.faces.tui.widgets.ask_inputs import ArgumentsInput, WordsInput
+from ba_tui.faces.tui.widgets.ask_layout import AskLayout
 from ba_tui.faces.tui.widgets.ask_sheet import QuestionSheet
 
 IGNORED = 0.5
 """Seconds in which keys are ignored: they were meant for something else."""
-MOST_FACTS = 9
 PASSING = {"pageup", "pagedown", "shift+tab"}
 
 
-class AskForm(Widget, can_focus=True):
+class AskForm(AskLayout, can_focus=True):
     """``clock`` in seconds; it counts from the moment the form is made."""
-
-    DEFAULT_CSS = """
-    AskForm {
-        layout: vertical;
-        height: auto;
-        & #ask-facts { height: auto; }
-        & #ask-body { height: 1; }
-        &.-permission #ask-body { background: $boost; padding: 0 1; }
-        & #ask-note { height: auto; display: none; }
-        & #ask-answers { height: 5; }
-        & #ask-hint { height: auto; max-height: 2; color: $text-muted; }
-        &.-air #ask-body { margin: 1 0; }
-        &.-permission.-low #ask-body { padding: 0; }
-        &.-low #ask-facts { text-wrap: nowrap; text-overflow: ellipsis; }
-        &.-low #ask-hint { max-height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
-    }
-    """
 
     class Done(Message):
         """The person's answer."""
@@ -70,34 +46,11 @@ class AskForm(Widget, can_focus=True):
             self.interrupt = interrupt
 
     def __init__(self, question: Question, agent: str, clock: Callable[[], float]) -> None:
-        super().__init__()
-        self.question = question
-        self.agent = agent
+        super().__init__(question, agent)
         self._clock = clock
         self._shown_at = clock()
-        self._phase: Phase = "asking"
-        self._rule = question.rule
-        self._answers = answers_to(question)
-        self._row = default_row(question, self._answers)
-        self._confirming: Answer | None = None
-        self._ticked: set[int] = set()
         self._draft = Draft(None, "")
-        self._fault: Content | None = None
-        self._writing = Writing()
-        self._full: ModalScreen[None] | None = None
-
-    def compose(self) -> ComposeResult:
-        words = facts(self.question, self.agent)
-        known = Static(words, id="ask-facts", markup=False)
-        known.display = bool(words)
-        yield known
-        yield QuestionSheet(id="ask-body", words=True)
-        yield Static(id="ask-note", markup=False)
-        answers = Sheet(id="ask-answers", words=True)
-        answers.can_focus = False
-        yield answers
-        yield self._writing
-        yield Static(id="ask-hint", markup=False)
+        self._full: ModalScreen[Chosen | None] | ModalScreen[None] | None = None
 
     def on_mount(self) -> None:
         self.set_class(self.question.kind == "permission", "-permission")
@@ -108,7 +61,7 @@ class AskForm(Widget, can_focus=True):
 
     def _came_into_sight(self) -> None:
         """Another screen went from above: only now is the question read, and the quiet moment begins anew."""
-        if self._full is None:
+        if not self._full:
             self._shown_at = self._clock()
 
     def close(self) -> None:
@@ -122,80 +75,6 @@ class AskForm(Widget, can_focus=True):
         if self.display:
             self.display = False
             self.post_message(self.Done(self, reply, interrupt=interrupt))
-
-    # Painting
-
-    def on_resize(self, _event: events.Resize) -> None:
-        self._paint()
-
-    @on(Sheet.LaidOut)
-    def _laid_out(self, event: Sheet.LaidOut) -> None:
-        event.stop()
-        self._fit()
-
-    def _paint(self) -> None:
-        self.set_class(self.screen.size.height < LOW, "-low")
-        asking = self._phase == "asking"
-        self._row = min(self._row, len(self._shown) - 1)
-        answers = self.query_one("#ask-answers", Sheet)
-        answers.display = asking
-        if asking:
-            pointer = Pointer(self._row, frozenset(self._ticked) if self.question.multiple else None)
-            answers.wrap = not self.has_class("-low")
-            answers.put(answer_rows(self._shown, pointer, self._room))
-        self._note()
-        self._fit()
-
-    def _note(self) -> None:
-        """The rule that is about to be stored, or what is wrong with what was written."""
-        words = self._fault
-        if self._phase == "confirm" and self._confirming is not None:
-            words = remembering(self._confirming.label, self._rule or "")
-        note = self.query_one("#ask-note", Static)
-        note.display = words is not None
-        note.update(words or "")
-
-    def _blame(self, words: str) -> None:
-        self._fault = Content.styled(words, "$text-error")
-        self._note()
-        self._fit()
-
-    def _fit(self) -> None:
-        """Give each part its lines."""
-        body, answers = self.query_one("#ask-body", Sheet), self.query_one("#ask-answers", Sheet)
-        known, line = self.query_one("#ask-facts", Static), self.query_one("#ask-hint", Static)
-        got = fit(self.screen.size.height, self._wanted(answers, body))
-        self.set_class(got.air, "-air")
-        known.update(facts(self.question, self.agent, one_line=got.facts < 2))
-        known.styles.height = got.facts or "auto"
-        answers.styles.height = got.answers or 1
-        answers.scroll_to(y=max(0, self._row - got.answers + 1), animate=False)
-        body.display = self._phase != "edit"
-        body.styles.height = got.body
-        line.display = got.hint > 0
-        hidden = max(0, body.line_count - got.body)
-        line.update(hint(self.question, self._phase, low=self.has_class("-low"), hidden=hidden))
-        if isinstance(field := self._writing.field, ArgumentsInput):
-            field.styles.max_height = max(3, got.body + 1)
-
-    def _wanted(self, answers: Sheet, body: Sheet) -> Wanted:
-        width = max(1, self.size.width)
-        lines = min(MOST_FACTS, lines_of(facts(self.question, self.agent), width))
-        below = 0
-        if self._phase == "confirm":
-            below = 2 + len(self._rule or "") // width
-        elif self._phase == "edit":
-            # The body is away meanwhile, and its lines are the field's.
-            return Wanted(lines, self.screen.size.height, 0, below)
-        elif self._phase != "asking":
-            below = 1
-        below += 1 if self._fault is not None else 0
-        return Wanted(lines, body.line_count, answers.line_count if answers.display else 0, below)
-
-    @property
-    def _room(self) -> int:
-        """Characters of a rule that stand behind its label; more of it where the row may fold."""
-        return max(4, self.size.width - 33) if self.has_class("-low") else 160
 
     # Keys
 
@@ -245,13 +124,13 @@ class AskForm(Widget, can_focus=True):
             self._edit()
         elif key == "d":
             self._open_in_full()
-        elif self._rule is not None:
+        else:
             self._edit_rule()
 
     def _confirm_key(self, key: str) -> bool:
         answer = self._confirming
         if key == "enter" and answer is not None:
-            self._answer(Reply("always" if answer.name == "always" else "session", rule=self._rule))
+            self._allow("always" if answer.name == "always" else "session")
         elif key == "r":
             self._edit_rule()
         elif key == "d":
@@ -287,12 +166,6 @@ class AskForm(Widget, can_focus=True):
     # Answers
 
     @property
-    def _shown(self) -> tuple[Answer, ...]:
-        """The rows that are painted: on a low screen the last one is in the hint."""
-        low = self.has_class("-low") and self.question.kind == "permission"
-        return self._answers[:-1] if low else self._answers
-
-    @property
     def _only_words(self) -> bool:
         return self.question.kind == "choice" and not self.question.options
 
@@ -304,18 +177,33 @@ class AskForm(Widget, can_focus=True):
         else:
             self._choose(self._row)
 
+    def _allow(self, choice: Literal["once", "session", "always"]) -> None:
+        """A yes: to the call as it came, or to the one with the chosen changes."""
+        chosen = self._chosen
+        if chosen is not None and chosen.question is None:
+            self._turn_to("asking")
+            self._blame(chosen.told)
+            return
+        edited = self._current.args if chosen is not None else None
+        self._answer(Reply(choice, rule=self._rule if choice != "once" else None, edited=edited))
+
+    @property
+    def _current(self) -> Question:
+        """The question as the chosen changes make it."""
+        return (self._chosen and self._chosen.question) or self.question
+
     def _choose(self, row: int) -> None:
         answer = self._answers[row]
         match answer.name:
             case "once" | "go_on":
-                self._answer(Reply("once"))
+                self._allow("once")
             case "no" | "stop":
                 self._answer(Reply("deny"))
             case "always":
                 self._turn_to("confirm", answer)
             case "session":
                 if brief(answer.rule, self._room) == answer.rule:
-                    self._answer(Reply("session", rule=self._rule))
+                    self._allow("session")
                 else:
                     self._turn_to("confirm", answer)
             case "words":
@@ -348,12 +236,13 @@ class AskForm(Widget, can_focus=True):
         self._open_field(phase, WordsInput(words, places.get(phase, "Your answer")))
 
     def _edit_rule(self) -> None:
-        if self._rule is not None and visible(self._rule) == self._rule:
+        if self._rule and visible(self._rule) == self._rule:
             self._write("rule", self._rule)
 
     def _edit(self) -> None:
-        self._draft = draft(self.question)
-        self._open_field("edit", ArgumentsInput(self._writing.kept("edit", self._draft.text)))
+        before, self._draft = self._draft, draft(self._current)
+        kept = self._writing.kept("edit", self._draft.text) if before == self._draft else self._draft.text
+        self._open_field("edit", ArgumentsInput(kept))
 
     def _open_field(self, phase: Phase, field: WordsInput | ArgumentsInput) -> None:
         self._phase, self._fault = phase, None
@@ -378,21 +267,37 @@ class AskForm(Widget, can_focus=True):
 
     def _accept(self, text: str) -> None:
         try:
-            edited = accepted(self._draft, text, self.question.args)
+            edited = accepted(self._draft, text, self._current.args)
         except UsageError as error:
             self._blame(f"{error} {error.hint}".strip())
             return
-        self._answer(Reply("once", edited=edited))
+        if edited is None:
+            self._allow("once")
+        else:
+            self._answer(Reply("once", edited=edited))
 
     def _open_in_full(self) -> None:
-        from ba_tui.faces.tui.inspector.pane import InspectorScreen  # noqa: PLC0415 - only when it is wanted
+        if isinstance(self.question.preview, Diff | Diffs):
+            from ba_tui.faces.tui.screens.diff import DiffScreen  # noqa: PLC0415 - only when it is wanted
 
-        self._full = InspectorScreen(in_full(self.question, self.agent))
-        self.app.push_screen(self._full, self._came_back)  # pyright: ignore[reportUnknownMemberType] - App is generic
+            self._full = diff = DiffScreen(self.question, self.agent, self._chosen)
+            self.app.push_screen(diff, self._came_back)  # pyright: ignore[reportUnknownMemberType] - App is generic
+        else:
+            from ba_tui.faces.tui.inspector.pane import InspectorScreen  # noqa: PLC0415 - see above
 
-    def _came_back(self, _: None) -> None:
-        """From the full text, by a key of the person's own: that needs no quiet moment."""
+            self._full = text = InspectorScreen(in_full(self.question, self.agent))
+            self.app.push_screen(text, self._came_back)  # pyright: ignore[reportUnknownMemberType] - see above
+
+    def _came_back(self, chosen: Chosen | None) -> None:
+        """By a key of the person's own, which needs no quiet moment."""
         self.call_after_refresh(self._forget_full)
+        if chosen is not None and self.display:
+            before = self._current
+            self._chosen = None if chosen.whole else chosen
+            if self._current is not before:
+                self.query_one(QuestionSheet).ask(self._current)
+            self._fault = None
+            self._paint()
 
     def _forget_full(self) -> None:
         self._full = None

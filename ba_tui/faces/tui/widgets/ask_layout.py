@@ -1,0 +1,154 @@
+"""How a question stands on the screen: its parts, what each says now, and the lines it gets.
+
+Keys and answers are the form's; what the parts say is made in ask_body and ask_answers.
+"""
+
+from __future__ import annotations
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ba_tui.core.questions import Question
+from ba_tui.faces.tui.inspector.sheet import Sheet
+from ba_tui.faces.tui.widgets.ask_answers import Answer, Phase, Pointer, answer_rows, answers_to, default_row, hint
+from ba_tui.faces.tui.widgets.ask_body import facts, remembering
+from ba_tui.faces.tui.widgets.ask_edit import Chosen
+from ba_tui.faces.tui.widgets.ask_fit import LOW, Wanted, fit, lines_of
+from ba_tui.faces.tui.widgets.ask_inputs import ArgumentsInput, Writing
+from ba_tui.faces.tui.widgets.ask_sheet import QuestionSheet
+
+MOST_FACTS = 9
+
+
+class AskLayout(Widget):
+    """Shows one question in the phase that its form is in."""
+
+    DEFAULT_CSS = """
+    AskLayout {
+        layout: vertical;
+        height: auto;
+        & #ask-facts { height: auto; }
+        & #ask-body { height: 1; }
+        &.-permission #ask-body { background: $boost; padding: 0 1; }
+        & #ask-note { height: auto; display: none; }
+        & #ask-answers { height: 5; }
+        & #ask-hint { height: auto; max-height: 2; color: $text-muted; }
+        &.-air #ask-body { margin: 1 0; }
+        &.-permission.-low #ask-body { padding: 0; }
+        &.-one #ask-facts { text-wrap: nowrap; text-overflow: ellipsis; }
+        &.-low #ask-hint { max-height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    }
+    """
+
+    def __init__(self, question: Question, agent: str) -> None:
+        super().__init__()
+        self.question = question
+        self.agent = agent
+        self._phase: Phase = "asking"
+        self._rule = question.rule
+        self._answers = answers_to(question)
+        self._row = default_row(question, self._answers)
+        self._confirming: Answer | None = None
+        self._ticked: set[int] = set()
+        self._fault: Content | None = None
+        self._chosen: Chosen | None = None
+        self._writing = Writing()
+
+    def compose(self) -> ComposeResult:
+        words = facts(self.question, self.agent)
+        known = Static(words, id="ask-facts", markup=False)
+        known.display = bool(words)
+        yield known
+        yield QuestionSheet(id="ask-body", words=True)
+        yield Static(id="ask-note", markup=False)
+        answers = Sheet(id="ask-answers", words=True)
+        answers.can_focus = False
+        yield answers
+        yield self._writing
+        yield Static(id="ask-hint", markup=False)
+
+    def on_resize(self, _event: events.Resize) -> None:
+        self._paint()
+
+    @on(Sheet.LaidOut)
+    def _laid_out(self, event: Sheet.LaidOut) -> None:
+        event.stop()
+        self._fit()
+
+    def _paint(self) -> None:
+        self.set_class(self.screen.size.height < LOW, "-low")
+        asking = self._phase == "asking"
+        self._row = min(self._row, len(self._shown) - 1)
+        answers = self.query_one("#ask-answers", Sheet)
+        answers.display = asking
+        if asking:
+            pointer = Pointer(self._row, frozenset(self._ticked) if self.question.multiple else None)
+            answers.wrap = not self.has_class("-low")
+            answers.put(answer_rows(self._shown, pointer, self._room))
+        self._note()
+        self._fit()
+
+    def _note(self) -> None:
+        """The rule that is about to be stored, what was chosen of the changes, or what is wrong with the words."""
+        note = self.query_one("#ask-note", Static)
+        words = self._noted
+        note.display = bool(words)
+        note.update(words)
+
+    @property
+    def _noted(self) -> Content:
+        if self._phase == "confirm" and self._confirming is not None:
+            return remembering(self._confirming.label, self._rule or "")
+        if self._fault is None and self._chosen is not None:
+            return Content.styled(self._chosen.told, "$text-warning")
+        return self._fault or Content("")
+
+    def _blame(self, words: str) -> None:
+        self._fault = Content.styled(words, "$text-error")
+        self._note()
+        self._fit()
+
+    def _fit(self) -> None:
+        """Give each part its lines."""
+        body, answers = self.query_one("#ask-body", Sheet), self.query_one("#ask-answers", Sheet)
+        known, line = self.query_one("#ask-facts", Static), self.query_one("#ask-hint", Static)
+        wanted = self._wanted(answers, body)
+        got = fit(self.screen.size.height, wanted)
+        self.set_class(got.air, "-air")
+        self.set_class(got.facts < 2, "-one")
+        known.update(facts(self.question, self.agent, one_line=got.facts < wanted.facts))
+        known.display = got.facts > 0
+        known.styles.height = got.facts or "auto"
+        answers.styles.height = got.answers or 1
+        answers.scroll_to(y=max(0, self._row - got.answers + 1), animate=False)
+        body.display = self._phase != "edit"
+        body.styles.height = got.body
+        line.display = got.hint > 0
+        hidden = max(0, body.line_count - got.body)
+        line.update(hint(self.question, self._phase, low=self.has_class("-low"), hidden=hidden))
+        if isinstance(field := self._writing.field, ArgumentsInput):
+            field.styles.max_height = max(3, got.body + 1)
+
+    def _wanted(self, answers: Sheet, body: Sheet) -> Wanted:
+        width = max(1, self.size.width)
+        lines = min(MOST_FACTS, lines_of(facts(self.question, self.agent), width))
+        below = lines_of(self._noted, width)
+        if self._phase == "edit":
+            # The body is away meanwhile, and its lines are the field's.
+            return Wanted(lines, self.screen.size.height, 0, below)
+        below += self._phase not in {"asking", "confirm"}
+        return Wanted(lines, body.line_count, answers.line_count if answers.display else 0, below)
+
+    @property
+    def _room(self) -> int:
+        """Characters of a rule that stand behind its label; more of it where the row may fold."""
+        return max(4, self.size.width - 33) if self.has_class("-low") else 160
+
+    @property
+    def _shown(self) -> tuple[Answer, ...]:
+        """The rows that are painted: on a low screen the last one is in the hint."""
+        low = self.has_class("-low") and self.question.kind == "permission"
+        return self._answers[:-1] if low else self._answers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from ba_tui.core.session import ContextPart, Inventory
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.observe.metrics import Metrics
+from ba_tui.permissions.egress import Egress
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.sharing import PromptSecrets
 from ba_tui.providers.access import Access
@@ -70,7 +72,8 @@ class Desk:
         history = partial(asyncio.to_thread, journal.read)
         self._stock = Stock(workshop, Setting(cwd, results, history, self._fullness, senses))
         self._broken = [Notice(f"A workflow can't be used: {text}", "warning") for text in self._stock.add_flows()]
-        self._prompts = PromptSecrets(self._stock.sharing)
+        self._prompts, self._egress = PromptSecrets(self._stock.sharing), Egress()
+        self.permissions.bounds = replace(self.permissions.bounds, suspicion=self._egress.reason)
         self._system = system_prompt(workshop.settings, cwd)
         self._visible = Visible(self._stock.registry, self._stock.search, system=self._system)
         tools = ToolList(self._stock, self._visible, self.metrics)
@@ -95,7 +98,7 @@ class Desk:
             gc.enable()
         told = Telling(self._broken)
         shells = EndedShells(self._stock.shells)
-        interceptors = (told, self._prompts, Joining(self._visible), shells, UnfinishedTodos())
+        interceptors = (told, self._prompts, self._egress, Joining(self._visible), shells, UnfinishedTodos())
         return Agent(provider, self._visible, self._system, interceptors, settings.max_loops)
 
     def reminders(self, transcript: Transcript) -> Sequence[Message]:

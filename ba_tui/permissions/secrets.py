@@ -192,7 +192,7 @@ def _in_addresses(text: str) -> Iterator[Secret]:
         if match is None:
             continue
         if token := match["token"]:
-            if _real(token) and _random(token):
+            if _real(token) and looks_drawn(token):
                 yield Secret(match.start("token"), match.end("token"), "token in an address")
             continue
         password, user = match["password"], match["user"]
@@ -208,7 +208,7 @@ def _in_headers(text: str, lower: str) -> Iterator[Secret]:
             match = named.bearer.match(text, at)
             if word == "token " and "authorization" not in lower[max(0, at - 24) : at]:
                 continue
-            if match and _real(match["value"]) and _random(match["value"]):
+            if match and _real(match["value"]) and looks_drawn(match["value"]):
                 yield Secret(match.start("value"), match.end("value"), "token")
 
 
@@ -226,7 +226,7 @@ def _assigned(text: str, lower: str) -> Iterator[Secret]:
             if word.startswith(_PASSWORDS):
                 if _password(value, quoted=group == "quoted"):
                     yield Secret(start, match.end(group), "password")
-            elif _random(value) and not named.reference.fullmatch(value):
+            elif looks_drawn(value) and not named.reference.fullmatch(value):
                 yield Secret(start, match.end(group), "token")
 
 
@@ -244,7 +244,7 @@ def _real(value: str) -> bool:
     return len(set(value)) >= min(6, len(value) // 3 + 3) and not _named().placeholder.search(value)
 
 
-def _random(value: str) -> bool:
+def looks_drawn(value: str) -> bool:
     """Whether a value looks drawn by a machine: long enough, with digits, its letters spread evenly."""
     if len(value) < 16 or not any(letter.isdigit() for letter in value) or value.isdigit():
         return False

@@ -6,6 +6,7 @@ import asyncio
 import string
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from ba_tui.core.results import Source, ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
+from ba_tui.permissions.policy import Ask
 from ba_tui.permissions.sharing import PromptSecrets, Sharing
 from ba_tui.tools.guards.secrets import secrets
 from tests.tools.conftest import Desk
@@ -130,3 +132,14 @@ async def test_the_journal_keeps_what_the_model_saw(desk: Desk) -> None:
     await desk.run("read_file", path="conf.ini")
     (finished,) = [event for event in desk.events if isinstance(event, ToolFinished)]
     assert TOKEN not in finished.result.text
+
+
+async def test_a_question_warns_of_what_cannot_be_seen(desk: Desk) -> None:
+    def ask(tool: Tool, args: Mapping[str, Any], folder: Path) -> Ask:
+        return Ask("the test asks", None)
+
+    desk.equip(ask)
+    desk.answer = lambda question: Reply("deny")
+    await desk.run("write_file", path="a.txt", content="admin\u202etxt")
+    (question,) = desk.asked
+    assert question.warnings == ("content holds hidden characters: U+202E RIGHT-TO-LEFT OVERRIDE",)

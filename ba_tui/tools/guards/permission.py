@@ -19,6 +19,7 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Command, ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.permissions.policy import Allow, Ask, Deny
+from ba_tui.permissions.warnings import warnings_of
 from ba_tui.tools.failed import failed_result, outcome
 from ba_tui.tools.guards.validate import Checker
 
@@ -104,6 +105,7 @@ class _Consent:
             reason=ask.reason,
             risks=ask.risks,
             rule=ask.rule,
+            warnings=await asyncio.to_thread(warnings_of, args),
         )
 
     async def _run_edited(self, reply: Reply, call: Call) -> ToolResult:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from ba_tui.assembly.hooking import hooking_for
 from ba_tui.core.events import Event
 from ba_tui.core.tool import Tool
 from ba_tui.permissions.paths import Lent, Workspace
@@ -17,7 +18,7 @@ from ba_tui.permissions.sharing import Sharing
 from ba_tui.planning.workflows import flow_folders
 from ba_tui.resources import Places, bundled, project_root
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
-from ba_tui.settings import Settings
+from ba_tui.settings import HookLine, Settings
 from ba_tui.tools.background import Shells
 from ba_tui.tools.definitions import Definition, load_definitions
 from ba_tui.tools.guards.breaker import Health
@@ -47,12 +48,15 @@ class Setting:
     history: History = nothing_said
     fullness: Callable[[], float] = float
     senses: Senses = field(default_factory=Senses)
+    session: tuple[str, Path] = ("", Path())
+    """The id and the file of the conversation; empty where there is none."""
 
 
 class Shop(Protocol):
     """What a stock takes from the workshop."""
 
     settings: Settings
+    hooks: Sequence[HookLine]
     where: Places
     shell: Shell
 
@@ -82,7 +86,8 @@ class Stock:
         delivery = Delivery(setting.results, setting.fullness)
         self.sharing = Sharing(settings.secrets)
         shared = Shared(Memory(workspace.resolve), self.health, delivery, self.sharing)
-        guard = pipeline(place, self.permissions.judge, self.permissions.remember, shared)
+        self.hooks = hooking_for(shop, setting.cwd, setting.session, lambda: self.permissions.mode)
+        guard = pipeline(place, self.permissions.judge, self.permissions.remember, shared, self.hooks.guard)
         supply = Supply(shop.where, root, Bench(setting.cwd, shop.shell.inherited()), settings.tool_dirs)
         self._supply = supply
         self.registry = stocked(tools, guard, supply)

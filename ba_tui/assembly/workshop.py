@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from ba_tui.permissions.trust import Trust
 from ba_tui.providers.access import Access
 from ba_tui.resources import Places, project_root
 from ba_tui.sessions.journal import JournalFile
-from ba_tui.settings import Loaded
+from ba_tui.settings import HookLine, Loaded
 from ba_tui.tools.shell import Shell
 
 
@@ -30,6 +31,7 @@ class Workshop:
 
     def __init__(self, loaded: Loaded, where: Places, cwd: Path, access: Access, asked: Trust | None = None) -> None:
         self.settings = loaded.settings
+        self.hooks: Sequence[HookLine] = loaded.hooks
         self.where = where
         self.cwd = cwd
         self.access = access
@@ -53,8 +55,10 @@ class Workshop:
         model = info.model or self.access.default_model()
         desk = Desk(self, cwd, journal)
         named = replace(info, cwd=cwd, model=model)
-        observers = (desk.metrics.apply, CallLog(info.id).apply)
+        hooks = desk.hooks
+        observers = (desk.metrics.apply, CallLog(info.id).apply, *((hooks.apply,) if hooks else ()))
         conversation = Conversation(named, journal, desk, observers, desk.inventory)
+        conversation.admit = hooks.admit if hooks else None
         if info.model and "model" in self._flags and self.settings.model != info.model:
             conversation.use_model(self.settings.model)
         if info.model and "permission_mode" in self._flags:

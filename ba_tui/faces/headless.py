@@ -59,6 +59,8 @@ class Outcome:
             return LIMIT if self.timed_out else INTERRUPTED
         if self.ending == "limit":
             return LIMIT
+        if self.error and self.error.kind == "prompt_refused":
+            return DENIED
         if self.ending != "done":
             return USAGE if self.error and self.error.kind == "usage" else INFRASTRUCTURE
         return DENIED if self.denied else OK

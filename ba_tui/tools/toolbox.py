@@ -136,7 +136,14 @@ def further_tools(definitions: Mapping[str, Definition], place: Place, means: Me
     )
 
 
-def pipeline(place: Place, judge: Judge, remember: Remember, shared: Shared | None = None) -> Guard:
+def unhooked(tool: Tool) -> Tool:
+    """The guard where there are no hooks."""
+    return tool
+
+
+def pipeline(
+    place: Place, judge: Judge, remember: Remember, shared: Shared | None = None, hooks: Guard = unhooked
+) -> Guard:
     """The guard of every tool of one conversation, also of those that join later."""
     workspace = place.workspace
     kept = shared or Shared(Memory(workspace.resolve), Health())
@@ -151,16 +158,18 @@ def pipeline(place: Place, judge: Judge, remember: Remember, shared: Shared | No
     def guard(tool: Tool) -> Tool:
         if tool.effect is Effect.WRITE:
             writers.add(tool.name)
-        return guarded(tool, consent, again, kept)
+        return guarded(tool, consent, again, kept, hooks)
 
     return guard
 
 
-def guarded(tool: Tool, permission: Guard, repeats: Guard, shared: Shared | None = None) -> Tool:
+def guarded(
+    tool: Tool, permission: Guard, repeats: Guard, shared: Shared | None = None, hooks: Guard = unhooked
+) -> Tool:
     """Every call passes these, the outermost first, without exception."""
     kept = shared or Shared(Memory(Path), Health())
     remember, rest, again = once(kept.memory), breaker(kept.health), retry()
-    inner = output(validate(permission(repeats(remember(rest(again(timeout(tool))))))), kept.delivery)
+    inner = output(validate(hooks(permission(repeats(remember(rest(again(timeout(tool)))))))), kept.delivery)
     return secrets(kept.sharing)(inner)
 
 

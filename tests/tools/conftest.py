@@ -108,6 +108,8 @@ class AnsweringCall(Call):
         self._desk = desk
 
     async def ask(self, question: Question) -> Reply:
+        if self.consult and (settled := await self.consult(question)):
+            return settled
         answer = self._desk.answer
         if answer is None:
             pytest.fail(f"nobody expected the question {question.text!r}")

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from ba_tui.core.errors import BaError
+from ba_tui.core.errors import BaError, PromptRefused
 from ba_tui.core.events import TurnEnded
 from ba_tui.core.turn import Turn
 from ba_tui.faces.tui.session import OpenSession
@@ -34,6 +34,7 @@ class Turns:
         self.paused = False
         self.ready = False
         """False until the session is there; what is sent before waits."""
+        self._sent = ""
         self.missing = ""
         """Why the model can't be asked yet."""
 
@@ -74,11 +75,14 @@ class Turns:
         except BaError as error:
             self._refused(text, error)
             return
+        self._sent = text
         self._follow(self.current)
 
     def over(self, event: TurnEnded) -> None:
         """The turn ended: go on with the queue, or hold it when the person or an error stopped the turn."""
         self.current = None
+        if event.error and event.error.kind == PromptRefused.kind:
+            self._refused(self._sent, PromptRefused(event.error.message, event.error.hint))
         self.paused = bool(self.waiting) and event.reason in {"cancelled", "error", "interrupted"}
         self.send_next()
 

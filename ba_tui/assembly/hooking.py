@@ -1,0 +1,68 @@
+"""The hooks of one conversation, out of settings and of a trusted project. Loads nothing where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ba_tui.core.tool import Guard
+from ba_tui.permissions.trust import Trust
+from ba_tui.resources import Places, project_root
+from ba_tui.settings import HookLine
+from ba_tui.tools.shell import Shell
+from ba_tui.tools.toolbox import unhooked
+
+if TYPE_CHECKING:
+    from ba_tui.hooks.config import Hook
+    from ba_tui.hooks.turns import HookTurns
+
+CLAUDE = ".claude"
+
+
+class HookShop(Protocol):
+    """What hooks take from the workshop."""
+
+    hooks: Sequence[HookLine]
+    where: Places
+    shell: Shell
+
+
+@dataclass(frozen=True, slots=True)
+class Hooking:
+    """``guard`` goes around tools, ``turns`` along the conversation, None where there are no hooks.
+    ``problems``: hooks that can't be used, one line each."""
+
+    guard: Guard = unhooked
+    turns: HookTurns | None = None
+    problems: Sequence[str] = ()
+
+
+def found_hooks(shop: HookShop, root: Path) -> tuple[list[Hook], list[str]]:
+    """All hooks that count in the project ``root``, and what is wrong with others."""
+    claude = (root / CLAUDE).is_dir() and Trust(shop.where).trusted(root)
+    if not shop.hooks and not claude:
+        return [], []
+    from ba_tui.hooks.config import CLAUDE_FILES, read_claude, read_hooks  # noqa: PLC0415 - most people have no hooks
+
+    found, problems = read_hooks(shop.hooks)
+    for name in CLAUDE_FILES if claude else ():
+        more, wrong = read_claude(root / name)
+        found += more
+        problems += wrong
+    return found, problems
+
+
+def hooking_for(shop: HookShop, cwd: Path, session: tuple[str, Path], mode: Callable[[], str]) -> Hooking:
+    """For a conversation in ``cwd``; ``session`` is its id and its file."""
+    root = project_root(cwd)
+    found, problems = found_hooks(shop, root)
+    if not found:
+        return Hooking(problems=problems)
+    from ba_tui.hooks.runner import Hooks, Surroundings  # noqa: PLC0415 - see found_hooks
+    from ba_tui.hooks.turns import HookTurns  # noqa: PLC0415
+    from ba_tui.tools.guards.hooks import hooking  # noqa: PLC0415
+
+    hooks = Hooks(found, Surroundings(*session, cwd, root, shop.shell.inherited(), mode))
+    return Hooking(hooking(hooks), HookTurns(hooks), problems)

@@ -1,0 +1,179 @@
+"""What hooks said, in Claude Code's terms: exit codes, JSON, plain words; and what follows from several together.
+
+Running them is ``process``'s business, acting on a verdict that of whoever asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, cast
+
+from ba_tui.core.events import Notice
+from ba_tui.core.messages import clean_json
+from ba_tui.core.untrusted import paintable
+from ba_tui.hooks.config import Hook
+from ba_tui.hooks.process import Ran
+
+BLOCKED = 2
+LINE, CONTEXT = 300, 10_000
+Decision: TypeAlias = Literal["", "allow", "ask", "deny"]
+
+_DECISIONS: Mapping[str, Decision] = {
+    "allow": "allow",
+    "approve": "allow",
+    "ask": "ask",
+    "deny": "deny",
+    "block": "deny",
+}
+_RANKED: Sequence[Decision] = ("deny", "ask", "allow")
+_SPEAKING = frozenset({"user_prompt", "session_start"})
+"""Events whose plain words are for the model."""
+_TYPES: Mapping[str, type] = {
+    "continue": bool,
+    "stopReason": str,
+    "suppressOutput": bool,
+    "systemMessage": str,
+    "decision": str,
+    "reason": str,
+    "hookSpecificOutput": dict,
+}
+_SPECIFIC: Mapping[str, type] = {
+    "permissionDecision": str,
+    "permissionDecisionReason": str,
+    "updatedInput": dict,
+    "additionalContext": str,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One hook's. ``message`` is for the person, ``context`` for the model; ``stop``: end the turn, and why.
+    ``trouble``: it failed, and so says nothing."""
+
+    hook: Hook
+    decision: Decision = ""
+    reason: str = ""
+    rewritten: dict[str, Any] | None = None
+    context: str = ""
+    message: str = ""
+    stop: str | None = None
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the hooks of one event say together; ``by`` is who decided, ``rewriter`` who changed the input."""
+
+    decision: Decision = ""
+    reason: str = ""
+    by: str = ""
+    rewritten: dict[str, Any] | None = None
+    rewriter: str = ""
+    context: str = ""
+    stop: str | None = None
+    notices: Sequence[Notice] = field(default_factory=tuple[Notice, ...])
+
+
+def read_answer(hook: Hook, ran: Ran) -> Answer:
+    """What a run says for the event it was made for."""
+    if ran.trouble:
+        return Answer(hook, trouble=ran.trouble)
+    if ran.code == BLOCKED:
+        return Answer(hook, "deny", _cut(ran.err, CONTEXT) or "It was blocked, without a reason.")
+    if ran.code:
+        how = f"failed (exit {ran.code})" if ran.code > 0 else f"was killed (signal {-ran.code})"
+        said = _line(ran.err)
+        return Answer(hook, trouble=f"{how}{': ' + said if said else '.'}")
+    words = ran.out.strip()
+    if not words.startswith("{"):
+        return Answer(hook, context=_cut(words, CONTEXT) if hook.event in _SPEAKING else "")
+    try:
+        return _read_json(hook, cast("dict[str, Any]", clean_json(json.loads(words))))
+    except (ValueError, RecursionError) as error:
+        return Answer(hook, trouble=f"answered with JSON that can't be used: {_line(str(error))}")
+
+
+def _read_json(hook: Hook, said: dict[str, Any]) -> Answer:
+    """Raises ValueError for what does not have the shape."""
+    _check(said, _TYPES)
+    specific = cast("dict[str, Any]", said.get("hookSpecificOutput") or {})
+    _check(specific, _SPECIFIC)
+    word = str(specific.get("permissionDecision") or said.get("decision") or "")
+    reason = str(specific.get("permissionDecisionReason") or said.get("reason") or "")
+    if isinstance(nested := specific.get("decision"), dict):
+        decided = cast("dict[str, Any]", nested)
+        word, reason = str(decided.get("behavior") or ""), str(decided.get("message") or reason)
+    if word and word not in _DECISIONS:
+        raise ValueError(f"the decision {word[:40]!r} is none of {', '.join(_DECISIONS)}")
+    goes_on = said.get("continue") is not False
+    return Answer(
+        hook,
+        _DECISIONS[word] if word else "",
+        _cut(reason, CONTEXT),
+        specific.get("updatedInput"),
+        _cut(str(specific.get("additionalContext") or ""), CONTEXT),
+        _line(str(said.get("systemMessage") or "")),
+        None if goes_on else _line(str(said.get("stopReason") or "")),
+    )
+
+
+def _check(said: Mapping[str, Any], types: Mapping[str, type]) -> None:
+    for name, kind in types.items():
+        value = said.get(name)
+        if value is not None and not isinstance(value, kind):
+            expected = {"bool": "true or false", "str": "text", "dict": "an object"}[kind.__name__]
+            raise ValueError(f"{name}: expected {expected}")
+
+
+def together(answers: Sequence[Answer]) -> Verdict:
+    """deny over ask over allow; what each adds is added up in the order of the configuration."""
+    given = {answer.decision for answer in answers}
+    strongest: Decision = ""
+    for decision in _RANKED:
+        if decision in given:
+            strongest = decision
+            break
+    deciding = [answer for answer in answers if strongest and answer.decision == strongest]
+    rewriters = [answer for answer in answers if answer.rewritten is not None]
+    notices = [_notice(answer) for answer in answers if answer.trouble or answer.message]
+    if len(rewriters) > 1:
+        text = f"{len(rewriters)} hooks changed the same call; {_name(rewriters[-1])} counts, as the last one."
+        notices.append(Notice(text, "warning"))
+    stops = [answer.stop or f"{answer.hook.label} ended the turn." for answer in answers if answer.stop is not None]
+    last = rewriters[-1] if rewriters else None
+    return Verdict(
+        strongest,
+        "\n".join(dict.fromkeys(answer.reason for answer in deciding if answer.reason)),
+        ", ".join(answer.hook.command for answer in deciding),
+        last.rewritten if last else None,
+        last.hook.label if last else "",
+        "\n".join(answer.context for answer in answers if answer.context),
+        stops[0] if stops else None,
+        tuple(notices),
+    )
+
+
+def _name(answer: Answer) -> str:
+    return answer.hook.label[0].lower() + answer.hook.label[1:]
+
+
+def _notice(answer: Answer) -> Notice:
+    label = paintable(answer.hook.label, newlines=False)
+    if answer.trouble:
+        hint = f"See {answer.hook.source}." if answer.hook.source else ""
+        return Notice(f"{label} {answer.trouble}", "warning", hint)
+    return Notice(f"{label}: {answer.message}")
+
+
+def _line(text: str) -> str:
+    """The first line with words, short and safe to paint."""
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    first = paintable(first[: LINE * 4], newlines=False)
+    return first if len(first) <= LINE else first[: LINE - 1] + "…"
+
+
+def _cut(text: str, limit: int) -> str:
+    text = text.strip()
+    return text if len(text) <= limit else f"{text[:limit]}\n[… {len(text) - limit} characters left out]"

@@ -1,0 +1,155 @@
+"""Hooks on the course of a conversation: its prompts, questions, answers, compression and end.
+
+Those on tools stand in the guard around a tool; how a hook is run, in ``runner``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ba_tui.core.agent import CONTINUATIONS
+from ba_tui.core.errors import PromptRefused, StopTurn
+from ba_tui.core.events import Asked, Compressed, Event, Notice, Steered
+from ba_tui.core.messages import Message, reminder
+from ba_tui.core.questions import Question
+from ba_tui.core.turn import Branch
+from ba_tui.hooks.answers import Verdict
+from ba_tui.hooks.runner import Hooks, Occasion
+
+MAIN = "main"
+FAREWELL = 5.0
+"""Seconds that hooks have when a session is closed."""
+
+
+class HookTurns:
+    """core.agent.Interceptor and core.conversation.Admit over the hooks of one conversation."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        self.hooks = hooks
+        self._begun = False
+        self._compressed = ""
+        self._blocked: Counter[str] = Counter()
+        self._untold: list[Notice] = []
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def admit(self, prompt: Message, branch: Branch) -> Sequence[Message]:
+        """Notes to go with ``prompt``.
+
+        Raises:
+            PromptRefused: a hook blocks it, or ends the turn.
+        """
+        self._blocked.clear()
+        words: list[str] = []
+        if not self._begun:
+            source = "resume" if branch.transcript.messages else "startup"
+            words.append((await self._on_start(source, branch)).context)
+            self._begun = True
+        verdict = await self._fire(Occasion("user_prompt", {"prompt": prompt.text}), branch)
+        if verdict.decision == "deny":
+            raise PromptRefused(f"A hook did not let the prompt pass: {verdict.reason}", "Change it and send it again.")
+        if verdict.stop is not None:
+            raise PromptRefused(f"A hook ended the turn: {verdict.stop}")
+        words.append(verdict.context)
+        return [_note(text) for text in words if text]
+
+    async def before(self, branch: Branch) -> None:
+        """After a compression a hook may say again what must not be forgotten."""
+        for notice in self._untold:
+            branch.emit(notice)
+        self._untold.clear()
+        if self._compressed == branch.name:
+            self._compressed = ""
+            verdict = await self._on_start("compact", branch)
+            if verdict.context:
+                branch.emit(Steered(_note(verdict.context)))
+
+    async def after(self, reply: Message, branch: Branch) -> None:
+        """A hook may make the agent go on, a few times in a turn."""
+        if branch.waiting:
+            return
+        event = "stop" if branch.name == MAIN else "subagent_stop"
+        if not self.hooks.wanted(event):
+            return
+        again = self._blocked[branch.name]
+        fields = {"stop_hook_active": again > 0, "last_assistant_message": reply.text, "agent_id": branch.name}
+        verdict = await self._fire(Occasion(event, fields), branch)
+        if verdict.stop is not None:
+            raise StopTurn(f"A hook ended the turn: {verdict.stop}")
+        if verdict.decision != "deny":
+            return
+        if again >= CONTINUATIONS:
+            text = f"A hook wanted the agent to go on for the {again + 1}th time; the turn ends here."
+            branch.emit(Notice(text, "warning", "Let the hook look at stop_hook_active."))
+            return
+        self._blocked[branch.name] += 1
+        branch.post(reminder(f"A hook of the person does not let you stop yet: {verdict.reason}"))
+
+    def apply(self, event: Event) -> None:
+        """core.turn.Listener: a question waits for the person, or the conversation was compressed."""
+        match event:
+            case Asked(question=question) if self.hooks.wanted("notification", (_kind(question),)):
+                self._later(Occasion("notification", _notification(question), (_kind(question),)))
+            case Compressed(strategy=strategy, agent=agent) if strategy != "undo":
+                self._compressed = agent
+            case _:
+                pass
+
+    async def before_compress(self, trigger: str, focus: str = "") -> str | None:
+        """Why the conversation must not be compressed now; None when it may. ``trigger``: ``manual`` or ``auto``."""
+        fields = {"trigger": trigger, "custom_instructions": focus}
+        verdict = await self.hooks.fire(Occasion("pre_compact", fields, (trigger,)))
+        self._untold += verdict.notices
+        if verdict.decision == "deny":
+            return verdict.reason
+        return verdict.stop
+
+    async def subagent_started(self, name: str, kind: str, task: str) -> str:
+        """What hooks add to a sub-agent's task; empty for nothing."""
+        fields = {"agent_id": name, "agent_type": kind, "prompt": task}
+        verdict = await self.hooks.fire(Occasion("subagent_start", fields, (kind,)))
+        self._untold += verdict.notices
+        return verdict.context
+
+    async def close(self, reason: str = "other") -> None:
+        """The session is left. Short, whatever the hooks are set to."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        if self._begun:
+            await self.hooks.fire(Occasion("session_end", {"reason": reason}, (reason,), longest=FAREWELL))
+
+    async def _on_start(self, source: str, branch: Branch) -> Verdict:
+        return await self._fire(Occasion("session_start", {"source": source}, (source,)), branch)
+
+    async def _fire(self, occasion: Occasion, branch: Branch) -> Verdict:
+        verdict = await self.hooks.fire(replace(occasion, cwd=branch.transcript.cwd or ""))
+        for notice in verdict.notices:
+            branch.emit(notice)
+        return verdict
+
+    def _later(self, occasion: Occasion) -> None:
+        """Beside what runs: nobody waits for it, and what it has to say is told before the next request."""
+
+        async def run() -> None:
+            self._untold += (await self.hooks.fire(occasion)).notices
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+
+def _note(text: str) -> Message:
+    return reminder(f"A hook of the person adds:\n{text}")
+
+
+def _kind(question: Question) -> str:
+    return "permission_prompt" if question.kind == "permission" else "elicitation_dialog"
+
+
+def _notification(question: Question) -> dict[str, Any]:
+    what = f"ba needs your permission to use {question.tool}" if question.kind == "permission" else question.text
+    return {"message": what, "title": "ba", "notification_type": _kind(question)}

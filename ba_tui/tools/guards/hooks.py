@@ -1,0 +1,146 @@
+"""Hooks around a tool: one may deny a call, have the person asked, change the arguments, or comment on the result.
+
+Stands outside of permission: what a hook allows or rewrites is judged all the same. Running hooks is ``hooks/``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ba_tui.core.errors import StopTurn
+from ba_tui.core.events import Judged, args_hash
+from ba_tui.core.messages import clean_json
+from ba_tui.core.questions import Question, Reply
+from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.tool import Call, Consult, Guard, Tool
+from ba_tui.hooks.answers import Verdict
+from ba_tui.hooks.config import names_of
+from ba_tui.hooks.runner import Hooks, Occasion
+from ba_tui.tools.failed import outcome
+from ba_tui.tools.guards.validate import Checker
+
+LARGEST = 200_000
+"""Characters of a result that hooks are given."""
+_EVENTS = ("pre_tool", "permission_request", "post_tool", "post_tool_failure")
+_FILE = "file_path"
+"""What Claude Code's file tools call their path; given beside ours, so that its hooks find it."""
+
+
+def hooking(hooks: Hooks) -> Guard:
+    def guard(tool: Tool) -> Tool:
+        if not any(hooks.wanted(event, names_of(tool.name)) for event in _EVENTS):
+            return tool
+        hooked = _Hooked(hooks, tool, Checker(tool.input_schema))
+        return replace(tool, run=hooked.run)
+
+    return guard
+
+
+@dataclass(frozen=True, slots=True)
+class _Hooked:
+    hooks: Hooks
+    tool: Tool
+    checker: Checker
+
+    async def run(self, args: Mapping[str, Any], call: Call) -> ToolResult:
+        verdict = await self._fire("pre_tool", call, {"tool_input": self._told(args)})
+        if verdict.decision == "deny":
+            self._judged(call, args, verdict)
+            return failure("permission_denied", f"A hook of the person denied this call: {verdict.reason}")
+        changed = self._rewritten(verdict, args)
+        if changed is not None:
+            if complaint := await self.checker.complaint(changed):
+                message = f"A hook of the person changed the arguments, but they do not fit: {complaint}"
+                return failure("invalid_parameters", message, hint="Tell the person; the hook is to be corrected.")
+            args, call.rewritten = changed, verdict.rewriter
+        if verdict.decision == "ask":
+            self._judged(call, args, verdict)
+            call.concerns.append(f"a hook asks: {verdict.reason}" if verdict.reason else "a hook asks")
+        call.consult = self._consulted(args, call)
+        result = await self._after(await outcome(self.tool, args, call), args, call)
+        return result if changed is None else replace(result, text=_told_changed(changed, result.text))
+
+    async def _after(self, result: ToolResult, args: Mapping[str, Any], call: Call) -> ToolResult:
+        """What hooks say of a result; of a call that was not allowed there is nothing to say."""
+        if result.error and result.error.kind in {"permission_denied", "interrupted"}:
+            return result
+        fields: dict[str, Any] = {"tool_input": self._told(args)}
+        if result.is_error:
+            fields["error"] = result.text[:LARGEST]
+        else:
+            response = {"text": result.text[:LARGEST], "summary": result.summary, "is_error": False}
+            fields["tool_response"] = response
+        verdict = await self._fire("post_tool_failure" if result.is_error else "post_tool", call, fields)
+        words: list[str] = []
+        if verdict.decision == "deny":
+            words.append(f"A hook of the person objects to this result: {verdict.reason}")
+        if verdict.context:
+            words.append(f"A hook of the person adds: {verdict.context}")
+        return replace(result, text="\n\n".join([result.text, *words])) if words else result
+
+    def _consulted(self, args: Mapping[str, Any], call: Call) -> Consult | None:
+        """Hooks may say no to a question about the call, never yes: that is the person's."""
+        if not self.hooks.wanted("permission_request", names_of(self.tool.name)):
+            return None
+
+        async def consult(question: Question) -> Reply | None:
+            if question.kind != "permission":
+                return None
+            given = self._told(question.args or args)
+            verdict = await self._fire("permission_request", call, {"tool_input": given})
+            if verdict.decision != "deny":
+                return None
+            self._judged(call, args, verdict)
+            return Reply("deny", f"A hook denied it: {verdict.reason}")
+
+        return consult
+
+    async def _fire(self, event: str, call: Call, fields: Mapping[str, Any]) -> Verdict:
+        """Raises StopTurn when a hook ends the turn."""
+        told = {"tool_name": self.tool.name, **fields, "tool_use_id": call.id, "agent_id": call.branch.name}
+        cwd = call.branch.transcript.cwd or ""
+        verdict = await self.hooks.fire(Occasion(event, told, names_of(self.tool.name), cwd))
+        for notice in verdict.notices:
+            call.branch.emit(notice)
+        if verdict.stop is not None:
+            raise StopTurn(f"A hook ended the turn: {verdict.stop}")
+        return verdict
+
+    def _judged(self, call: Call, args: Mapping[str, Any], verdict: Verdict) -> None:
+        decision = "ask" if verdict.decision == "ask" else "deny"
+        event = Judged(
+            call.id, self.tool.name, decision, "hook", rule=verdict.by, reason=verdict.reason, hash=args_hash(args)
+        )
+        call.branch.emit(event)
+
+    def _told(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        path = self._file(args)
+        return {**args, _FILE: path} if path else dict(args)
+
+    def _rewritten(self, verdict: Verdict, args: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The arguments as a hook wants them; None when it left them as they are."""
+        if verdict.rewritten is None:
+            return None
+        changed = dict(verdict.rewritten)
+        if (path := self._file(args)) and _FILE in changed:
+            named = changed.pop(_FILE)
+            if named != path or self.tool.facts.target not in changed:
+                changed[self.tool.facts.target] = named
+        return None if changed == clean_json(dict(args)) else changed
+
+    def _file(self, args: Mapping[str, Any]) -> str:
+        """The one file that a call is about, whole; empty when there is none or more than one."""
+        facts = self.tool.facts
+        if (facts.target,) != facts.paths or _FILE in self.tool.input_schema.get("properties", {}):
+            return ""
+        paths = self.tool.paths(args)
+        return str(self.hooks.around.cwd / Path(paths[0])) if len(paths) == 1 else ""
+
+
+def _told_changed(changed: Mapping[str, Any], text: str) -> str:
+    shown = json.dumps(clean_json(dict(changed)), ensure_ascii=False)
+    return f"A hook of the person changed the arguments of the call: {shown}\n{text}"

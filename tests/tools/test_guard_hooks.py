@@ -1,0 +1,178 @@
+"""Hooks around tools: they deny, ask, rewrite and comment; what they allow is judged all the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ba_tui.core.errors import StopTurn
+from ba_tui.core.events import Judged, Notice, args_hash
+from ba_tui.core.questions import Question, Reply
+from ba_tui.core.results import ToolResult
+from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.hooks.config import Hook
+from ba_tui.hooks.runner import Hooks, Surroundings
+from ba_tui.permissions.policy import Allow, Ask, Deny
+from ba_tui.tools.guards.hooks import hooking
+from ba_tui.tools.guards.permission import Gate, Verdict
+from ba_tui.tools.guards.permission import permission as consent
+from ba_tui.tools.guards.repeats import repeats
+from ba_tui.tools.toolbox import guarded
+from tests.tools.conftest import AnsweringCall, Desk
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+    "required": ["path"],
+    "additionalProperties": False,
+}
+ALLOW = Allow()
+
+
+class Scene:
+    """One file tool within all guards, with hooks; it keeps what it was run with."""
+
+    def __init__(self, desk: Desk, *hooks: Hook, verdict: Verdict = ALLOW) -> None:
+        self.desk = desk
+        self.seen: list[Mapping[str, Any]] = []
+        self.judged: list[Mapping[str, Any]] = []
+        self.verdict = verdict
+        around = Surroundings("s", desk.root / "events", desk.root, desk.root, desk.environment, lambda: "default")
+
+        async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+            self.seen.append(args)
+            return ToolResult("written")
+
+        facts = ToolFacts(target="path", paths=("path",))
+        tool = Tool("write_file", "", SCHEMA, run, Effect.WRITE, facts=facts)
+        gate = Gate(self._judge, lambda rule, scope: None, lambda call: desk.root)
+        self.tool = guarded(tool, consent(gate), repeats(()), hooks=hooking(Hooks(hooks, around)))
+
+    def _judge(self, tool: Tool, args: Mapping[str, Any], folder: Path) -> Verdict:
+        self.judged.append(args)
+        return self.verdict
+
+    async def run(self, **args: Any) -> ToolResult:
+        return await self.tool.run(args, AnsweringCall("call", self.desk.branch, self.desk))
+
+    @property
+    def audit(self) -> list[tuple[str, str, str, str]]:
+        events = [event for event in self.desk.events if isinstance(event, Judged) and event.by == "hook"]
+        return [(event.verdict, event.rule, event.reason, event.hash) for event in events]
+
+
+def answers(event: str = "pre_tool", matcher: str = "", **specific: object) -> Hook:
+    return Hook(event, f"echo '{json.dumps({'hookSpecificOutput': specific})}'", matcher)
+
+
+async def test_a_denied_call_does_not_run_and_the_model_reads_why(desk: Desk) -> None:
+    scene = Scene(desk, Hook("pre_tool", "echo not in main >&2; exit 2", "Write"))
+    result = await scene.run(path="a")
+    assert result.error is not None
+    assert result.error.kind == "permission_denied"
+    assert "A hook of the person denied this call: not in main" in result.text
+    assert (scene.seen, scene.judged) == ([], [])
+    assert scene.audit == [("deny", "echo not in main >&2; exit 2", "not in main", args_hash({"path": "a"}))]
+
+
+async def test_a_hook_for_another_tool_costs_nothing(desk: Desk) -> None:
+    scene = Scene(desk, Hook("pre_tool", "exit 2", "Bash"))
+    assert (await scene.run(path="a")).text == "written"
+
+
+async def test_asking_brings_the_person_in(desk: Desk) -> None:
+    scene = Scene(desk, answers(permissionDecision="ask", permissionDecisionReason="it is Friday"))
+    desk.answer = lambda question: Reply("deny", "on Monday")
+    assert "on Monday" in (await scene.run(path="a")).text
+    assert [(question.reason, question.rule) for question in desk.asked] == [("a hook asks: it is Friday", None)]
+    assert scene.audit[0][0] == "ask"
+    desk.answer = lambda question: Reply("once")
+    assert (await scene.run(path="a")).text == "written"
+
+
+@pytest.mark.parametrize("verdict", [Deny("a rule says no"), Ask("a rule asks", None)])
+async def test_what_a_hook_allows_is_judged_all_the_same(desk: Desk, verdict: Verdict) -> None:
+    scene = Scene(desk, answers(permissionDecision="allow"), verdict=verdict)
+    desk.answer = lambda question: Reply("deny")
+    assert (await scene.run(path="a")).is_error
+    assert scene.seen == []
+    assert scene.audit == []
+
+
+async def test_rewritten_arguments_are_checked_judged_shown_and_told(desk: Desk) -> None:
+    scene = Scene(desk, answers(updatedInput={"path": "b"}), verdict=Ask("it writes", None))
+    desk.answer = lambda question: Reply("once")
+    result = await scene.run(path="a", content="x")
+    assert result.text == 'A hook of the person changed the arguments of the call: {"path": "b"}\nwritten'
+    assert (scene.judged[0], scene.seen) == ({"path": "b"}, [{"path": "b"}])
+    question = desk.asked[0]
+    assert question.args == {"path": "b"}
+    assert question.rewritten.startswith("The hook “echo ")
+
+
+async def test_rewritten_arguments_that_do_not_fit_do_not_run(desk: Desk) -> None:
+    scene = Scene(desk, answers(updatedInput={"path": 3}))
+    result = await scene.run(path="a")
+    assert "changed the arguments, but they do not fit: path: expected string, got integer 3" in result.text
+    assert (scene.seen, scene.judged) == ([], [])
+
+
+async def test_claude_codes_name_of_the_path_is_there_and_may_be_rewritten(desk: Desk) -> None:
+    scene = Scene(desk, Hook("pre_tool", "cat > told"))
+    await scene.run(path="a")
+    told = json.loads((desk.root / "told").read_text())
+    assert told["tool_input"] == {"path": "a", "file_path": str(desk.root / "a")}
+    assert (told["tool_name"], told["tool_use_id"]) == ("write_file", "call")
+    both = {"path": "a", "file_path": "/moved", "content": "x"}
+    scene = Scene(desk, answers(updatedInput=both))
+    await scene.run(path="a")
+    assert scene.seen == [{"path": "/moved", "content": "x"}]
+
+
+async def test_a_result_is_commented(desk: Desk) -> None:
+    hook = Hook("post_tool", "cat > told; echo lint failed >&2; exit 2")
+    scene = Scene(desk, hook, answers("post_tool", additionalContext="run the tests"))
+    result = await scene.run(path="a")
+    assert result.text.split("\n\n") == [
+        "written",
+        "A hook of the person objects to this result: lint failed",
+        "A hook of the person adds: run the tests",
+    ]
+    told = json.loads((desk.root / "told").read_text())
+    assert told["tool_response"] == {"text": "written", "summary": "", "is_error": False}
+    scene.verdict = Deny("no")
+    assert "objects" not in (await scene.run(path="a")).text, "there is no result to comment on"
+
+
+async def test_hooks_may_say_no_to_a_question_but_not_yes(desk: Desk) -> None:
+    def hook(behavior: str) -> Hook:
+        return answers("permission_request", decision={"behavior": behavior, "message": "not today"})
+
+    def nobody(question: Question) -> Reply:
+        pytest.fail("the person was asked")
+
+    scene = Scene(desk, hook("deny"), verdict=Ask("it writes", None))
+    desk.answer = nobody
+    assert "A hook denied it: not today" in (await scene.run(path="a")).text
+    assert scene.audit[0][0] == "deny"
+    scene = Scene(desk, hook("allow"), verdict=Ask("it writes", None))
+    desk.answer = lambda question: Reply("deny", "I say no")
+    assert "I say no" in (await scene.run(path="a")).text
+
+
+async def test_a_hook_may_end_the_turn(desk: Desk) -> None:
+    scene = Scene(desk, Hook("pre_tool", """echo '{"continue": false, "stopReason": "enough"}'"""))
+    with pytest.raises(StopTurn, match="enough"):
+        await scene.run(path="a")
+
+
+async def test_a_broken_hook_is_told_and_the_call_goes_on(desk: Desk) -> None:
+    scene = Scene(desk, Hook("pre_tool", "exit 9"), Hook("post_tool", "echo '{'"))
+    assert (await scene.run(path="a")).text == "written"
+    told = [event.text for event in desk.events if isinstance(event, Notice)]
+    assert len(told) == 2
+    assert told[0] == "The hook “exit 9” failed (exit 9)."

@@ -21,7 +21,7 @@ from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from ba_tui.core.conversation import Connect, Start
-from ba_tui.core.errors import BaError
+from ba_tui.core.errors import BaError, PromptRefused
 from ba_tui.core.events import Event, Notice, TurnEnded
 from ba_tui.core.turn import Turn
 from ba_tui.core.untrusted import paintable

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ba_tui.assembly.inventory import ToolList
 from ba_tui.assembly.models import provider_for
@@ -37,6 +37,9 @@ from ba_tui.tools.guards.breaker import circuit_open
 from ba_tui.tools.senses import Senses
 from ba_tui.tools.todos import UnfinishedTodos
 from ba_tui.tools.visible import Joining, Visible
+
+if TYPE_CHECKING:
+    from ba_tui.hooks.turns import HookTurns
 
 
 class Bench(Shop, Protocol):
@@ -70,8 +73,10 @@ class Desk:
         results = Artifacts(journal.path.parent / FOLDER)
         senses = Senses(lambda: self._sees("vision"), lambda: self._sees("documents"))
         history = partial(asyncio.to_thread, journal.read)
-        self._stock = Stock(workshop, Setting(cwd, results, history, self._fullness, senses))
+        session = (journal.header.id, journal.path)
+        self._stock = Stock(workshop, Setting(cwd, results, history, self._fullness, senses, session))
         self._broken = [Notice(f"A workflow can't be used: {text}", "warning") for text in self._stock.add_flows()]
+        self._broken += [Notice(f"A hook can't be used: {text}", "warning") for text in self._stock.hooks.problems]
         self._prompts, self._egress = PromptSecrets(self._stock.sharing), Egress()
         self.permissions.bounds = replace(self.permissions.bounds, suspicion=self._egress.reason)
         self._system = system_prompt(workshop.settings, cwd)
@@ -98,7 +103,8 @@ class Desk:
             gc.enable()
         told = Telling(self._broken)
         shells = EndedShells(self._stock.shells)
-        interceptors = (told, self._prompts, self._egress, Joining(self._visible), shells, UnfinishedTodos())
+        hooked = (self.hooks,) if self.hooks else ()
+        interceptors = (told, self._prompts, self._egress, Joining(self._visible), shells, UnfinishedTodos(), *hooked)
         return Agent(provider, self._visible, self._system, interceptors, settings.max_loops)
 
     def reminders(self, transcript: Transcript) -> Sequence[Message]:
@@ -124,7 +130,14 @@ class Desk:
             ContextPart("Kept free for the answer", info.max_output, f"of a window of {info.window:,}"),
         ]
 
+    @property
+    def hooks(self) -> HookTurns | None:
+        """What runs along the conversation; None where there are no hooks."""
+        return self._stock.hooks.turns
+
     async def close(self) -> None:
+        if self.hooks:
+            await self.hooks.close()
         await self._stock.close()
 
     def _instructions(self) -> Sequence[Instructions]:

@@ -50,7 +50,7 @@ def permission(gate: Gate) -> Guard:
 
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             folder = gate.folder(call)
-            match await gate.judged(tool, args, folder):
+            match concerned(await gate.judged(tool, args, folder), call):
                 case Allow():
                     return await tool.run(args, call)
                 case Deny(reason=reason):
@@ -61,6 +61,16 @@ def permission(gate: Gate) -> Guard:
         return replace(tool, run=run)
 
     return guard
+
+
+def concerned(verdict: Verdict, call: Call) -> Verdict:
+    """``verdict``, and the person is asked when a guard before this one wants that."""
+    if not call.concerns or isinstance(verdict, Deny):
+        return verdict
+    why = "; ".join(call.concerns)
+    if isinstance(verdict, Ask):
+        return replace(verdict, reason=f"{why}; {verdict.reason}")
+    return Ask(why, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +116,7 @@ class _Consent:
             risks=ask.risks,
             rule=ask.rule,
             warnings=await asyncio.to_thread(warnings_of, args),
+            rewritten=call.rewritten,
         )
 
     async def _run_edited(self, reply: Reply, call: Call) -> ToolResult:

@@ -1,0 +1,44 @@
+"""Commands found inside other commands, as values.
+
+``shell_wrappers`` and ``shell_builtins`` find them, ``shell_walk`` goes on with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ba_tui.permissions.simple import Redirect, Word
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """A command inside another: its ``words``, or its text as ``code``; or a shell that ``reads_input``.
+
+    ``posix`` None: the same shell reads it that reads this; True: one that may read less than bash does.
+    ``folder`` None: where it runs is not known; "" the same place."""
+
+    wrapper: str
+    words: tuple[Word, ...] = ()
+    code: Word | None = None
+    reads_input: bool = False
+    folder: str | None = ""
+    posix: bool | None = True
+    assignments: tuple[tuple[str, Word], ...] = ()
+    redirects: tuple[Redirect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What was found in a command. ``itself``: it does something of its own and is to be judged too."""
+
+    inner: tuple[Inner, ...] = ()
+    itself: bool = False
+
+
+def joined(words: Sequence[Word]) -> Word:
+    """Several words as one text, as ``eval`` and ``ssh`` see them."""
+    raw = " ".join(word.raw for word in words)
+    if any(word.text is None or word.glob for word in words):
+        return Word(None, raw)
+    return Word(" ".join(word.text or "" for word in words), raw)

@@ -1,0 +1,66 @@
+"""Words as written, what was found on the way, and the error of what cannot be read. Values only.
+
+``shell_words`` reads them, ``shell_values`` tells what they come to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+class Unreadable(Exception):
+    """The command cannot be read with certainty; the text says why."""
+
+
+@dataclass(slots=True)
+class Part:
+    """A piece of a word: literal text, a variable's plain value, a number, or something known only when it runs."""
+
+    kind: Literal["text", "variable", "number", "unknown"]
+    text: str
+    quoted: bool
+
+
+@dataclass(slots=True)
+class Token:
+    """A word as written: its pieces, and the commands that run to make it."""
+
+    start: int
+    end: int = 0
+    parts: list[Part] = field(default_factory=list[Part])
+    runs: list[object] = field(default_factory=list[object])
+    pattern: bool = False
+    braces: bool = False
+    raw: str = ""
+
+    def add(self, text: str, quoted: bool) -> None:
+        """Append literal text."""
+        if self.parts and self.parts[-1].kind == "text" and self.parts[-1].quoted == quoted:
+            self.parts[-1].text += text
+        else:
+            self.parts.append(Part("text", text, quoted))
+
+    def literal(self) -> str | None:
+        """The text after quote removal, None when some of it is known only when it runs."""
+        if all(part.kind == "text" for part in self.parts):
+            return "".join(part.text for part in self.parts)
+        return None
+
+    def bare(self) -> str | None:
+        """The text when no character of it was quoted: what may be a keyword, a number of a descriptor."""
+        if not self.parts:
+            return None
+        if len(self.parts) == 1 and self.parts[0].kind == "text" and not self.parts[0].quoted:
+            return self.parts[0].text
+        return None
+
+
+@dataclass(slots=True)
+class Findings:
+    """What is learnt on the way, for all depths: variables whose value is computed with, and those set to who knows."""
+
+    counted: set[str] = field(default_factory=set[str])
+    sources: dict[str, list[Token]] = field(default_factory=dict[str, list[Token]])
+    counted_runs: list[object] = field(default_factory=list[object])
+    wild: set[str] = field(default_factory=set[str])

@@ -1,0 +1,128 @@
+"""What words come to as far as that is certain: quotes gone, braces unfolded, variables whose value is known put in.
+
+Reading them stands in ``shell_words``. What is not certain has no text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ba_tui.permissions.shell_tokens import Findings, Token
+from ba_tui.permissions.simple import Word
+
+MOST_WORDS = 64
+
+_GLOB = re.compile(r"[*?]|\[.+\]", re.DOTALL)
+_SPLITS = re.compile(r"[\s*?\[\\]")
+_BRACED = re.compile(r"\{[^{}]*(?:,|\.\.)|\{.*\}", re.DOTALL)
+_COUNTED = re.compile(r"(-?[0-9]{1,4})\.\.(-?[0-9]{1,4})")
+_INTEGER = re.compile(r"[-+]?[0-9]*")
+
+
+def words_of(token: Token, known: Mapping[str, str]) -> list[Word]:
+    """The words that ``token`` makes: one, but for braces."""
+    if token.braces and _unfolds(token):
+        return _unfolded(token)
+    text = value_of(token, known)
+    glob = token.pattern and bool(_GLOB.search("".join(part.text for part in token.parts if not part.quoted)))
+    return [Word(text, token.raw, glob)]
+
+
+def value_of(token: Token, known: Mapping[str, str]) -> str | None:
+    """The text of ``token`` without regard to braces and patterns, as an assignment takes it."""
+    found: list[str] = []
+    for part in token.parts:
+        if part.kind == "text":
+            found.append(part.text)
+            continue
+        value = known.get(part.text) if part.kind == "variable" else None
+        if value is None or (not part.quoted and (not value or _SPLITS.search(value))):
+            return None
+        found.append(value)
+    return "".join(found)
+
+
+def _unfolds(token: Token) -> bool:
+    bare = "".join(part.text if part.kind == "text" and not part.quoted else "\0" for part in token.parts)
+    return bool(re.search(r"\{.*(?:,|\.\.).*\}", bare, re.DOTALL))
+
+
+def _unfolded(token: Token) -> list[Word]:
+    unknown = [Word(None, token.raw, True)]
+    if any(part.kind != "text" for part in token.parts):
+        return unknown
+    characters = [(char, part.quoted) for part in token.parts for char in part.text]
+    bare = "".join("\0" if quoted else char for char, quoted in characters)
+    if bare.count("{") != bare.count("}") or re.search(r"\{\}|\{[^,]*\.\.[^}]*[^0-9}.,-]|\}[^{]*\}.*\{", bare):
+        return unknown
+    found = _expand(characters)
+    if found is None or len(found) > MOST_WORDS:
+        return unknown
+    made: list[Word] = []
+    for piece in found:
+        text = "".join(char for char, _ in piece)
+        if text or any(quoted for _, quoted in piece):
+            made.append(
+                Word(text, token.raw, bool(_GLOB.search("".join(char for char, quoted in piece if not quoted))))
+            )
+    return made
+
+
+_Characters = Sequence[tuple[str, bool]]
+
+
+def _expand(characters: _Characters) -> list[list[tuple[str, bool]]] | None:
+    """All unfoldings; None when braces are written in a way that is not certain."""
+    start = next((at for at, item in enumerate(characters) if item == ("{", False)), None)
+    if start is None:
+        return None if ("}", False) in characters else [list(characters)]
+    depth, pieces, begin = 0, list[_Characters](), start + 1
+    for at in range(start, len(characters)):
+        char, quoted = characters[at]
+        if quoted:
+            continue
+        depth += (char == "{") - (char == "}")
+        if (char == "," and depth == 1) or depth == 0:
+            pieces.append(characters[begin:at])
+            begin = at + 1
+        if depth == 0:
+            break
+    else:
+        return None
+    inside = _alternatives(pieces)
+    after = _expand(characters[begin:])
+    if inside is None or after is None or len(inside) * len(after) > MOST_WORDS:
+        return None
+    return [[*characters[:start], *middle, *rest] for middle in inside for rest in after]
+
+
+def _alternatives(pieces: list[_Characters]) -> list[list[tuple[str, bool]]] | None:
+    if len(pieces) == 1:
+        match = _COUNTED.fullmatch("".join("\0" if quoted else char for char, quoted in pieces[0]))
+        if match is None:
+            return None
+        first, last = int(match.group(1)), int(match.group(2))
+        if abs(last - first) >= MOST_WORDS or any(re.match(r"-?0[0-9]", group) for group in match.groups()):
+            return None
+        step = 1 if last >= first else -1
+        return [[(char, False) for char in str(number)] for number in range(first, last + step, step)]
+    found: list[list[tuple[str, bool]]] = []
+    for piece in pieces:
+        more = _expand(piece)
+        if more is None:
+            return None
+        found.extend(more)
+    return found
+
+
+def is_number(token: Token, findings: Findings) -> bool:
+    """Whether ``token`` can only come to a whole number. Variables in it are noted as computed with."""
+    if token.runs:
+        findings.counted_runs.extend(token.runs)
+    for part in token.parts:
+        if part.kind == "text" and not _INTEGER.fullmatch(part.text) and not _COUNTED.fullmatch(part.text.strip("{}")):
+            return False
+        if part.kind == "variable":
+            findings.counted.add(part.text)
+    return True

@@ -1,0 +1,393 @@
+"""Walks a command as bash would run it and gathers the simple commands: folders, known variables, code in code.
+
+The tree comes from ``shell_syntax``; what a program or builtin runs from ``shell_wrappers`` and ``shell_builtins``.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence as Several
+from dataclasses import dataclass, field, replace
+
+from ba_tui.permissions.shell_builtins import ASSIGNING, RUNNING, checked
+from ba_tui.permissions.shell_inner import Inner
+from ba_tui.permissions.shell_numbers import uncertain
+from ba_tui.permissions.shell_syntax import Parser
+from ba_tui.permissions.shell_tokens import Findings, Unreadable
+from ba_tui.permissions.shell_tree import Assignment, Block, Chain, Command, Node, Pipeline, Redirection, Sequence
+from ba_tui.permissions.shell_values import value_of, words_of
+from ba_tui.permissions.shell_wrappers import opened
+from ba_tui.permissions.simple import Analysis, Redirect, Simple, Word
+
+MOST_COMMANDS = 5_000
+MOST_FOLDERS = 3
+DEEPEST_CODE = 8
+
+Folders = tuple[str | None, ...]
+
+_ASSIGNERS = re.compile(
+    r"\b(?:" + "|".join(re.escape(name) for name in ASSIGNING if name != ".") + r"|IFS)\b|(?:^|[\s;&|])\.\s|\(\("
+)
+_FREE_NAME = re.compile(r"(?!BASH|EPOCH|COMP|DIRSTACK)(?:[a-z_][A-Za-z0-9_]+|[a-z]|[A-Z][A-Z0-9_]*_[A-Z0-9_]*|[A-Z])")
+_LEAVING = frozenset({"exit", "return"})
+
+
+@dataclass(slots=True)
+class Scope:
+    """Where a command stands: ``known`` variables, what it runs under, what its shell reads (``piped``: from another
+    command, whose text is ``given`` when that is certain), whether it surely runs."""
+
+    known: dict[str, str] = field(default_factory=dict[str, str])
+    wrappers: tuple[str, ...] = ()
+    assignments: tuple[tuple[str, Word], ...] = ()
+    redirects: tuple[Redirect, ...] = ()
+    piped: bool = False
+    given: str | None = None
+    certain: bool = True
+    posix: bool = False
+    depth: int = 0
+
+    def aside(self) -> Scope:
+        """A scope for what runs beside or perhaps: what it sets is forgotten after it."""
+        return replace(self, known=dict(self.known), certain=False)
+
+
+class Walk:
+    """Gathers the simple commands of one command in ``found``."""
+
+    def __init__(self, command: str) -> None:
+        self.found: list[Simple] = []
+        self.findings = Findings()
+        self.source = command
+        self.knows = not _ASSIGNERS.search(command)
+        self.moved_in_function = False
+        self.functions: list[tuple[int, int]] = []
+        self.moved = False
+        self.trouble = ""
+
+    def run(self, command: str) -> Analysis:
+        """Walk all of it."""
+        tree = Parser(command, self.findings).whole()
+        self._visit(tree, Scope(), ("",))
+        self._functions()
+        self.trouble = self.trouble or uncertain(self.findings)
+        return Analysis(tuple(dict.fromkeys(self.found)), self.trouble)
+
+    def _functions(self) -> None:
+        """A function runs where it is called, not where it stands."""
+        if self.moved_in_function:
+            self.found = [replace(simple, folder=None) for simple in self.found]
+        elif self.moved:
+            for start, end in self.functions:
+                self.found[start:end] = [replace(simple, folder=None) for simple in self.found[start:end]]
+
+    # -- structure; each visit gives the folders after success and after failure
+
+    def _visit(self, node: object, scope: Scope, folders: Folders) -> tuple[Folders, Folders]:
+        match node:
+            case Command():
+                return self._command(node, scope, folders)
+            case Sequence():
+                for chain in node.items:
+                    folders = self._chain(chain, scope, folders)
+                return folders, folders
+            case Chain():
+                after = self._chain(node, scope, folders)
+                return after, after
+            case Pipeline():
+                self._pipeline(node, scope, folders)
+                return folders, folders
+            case Block():
+                after = self._block(node, scope, folders)
+                return after, after
+            case _:
+                raise Unreadable("a part of it is not known")
+
+    def _chain(self, chain: Chain, scope: Scope, folders: Folders) -> Folders:
+        if chain.background:
+            scope = scope.aside()
+        before = dict(scope.known)
+        good, bad = self._visit(chain.items[0], scope, folders)
+        first = dict(scope.known)
+        certain = scope.certain
+        for operator, item in zip(chain.operators, chain.items[1:], strict=True):
+            scope.certain = certain and operator == "&&" and "||" not in chain.operators
+            start = good if operator == "&&" else bad
+            if not start:
+                start = folders
+            next_good, next_bad = self._visit(item, scope, start)
+            if isinstance(item, Command) and _leaves(item):
+                next_good = next_bad = ()
+            good, bad = (
+                (next_good, _either(bad, next_bad)) if operator == "&&" else (_either(good, next_good), next_bad)
+            )
+        scope.certain = certain
+        if chain.operators:
+            scope.known = first
+        if chain.background:
+            scope.known = before
+            return folders
+        return _either(good, bad) or folders
+
+    def _pipeline(self, pipeline: Pipeline, scope: Scope, folders: Folders) -> None:
+        given: str | None = None
+        for index, item in enumerate(pipeline.items):
+            part = scope.aside()
+            if index:
+                part.piped, part.given = True, given
+            self._visit(item, part, folders)
+            given = _printed(item)
+
+    def _block(self, block: Block, scope: Scope, folders: Folders) -> Folders:
+        for token in block.words:
+            self._runs(token.runs, scope, folders)
+        targets = self._redirects(block.redirects, scope, folders)
+        if targets:
+            self._add(Simple((), redirects=targets), scope, folders)
+        inner = scope
+        if block.redirects or block.kind not in ("group", "time"):
+            inner = scope.aside()
+            inner.known = scope.known if block.kind == "group" else inner.known
+        if any(redirect.kind in ("read", "here") for redirect in block.redirects):
+            inner.piped, inner.given = True, None
+        if block.kind in ("coproc", "time"):
+            inner = replace(inner, wrappers=(*inner.wrappers, block.name))
+        if block.kind == "function":
+            return self._function(block, inner, folders)
+        if block.kind == "loop":
+            return self._loop(block, inner, folders)
+        after = folders
+        results: list[Folders] = [folders] if block.kind == "branch" else []
+        for body in block.bodies:
+            after = self._visit(body, inner, after)[0]
+            results.append(after)
+            if block.kind == "branch":
+                after = _either(*results)
+        return folders if block.kind in ("subshell", "coproc") else _either(*results) if results else folders
+
+    def _loop(self, block: Block, scope: Scope, folders: Folders) -> Folders:
+        start = len(self.found)
+        after = folders
+        for body in block.bodies:
+            after = self._visit(body, scope.aside(), after)[0]
+        if set(after) <= set(folders):
+            return folders
+        del self.found[start:]
+        for body in block.bodies:
+            self._visit(body, scope.aside(), (None,))
+        return (None,)
+
+    def _function(self, block: Block, scope: Scope, folders: Folders) -> Folders:
+        start, moved = len(self.found), self.moved
+        self.moved = False
+        scope.known = {}
+        scope.piped, scope.given = True, None
+        for body in block.bodies:
+            self._visit(body, scope, folders)
+        self.moved_in_function = self.moved_in_function or self.moved
+        self.moved = moved or self.moved
+        self.functions.append((start, len(self.found)))
+        if block.name in ("cd", "pushd", "popd", "exit", "return", "exec", "command", "builtin", "eval"):
+            self.trouble = self.trouble or f"a function takes the place of {block.name!r}"
+        return folders
+
+    def _runs(self, runs: Several[object], scope: Scope, folders: Folders) -> None:
+        for run in runs:
+            part = scope.aside()
+            part.assignments = part.redirects = ()
+            self._visit(run, part, folders)
+
+    # -- simple commands
+
+    def _command(self, command: Command, scope: Scope, folders: Folders) -> tuple[Folders, Folders]:
+        words: list[Word] = []
+        for token in command.words:
+            self._runs(token.runs, scope, folders)
+            words.extend(words_of(token, scope.known if self.knows else {}))
+        assigned = tuple((found.name, self._assigned(found, scope, folders)) for found in command.assignments)
+        redirects = self._redirects(command.redirects, scope, folders)
+        self._running(assigned)
+        simple = Simple(
+            tuple(words),
+            (*scope.assignments, *assigned),
+            (*scope.redirects, *redirects),
+            scope.wrappers,
+            text=command.source,
+        )
+        if not words:
+            self._learn(command, assigned, scope)
+            self._add(simple, scope, folders)
+            return folders, folders
+        part = replace(scope)
+        for redirect in command.redirects:
+            if redirect.kind == "read" or (redirect.kind == "here" and redirect.descriptor in ("", "0")):
+                part.piped = True
+                body = redirect.body
+                part.given = value_of(body, {}) if redirect.kind == "here" and body is not None else None
+        count = len(self.found)
+        try:
+            return self._simple(simple, part, folders)
+        except Unreadable as error:
+            self.trouble = self.trouble or str(error)
+            if len(self.found) == count:
+                self._add(simple, part, folders)
+            return (None,), (None,)
+
+    def _assigned(self, found: Assignment, scope: Scope, folders: Folders) -> Word:
+        for token in found.items or (found.value,):
+            self._runs(token.runs, scope, folders)
+        if found.items is not None or found.append:
+            return Word(None, found.value.raw)
+        known = scope.known if self.knows else {}
+        text = value_of(found.value, known)
+        return Word(None if text and text.startswith("~") and "HOME=" in self.source else text, found.value.raw)
+
+    def _redirects(self, redirects: Several[Redirection], scope: Scope, folders: Folders) -> tuple[Redirect, ...]:
+        found: list[Redirect] = []
+        for redirect in redirects:
+            self._runs(redirect.target.runs, scope, folders)
+            if redirect.body is not None and redirect.body is not redirect.target:
+                self._runs(redirect.body.runs, scope, folders)
+            if redirect.kind in ("read", "write"):
+                words = words_of(redirect.target, scope.known if self.knows else {})
+                target = words[0] if len(words) == 1 else Word(None, redirect.target.raw)
+                found.append(Redirect("read" if redirect.kind == "read" else "write", target))
+        return tuple(found)
+
+    def _running(self, assigned: Several[tuple[str, Word]]) -> None:
+        for name, _ in assigned:
+            if name in RUNNING or name.startswith("BASH_FUNC"):
+                self.trouble = self.trouble or f"the shell may run what is in {name}"
+
+    def _learn(self, command: Command, assigned: Several[tuple[str, Word]], scope: Scope) -> None:
+        """Remember a variable when nothing else in the whole command can change it."""
+        for found, (name, word) in zip(command.assignments, assigned, strict=True):
+            once = len(re.findall(rf"(?<![A-Za-z0-9_$])(?<!\$\{{){name}(?![A-Za-z0-9_])", self.source)) == 1
+            if scope.certain and once and not found.indexed and word.text is not None and _FREE_NAME.fullmatch(name):
+                scope.known[name] = word.text
+
+    def _simple(self, simple: Simple, scope: Scope, folders: Folders) -> tuple[Folders, Folders]:
+        words, name = simple.argv, simple.argv[0].text
+        if simple.argv[0].glob:
+            self.trouble = self.trouble or "the name of a program is a pattern"
+        if name in ASSIGNING and scope.known:
+            raise Unreadable("a variable may be changed in a way that is not certain")
+        if name in ("cd", "chdir"):
+            self._add(simple, scope, folders)
+            self.moved = True
+            return tuple(dict.fromkeys(self._moved(folder, words) for folder in folders)), folders
+        if name in ("pushd", "popd"):
+            self._add(simple, scope, folders)
+            self.moved = True
+            return (None,), folders
+        inner = checked(words, self.findings)
+        if inner is not None:
+            self._add(simple, scope, folders)
+            after = folders
+            for one in inner:
+                after = self._inner(one, simple, scope, folders)
+            return after, _either(folders, after)
+        run = opened(words)
+        if run is None:
+            self._add(simple, scope, folders)
+            return folders, folders
+        if run.itself or not run.inner:
+            self._add(simple, scope, folders)
+        for one in run.inner:
+            self._inner(one, simple, scope, folders)
+        return folders, folders
+
+    def _moved(self, folder: str | None, words: Several[Word]) -> str | None:
+        rest = [word for word in words[1:] if word.text not in ("--", "-L", "-e")]
+        if len(rest) > 1 or "CDPATH" in self.source or "HOME=" in self.source:
+            return None
+        if not rest:
+            return "~"
+        text = rest[0].text
+        if text is None or rest[0].glob or text.startswith("-") or not text:
+            return None
+        if text.startswith(("/", "~")):
+            return posixpath.normpath(text)
+        if folder is None:
+            return None
+        joined = posixpath.normpath(posixpath.join(folder, text))
+        return "" if joined == "." else joined
+
+    def _inner(self, inner: Inner, simple: Simple, scope: Scope, folders: Folders) -> Folders:
+        if scope.depth >= DEEPEST_CODE:
+            raise Unreadable("commands in commands are nested too deeply")
+        if inner.folder is None:
+            folders = (None,)
+        elif inner.folder:
+            folders = tuple(self._moved(folder, (Word("cd", ""), Word(inner.folder, ""))) for folder in folders)
+        self._running(inner.assignments)
+        part = scope.aside()
+        part.depth += 1
+        part.wrappers = (*simple.wrappers, inner.wrapper)
+        part.assignments = (*simple.assignments, *inner.assignments)
+        part.redirects = (*simple.redirects, *inner.redirects)
+        if inner.posix is not None:
+            part.posix = inner.posix
+        if inner.words:
+            whole = Simple(inner.words, part.assignments, part.redirects, part.wrappers, text=simple.text)
+            self._simple(whole, part, folders)
+            return folders
+        if inner.reads_input:
+            self._input(inner, part, folders)
+            return folders
+        text = inner.code.text if inner.code else None
+        if text is None or (inner.code and inner.code.glob):
+            raise Unreadable(f"what {inner.wrapper!r} runs is known only when it runs")
+        return self._code(text, part, folders)
+
+    def _code(self, text: str, scope: Scope, folders: Folders) -> Folders:
+        if "\0" in text or "\r" in text:
+            raise Unreadable("a text to run holds unusual characters")
+        scope.known = {}
+        tree = Parser(text, self.findings, scope.depth, scope.posix).whole()
+        return self._visit(tree, scope, folders)[0]
+
+    def _input(self, inner: Inner, scope: Scope, folders: Folders) -> None:
+        """A shell that reads its commands from its input."""
+        if not scope.piped:
+            return
+        text = scope.given
+        if text is None:
+            raise Unreadable(f"what {inner.wrapper!r} reads and runs is known only when it runs")
+        scope.given = None
+        scope.redirects = ()
+        for line in text.splitlines():
+            self._code(line, scope, folders)
+
+    def _add(self, simple: Simple, scope: Scope, folders: Folders) -> None:
+        if len(self.found) > MOST_COMMANDS:
+            raise Unreadable("it runs too many commands")
+        if not simple.wrappers and scope.wrappers:
+            simple = replace(simple, wrappers=scope.wrappers)
+        self.found.extend(replace(simple, folder=folder) for folder in folders)
+
+
+def _either(*folders: Folders) -> Folders:
+    """All folders of these; too many are none known."""
+    found = tuple(dict.fromkeys(folder for several in folders for folder in several))
+    return (None,) if None in found or len(found) > MOST_FOLDERS else found
+
+
+def _leaves(command: Command) -> bool:
+    return bool(command.words) and command.words[0].bare() in _LEAVING
+
+
+def _printed(node: Node) -> str | None:
+    """What ``echo`` and ``printf`` print when that is plain."""
+    if not isinstance(node, Command) or node.redirects or node.assignments or not node.words:
+        return None
+    texts = [value_of(token, {}) for token in node.words]
+    if any(token.braces or token.pattern for token in node.words):
+        return None
+    plain = [text for text in texts if text is not None and "\\" not in text]
+    if len(plain) != len(texts) or (len(plain) > 1 and plain[1].startswith("-")):
+        return None
+    if plain[0] == "echo":
+        return " ".join(plain[1:])
+    return plain[1] if plain[0] == "printf" and len(plain) == 2 and "%" not in plain[1] else None

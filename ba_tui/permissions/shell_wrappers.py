@@ -1,0 +1,369 @@
+"""What a command that runs another one runs: its words or its text, and what it runs under.
+
+The option tables stand in ``shell_options``, builtins that take code as text in ``shell_builtins``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+
+from ba_tui.permissions.shell_inner import Inner, Opened, joined
+from ba_tui.permissions.shell_options import WRAPPERS, Line, Options, program, read, written
+from ba_tui.permissions.shell_tokens import Unreadable
+from ba_tui.permissions.simple import Redirect, Word
+
+UNKNOWN = Word(None, "…")
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "lksh", "oksh", "yash", "posh"})
+BASHES = frozenset({"bash", "rbash"})
+_ELSEWHERE = frozenset({"chroot", "unshare", "nsenter", "ssh", "systemd-run", "firejail", "chpst", "fakeroot"})
+SETTINGS = frozenset(
+    [
+        "allexport",
+        "errexit",
+        "errtrace",
+        "functrace",
+        "hashall",
+        "noclobber",
+        "noglob",
+        "notify",
+        "nounset",
+        "onecmd",
+        "physical",
+        "pipefail",
+        "verbose",
+        "xtrace",
+        "nullglob",
+        "globstar",
+        "dotglob",
+        "failglob",
+        "nocaseglob",
+        "nocasematch",
+        "inherit_errexit",
+        "checkwinsize",
+        "globasciiranges",
+    ]
+)
+_SHELL_LETTERS = frozenset("abefhiklmnprtuvxBCDEHPT")
+_VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+
+
+def opened(words: Sequence[Word]) -> Opened | None:
+    """The commands that ``words`` runs besides itself; None when it is no program known to run others."""
+    name = program(words[0])
+    opener = _OPENERS.get(name)
+    if opener:
+        return opener(name, words)
+    if name in SHELLS:
+        return _shell(name, words)
+    if name in WRAPPERS:
+        return _wrapper(name, words)
+    return None
+
+
+def _wrapper(name: str, words: Sequence[Word]) -> Opened:
+    options = WRAPPERS[name]
+    line = read(options, words[1:])
+    rest = _after(line, options.operands)
+    writes = tuple(Redirect("write", value) for value in written(options, line))
+    if not rest:
+        return Opened(itself=True)
+    inner = Inner(name, rest, folder=None if name in _ELSEWHERE else "", redirects=writes)
+    return Opened((inner,), itself=name in _ELSEWHERE)
+
+
+def _after(line: Line, operands: int) -> tuple[Word, ...]:
+    for word in line.rest[:operands]:
+        if word.glob or (word.text is None and not word.raw.startswith('"')):
+            raise Unreadable(f"{word.raw[:40]!r} may be several words")
+    return line.rest[operands:]
+
+
+def _shell(name: str, words: Sequence[Word]) -> Opened:
+    code, at = False, 1
+    while at < len(words):
+        text = words[at].text
+        if text is None or words[at].glob:
+            if not words[at].raw.startswith('"') and not code:
+                raise Unreadable(f"what {name!r} is told to run is known only when it runs")
+            break
+        if text in ("--", "-"):
+            at += 1
+            break
+        if not text.startswith(("-", "+")) or len(text) < 2:
+            break
+        at += 1
+        if text.startswith("--"):
+            if text not in (
+                "--login",
+                "--norc",
+                "--noprofile",
+                "--posix",
+                "--restricted",
+                "--verbose",
+                "--version",
+                "--help",
+            ):
+                raise Unreadable(f"the option {text[:40]!r} of {name!r} is not known")
+            continue
+        code = code or (text[0] == "-" and "c" in text)
+        for _ in range(_shell_values(name, text)):
+            if at >= len(words) or words[at].text not in SETTINGS:
+                raise Unreadable(f"a setting of {name!r} changes what is read")
+            at += 1
+    if code:
+        if at >= len(words):
+            raise Unreadable(f"{name!r} has no text to run")
+        return Opened((Inner(name, code=words[at], posix=name not in BASHES),))
+    if at < len(words) and not any(word.text and "s" in word.text for word in words[1:at]):
+        return Opened(itself=True)
+    return Opened((Inner(name, reads_input=True, posix=name not in BASHES),), itself=True)
+
+
+def _shell_values(name: str, text: str) -> int:
+    """How many words after a cluster of a shell's options are values of it."""
+    values = 0
+    for letter in text[1:]:
+        if letter in "oO":
+            values += 1
+        elif letter not in _SHELL_LETTERS and letter not in "cls":
+            raise Unreadable(f"the option {text[:40]!r} of {name!r} is not known")
+        if letter in "kHi":
+            raise Unreadable(f"the option {text[:40]!r} of {name!r} changes what is read")
+    return values
+
+
+def _env(name: str, words: Sequence[Word]) -> Opened:
+    rest = tuple(words[1:])
+    folder: str | None = ""
+    assigned: list[tuple[str, Word]] = []
+    for _ in range(8):
+        line = read(WRAPPERS[name], rest)
+        for value in line.values("C", "chdir"):
+            folder = value.text
+        if line.values("P"):
+            assigned.append(("PATH", line.values("P")[0]))
+        split = line.values("S", "split-string")
+        rest = line.rest
+        if not split:
+            break
+        rest = (*_split(split[0]), *rest)
+    else:
+        raise Unreadable("'env -S' stands in itself too often")
+    while rest:
+        match = _VARIABLE.match(rest[0].text or rest[0].raw)
+        if match is None:
+            break
+        assigned.append((match.group(1), Word(match.group(2) if rest[0].text is not None else None, rest[0].raw)))
+        rest = rest[1:]
+    if not rest:
+        return Opened(itself=True)
+    return Opened((Inner("env", rest, folder=folder, assignments=tuple(assigned)),))
+
+
+def _split(value: Word) -> list[Word]:
+    """The words of ``env -S`` text, where it is plain."""
+    if value.text is None or re.search(r"[\\$\"'#\x00-\x08\x0b-\x1f]", value.text):
+        raise Unreadable("the text of 'env -S' is not plain")
+    return [Word(piece, piece) for piece in value.text.split()]
+
+
+def _sudo(name: str, words: Sequence[Word]) -> Opened:
+    line = read(WRAPPERS[name], words[1:])
+    rest = line.rest
+    assigned: list[tuple[str, Word]] = []
+    while rest and (match := _VARIABLE.match(rest[0].text or rest[0].raw)):
+        assigned.append((match.group(1), Word(match.group(2) if rest[0].text is not None else None, rest[0].raw)))
+        rest = rest[1:]
+    if line.has("e", "edit") or not rest:
+        return Opened(itself=True)
+    folder: str | None = None if line.has("i", "login", "R", "chroot") else ""
+    for value in line.values("D", "chdir"):
+        folder = value.text
+    if line.has("s", "shell", "i", "login"):
+        return Opened((Inner(name, code=joined(rest), folder=folder, assignments=tuple(assigned)),))
+    return Opened((Inner(name, rest, folder=folder, assignments=tuple(assigned)),))
+
+
+def _su(name: str, words: Sequence[Word]) -> Opened:
+    line, rest, codes = _anywhere(WRAPPERS[name], words[1:], ("c", "command"))
+    if name == "runuser" and line.has("u", "user") and rest:
+        return Opened((Inner(name, rest),))
+    if not codes and len(rest) > 1:
+        raise Unreadable(f"{name!r} gives its words to a shell")
+    return Opened(tuple(Inner(name, code=code, folder=None) for code in codes), itself=not codes)
+
+
+def _anywhere(
+    options: Options, words: Sequence[Word], wanted: tuple[str, ...]
+) -> tuple[Line, tuple[Word, ...], list[Word]]:
+    """Options and operands in any order."""
+    seen: list[tuple[str, Word | None]] = []
+    operands: list[Word] = []
+    rest = tuple(words)
+    while rest:
+        line = read(options, rest)
+        seen.extend(line.seen)
+        operands.extend(line.rest[:1])
+        rest = line.rest[1:]
+    whole = Line(tuple(seen), tuple(operands))
+    return whole, whole.rest, whole.values(*wanted)
+
+
+def _script(name: str, words: Sequence[Word]) -> Opened:
+    line, rest, codes = _anywhere(WRAPPERS[name], words[1:], ("c", "command"))
+    writes = tuple(Redirect("write", value) for value in (*written(WRAPPERS[name], line), *rest[:1]))
+    if not codes and len(rest) > 1:
+        raise Unreadable("'script' with a command is read in more than one way")
+    return Opened(tuple(Inner(name, code=code, redirects=writes) for code in codes), itself=True)
+
+
+def _watch(name: str, words: Sequence[Word]) -> Opened:
+    line = read(WRAPPERS[name], words[1:])
+    if not line.rest:
+        return Opened(itself=True)
+    if line.has("x", "exec"):
+        return Opened((Inner(name, line.rest),))
+    return Opened((Inner(name, code=joined(line.rest)),))
+
+
+def _flock(name: str, words: Sequence[Word]) -> Opened:
+    first = read(WRAPPERS[name], words[1:])
+    codes = first.values("c", "command")
+    rest = _after(first, 1)
+    if rest and not codes:
+        second = read(WRAPPERS[name], rest)
+        codes, rest = second.values("c", "command"), second.rest
+    lock = tuple(Redirect("write", word) for word in first.rest[:1])
+    if codes:
+        return Opened(tuple(Inner(name, code=code, redirects=lock) for code in codes))
+    return Opened((Inner(name, rest, redirects=lock),)) if rest else Opened(itself=True)
+
+
+def _ssh(name: str, words: Sequence[Word]) -> Opened:
+    line = read(WRAPPERS[name], words[1:])
+    if not line.rest:
+        return Opened(itself=True)
+    rest = read(WRAPPERS[name], line.rest[1:]).rest
+    return Opened((Inner(name, code=joined(rest), folder=None),) if rest else (), itself=True)
+
+
+def _xargs(name: str, words: Sequence[Word]) -> Opened:
+    line = read(WRAPPERS[name], words[1:])
+    reads = tuple(Redirect("read", value) for value in line.values("a", "arg-file"))
+    rest = line.rest or (Word("echo", "echo"),)
+    marks = [value.text for value in line.values("I", "i", "replace", "J")]
+    if line.has("i", "replace") and not marks:
+        marks = ["{}"]
+    if not marks:
+        return Opened((Inner(name, (*rest, UNKNOWN), redirects=reads),))
+    filled = tuple(_filled(word, marks) for word in rest)
+    return Opened((Inner(name, filled, redirects=reads),))
+
+
+def _filled(word: Word, marks: Sequence[str | None]) -> Word:
+    """``word`` where a mark in it is filled with something unknown."""
+    if word.text is not None and not any(mark is None or mark in word.text for mark in marks):
+        return word
+    return Word(None, word.raw)
+
+
+def _find(name: str, words: Sequence[Word]) -> Opened:
+    """``-exec …  ;`` and its like. Everything else of ``find`` is judged by its own words."""
+    found: list[Inner] = []
+    at = 1
+    while at < len(words):
+        text = words[at].text
+        at += 1
+        if text in ("-exec", "-execdir", "-ok", "-okdir"):
+            start = at
+            while at < len(words) and not _ends(words, start, at):
+                at += 1
+            if at >= len(words) or at == start:
+                raise Unreadable(f"{text!r} has no end")
+            inner = tuple(_filled(word, ["{}"]) for word in words[start:at])
+            found.append(Inner(name, inner, folder="" if text in ("-exec", "-ok") else None))
+            at += 1
+    return Opened(tuple(found), itself=True)
+
+
+def _ends(words: Sequence[Word], start: int, at: int) -> bool:
+    return words[at].text == ";" or (words[at].text == "+" and at > start and words[at - 1].text == "{}")
+
+
+def _fd(name: str, words: Sequence[Word]) -> Opened:
+    for at, word in enumerate(words):
+        text = word.text or ""
+        if text in ("-x", "-X", "--exec", "--exec-batch"):
+            inner = list(words[at + 1 :])
+            if not inner:
+                raise Unreadable(f"{text!r} has no command")
+            if any(other.text == ";" for other in inner):
+                raise Unreadable("a command of 'fd' ends before its line does")
+            marks = ["{}", "{/}", "{//}", "{.}", "{/.}"]
+            filled = [_filled(other, marks) for other in inner]
+            if all(other.text is not None for other in filled):
+                filled.append(UNKNOWN)
+            return Opened((Inner(name, tuple(filled)),), itself=True)
+        if re.match(r"-[a-zA-Z]*[xX]|--exec", text):
+            raise Unreadable(f"the option {text[:40]!r} of {name!r} is not understood")
+    return Opened(itself=True)
+
+
+def _parallel(name: str, words: Sequence[Word]) -> Opened:
+    """GNU parallel gives its words to a shell, filled with what it reads."""
+    raise Unreadable("what 'parallel' runs is known only when it runs")
+
+
+def _busybox(name: str, words: Sequence[Word]) -> Opened:
+    return Opened((Inner(name, tuple(words[1:])),)) if len(words) > 1 else Opened(itself=True)
+
+
+def _command(name: str, words: Sequence[Word]) -> Opened:
+    if len(words) > 1 and re.fullmatch(r"-p*[vV]p*", words[1].text or ""):
+        return Opened(itself=True)
+    return _wrapper(name, words)
+
+
+def _taskset(name: str, words: Sequence[Word]) -> Opened:
+    if any(word.text and word.text.startswith("-") and "p" in word.text for word in words[1:2]):
+        return Opened(itself=True)
+    return _wrapper(name, words)
+
+
+def _git(name: str, words: Sequence[Word]) -> Opened | None:
+    """``git -c alias.x='!code' x`` runs the code; all else is judged by its own words."""
+    found: list[Inner] = []
+    for before, word in pairwise(words):
+        if before.text in ("-c", "--config-env") or (word.text or "").startswith("-calias."):
+            setting = (word.text or "").removeprefix("-c")
+            key, _, value = setting.partition("=")
+            if key.lower().startswith("alias.") and before.text != "--config-env":
+                code = value.removeprefix("!")
+                inner = Word(code, word.raw) if value.startswith("!") else Word("git " + value, word.raw)
+                found.append(Inner(name, code=inner, folder=None))
+    return Opened(tuple(found), itself=True) if found else None
+
+
+_OPENERS: Mapping[str, Callable[[str, Sequence[Word]], Opened | None]] = {
+    "env": _env,
+    "sudo": _sudo,
+    "su": _su,
+    "runuser": _su,
+    "script": _script,
+    "watch": _watch,
+    "flock": _flock,
+    "ssh": _ssh,
+    "xargs": _xargs,
+    "find": _find,
+    "gfind": _find,
+    "fd": _fd,
+    "fdfind": _fd,
+    "parallel": _parallel,
+    "busybox": _busybox,
+    "toybox": _busybox,
+    "command": _command,
+    "taskset": _taskset,
+    "git": _git,
+}

@@ -39,14 +39,14 @@ class Hooking:
     problems: Sequence[str] = ()
 
 
-def found_hooks(shop: HookShop, root: Path) -> tuple[list[Hook], list[str]]:
+def found_hooks(lines: Sequence[HookLine], where: Places, root: Path) -> tuple[list[Hook], list[str]]:
     """All hooks that count in the project ``root``, and what is wrong with others."""
-    claude = (root / CLAUDE).is_dir() and Trust(shop.where).trusted(root)
-    if not shop.hooks and not claude:
+    claude = (root / CLAUDE).is_dir() and Trust(where).trusted(root)
+    if not lines and not claude:
         return [], []
     from ba_tui.hooks.config import CLAUDE_FILES, read_claude, read_hooks  # noqa: PLC0415 - most people have no hooks
 
-    found, problems = read_hooks(shop.hooks)
+    found, problems = read_hooks(lines)
     for name in CLAUDE_FILES if claude else ():
         more, wrong = read_claude(root / name)
         found += more
@@ -57,7 +57,7 @@ def found_hooks(shop: HookShop, root: Path) -> tuple[list[Hook], list[str]]:
 def hooking_for(shop: HookShop, cwd: Path, session: tuple[str, Path], mode: Callable[[], str]) -> Hooking:
     """For a conversation in ``cwd``; ``session`` is its id and its file."""
     root = project_root(cwd)
-    found, problems = found_hooks(shop, root)
+    found, problems = found_hooks(shop.hooks, shop.where, root)
     if not found:
         return Hooking(problems=problems)
     from ba_tui.hooks.runner import Hooks, Surroundings  # noqa: PLC0415 - see found_hooks

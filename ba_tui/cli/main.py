@@ -86,6 +86,8 @@ COMMANDS = {
     "sessions": Command("sessions", help="List, show, export, rename, fork and delete saved sessions."),
     "config": Command("config", help="Show, check and change settings."),
     "permissions": Command("permissions", help="List and check permission rules."),
+    "hooks": Command("hooks", help="List the commands that run on events."),
+    "audit": Command("audit", "audit"),
     "tools": Command("tools", help="List, show, try and write tools."),
     "trust": Command("trust", "trust"),
     "doctor": Command("doctor", help="Check that everything ba needs works, and say how to mend it."),
@@ -165,7 +167,10 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _fail(message: str, hint: str, *, code: int = 1) -> int:
-    sys.stderr.write(f"ba: {message}{' ' + hint if hint else ''}\n")
+    from ba_tui.core.untrusted import paintable  # noqa: PLC0415 - only what went wrong pays for it
+
+    text = f"ba: {message}{' ' + hint if hint else ''}".encode("utf-8", "backslashreplace").decode()
+    sys.stderr.write(paintable(text) + "\n")
     return code
 
 

@@ -1,0 +1,149 @@
+"""``ba audit``: every decision about a call, with who made it, when and by which rule.
+
+How session files are read stands in ``ba_tui.sessions``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ba_tui.cli.config import Cwd, folder_of, print_line
+from ba_tui.core.errors import SessionNotFound, UsageError
+from ba_tui.resources import folder_slug, places
+
+if TYPE_CHECKING:
+    from ba_tui.sessions.audit import Decision
+
+WIDE = 110
+UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def audit(  # noqa: PLR0913 - typer reads one parameter a flag
+    session: Annotated[
+        str | None, typer.Argument(metavar="[SESSION]", help="Only this one: an id, a part of it, or words.")
+    ] = None,
+    everywhere: Annotated[bool, typer.Option("--all", help="Of all folders, not of this one only.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, oldest first.")] = False,
+    tool: Annotated[str | None, typer.Option(metavar="NAME", help="Only calls of this tool.")] = None,
+    denied: Annotated[bool, typer.Option("--denied", help="Only what was denied.")] = False,
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="Since a date (2026-11-21), or for the last 30m, 12h, 7d.")
+    ] = None,
+    cwd: Cwd = None,
+) -> int:
+    """List every decision about a tool call: when, by whom, by which rule. Keys and passwords are left out."""
+    from ba_tui.sessions.audit import Audit, newest_first  # noqa: PLC0415 - --help must not wait for it
+
+    after = _since(since) if since else 0.0
+    found = Audit()
+    decisions = (
+        decision
+        for decision in found.read(_folders(session, folder_of(cwd), everywhere=everywhere))
+        if decision.at >= after
+        and (tool is None or decision.tool == tool)
+        and (not denied or decision.verdict == "deny")
+    )
+    if as_json:
+        for decision in decisions:
+            print_line(json.dumps({**asdict(decision), "at": _iso(decision.at)}, ensure_ascii=True))
+    else:
+        _table(newest_first(decisions))
+    for problem in found.unreadable:
+        sys.stderr.write(f"ba: {problem}\n")
+    if found.damaged:
+        lines = "1 damaged line was" if found.damaged == 1 else f"{found.damaged} damaged lines were"
+        sys.stderr.write(f"ba: {lines} left out; the files are as they were.\n")
+    return 0
+
+
+def _folders(session: str | None, cwd: Path, *, everywhere: bool) -> Iterable[Path]:
+    """Of the sessions that are asked for, the oldest first."""
+    root = places().sessions
+    if session is not None:
+        return [_one(root, session, cwd)]
+    above = root.glob("*") if everywhere else [root / folder_slug(cwd)]
+    found = [folder for each in above for folder in each.glob("*") if folder.is_dir()]
+    return sorted(found, key=lambda folder: folder.name)
+
+
+def _one(root: Path, key: str, cwd: Path) -> Path:
+    """By id first; words are searched for as ``ba --resume`` does."""
+    if re.fullmatch(r"[0-9a-f-]{3,}", key):
+        found = [path for path in root.glob("*/*") if path.name.startswith(key) or path.name.endswith(key)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise UsageError(f"“{key}” fits {len(found)} sessions.", "Type more of the id.")
+    from ba_tui.assembly import connect  # noqa: PLC0415 - an id needs no more than the disk
+
+    try:
+        info = connect({}, cwd).library.find(key)
+    except SessionNotFound as error:
+        raise UsageError(str(error), error.hint) from None
+    return next(root.glob(f"*/{info.id}"))
+
+
+def _since(text: str) -> float:
+    now = datetime.now(UTC)
+    if span := re.fullmatch(r"(\d{1,6})([mhdw])", text.strip()):
+        return (now - timedelta(seconds=int(span[1]) * UNITS[span[2]])).timestamp()
+    try:
+        return datetime.fromisoformat(text.strip()).astimezone().timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(f"--since: {text!r} is no time.", "Such as 2026-11-21, 2026-11-21T14:00, 12h or 7d.") from None
+
+
+def _table(decisions: Sequence[Decision]) -> None:
+    """Columns in which everything is the same are left out, and the hash where there is no room for it."""
+    if not decisions:
+        sys.stderr.write("No decisions. See those of all folders with --all.\n")
+        return
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    columns: dict[str, Sequence[str]] = {
+        "When": [_when(decision.at) for decision in decisions],
+        "Session": [decision.session for decision in decisions],
+        "Agent": [decision.agent for decision in decisions],
+        "Tool": [decision.tool for decision in decisions],
+        "Verdict": [decision.verdict for decision in decisions],
+        "By": [decision.by for decision in decisions],
+        "Arguments": [decision.hash for decision in decisions],
+    }
+    for name in ("Session", "Agent"):
+        if len(set(columns[name])) == 1:
+            del columns[name]
+    if width and width < WIDE:
+        del columns["Arguments"]
+    widths = [max(len(name), *map(len, cells)) for name, cells in columns.items()]
+    _line([*columns], widths, "About", width)
+    for cells, decision in zip(zip(*columns.values(), strict=True), decisions, strict=True):
+        _line(cells, widths, _about(decision), width)
+
+
+def _about(decision: Decision) -> str:
+    why = decision.rule or decision.reason
+    return f"{decision.target}  ({why})" if why and decision.target else decision.target or why
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], last: str, width: int) -> None:
+    from ba_tui.settings import printable  # noqa: PLC0415 - see audit
+
+    line = printable("  ".join([*(cell.ljust(size) for cell, size in zip(cells, widths, strict=True)), last])).rstrip()
+    print_line(line if not width or len(line) <= width else f"{line[: width - 1]}…")
+
+
+def _when(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")

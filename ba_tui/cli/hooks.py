@@ -1,0 +1,71 @@
+"""``ba hooks``: which commands of the person's and of a trusted project run on which events.
+
+How they are read and run stands in ``ba_tui.hooks``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ba_tui.cli.config import Cwd, folder_of, load, print_line
+from ba_tui.resources import places, project_root
+
+if TYPE_CHECKING:
+    from ba_tui.hooks.config import Hook
+
+app = typer.Typer(no_args_is_help=True)
+OURS = (".ba/config.yaml", ".ba/config.local.yaml")
+
+
+@app.command("list")
+def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.")] = False, cwd: Cwd = None) -> int:
+    """Print every hook: its event, the tools it is for, its command and where it stands."""
+    from ba_tui.assembly.hooking import found_hooks  # noqa: PLC0415 - --help must not pay for pydantic
+    from ba_tui.hooks.config import CLAUDE_FILES  # noqa: PLC0415
+    from ba_tui.permissions.trust import Trust  # noqa: PLC0415
+
+    folder = folder_of(cwd)
+    root, where = project_root(folder), places()
+    hooks, problems = found_hooks(load(folder).hooks, where, root)
+    rows = [{**asdict(hook), "project": _of_project(hook, root)} for hook in hooks]
+    if json_:
+        print_line(json.dumps(rows, indent=2, ensure_ascii=True))
+    else:
+        _print(hooks, root)
+    for problem in problems:
+        _say(problem)
+    brought = [name for name in (*OURS, *CLAUDE_FILES) if (root / name).is_file()]
+    if brought and not Trust(where).trusted(root):
+        _say(f"This folder is not trusted, so hooks in {', '.join(brought)} are off. Look at them: ba trust")
+    return 1 if problems else 0
+
+
+def _print(hooks: Sequence[Hook], root: Path) -> None:
+    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
+
+    if not hooks:
+        sys.stderr.write(f"No hooks. Set them under hooks: in {places().settings}\n")
+        return
+    events = max(len(hook.event) for hook in hooks)
+    matchers = max(len(hook.matcher or "*") for hook in hooks)
+    for hook in hooks:
+        whose = ", trusted" if _of_project(hook, root) else ""
+        where = f"({hook.source}{whose}; {hook.timeout:g} s)"
+        print_line(printable(f"{hook.event:<{events}}  {hook.matcher or '*':<{matchers}}  {hook.command}  {where}"))
+
+
+def _of_project(hook: Hook, root: Path) -> bool:
+    return any(hook.source.startswith(f"{root / folder}/") for folder in (".ba", ".claude"))
+
+
+def _say(text: str) -> None:
+    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
+
+    sys.stderr.write(f"ba: {printable(text)}\n")

@@ -1,0 +1,48 @@
+"""``ba hooks``: what runs on which event, and what is off."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ba_tui.assembly import trust
+from ba_tui.cli.main import run
+
+CLAUDE = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./theirs.sh"}]}]}}
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    (folder / ".claude").mkdir(parents=True)
+    (folder / ".git").mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_folder_nobody_trusts_brings_no_hooks(
+    ba_home: Path, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (ba_home / "config.yaml").write_text("hooks:\n  stop:\n    - command: ./mine.sh\n")
+    (project / ".claude" / "settings.json").write_text(json.dumps(CLAUDE))
+    assert run(["hooks", "list"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == f"stop  *  ./mine.sh  ({ba_home / 'config.yaml'}:3; 60 s)\n"
+    assert "not trusted, so hooks in .claude/settings.json are off" in shown.err
+    trust(project)
+    assert run(["hooks", "list", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["event"], row["matcher"], row["command"], row["project"]) for row in rows] == [
+        ("stop", "", "./mine.sh", False),
+        ("pre_tool", "Bash", "./theirs.sh", True),
+    ]
+
+
+def test_what_is_wrong_is_told(ba_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["hooks", "list"]) == 0
+    assert "No hooks." in capsys.readouterr().err
+    (ba_home / "config.yaml").write_text("hooks:\n  stop:\n    - matcher: x\n")
+    assert run(["hooks", "list"]) == 1
+    assert "a hook without a command" in capsys.readouterr().err

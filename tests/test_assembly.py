@@ -11,7 +11,8 @@ import pytest
 from ba_tui.assembly import connect, trust
 from ba_tui.core.conversation import Doors
 from ba_tui.core.errors import UsageError
-from ba_tui.core.events import ToolFinished, TurnEnded
+from ba_tui.core.events import Asked, Event, ToolFinished, TurnEnded
+from ba_tui.core.questions import Reply
 from ba_tui.providers.scripted import Step
 from tests.loopback import ModelServer
 from tests.script import collect
@@ -193,4 +194,51 @@ async def test_the_inventory_tells_states_and_figures_of_tools(folder: Path):
         tools.switch("now", on=False)
     tools.switch("web_fetch", on=False)
     assert {line.name: line.state for line in tools.lines()}["web_fetch"] == "off"
+    await talk.close()
+
+
+PRESS = """\
+steps:
+  - calls: [{tool: shell, args: {command: "echo hi > x.txt"}}]
+  - calls: [{tool: write_file, args: {path: y.txt, content: "y"}}]
+  - calls: [{tool: list_files, args: {}}]
+  - say: Done.
+"""
+
+
+async def test_in_a_folder_that_nobody_trusts_it_only_reads(tmp_path: Path):
+    folder = tmp_path / "foreign"
+    (folder / ".ba").mkdir(parents=True)
+    (folder / "press.yaml").write_text(PRESS)
+    given = {"model": f"scripted:{folder}/press.yaml", "permission_mode": "accept-edits"}
+    found = connect({**given, "permissions.allow": ["shell"]}, folder)
+    assert found.trust
+    assert found.trust.look(folder).state == "unknown"
+    talk = found.library.create()
+    assert talk.permissions.mode == "default"
+    events = await collect(talk.say("go"))
+    done = [event.result for event in events if isinstance(event, ToolFinished)]
+    assert [result.is_error for result in done] == [True, True, False]
+    assert all("is not trusted" in result.text and "/trust" in result.text for result in done[:2])
+    assert sorted(path.name for path in folder.iterdir()) == [".ba", "press.yaml"]
+    await talk.close()
+
+
+async def test_without_anybody_to_ask_flags_count_but_what_the_folder_brings_does_not(tmp_path: Path):
+    folder = tmp_path / "foreign"
+    (folder / ".ba").mkdir(parents=True)
+    (folder / ".ba" / "config.yaml").write_text("append_system_prompt: obey\n")
+    (folder / "press.yaml").write_text(PRESS)
+    given = {"model": f"scripted:{folder}/press.yaml", "permission_mode": "accept-edits"}
+    found = connect(given, folder, strict=True)
+    assert [notice.level for notice in found.notices] == ["warning", "info"]
+    talk = found.library.create()
+    turn = talk.say("go")
+
+    def agree(event: Event) -> None:
+        if isinstance(event, Asked):
+            turn.answer(event.ask_id, Reply("once"))
+
+    done = [event.result for event in await collect(turn, agree) if isinstance(event, ToolFinished)]
+    assert [result.is_error for result in done] == [False, False, False], done
     await talk.close()

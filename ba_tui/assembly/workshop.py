@@ -25,6 +25,11 @@ from ba_tui.sessions.journal import JournalFile
 from ba_tui.settings import HookLine, Loaded
 from ba_tui.tools.shell import Shell
 
+UNTRUSTED = (
+    "This folder is not trusted, so nothing is changed, run or fetched here; reading is allowed. "
+    "The person can trust it: /trust, or ba trust in a terminal."
+)
+
 
 class Workshop:
     """What all conversations of one start have in common. In folders that ``asked`` does not trust they only read."""
@@ -46,8 +51,10 @@ class Workshop:
 
     def policy(self, workspace: Workspace) -> Policy:
         root, mode = project_root(workspace.root), self.settings.permission_mode
-        bounds = Bounds(self.where, bypass=mode == BYPASS, hits=hits_of(self.where, root))
-        return Policy(workspace, self._rules, mode, Approvals(self.where.approvals, root), bounds)
+        restricted = UNTRUSTED if self._asked and not self._asked.trusted(root) else ""
+        bounds = Bounds(self.where, restricted, mode == BYPASS, hits=hits_of(self.where, root))
+        allowed = mode if mode in bounds.modes() else "default"
+        return Policy(workspace, self._rules, allowed, Approvals(self.where.approvals, root), bounds)
 
     def conversation(self, info: SessionInfo, journal: JournalFile) -> Conversation:
         """In the session's own folder, or in this one when that is gone. Flags win over what the session had."""
@@ -61,6 +68,7 @@ class Workshop:
         conversation.admit = hooks.admit if hooks else None
         if info.model and "model" in self._flags and self.settings.model != info.model:
             conversation.use_model(self.settings.model)
-        if info.model and "permission_mode" in self._flags:
-            conversation.set_mode(self.settings.permission_mode)
+        mode = self.settings.permission_mode
+        if info.model and "permission_mode" in self._flags and mode in desk.permissions.modes():
+            conversation.set_mode(mode)
         return conversation

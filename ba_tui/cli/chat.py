@@ -64,7 +64,7 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     ] = None,
     append_system_prompt: Annotated[str | None, typer.Option(metavar="TEXT", help="Add to the system prompt.")] = None,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Trust this folder with the tools, hooks and settings it holds now.")
+        bool, typer.Option("--trust", help="Trust this folder with what it brings now; without, -p leaves that out.")
     ] = False,
     cwd: Annotated[Path | None, typer.Option(metavar="DIR", help="Work in this folder.")] = None,
     theme: Annotated[str | None, typer.Option(metavar="NAME", help="Colours: dark, light, …")] = None,

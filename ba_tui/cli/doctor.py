@@ -11,7 +11,7 @@ import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load, print_line, rule_problems
 from ba_tui.core.errors import UsageError
-from ba_tui.resources import places
+from ba_tui.resources import places, project_root
 
 if TYPE_CHECKING:
     from ba_tui.observe.doctor import Finding
@@ -24,12 +24,14 @@ MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False, cwd: Cwd = None) -> int:
     """Check that everything ba needs works, and say how to mend it. Exit 1 when something does not."""
     from ba_tui.observe.doctor import Patient, examine  # noqa: PLC0415 - --help must not pay for pydantic
+    from ba_tui.permissions.trust import Trust  # noqa: PLC0415
     from ba_tui.tools.search import find_ripgrep  # noqa: PLC0415
 
     loaded = load(cwd)
     findings: list[Finding] = []
     folder = folder_of(cwd)
-    patient = Patient(places(), loaded, find_ripgrep(), rule_problems(loaded, folder), tools=_tool_problems(folder))
+    problems, standing = rule_problems(loaded, folder), Trust(places()).look(project_root(folder))
+    patient = Patient(places(), loaded, find_ripgrep(), problems, None, _tool_problems(folder), standing)
     for finding in examine(patient):
         findings.append(finding)
         if not json_:

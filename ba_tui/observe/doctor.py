@@ -20,6 +20,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from ba_tui.core.errors import StorageError
+from ba_tui.core.session import Standing
 from ba_tui.resources import Places, bundled, writable
 from ba_tui.settings import Loaded, Profile, printable, read_key
 from ba_tui.settings.keys import saved_openly
@@ -54,6 +55,8 @@ class Patient:
     env: Mapping[str, str] | None = None
     tools: Sequence[tuple[str, str]] = ()
     """What keeps people's own tools out: a line, and the traceback when there is one."""
+    folder: Standing | None = None
+    """How the folder stands with the person."""
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -63,10 +66,25 @@ class Patient:
 def examine(patient: Patient) -> Iterator[Finding]:
     """All findings, one after the other."""
     looks: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
-        _python, _terminal, _settings, _model, _programs, _storage, _tools,
+        _python, _terminal, _settings, _trust, _model, _programs, _storage, _tools,
     )  # fmt: skip
     for look in looks:
         yield from look(patient)
+
+
+def _trust(patient: Patient) -> Iterator[Finding]:
+    seen = patient.folder
+    if seen is None:
+        return
+    root, brought = printable(str(seen.root)), ", ".join(part.kind for part in seen.holds)
+    if seen.trouble:
+        yield Finding("trust", "warn", printable(seen.trouble), "The folder can't be trusted until then.")
+    elif seen.state == "trusted":
+        yield Finding("trust", "ok", f"{root} is trusted with " + (brought or "nothing of its own"))
+    elif seen.state == "changed":
+        yield Finding("trust", "warn", f"{root} was trusted; what it runs has changed", "ba trust shows the change.")
+    else:
+        yield Finding("trust", "ok", f"{root} is not trusted yet" + (f"; off: {brought}" if brought else ""))
 
 
 def _tools(patient: Patient) -> Iterator[Finding]:

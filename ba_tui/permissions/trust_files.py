@@ -23,17 +23,17 @@ from ba_tui.settings.layers import leaves
 from ba_tui.settings.project import OPEN_KEYS
 
 PARTS: Mapping[str, Sequence[str]] = {
+    "hooks": (
+        *(".ba/hooks", ".ba/hooks.yaml", ".ba/hooks.json"),
+        *(".claude/settings.json", ".claude/settings.local.json"),
+    ),
+    "MCP servers": (".mcp.json",),
     "tools": (".ba/tools", ".ba/tools.yaml"),
     "workflows": (".ba/workflows",),
     "skills": (".ba/skills", ".agents/skills", ".claude/skills"),
     "commands": (".ba/commands", ".claude/commands"),
     "agents": (".ba/agents", ".claude/agents"),
     "metrics": (".ba/metrics",),
-    "hooks": (
-        *(".ba/hooks", ".ba/hooks.yaml", ".ba/hooks.json"),
-        *(".claude/settings.json", ".claude/settings.local.json"),
-    ),
-    "MCP servers": (".mcp.json",),
     "settings": (".ba/config.yaml", ".ba/config.local.yaml"),
 }
 """By kind, the files and folders below the project's root that ba, or what it understands of others, reads."""
@@ -64,8 +64,8 @@ class Found:
 
 
 def found_in(root: Path, own: Path) -> list[Found]:
-    """The files of ``root`` that count, links followed, by name; not those in ``own``, the person's config folder.
-    Compiled files are not among them: nothing here loads any.
+    """The files of ``root`` that count, links followed, by kind and name. Those in ``own``, the person's config
+    folder, do not, nor do compiled files: nothing here loads any.
 
     Raises:
         UsageError: there are more of them than a person could look at.
@@ -86,15 +86,16 @@ def found_in(root: Path, own: Path) -> list[Found]:
                         "and the like.",
                         "Keep data elsewhere; trust is for what a person can look at.",
                     )
-    return sorted(found, key=lambda each: os.fsencode(each.name))
+    kinds = list(PARTS)
+    return sorted(found, key=lambda each: (kinds.index(each.kind), os.fsencode(each.name)))
 
 
 def held(files: Sequence[Found], contents: Mapping[str, bytes]) -> tuple[Held, ...]:
     """What the files bring, by kind, under the names that people know it by. Only what has content counts."""
-    kinds: dict[str, dict[str, None]] = {}
+    kinds: dict[str, dict[str, None]] = {kind: {} for kind in PARTS}
     for file in files:
         if contents[file.name]:
-            kinds.setdefault(file.kind, {}).update(dict.fromkeys(_names(file, contents[file.name])))
+            kinds[file.kind].update(dict.fromkeys(_names(file, contents[file.name])))
     return tuple(Held(kind, tuple(names)) for kind, names in kinds.items() if names)
 
 

@@ -54,7 +54,9 @@ def _reserved(path: KeyPath, value: object) -> bool:
         case ("sandbox",):
             # A folder may ask for a sandbox, never for less of one.
             return value != "required"
-        case ("environment", *_):
+        case ("secrets",):
+            return value != "redact"
+        case ("environment" | "commands", *_):
             return True
         case (*_, "api_key_env"):
             return True

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ba_tui.core.session import Held, Standing
 from ba_tui.observe.doctor import Finding, Patient, examine
 from ba_tui.resources import places
 from ba_tui.settings import load_settings, save_key
@@ -64,6 +65,21 @@ def findings(project: Path, home: Path, config: str, env: dict[str, str] | None 
 
 def serving(address: str) -> str:
     return f"model: mine/x\nproviders:\n  mine: {{kind: openai, base_url: '{address}', api_key_env: MINE_KEY}}\n"
+
+
+@pytest.mark.parametrize(
+    ("standing", "state", "text"),
+    [
+        (Standing(Path("/p"), "trusted"), "ok", "/p is trusted with nothing of its own"),
+        (Standing(Path("/p"), "unknown", holds=(Held("hooks", ("a",)),)), "ok", "/p is not trusted yet; off: hooks"),
+        (Standing(Path("/p"), "changed"), "warn", "/p was trusted; what it runs has changed"),
+        (Standing(Path("/p"), "unknown", trouble="It holds too much."), "warn", "It holds too much."),
+    ],
+)
+def test_it_tells_how_the_folder_stands(tmp_path: Path, standing: Standing, state: str, text: str) -> None:
+    patient = Patient(places(), load_settings({}, places(), tmp_path, {}), None, env={}, folder=standing)
+    (told,) = [each for each in examine(patient) if each.name == "trust"]
+    assert (told.state, told.text) == (state, text)
 
 
 def test_all_is_well(tmp_path: Path, ba_home: Path, endpoint: str) -> None:

@@ -215,8 +215,8 @@ def test_a_change_is_shown_as_a_difference(trust: Trust, root: Path, where: Plac
     seen = Trust(where).look(root)
     assert (seen.state, seen.gone) == ("changed", (".ba/tools/b.py",))
     assert [(file.path, file.before, file.after) for file in seen.files] == [
-        (".ba/agents/new.md", None, "New.\n"),
         (".ba/tools/a.py", "A = 1\n", "A = 2\n"),
+        (".ba/agents/new.md", None, "New.\n"),
         (".ba/tools/b.py", "B = 1\n", ""),
     ]
 

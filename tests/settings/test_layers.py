@@ -222,7 +222,7 @@ def test_an_untrusted_project_may_make_rules_stricter(project: Path) -> None:
 def test_a_trusted_project_may_set_all_but_what_is_the_persons_own(ba_home: Path, project: Path) -> None:
     path = project / ".ba" / "config.yaml"
     path.write_text(
-        "max_loops: 7\npermission_mode: bypass\nadd_dirs: [lib]\n"
+        "max_loops: 7\npermission_mode: bypass\nadd_dirs: [lib]\nsecrets: allow\n"
         "providers:\n  corp:\n    base_url: http://corp.example\n    api_key_env: ANTHROPIC_API_KEY\n"
         "permissions: {allow: [grep]}\nweb_search: {backend: tavily, api_key_env: AWS_SECRET}\n"
     )
@@ -235,7 +235,7 @@ def test_a_trusted_project_may_set_all_but_what_is_the_persons_own(ba_home: Path
     assert found.settings.permissions.allow == ("grep",)
     assert (found.settings.web_search.backend, found.settings.web_search.api_key_env) == ("tavily", "")
     assert [(problem.key, problem.line) for problem in found.warnings] == [
-        ("permission_mode", 2), ("providers.corp.api_key_env", 7), ("web_search.api_key_env", 9),
+        ("permission_mode", 2), ("secrets", 4), ("providers.corp.api_key_env", 8), ("web_search.api_key_env", 10),
     ]  # fmt: skip
     assert all("only your own settings may say this" in str(problem) for problem in found.warnings)
 

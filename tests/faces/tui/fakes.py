@@ -15,7 +15,7 @@ from ba_tui.core.errors import SessionLocked, SessionNotFound, StorageError, Usa
 from ba_tui.core.events import TRANSIENT, Event, Mode, Notice, TextDelta, Titled, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.provider import Chunk, ModelInfo, Prices, Request
-from ba_tui.core.session import ContextPart, Inventory, Job, RuleLine, SessionInfo, ToolFigures, ToolLine
+from ba_tui.core.session import ContextPart, Inventory, Job, RuleLine, SessionInfo, ToolFigures, ToolLine, Trusting
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 
@@ -329,6 +329,7 @@ class World:
     paths: Paths = field(default_factory=Paths)
     gate: Callable[[], None] = lambda: None
     start: Start = field(default_factory=Start)
+    trust: Trusting | None = None
 
     def __post_init__(self) -> None:
         self.brain = Brain(self.script, self.tools)
@@ -338,4 +339,4 @@ class World:
 
     def connect(self) -> Doors:
         self.gate()
-        return Doors(self.shelf, self.paths, self.ways, self.notices)
+        return Doors(self.shelf, self.paths, self.ways, self.notices, trust=self.trust)

@@ -26,15 +26,18 @@ Verdict: TypeAlias = Literal["trust", "no", "quit", "revoke"]
 IGNORED = 0.5
 """Seconds in which keys are ignored: they were meant for something else."""
 MEANING = (
-    "Trusted, what it brings is loaded and runs, and ba works in it as your mode and rules say.",
-    "Otherwise ba only reads here, and nothing of the folder's own is loaded or run.",
+    "Yes: what it brings is loaded and may run, and ba works as your mode says.",
+    "No: ba only reads here, and nothing of the folder's own is loaded.",
 )
+MEANING_LOW = ("Yes: what it brings may run.", "No: ba only reads here.")
 TITLES = {
     "unknown": "Do you trust this folder?",
     "changed": "What this folder runs has changed. Do you still trust it?",
     "trusted": "You trust this folder",
 }
 NOTHING = "It brings no tools, hooks, servers, skills, agents, commands or settings of its own."
+TIGHT = 18
+"""Lines of a screen on which fewer words are used."""
 MOVES = {"pageup": "page_up", "pagedown": "page_down", "space": "page_down", "home": "home", "end": "end"}
 LINES = {"j": "down", "k": "up"}
 
@@ -45,20 +48,6 @@ class TrustScreen(ModalScreen[Verdict | None]):
 
     CSS_PATH = "../styles/screens.tcss"
     VERTICAL_BREAKPOINTS = LOW
-    DEFAULT_CSS = """
-    TrustScreen {
-        align: center middle;
-        background: $background;
-        & .sheet { height: 100%; }
-        & .lead { text-style: bold; max-height: 2; margin-bottom: 0; }
-        & #trust-warning { color: $text-warning; height: auto; max-height: 2; }
-        & #trust-meaning { color: $foreground; height: auto; max-height: 4; margin: 1 0; }
-        & #trust-body { height: 1fr; }
-        & #trust-answers { height: auto; margin-top: 1; }
-        &.-low #trust-meaning { margin: 0; max-height: 2; }
-        &.-low #trust-answers { margin-top: 0; }
-    }
-    """
 
     def __init__(self, seen: Standing, *, starting: bool, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(classes="trust")
@@ -69,6 +58,11 @@ class TrustScreen(ModalScreen[Verdict | None]):
         self._row = next(row for row, (verdict, _, _) in enumerate(self._answers) if verdict in {"no", None})
         self._whole = seen.state == "changed"
 
+    @property
+    def listening(self) -> bool:
+        """Whether keys count yet."""
+        return self._clock() - self._shown_at >= IGNORED
+
     def compose(self) -> ComposeResult:
         with Vertical(classes="sheet"):
             yield Static(TITLES[self.seen.state], classes="title", markup=False)
@@ -76,7 +70,7 @@ class TrustScreen(ModalScreen[Verdict | None]):
             warning = Static(visible(self.seen.trouble or self.seen.warning), id="trust-warning", markup=False)
             warning.display = bool(self.seen.trouble or self.seen.warning)
             yield warning
-            yield Static("\n".join(MEANING), id="trust-meaning", markup=False)
+            yield Static(id="trust-meaning", markup=False)
             yield _quiet(Sheet(id="trust-body", words=True))
             yield _quiet(Sheet(id="trust-answers", words=True))
             yield Static(classes="keys", markup=False)
@@ -88,11 +82,20 @@ class TrustScreen(ModalScreen[Verdict | None]):
     def _show_body(self) -> None:
         seen, whole = self.seen, self._whole
         self.query_one("#trust-body", Sheet).show(lambda: body_rows(seen, whole=whole))
-        keys = ["↑ ↓ Enter choose"]
-        if seen.files:
-            keys.append("d what it brings, in short" if whole else "d read it all")
-        keys.append("PgUp PgDn scroll")
+        self._hint()
+
+    def _hint(self) -> None:
+        """The words that depend on the room there is."""
+        low = self.app.size.height < TIGHT  # pyright: ignore[reportUnknownMemberType] - App is generic
+        self.query_one("#trust-meaning", Static).update("\n".join(MEANING_LOW if low else MEANING))
+        keys = ["↑ ↓ Enter" if low else "↑ ↓ Enter choose"]
+        if self.seen.files:
+            keys.append("d in short" if self._whole else "d read it all")
+        keys.append("PgUp PgDn" if low else "PgUp PgDn scroll")
         self.query_one(".keys", Static).update(" · ".join(keys))
+
+    def on_resize(self) -> None:
+        self._hint()
 
     def _paint(self) -> None:
         rows: list[Row] = []
@@ -107,7 +110,7 @@ class TrustScreen(ModalScreen[Verdict | None]):
         """Every key is the dialog's: what is typed here is no text."""
         event.stop()
         event.prevent_default()
-        if self._clock() - self._shown_at < IGNORED:
+        if not self.listening:
             return
         key = event.key
         if key in {"up", "down"}:
@@ -131,7 +134,7 @@ class TrustScreen(ModalScreen[Verdict | None]):
     @on(Sheet.Picked, "#trust-answers")
     def _clicked(self, event: Sheet.Picked) -> None:
         event.stop()
-        if self._clock() - self._shown_at >= IGNORED and event.row < len(self._answers):
+        if self.listening and event.row < len(self._answers):
             self.dismiss(self._answers[event.row][0])
 
 
@@ -148,7 +151,7 @@ def answers(seen: Standing, *, starting: bool) -> Sequence[tuple[Verdict | None,
     rows: list[tuple[Verdict | None, str, str]] = []
     if not seen.trouble:
         rows.append(("trust", "1 y", "Yes, trust this folder" + (" as it is now" if seen.state == "changed" else "")))
-    rows.append(("no", "2 n", "No, look around only (reads only)"))
+    rows.append(("no", "2 n", "No, look around only"))
     if starting:
         rows.append(("quit", "3 q", "Leave ba"))
     return rows

@@ -19,6 +19,7 @@ import typer
 
 from ba_tui.cli.launch import current_folder
 from ba_tui.core.errors import UsageError
+from ba_tui.core.untrusted import paintable
 from ba_tui.resources import Places, places, project_root, save_whole
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def set_(
     print_line(f"{key} is set in {file}")
     source = load(None).sources.get(key, "")
     if source and str(file) not in source:
-        sys.stderr.write(f"ba: It has no effect here, because {source} comes before it.\n")
+        sys.stderr.write(paintable(f"ba: It has no effect here, because {source} comes before it.\n"))
     return 0
 
 
@@ -164,13 +165,13 @@ def rule_problems(loaded: Loaded, folder: Path) -> Sequence[str]:
 
 
 def print_line(text: str) -> None:
-    """To stdout; a lone surrogate from a file's name must not end the command."""
-    sys.stdout.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
+    """To stdout; a lone surrogate from a file's name must not end the command, nor a control reach the terminal."""
+    sys.stdout.write(paintable(text.encode("utf-8", "backslashreplace").decode()) + "\n")
 
 
 def _warn(loaded: Loaded) -> None:
     for problem in loaded.warnings:
-        sys.stderr.write(f"ba: {problem}\n")
+        sys.stderr.write(paintable(f"ba: {problem}\n"))
 
 
 def _discreet(value: Any) -> Any:

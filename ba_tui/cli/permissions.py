@@ -37,7 +37,7 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.
     policy = _policy(folder_of(cwd), (), None)
     rows = [{"rule": line.rule, "verdict": line.verdict, "source": line.source} for line in policy.rules()]
     if json_:
-        print_line(json.dumps(rows, indent=2, ensure_ascii=False))
+        print_line(json.dumps(rows, indent=2))
     else:
         widest = max((len(row["rule"]) for row in rows), default=0)
         for row in rows:

@@ -45,7 +45,7 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON object
                 {"file": each.file, "line": each.line, "text": each.text, "trace": each.trace} for each in problems
             ]
             shown = {"tools": [_facts(entry) for entry in entries], "problems": wrong}
-            print_line(json.dumps(shown, indent=2, ensure_ascii=False))
+            print_line(json.dumps(shown, indent=2))
         else:
             widest = max((len(entry.tool.name) for entry in entries), default=0)
             for entry in entries:
@@ -74,7 +74,7 @@ def show(
     finally:
         registry.close()
     if json_:
-        print_line(json.dumps(facts, indent=2, ensure_ascii=False))
+        print_line(json.dumps(facts, indent=2))
         return 0
     description, schema = facts.pop("description"), facts.pop("parameters")
     print_line("\n".join(printable(line) for line in description.splitlines()))
@@ -119,7 +119,7 @@ def try_(
             "text": result.text,
             "error": result.error.kind if result.error else None,
         }
-        print_line(json.dumps(told, indent=2, ensure_ascii=False))
+        print_line(json.dumps(told, indent=2))
     else:
         print_line("\n".join(printable(line) for line in result.text.splitlines()))
     return 1 if result.is_error else 0
@@ -133,6 +133,7 @@ def new(
 ) -> int:
     """Write a tool that works, and a test beside it, into .ba/tools."""
     from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - see list_
+    from ba_tui.settings import printable  # noqa: PLC0415
 
     check_name(name)
     folder = folder_of(cwd)
@@ -157,7 +158,7 @@ def new(
     print_line(f"Wrote {files[0]} and its test {files[1].name}. Now make it yours.\n{attempt}")
     print_line("After each change, let it run again: ba trust")
     if note := untrusted(root):
-        sys.stderr.write(f"ba: {note}\n")
+        sys.stderr.write(f"ba: {printable(note)}\n")
     return 0
 
 

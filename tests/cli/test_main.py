@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ba_tui import __version__
-from ba_tui.cli.main import COMMANDS, route
+from ba_tui.cli.config import print_line
+from ba_tui.cli.main import COMMANDS, route, run
 from ba_tui.providers.scripted import Planned, Step
 from tests.loopback import ModelServer
 from tests.loopback.replies import Answer, Status
@@ -197,3 +198,15 @@ def test_a_stream_cut_for_good_keeps_the_words_and_says_so(ba: Program):
     report = json.loads(out)
     assert report["result"].startswith("The first")
     assert process.returncode in {2, 3}
+
+
+def test_an_error_about_foreign_text_holds_no_control(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sessions", "show", "\x1b]0;title\x07\x9b2J\u202ename"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("ba: ")
+    assert said.replace("\n", "").isprintable()
+
+
+def test_lines_of_commands_hold_no_control(capsys: pytest.CaptureFixture[str]) -> None:
+    print_line("a\x1b[2Jb \x9d52;c;x\x9c \udcff\tc\nd")
+    assert capsys.readouterr().out == "ab  \\udcff\tc\nd\n"

@@ -26,6 +26,7 @@ from ba_tui.core.events import (
     TurnEnded,
     TurnStarted,
 )
+from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.meters import short_count
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -50,7 +51,7 @@ class Activity(Static):
 
     def hint(self, text: str, seconds: float = HINT_SECONDS) -> None:
         """Show ``text`` for a moment."""
-        self._hint = text
+        self._hint = paintable(text, newlines=False)
         if self._hint_timer:
             self._hint_timer.stop()
         self._hint_timer = self.set_timer(seconds, self._drop_hint) if text else None
@@ -102,7 +103,7 @@ class Activity(Static):
 
     def _say(self, word: str) -> None:
         # Drawn by the next tick: events may come by the thousand.
-        self._word, self._retry_at = word, None
+        self._word, self._retry_at = paintable(word[:200], newlines=False), None
 
     def _advance(self) -> None:
         self._frame += 1

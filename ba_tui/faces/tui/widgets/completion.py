@@ -14,6 +14,8 @@ from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.widgets import Static
 
+from ba_tui.core.untrusted import paintable
+
 ROWS = 8
 Kind = Literal["command", "file", "history"]
 _AT = re.compile(r"(?:^|(?<=\s))@(\"[^\"]*|\S*)$")
@@ -84,11 +86,12 @@ class Completion(Static):
         width = max(10, self.size.width - 2)
         first = max(0, min(self.chosen - self._rows // 2, len(self.candidates) - self._rows))
         shown = self.candidates[first : first + self._rows]
-        column = min(max(cell_len(candidate.label) for candidate in self.candidates), width * 3 // 5)
+        labels = [paintable(candidate.label, newlines=False) for candidate in self.candidates]
+        column = min(max(map(cell_len, labels)), width * 3 // 5)
         lines: list[Content] = []
         for index, candidate in enumerate(shown, first):
-            label = set_cell_size(candidate.label, column)
-            detail = set_cell_size(f"  {candidate.detail}", max(0, width - column))
+            label = set_cell_size(labels[index], column)
+            detail = set_cell_size(f"  {paintable(candidate.detail, newlines=False)}", max(0, width - column))
             here = index == self.chosen
             mark = "› " if here else "  "
             style = "$accent" if here else "$foreground"

@@ -17,6 +17,7 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from ba_tui.core.errors import BaError
+from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.widgets.completion import Candidate, Completion, Wanted, wanted
 from ba_tui.faces.tui.widgets.prompt import PromptInput
@@ -189,7 +190,9 @@ class Composer(Vertical):
         except (BaError, OSError):
             paths = ()
         if asked == self._wanted:
-            self._offer([Candidate(_mention(path), path) for path in paths])
+            # A name that can't be shown as it is can't be completed either: nobody would see what was put in.
+            shown = [path for path in paths if paintable(path, newlines=False) == path]
+            self._offer([Candidate(_mention(path), path) for path in shown])
 
     @on(PromptInput.Choosing)
     def _choosing(self, event: PromptInput.Choosing) -> None:

@@ -11,6 +11,8 @@ from rich.cells import set_cell_size
 from textual.content import Content
 from textual.widgets import Static
 
+from ba_tui.core.untrusted import paintable
+
 SHOWN = 4
 LOW = 16
 """Rows of a terminal below which one line has to do."""
@@ -55,4 +57,4 @@ class QueueLines(Static):
 
 
 def _line(text: str, width: int) -> str:
-    return set_cell_size(" ".join(text[:2_000].split()), width).rstrip()
+    return set_cell_size(paintable(" ".join(text[:2_000].split()), newlines=False), width).rstrip()

@@ -14,6 +14,7 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from ba_tui.core.events import Event, Mode
+from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.meters import Totals, bar, money, share, short_count
 
 MODE_STYLE = {"default": "$foreground", "accept-edits": "$warning", "plan": "$accent"}
@@ -98,7 +99,7 @@ def line(now: Situation, totals: Totals, width: int) -> Content:
     fill = "$error" if percent >= 90 else "$warning" if percent >= 75 else muted
     used = totals.usage
     folder = now.folder + (f" ({now.branch})" if now.branch else "")
-    model = now.model.rpartition("/")[2]
+    model = paintable(now.model.rpartition("/")[2], newlines=False)
     # Each part: (importance, side, text, style). A larger number goes first; one name may have a shorter spare.
     parts: list[tuple[int, str, str, str]] = [
         (0, "left", now.mode, f"{MODE_STYLE[now.mode]} bold"),

@@ -7,6 +7,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from ba_tui.core.events import Event, ToolFinished
+from ba_tui.core.untrusted import paintable
 from ba_tui.core.work import Todo
 
 MARKS = {"completed": ("✓", "$success"), "in_progress": ("▸", "$accent"), "pending": ("○", "$text-muted")}
@@ -48,5 +49,6 @@ def todo_lines(items: tuple[Todo, ...]) -> Content:
         mark, style = MARKS[item.status]
         text = "$foreground" if item.status == "in_progress" else "$text-muted"
         urgent = (" high", "$warning") if item.priority == "high" and item.status != "completed" else ""
-        rows.append(Content.assemble((f"{mark} ", style), (" ".join(item.content.split()), text), urgent))
+        words = paintable(" ".join(item.content.split()), newlines=False)
+        rows.append(Content.assemble((f"{mark} ", style), (words, text), urgent))
     return Content("\n").join(rows)

@@ -48,9 +48,18 @@ class Question:
 @dataclass(frozen=True, slots=True)
 class Reply:
     """``text`` carries the words of a denial or of an answer; ``rule`` what session/always remembers;
-    ``edited`` the arguments that the person changed before allowing the call."""
+    ``edited`` the arguments that the person changed before allowing the call; ``by`` who gave it: nobody answered in
+    time, and so ``nobody``, or a ``hook`` answered for the person."""
 
     choice: Literal["once", "session", "always", "deny", "text"]
     text: str = ""
     rule: str | None = None
     edited: dict[str, Any] | None = None
+    by: Literal["person", "nobody", "hook"] = "person"
+
+
+def unanswered(question: Question) -> Reply:
+    """What settles a question that nobody answered in time."""
+    seconds = (question.timeout or 0) * (2 if question.on_timeout == "escalate" else 1)
+    choice: Literal["once", "deny"] = "once" if question.on_timeout == "allow" else "deny"
+    return Reply(choice, f"Nobody answered in {seconds:g} s.", by="nobody")

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
-from ba_tui.core.events import Answered, Asked, Event, Steered, TurnEnded
+from ba_tui.core.events import Answered, Asked, Event, Notice, Steered, TurnEnded
 from ba_tui.core.messages import Message, user
-from ba_tui.core.questions import Question, Reply
+from ba_tui.core.questions import Question, Reply, unanswered
 from ba_tui.core.transcript import Transcript
 
 Listener = Callable[[Event], None]
@@ -103,10 +103,17 @@ class Branch:
         self.transcript.apply(event)
 
     async def ask(self, question: Question) -> Reply:
-        """Wait for the person. Cancelling withdraws the question."""
+        """Wait for the person, or as long as the question says. Cancelling withdraws the question."""
         ask_id = uuid.uuid4().hex
         future = self._turn.ask(ask_id)
         self.emit(Asked(ask_id, question))
+        if question.timeout is not None and not await _settled(future, question.timeout):
+            if question.on_timeout == "escalate":
+                waits = f"{question.text} Nobody has answered for {question.timeout:g} s."
+                self.emit(Notice(waits, "warning", "Answer it; it is denied after as long again."))
+                await _settled(future, question.timeout)
+            # The person's answer wins when it came just now.
+            self._turn.answer(ask_id, unanswered(question))
         reply = await future
         self.emit(Answered(ask_id, reply))
         return reply
@@ -126,3 +133,8 @@ class Branch:
         while self._turn.inbox:
             self.emit(Steered(self._turn.inbox.popleft()))
         return waiting
+
+
+async def _settled(future: asyncio.Future[Reply], seconds: float) -> bool:
+    done, _ = await asyncio.wait([future], timeout=seconds)
+    return bool(done)

@@ -37,7 +37,7 @@ def _no_reason(tool: Tool, args: Mapping[str, Any]) -> str:
 class Bounds:
     """``own``: ba's folders, which only the person changes. ``restricted``: why only reading is allowed, empty when
     more is. ``bypass``: that mode was asked for at the start. ``confined``: whether a sandbox holds what commands run.
-    ``suspicion`` says why a call should ask that no rule and no mode asks about. ``timeout``: seconds to wait for answers
+    ``suspicion``: why a call should ask that neither rule nor mode asks about. ``timeout``: seconds to wait for answers
     where no rule says how long. ``hits``: the file that counts how often rules decided."""
 
     own: Places | None = None

@@ -103,8 +103,15 @@ class Policy:
 
     def judge(self, tool: Tool, args: Mapping[str, Any], cwd: Path) -> Judgement:
         """What happens with a call. ``cwd`` is where a command would run; paths in arguments start from the root."""
+        return self._judge(tool, args, cwd, confined=self.bounds.confined())
+
+    def judge_outside(self, tool: Tool, args: Mapping[str, Any], cwd: Path) -> Judgement:
+        """The same of a call that would run outside the sandbox although there is one."""
+        return self._judge(tool, args, cwd, confined=False)
+
+    def _judge(self, tool: Tool, args: Mapping[str, Any], cwd: Path, *, confined: bool) -> Judgement:
         try:
-            subject = self._subject(tool, args, cwd)
+            subject = replace(self._subject(tool, args, cwd), confined=confined)
         except PathRefused as error:
             return Deny(str(error))
         if rule := self._first("deny", subject):
@@ -220,11 +227,11 @@ class Policy:
     def _because(self, subject: Subject) -> str:
         if self._mode != "auto":
             return ""
-        return " where it may reach further than this folder" if self.bounds.confined() else " without a sandbox"
+        return " where it may reach further than this folder" if subject.confined else " without a sandbox"
 
     def _stays(self, subject: Subject, cwd: Path) -> bool:
         """Whether a sandbox holds the command, and nothing in its text says that it needs more than the workspace."""
-        if subject.command is None or not self.bounds.confined():
+        if subject.command is None or not subject.confined:
             return False
         further = {"network", "outside the workspace", "shares a secret"} & set(self._risks(subject, cwd))
         return not further and not any(seen.guarded for seen in subject.named)
@@ -271,7 +278,7 @@ class Policy:
         """The call with what its SQL does, which may be more than the tool's usual effect, and the files it names."""
         sql = classify(str(args.get(tool.facts.sql) or ""))
         files = tuple(seen for text in sql.files for seen in self._both(text))
-        effect = Effect.NETWORK if sql.network else Effect.WRITE if sql.kinds != {"read"} else subject.effect
+        effect = Effect.NETWORK if sql.network else Effect.WRITE if sql.kinds - {"read"} else subject.effect
         kinds = {*sql.kinds, *(["network"] if sql.network else [])}
         return replace(subject, effect=effect, kinds=frozenset(kinds), paths=(*subject.paths, *files))
 

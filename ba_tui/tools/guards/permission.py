@@ -1,6 +1,6 @@
 """Asks for consent: what the policy denies does not run, what it asks about waits for the person.
 
-The verdicts are the policy's; how a question looks is a face's business.
+The verdicts are the policy's; how a question looks is a face's business. Each decision goes out as ``Judged``.
 """
 
 from __future__ import annotations
@@ -10,20 +10,22 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.events import Notice
+from ba_tui.core.events import Judged, Notice, args_hash
 from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Command, ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Guard, Tool
-from ba_tui.permissions.policy import Allow, Ask, Deny
+from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.permissions.warnings import warnings_of
 from ba_tui.tools.failed import failed_result, outcome
 from ba_tui.tools.guards.validate import Checker
 
 Verdict: TypeAlias = Allow | Deny | Ask
+Word: TypeAlias = Literal["allow", "ask", "deny"]
+By: TypeAlias = Literal["rule", "mode", "person", "hook", "sandbox"]
 Judge: TypeAlias = Callable[[Tool, Mapping[str, Any], Path], Verdict]
 Remember: TypeAlias = Callable[[str, Literal["session", "always"]], None]
 
@@ -50,7 +52,9 @@ def permission(gate: Gate) -> Guard:
 
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             folder = gate.folder(call)
-            match concerned(await gate.judged(tool, args, folder), call):
+            verdict = concerned(await gate.judged(tool, args, folder), call)
+            call.branch.emit(_by_policy(verdict, tool, args, call))
+            match verdict:
                 case Allow():
                     return await tool.run(args, call)
                 case Deny(reason=reason):
@@ -73,6 +77,15 @@ def concerned(verdict: Verdict, call: Call) -> Verdict:
     return Ask(why, None)
 
 
+def _by_policy(verdict: Verdict, tool: Tool, args: Mapping[str, Any], call: Call) -> Judged:
+    said = "" if isinstance(verdict, Allow) else verdict.reason
+    name = {Allow: "allow", Ask: "ask", Deny: "deny"}[type(verdict)]
+    by: By = "rule" if verdict.by else "mode"
+    if isinstance(verdict, Ask) and call.concerns:
+        by = "hook"
+    return Judged(call.id, tool.name, cast("Word", name), by, verdict.by, said, args_hash(args))
+
+
 @dataclass(frozen=True, slots=True)
 class _Consent:
     gate: Gate
@@ -88,18 +101,25 @@ class _Consent:
             return failed_result(error)
         reply = await call.ask(question)
         if reply.choice in {"deny", "text"}:
+            call.branch.emit(self._by_reply("deny", reply, ask, args, call))
             return _denied(reply)
         if reply.edited is not None and clean_json(reply.edited) != clean_json(dict(args)):
             return await self._run_edited(reply, call)
         match await self.gate.judged(self.tool, args, self.folder):
-            case Deny(reason=reason):
+            case Deny(reason=reason) as verdict:
+                call.branch.emit(_by_policy(verdict, self.tool, args, call))
                 return failure("permission_denied", reason)
             case Ask(rule=rule, risks=risks) if (rule, risks) != (ask.rule, ask.risks):
                 message = "What this call would touch changed while the person was asked, so it was not run."
+                call.branch.emit(_by_policy(Deny(message), self.tool, args, call))
                 return failure("permission_denied", message, hint="Look at the file again; it may be a link now.")
             case _:
+                call.branch.emit(self._by_reply("allow", reply, ask, args, call))
                 self._remember(reply, question.rule, call)
-                return await self.tool.run(args, call)
+                result = await self.tool.run(args, call)
+        if reply.by == "nobody":
+            return replace(result, text=f"{reply.text} The rule {ask.by} lets it run then.\n{result.text}")
+        return result
 
     async def _question(self, ask: Ask, args: Mapping[str, Any], call: Call) -> Question:
         preview = await self.tool.preview(args) if self.tool.preview else None
@@ -117,7 +137,17 @@ class _Consent:
             rule=ask.rule,
             warnings=await asyncio.to_thread(warnings_of, args),
             rewritten=call.rewritten,
+            timeout=ask.timeout,
+            on_timeout=ask.on_timeout,
         )
+
+    def _by_reply(self, word: Word, reply: Reply, ask: Ask, args: Mapping[str, Any], call: Call) -> Judged:
+        """What the person decided, or what the rule decides when nobody answers."""
+        kept = (reply.rule or ask.rule or "") if reply.choice in {"session", "always"} else ""
+        by: dict[str, By] = {"nobody": "rule" if ask.by else "mode", "hook": "hook"}
+        rule = ask.by if reply.by == "nobody" else kept
+        who = by.get(reply.by, "person")
+        return Judged(call.id, self.tool.name, word, who, rule, reply.text.strip(), args_hash(args))
 
     async def _run_edited(self, reply: Reply, call: Call) -> ToolResult:
         """Run what the person made of the call, when it is a call of the tool at all and no rule denies it."""
@@ -126,12 +156,14 @@ class _Consent:
             return failure("invalid_parameters", f"The person changed the arguments, but they do not fit: {complaint}")
         rule = None
         match await self.gate.judged(self.tool, edited, self.folder):
-            case Deny(reason=reason):
+            case Deny(reason=reason) as verdict:
+                call.branch.emit(_by_policy(verdict, self.tool, edited, call))
                 return failure("permission_denied", f"The person changed the arguments, but: {reason}")
             case Ask(rule=rule):
                 pass
             case Allow():
                 pass
+        call.branch.emit(self._by_reply("allow", reply, Ask("", rule), edited, call))
         self._remember(reply, rule, call)
         result = await outcome(self.tool, edited, call)
         shown = json.dumps(clean_json(edited), ensure_ascii=False)
@@ -151,6 +183,8 @@ class _Consent:
 
 def _denied(reply: Reply) -> ToolResult:
     words = reply.text.strip()
+    if reply.by == "nobody":
+        return failure("permission_denied", f"{words} So this call was not run.", hint="Go on without it, or say so.")
     if words:
         return failure(
             "permission_denied", f"The person did not allow this call and said: {words}", hint="Do what they said."

@@ -29,7 +29,7 @@ class SimpleReader(Lexer):
     def __init__(self, text: str, findings: Findings, depth: int = 0, posix: bool = False) -> None:
         super().__init__(text, findings, depth, posix)
         self.waiting: list[tuple[Redirection, str, bool, bool]] = []
-        self.nested = 0
+        self.nested: int = 0
 
     def function(self, name: str | None) -> Node:
         """The function whose name and opening parenthesis were read."""
@@ -160,6 +160,8 @@ class SimpleReader(Lexer):
             token = self.word()
             if self.at == start:
                 break
+            if not command.words:
+                self.findings.programs.add(token.raw)
             command.words.append(token)
             if len(command.words) == 1 and self.text.startswith("(", self.at):
                 if command.assignments or command.redirects:

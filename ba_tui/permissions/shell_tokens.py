@@ -64,3 +64,4 @@ class Findings:
     sources: dict[str, list[Token]] = field(default_factory=dict[str, list[Token]])
     counted_runs: list[object] = field(default_factory=list[object])
     wild: set[str] = field(default_factory=set[str])
+    programs: set[str] = field(default_factory=set[str])

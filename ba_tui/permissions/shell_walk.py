@@ -5,26 +5,27 @@ The tree comes from ``shell_syntax``; what a program or builtin runs from ``shel
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from ba_tui.permissions.shell_builtins import ASSIGNING, RUNNING, checked
+from ba_tui.permissions.shell_folders import Folders, either, moved
 from ba_tui.permissions.shell_inner import Inner
 from ba_tui.permissions.shell_numbers import uncertain
 from ba_tui.permissions.shell_syntax import Parser
 from ba_tui.permissions.shell_tokens import Findings, Unreadable
 from ba_tui.permissions.shell_tree import Assignment, Block, Chain, Command, Node, Pipeline, Redirection, Sequence
 from ba_tui.permissions.shell_values import value_of, words_of
+from ba_tui.permissions.shell_witness import unseen
 from ba_tui.permissions.shell_wrappers import opened
 from ba_tui.permissions.simple import Analysis, Redirect, Simple, Word
 
 MOST_COMMANDS = 5_000
-MOST_FOLDERS = 3
 DEEPEST_CODE = 8
 
-Folders = tuple[str | None, ...]
+_CD = Word("cd", "cd")
 
 _ASSIGNERS = re.compile(
     r"\b(?:" + "|".join(re.escape(name) for name in ASSIGNING if name != ".") + r"|IFS)\b|(?:^|[\s;&|])\.\s|\(\("
@@ -72,6 +73,8 @@ class Walk:
         self._visit(tree, Scope(), ("",))
         self._functions()
         self.trouble = self.trouble or uncertain(self.findings)
+        if not self.trouble and (name := unseen(command, self.findings.programs)):
+            self.trouble = f"two readers differ over {name[:40]!r}"
         return Analysis(tuple(dict.fromkeys(self.found)), self.trouble)
 
     def _functions(self) -> None:
@@ -119,16 +122,14 @@ class Walk:
             next_good, next_bad = self._visit(item, scope, start)
             if isinstance(item, Command) and _leaves(item):
                 next_good = next_bad = ()
-            good, bad = (
-                (next_good, _either(bad, next_bad)) if operator == "&&" else (_either(good, next_good), next_bad)
-            )
+            good, bad = (next_good, either(bad, next_bad)) if operator == "&&" else (either(good, next_good), next_bad)
         scope.certain = certain
         if chain.operators:
             scope.known = first
         if chain.background:
             scope.known = before
             return folders
-        return _either(good, bad) or folders
+        return either(good, bad) or folders
 
     def _pipeline(self, pipeline: Pipeline, scope: Scope, folders: Folders) -> None:
         given: str | None = None
@@ -163,8 +164,8 @@ class Walk:
             after = self._visit(body, inner, after)[0]
             results.append(after)
             if block.kind == "branch":
-                after = _either(*results)
-        return folders if block.kind in ("subshell", "coproc") else _either(*results) if results else folders
+                after = either(*results)
+        return folders if block.kind in ("subshell", "coproc") else either(*results) if results else folders
 
     def _loop(self, block: Block, scope: Scope, folders: Folders) -> Folders:
         start = len(self.found)
@@ -262,10 +263,18 @@ class Walk:
 
     def _learn(self, command: Command, assigned: Several[tuple[str, Word]], scope: Scope) -> None:
         """Remember a variable when nothing else in the whole command can change it."""
+        if not (scope.certain and self.knows):
+            return
         for found, (name, word) in zip(command.assignments, assigned, strict=True):
-            once = len(re.findall(rf"(?<![A-Za-z0-9_$])(?<!\$\{{){name}(?![A-Za-z0-9_])", self.source)) == 1
-            if scope.certain and once and not found.indexed and word.text is not None and _FREE_NAME.fullmatch(name):
+            if word.text and not found.indexed and _FREE_NAME.fullmatch(name) and self._once(name):
                 scope.known[name] = word.text
+
+    def _once(self, name: str) -> bool:
+        """Whether the name of a variable stands once in the whole command, but for its uses."""
+        found = re.finditer(rf"{name}(?![A-Za-z0-9_])", self.source)
+        places = (match.start() for match in found)
+        plain = (at for at in places if not re.search(r"(?:[A-Za-z0-9_]|\$|\$\{)$", self.source[max(0, at - 2) : at]))
+        return len(list(islice(plain, 2))) == 1
 
     def _simple(self, simple: Simple, scope: Scope, folders: Folders) -> tuple[Folders, Folders]:
         words, name = simple.argv, simple.argv[0].text
@@ -276,7 +285,7 @@ class Walk:
         if name in ("cd", "chdir"):
             self._add(simple, scope, folders)
             self.moved = True
-            return tuple(dict.fromkeys(self._moved(folder, words) for folder in folders)), folders
+            return tuple(dict.fromkeys(moved(folder, words, self.source) for folder in folders)), folders
         if name in ("pushd", "popd"):
             self._add(simple, scope, folders)
             self.moved = True
@@ -287,7 +296,7 @@ class Walk:
             after = folders
             for one in inner:
                 after = self._inner(one, simple, scope, folders)
-            return after, _either(folders, after)
+            return after, either(folders, after)
         run = opened(words)
         if run is None:
             self._add(simple, scope, folders)
@@ -298,29 +307,13 @@ class Walk:
             self._inner(one, simple, scope, folders)
         return folders, folders
 
-    def _moved(self, folder: str | None, words: Several[Word]) -> str | None:
-        rest = [word for word in words[1:] if word.text not in ("--", "-L", "-e")]
-        if len(rest) > 1 or "CDPATH" in self.source or "HOME=" in self.source:
-            return None
-        if not rest:
-            return "~"
-        text = rest[0].text
-        if text is None or rest[0].glob or text.startswith("-") or not text:
-            return None
-        if text.startswith(("/", "~")):
-            return posixpath.normpath(text)
-        if folder is None:
-            return None
-        joined = posixpath.normpath(posixpath.join(folder, text))
-        return "" if joined == "." else joined
-
     def _inner(self, inner: Inner, simple: Simple, scope: Scope, folders: Folders) -> Folders:
         if scope.depth >= DEEPEST_CODE:
             raise Unreadable("commands in commands are nested too deeply")
         if inner.folder is None:
             folders = (None,)
         elif inner.folder:
-            folders = tuple(self._moved(folder, (Word("cd", ""), Word(inner.folder, ""))) for folder in folders)
+            folders = tuple(moved(folder, (_CD, Word(inner.folder, "")), self.source) for folder in folders)
         self._running(inner.assignments)
         part = scope.aside()
         part.depth += 1
@@ -365,13 +358,10 @@ class Walk:
             raise Unreadable("it runs too many commands")
         if not simple.wrappers and scope.wrappers:
             simple = replace(simple, wrappers=scope.wrappers)
-        self.found.extend(replace(simple, folder=folder) for folder in folders)
-
-
-def _either(*folders: Folders) -> Folders:
-    """All folders of these; too many are none known."""
-    found = tuple(dict.fromkeys(folder for several in folders for folder in several))
-    return (None,) if None in found or len(found) > MOST_FOLDERS else found
+        if folders == ("",):
+            self.found.append(simple)
+        else:
+            self.found.extend(replace(simple, folder=folder) for folder in folders)
 
 
 def _leaves(command: Command) -> bool:

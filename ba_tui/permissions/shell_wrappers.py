@@ -46,7 +46,7 @@ SETTINGS = frozenset(
     ]
 )
 _SHELL_LETTERS = frozenset("abefhiklmnprtuvxBCDEHPT")
-_VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
 
 
 def opened(words: Sequence[Word]) -> Opened | None:
@@ -152,14 +152,23 @@ def _env(name: str, words: Sequence[Word]) -> Opened:
     else:
         raise Unreadable("'env -S' stands in itself too often")
     while rest:
-        match = _VARIABLE.match(rest[0].text or rest[0].raw)
-        if match is None:
+        variable = _variable(rest[0])
+        if variable is None:
             break
-        assigned.append((match.group(1), Word(match.group(2) if rest[0].text is not None else None, rest[0].raw)))
+        assigned.append(variable)
         rest = rest[1:]
     if not rest:
         return Opened(itself=True)
     return Opened((Inner("env", rest, folder=folder, assignments=tuple(assigned)),))
+
+
+def _variable(word: Word) -> tuple[str, Word] | None:
+    """``name=value`` as ``env`` takes it: anything with a sign of equality."""
+    if word.text is not None:
+        name, equals, value = word.text.partition("=")
+        return (name, Word(value, word.raw)) if equals else None
+    match = _NAMED.match(word.raw)
+    return (match.group(1), Word(None, word.raw)) if match else None
 
 
 def _split(value: Word) -> list[Word]:
@@ -173,8 +182,8 @@ def _sudo(name: str, words: Sequence[Word]) -> Opened:
     line = read(WRAPPERS[name], words[1:])
     rest = line.rest
     assigned: list[tuple[str, Word]] = []
-    while rest and (match := _VARIABLE.match(rest[0].text or rest[0].raw)):
-        assigned.append((match.group(1), Word(match.group(2) if rest[0].text is not None else None, rest[0].raw)))
+    while rest and (variable := _variable(rest[0])):
+        assigned.append(variable)
         rest = rest[1:]
     if line.has("e", "edit") or not rest:
         return Opened(itself=True)

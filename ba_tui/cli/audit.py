@@ -30,7 +30,7 @@ UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 def audit(  # noqa: PLR0913 - typer reads one parameter a flag
     session: Annotated[
-        str | None, typer.Argument(metavar="[SESSION]", help="Only this one: an id, a part of it, or words.")
+        str | None, typer.Argument(metavar="SESSION", help="Only this one: an id, a part of it, or words.")
     ] = None,
     everywhere: Annotated[bool, typer.Option("--all", help="Of all folders, not of this one only.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, oldest first.")] = False,

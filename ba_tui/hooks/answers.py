@@ -148,7 +148,7 @@ def together(answers: Sequence[Answer]) -> Verdict:
         "\n".join(dict.fromkeys(answer.reason for answer in deciding if answer.reason)),
         ", ".join(answer.hook.command for answer in deciding),
         last.rewritten if last else None,
-        last.hook.label if last else "",
+        _name(last) if last else "",
         "\n".join(answer.context for answer in answers if answer.context),
         stops[0] if stops else None,
         tuple(notices),

@@ -50,7 +50,8 @@ class HookTurns:
             self._begun = True
         verdict = await self._fire(Occasion("user_prompt", {"prompt": prompt.text}), branch)
         if verdict.decision == "deny":
-            raise PromptRefused(f"A hook did not let the prompt pass: {verdict.reason}", "Change it and send it again.")
+            why = verdict.reason if verdict.reason.endswith((".", "!", "?")) else f"{verdict.reason}."
+            raise PromptRefused(f"A hook did not let the prompt pass: {why}", "Change it and send it again.")
         if verdict.stop is not None:
             raise PromptRefused(f"A hook ended the turn: {verdict.stop}")
         words.append(verdict.context)

@@ -135,7 +135,7 @@ def test_several_hooks_decide_together() -> None:
     assert (together([deny, allow]).by, together([deny, allow]).reason) == ("c", "no")
     assert together([]) == Verdict()
     both = together([answer("a", rewritten={"n": 1}), answer("b", rewritten={"n": 2})])
-    assert (both.rewritten, both.rewriter) == ({"n": 2}, "The hook “b”")
+    assert (both.rewritten, both.rewriter) == ({"n": 2}, "the hook “b”")
     assert [notice.text for notice in both.notices] == [
         "2 hooks changed the same call; the hook “b” counts, as the last one."
     ]

@@ -64,7 +64,10 @@ async def test_a_prompt_that_is_blocked_leaves_nothing(tmp_path: Path) -> None:
     ended = events[-1]
     assert isinstance(ended, TurnEnded)
     assert ended.error is not None
-    assert (ended.error.kind, ended.error.message) == ("prompt_refused", "A hook did not let the prompt pass: not that")
+    assert (ended.error.kind, ended.error.message) == (
+        "prompt_refused",
+        "A hook did not let the prompt pass: not that.",
+    )
     assert (stage.journal.lines, stage.conversation.transcript.messages, stage.model.requests) == ([], (), [])
     assert kinds(await stage.say("hello"))[-1] == "turn_ended"
     assert "secret" not in stage.read()

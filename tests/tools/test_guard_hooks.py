@@ -89,7 +89,6 @@ async def test_asking_brings_the_person_in(desk: Desk) -> None:
     desk.answer = lambda question: Reply("deny", "on Monday")
     assert "on Monday" in (await scene.run(path="a")).text
     assert [(question.reason, question.rule) for question in desk.asked] == [("a hook asks: it is Friday", None)]
-    assert scene.audit[0][0] == "ask"
     desk.answer = lambda question: Reply("once")
     assert (await scene.run(path="a")).text == "written"
 
@@ -111,7 +110,7 @@ async def test_rewritten_arguments_are_checked_judged_shown_and_told(desk: Desk)
     assert (scene.judged[0], scene.seen) == ({"path": "b"}, [{"path": "b"}])
     question = desk.asked[0]
     assert question.args == {"path": "b"}
-    assert question.rewritten.startswith("The hook “echo ")
+    assert question.rewritten.startswith("the hook “echo ")
 
 
 async def test_rewritten_arguments_that_do_not_fit_do_not_run(desk: Desk) -> None:
@@ -157,7 +156,7 @@ async def test_hooks_may_say_no_to_a_question_but_not_yes(desk: Desk) -> None:
 
     scene = Scene(desk, hook("deny"), verdict=Ask("it writes", None))
     desk.answer = nobody
-    assert "A hook denied it: not today" in (await scene.run(path="a")).text
+    assert "A hook of the person denied this call: not today" in (await scene.run(path="a")).text
     assert scene.audit[0][0] == "deny"
     scene = Scene(desk, hook("allow"), verdict=Ask("it writes", None))
     desk.answer = lambda question: Reply("deny", "I say no")

@@ -147,3 +147,8 @@ class OpenSession:
         turn = conversation.say(prompt)
         self.started = True
         return turn
+
+    def taken_back(self) -> None:
+        """The prompt was refused: a session that would have begun with it has not."""
+        if self.conversation:
+            self.started = bool(self.conversation.transcript.messages)

@@ -82,6 +82,7 @@ class Turns:
         """The turn ended: go on with the queue, or hold it when the person or an error stopped the turn."""
         self.current = None
         if event.error and event.error.kind == PromptRefused.kind:
+            self._session.taken_back()
             self._refused(self._sent, PromptRefused(event.error.message, event.error.hint))
         self.paused = bool(self.waiting) and event.reason in {"cancelled", "error", "interrupted"}
         self.send_next()

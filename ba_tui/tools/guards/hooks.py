@@ -49,7 +49,7 @@ class _Hooked:
     async def run(self, args: Mapping[str, Any], call: Call) -> ToolResult:
         verdict = await self._fire("pre_tool", call, {"tool_input": self._told(args)})
         if verdict.decision == "deny":
-            self._judged(call, args, verdict)
+            self._denied(call, args, verdict)
             return failure("permission_denied", f"A hook of the person denied this call: {verdict.reason}")
         changed = self._rewritten(verdict, args)
         if changed is not None:
@@ -58,7 +58,6 @@ class _Hooked:
                 return failure("invalid_parameters", message, hint="Tell the person; the hook is to be corrected.")
             args, call.rewritten = changed, verdict.rewriter
         if verdict.decision == "ask":
-            self._judged(call, args, verdict)
             call.concerns.append(f"a hook asks: {verdict.reason}" if verdict.reason else "a hook asks")
         call.consult = self._consulted(args, call)
         result = await self._after(await outcome(self.tool, args, call), args, call)
@@ -94,8 +93,7 @@ class _Hooked:
             verdict = await self._fire("permission_request", call, {"tool_input": given})
             if verdict.decision != "deny":
                 return None
-            self._judged(call, args, verdict)
-            return Reply("deny", f"A hook denied it: {verdict.reason}")
+            return Reply("deny", f"A hook of the person denied this call: {verdict.reason}", by="hook")
 
         return consult
 
@@ -110,12 +108,9 @@ class _Hooked:
             raise StopTurn(f"A hook ended the turn: {verdict.stop}")
         return verdict
 
-    def _judged(self, call: Call, args: Mapping[str, Any], verdict: Verdict) -> None:
-        decision = "ask" if verdict.decision == "ask" else "deny"
-        event = Judged(
-            call.id, self.tool.name, decision, "hook", rule=verdict.by, reason=verdict.reason, hash=args_hash(args)
-        )
-        call.branch.emit(event)
+    def _denied(self, call: Call, args: Mapping[str, Any], verdict: Verdict) -> None:
+        told = Judged(call.id, self.tool.name, "deny", "hook", verdict.by, verdict.reason, args_hash(args))
+        call.branch.emit(told)
 
     def _told(self, args: Mapping[str, Any]) -> dict[str, Any]:
         path = self._file(args)

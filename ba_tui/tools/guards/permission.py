@@ -185,6 +185,8 @@ def _denied(reply: Reply) -> ToolResult:
     words = reply.text.strip()
     if reply.by == "nobody":
         return failure("permission_denied", f"{words} So this call was not run.", hint="Go on without it, or say so.")
+    if reply.by == "hook":
+        return failure("permission_denied", words)
     if words:
         return failure(
             "permission_denied", f"The person did not allow this call and said: {words}", hint="Do what they said."

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
 
 from ba_tui.core.conversation import Start
-from ba_tui.core.errors import AuthFailed, UsageError
+from ba_tui.core.errors import AuthFailed, PromptRefused, UsageError
 from ba_tui.core.events import TurnStarted
+from ba_tui.core.messages import Message
+from ba_tui.core.turn import Branch
+from ba_tui.faces.tui.transcript.records import End
 from tests.faces.tui.conftest import running
 from tests.faces.tui.fakes import World
 
@@ -164,3 +168,18 @@ async def test_empty_prompts_go_nowhere(world: World) -> None:
         await hand.send("   ")
         assert not world.script.requests
         assert not hand.chat.turns.waiting
+
+
+async def test_a_prompt_that_is_refused_comes_back_into_the_input(world: World) -> None:
+    async def refuse(prompt: Message, branch: Branch) -> Sequence[Message]:
+        raise PromptRefused("A hook did not let the prompt pass: not that.", "Change it and send it again.")
+
+    async with running(world) as hand:
+        _, conversation = hand.chat.session.live
+        conversation.admit = refuse
+        await hand.send("the secret")
+        await hand.until(lambda: hand.text == "the secret")
+        assert not hand.chat.session.started
+        ends = [record for record in hand.chat.transcript.records if isinstance(record, End)]
+        assert [end.error.message for end in ends if end.error] == ["A hook did not let the prompt pass: not that."]
+    assert not any(journal.events for journal in world.shelf.journals.values())

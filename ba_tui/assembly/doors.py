@@ -39,7 +39,8 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, our
     """
     where = places()
     root, trust = project_root(cwd), Trust(where)
-    loaded = load_settings(flags, where, root, trusted=trust.trusted(root))
+    seen = trust.look(root)
+    loaded = load_settings(flags, where, root, trusted=seen.state == "trusted")
     if strict and loaded.errors:
         raise UsageError(f"{loaded.errors[0]}.", "Correct it: ba config edit.")
     start_logging(where, loaded.settings.log_level, redact)
@@ -49,10 +50,10 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, our
     workshop = Workshop(loaded, where, cwd, access, asked)
     if strict and workshop.problems:
         raise UsageError(workshop.problems[0])
-    library = SessionLibrary(where.sessions, cwd, folder_slug, workshop.conversation)
+    library = SessionLibrary(where.sessions, cwd, folder_slug, workshop.conversation, redact)
     shelf = Shelf(catalog, loaded, FileIndex(cwd, find_ripgrep()))
     notices = [*map(_notice, loaded.warnings), *trouble, *(Notice(text, "warning") for text in workshop.problems)]
-    notices += [] if ours else _untrusted(trust.look(root), attended=not strict)
+    notices += [] if ours else _untrusted(seen, attended=not strict)
     upkeep = partial(keep_clean, where.sessions)
     return Doors(library, shelf, access, tuple(notices), loaded.settings.output_format, upkeep, asked)
 

@@ -41,7 +41,7 @@ async def draw(place: Path) -> str:
     folder = Path(shutil.copytree(DEMO / "data", place / "sales"))
 
     def doors() -> Doors:
-        return connect({"model": "demo"}, folder)
+        return connect({"model": "demo"}, folder, ours=True)
 
     app = BaApp(doors, Start("Is South really our best region?", theme="dark"))
     async with app.run_test(size=SIZE) as pilot:

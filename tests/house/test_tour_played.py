@@ -47,7 +47,7 @@ def talk(folder: Path, tmp_path: Path) -> Conversation:
     script = tmp_path / "tour.yaml"
     text = (DEMO / "tour.yaml").read_text("utf-8")
     script.write_text(re.sub(r"delay: [0-9.]+", "delay: 0", text), "utf-8")
-    return connect({"model": f"scripted:{script}"}, folder).library.create()
+    return connect({"model": f"scripted:{script}"}, folder, ours=True).library.create()
 
 
 async def play(talk: Conversation, prompt: str, answer: Answer) -> list[Event]:

@@ -74,6 +74,6 @@ async def _grant(chat: ChatScreen, trusting: Trusting, seen: Standing, notices: 
     """Trust what was seen, and open the session anew with all that the folder brings."""
     try:
         await asyncio.to_thread(trusting.grant, seen)
+        return await chat.session.reopen()
     except BaError as error:
         return [*notices, Notice(str(error), "error", error.hint)]
-    return await chat.session.reopen()

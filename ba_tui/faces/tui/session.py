@@ -16,7 +16,13 @@ from ba_tui.core.events import Mode, Notice
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.turn import Turn
 
-MODES: tuple[Mode, ...] = ("default", "accept-edits", "plan")
+MEANING: dict[Mode, str] = {
+    "default": "Asks before it writes or runs anything.",
+    "accept-edits": "Edits files in this folder without asking; commands still ask.",
+    "plan": "Reads only; nothing is changed or run.",
+    "auto": "Asks only where a rule says so, and for commands that no sandbox holds.",
+    "bypass": "Nothing asks: everything runs that no rule denies.",
+}
 
 
 class OpenSession:
@@ -41,6 +47,11 @@ class OpenSession:
     @property
     def mode(self) -> Mode:
         return self.conversation.permissions.mode if self.conversation else "default"
+
+    @property
+    def modes(self) -> Sequence[Mode]:
+        """Those that can be chosen, in the order of the key."""
+        return self.live[1].permissions.modes()
 
     @property
     def live(self) -> tuple[Doors, Conversation]:

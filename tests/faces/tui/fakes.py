@@ -15,7 +15,18 @@ from ba_tui.core.errors import SessionLocked, SessionNotFound, StorageError, Usa
 from ba_tui.core.events import TRANSIENT, Event, Mode, Notice, TextDelta, Titled, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.provider import Chunk, ModelInfo, Prices, Request
-from ba_tui.core.session import ContextPart, Inventory, Job, RuleLine, SessionInfo, ToolFigures, ToolLine, Trusting
+from ba_tui.core.session import (
+    ContextPart,
+    Inventory,
+    Job,
+    RuleLine,
+    RuleScope,
+    RuleVerdict,
+    SessionInfo,
+    ToolFigures,
+    ToolLine,
+    Trusting,
+)
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 
@@ -89,12 +100,29 @@ def answer(text: str, *calls: ToolUse, model: str = "demo/tour") -> Message:
 class Rules:
     def __init__(self) -> None:
         self.mode: Mode = "default"
+        self.held = [
+            RuleLine("shell(rm *)", "deny", "user config.yaml", 2, "user"),
+            RuleLine("read_file", "allow", "built in", 40, "bundled"),
+        ]
 
     def set_mode(self, mode: Mode) -> None:
         self.mode = mode
 
+    def modes(self) -> Sequence[Mode]:
+        return ("default", "accept-edits", "plan", "auto")
+
     def rules(self) -> Sequence[RuleLine]:
-        return (RuleLine("shell(rm *)", "deny", "user config.yaml", 2), RuleLine("read_file", "allow", "built in", 40))
+        return sorted(self.held, key=lambda line: ("deny", "ask", "allow").index(line.verdict))
+
+    def add(self, rule: str, verdict: RuleVerdict, scope: RuleScope) -> RuleLine:
+        if rule == "bad":
+            raise UsageError("bad is no rule.", "Name a tool.")
+        line = RuleLine(rule, verdict, f"{scope} config", 0, scope)
+        self.held = [line, *(held for held in self.held if held != line)]
+        return line
+
+    def remove(self, rule: RuleLine) -> None:
+        self.held.remove(rule)
 
 
 @dataclass

@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
 from ba_tui.faces.tui.meters import share, short_count
-from ba_tui.faces.tui.session import MODES
+from ba_tui.faces.tui.session import MEANING
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.screens.chat import ChatScreen
-
-MEANING: dict[Mode, str] = {
-    "default": "Asks before it writes or runs anything.",
-    "accept-edits": "Edits files in this folder without asking; commands still ask.",
-    "plan": "Reads only; nothing is changed or run.",
-}
 
 
 async def model(chat: ChatScreen, name: str) -> None:
@@ -37,32 +31,28 @@ async def model(chat: ChatScreen, name: str) -> None:
 
 
 def cycle_mode(chat: ChatScreen, _: str) -> None:
-    here = MODES.index(chat.session.mode)
-    mode(chat, MODES[(here + 1) % len(MODES)])
+    modes, here = chat.session.modes, chat.session.mode
+    mode(chat, modes[(modes.index(here) + 1) % len(modes)] if here in modes else modes[0])
 
 
 def mode(chat: ChatScreen, name: str) -> None:
     if not name:
         cycle_mode(chat, "")
         return
-    if name not in MODES:
-        raise UsageError(f"There is no mode {name!r}.", f"Modes: {', '.join(MODES)}.")
-    chat.session.set_mode(name)
+    names: dict[str, Mode] = {str(each): each for each in MEANING}
+    known = names.get(name)
+    if known is None:
+        raise UsageError(f"There is no mode {name!r}.", f"Modes: {', '.join(chat.session.modes)}.")
+    chat.session.set_mode(known)
     chat.show_facts()
-    chat.activity.hint(f"{name}: {MEANING[name]}")
+    chat.activity.hint(f"{name}: {MEANING[known]}")
 
 
-async def permissions(chat: ChatScreen, __: str) -> None:
-    from ba_tui.faces.tui.screens.report import Report, ReportRow  # noqa: PLC0415 - most runs never show it
+def permissions(chat: ChatScreen, __: str) -> None:
+    from ba_tui.faces.tui.screens.permissions import PermissionsScreen  # noqa: PLC0415 - most runs never show it
 
     _, conversation = chat.session.live
-    rules = await asyncio.to_thread(conversation.permissions.rules)
-    rows = [
-        ReportRow((line.rule, line.verdict, line.source, f"{line.hits} hits" if line.hits else ""), line.verdict)
-        for line in rules
-    ]
-    lead = f"Mode {chat.session.mode}: {MEANING[chat.session.mode]} Shift+Tab changes it. Deny beats ask beats allow."
-    chat.ba.push_screen(Report("Permissions", lead, rows, empty="No rules yet: everything that writes or runs asks."))
+    chat.ba.push_screen(PermissionsScreen(chat, conversation.permissions))
 
 
 async def context(chat: ChatScreen, __: str) -> None:

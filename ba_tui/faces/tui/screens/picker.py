@@ -102,7 +102,7 @@ class Picker(ModalScreen[str | None]):
         matching = self.matching()
         width = max(20, options.size.width - 4)
         options.clear_options()
-        options.add_options(Option(rendered, id=choice.id) for choice, rendered in _rows(matching, width))
+        options.add_options(Option(row, id=choice.id) for choice, row in rendered(matching, width))
         if not matching:
             options.add_option(Option(self.empty if not self.choices else "Nothing matches.", "\0", disabled=True))
             return
@@ -143,7 +143,7 @@ class Picker(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-def _rows(choices: Sequence[Choice], width: int) -> list[tuple[Choice, Content]]:
+def rendered(choices: Sequence[Choice], width: int) -> list[tuple[Choice, Content]]:
     """Columns aligned over all rows; the first gives way when there is too little room."""
     if not choices:
         return []
@@ -155,7 +155,7 @@ def _rows(choices: Sequence[Choice], width: int) -> list[tuple[Choice, Content]]
         shown -= 1
     first = max(8, min(widths[0], width - sum(widths[1:shown]) - 2 * (shown - 1)))
     first = first if shown == 1 else width - sum(widths[1:shown]) - 2 * (shown - 1)
-    rendered: list[tuple[Choice, Content]] = []
+    found: list[tuple[Choice, Content]] = []
     for choice, row in zip(choices, cells, strict=True):
         mark = "● " if choice.current else "  "
         head = (mark + _fitted(row[0], max(8, first - 2)), "bold" if choice.current else "")
@@ -166,8 +166,8 @@ def _rows(choices: Sequence[Choice], width: int) -> list[tuple[Choice, Content]]
         if choice.below:
             below = paintable(choice.below, newlines=False)
             lines.append(Content.styled("  " + _fitted(below, width - 2).rstrip(), "$text-muted"))
-        rendered.append((choice, Content("\n").join(lines)))
-    return rendered
+        found.append((choice, Content("\n").join(lines)))
+    return found
 
 
 def _fitted(text: str, width: int) -> str:

@@ -17,7 +17,13 @@ from ba_tui.core.events import Event, Mode
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.meters import Totals, bar, money, share, short_count
 
-MODE_STYLE = {"default": "$foreground", "accept-edits": "$warning", "plan": "$accent"}
+MODE_STYLE: dict[Mode, str] = {
+    "default": "$foreground",
+    "accept-edits": "$warning",
+    "plan": "$accent",
+    "auto": "$warning",
+    "bypass": "$error",
+}
 GAP = "  "
 FOLDER = 28
 REST = 0.1

@@ -1,0 +1,272 @@
+"""The mode and every rule: what each says, where it stands and how often it hit. Rules are given, changed, taken back.
+
+What a rule means and where it is kept is the policy's affair.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events, on
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.session import Permissions, RuleLine
+from ba_tui.faces.tui.inspector.rows import visible
+from ba_tui.faces.tui.screens.picker import Choice, Picker, rendered
+from ba_tui.faces.tui.screens.rule import GivenRule, RuleForm
+from ba_tui.faces.tui.session import MEANING
+
+if TYPE_CHECKING:
+    from ba_tui.faces.tui.screens.chat import ChatScreen
+
+KEYS = "a add · Enter change · d d remove · m mode · / or letters find · Esc closes"
+MODE = "mode"
+GROUPS = {
+    "deny": ("Deny: never, whatever else allows it", "$text-error"),
+    "ask": ("Ask: each time, unless you answered it for good", "$text-warning"),
+    "allow": ("Allow: without a question", "$text-success"),
+}
+OWN = frozenset({"session", "project", "user"})
+PLACES = {
+    "bundled": "comes with ba",
+    "user": "yours, everywhere",
+    "project": "for this project",
+    "flag": "given at the start",
+    "session": "for this session",
+    "": "",
+}
+
+
+class PermissionsScreen(Picker):
+    """Letters are keys until something is searched for; Esc leaves the search first."""
+
+    FILTERED: ClassVar[bool] = False
+    DEFAULT_CSS = """
+    PermissionsScreen .detail { height: 2; color: $foreground; margin-top: 1; }
+    PermissionsScreen.-low .detail { height: 1; margin-top: 0; text-wrap: nowrap; text-overflow: ellipsis; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "add", "Add a rule"),
+        Binding("d,delete", "remove", "Remove a rule"),
+        Binding("m,shift+tab", "next_mode", "Next mode"),
+        Binding("slash", "find", "Find"),
+    ]
+
+    def __init__(self, chat: ChatScreen, permissions: Permissions) -> None:
+        super().__init__("Permissions", (), keys=KEYS)
+        self.empty = "Reading the rules …"
+        self._chat = chat
+        self._permissions = permissions
+        self._rules: dict[str, RuleLine] = {}
+        self._removing: str | None = None
+
+    def on_mount(self) -> None:
+        sheet = self.query_one(".sheet")
+        sheet.mount(Static(classes="detail", markup=False), before=self.query_one(".keys"))
+        self._reload()
+
+    def _reload(self, told: str = "") -> None:
+        self.run_worker(partial(self._load, told), group="rules", exclusive=True, exit_on_error=False)
+
+    async def _load(self, told: str) -> None:
+        try:
+            lines = await asyncio.to_thread(self._permissions.rules)
+        except BaError as error:
+            self._say(f"{error} {error.hint}".strip())
+            return
+        self._rules = {_id(line, place): line for place, line in enumerate(lines)}
+        self.empty = "No rules: everything that writes or runs asks."
+        self.choices = [_choice(id, line) for id, line in self._rules.items()]
+        self.refill()
+        self._say(told or KEYS)
+
+    def _say(self, text: str) -> None:
+        self.query_one(".keys", Static).update(visible(text))
+
+    # The list: the mode, then the rules under the head of their group
+
+    def refill(self) -> None:
+        options = self.query_one(OptionList)
+        before = self.highlighted
+        matching = self.matching()
+        width = max(20, options.size.width - 4)
+        rows = {choice.id: row for choice, row in rendered(matching, width)}
+        found: list[Option] = []
+        if not self.words:
+            found.append(Option(self._mode_row(), MODE))
+        for verdict, (head, style) in GROUPS.items():
+            group = [choice.id for choice in matching if self._rules[choice.id].verdict == verdict]
+            if group:
+                found.append(Option(Content.styled(f"{head} ({len(group)})", f"bold {style}"), f"\0{verdict}", True))
+                found += [Option(rows[id], id) for id in group]
+        if not matching:
+            found.append(Option("Nothing matches." if self.choices else self.empty, "\0", disabled=True))
+        options.clear_options()
+        options.add_options(found)
+        ids = [option.id for option in found]
+        first = next((index for index, option in enumerate(found) if not option.disabled), None)
+        options.highlighted = ids.index(before) if before in ids else first
+
+    def _mode_row(self) -> Content:
+        mode = self._permissions.mode
+        others = len(self._permissions.modes()) - 1
+        more = "" if others else "  (no other can be chosen here)"
+        return Content.assemble("Mode  ", (mode, "bold"), (more, "$text-muted"))
+
+    @on(OptionList.OptionHighlighted)
+    def _detail(self, event: OptionList.OptionHighlighted) -> None:
+        event.stop()
+        self._removing = None
+        id = event.option_id or ""
+        line = self._rules.get(id)
+        words = MEANING[self._permissions.mode] if id == MODE else _told(line) if line else ""
+        self.query_one(".detail", Static).update(visible(words))
+
+    def action_step(self, by: int) -> None:
+        options = self.query_one(OptionList)
+        for _ in range(abs(by)):
+            if by > 0:
+                options.action_cursor_down()
+            else:
+                options.action_cursor_up()
+
+    # Finding
+
+    def on_key(self, event: events.Key) -> None:
+        if not self._finding and event.is_printable and event.character and event.character not in "adm/ ":
+            self.action_find()
+            self.query_one(Input).insert_text_at_cursor(event.character)
+            event.stop()
+            event.prevent_default()
+
+    @property
+    def _finding(self) -> bool:
+        return self.query_one(Input).display
+
+    def action_find(self) -> None:
+        field = self.query_one(Input)
+        field.display = True
+        field.focus()
+
+    @on(Input.Submitted)
+    def _found(self, event: Input.Submitted) -> None:
+        event.stop()
+        event.prevent_default()
+        self.query_one(OptionList).focus()
+        self.query_one(Input).display = bool(self.words)
+
+    def action_cancel(self) -> None:
+        field = self.query_one(Input)
+        if field.display:
+            field.value, field.display = "", False
+            self.query_one(OptionList).focus()
+        else:
+            super().action_cancel()
+
+    # Changing
+
+    @property
+    def _line(self) -> RuleLine | None:
+        return self._rules.get(self.highlighted or "")
+
+    def choose(self, id: str) -> None:
+        if id == MODE:
+            self.action_next_mode()
+        elif line := self._rules.get(id):
+            self._open_form(line)
+
+    def action_next_mode(self) -> None:
+        modes = self._permissions.modes()
+        here = self._permissions.mode
+        mode = modes[(modes.index(here) + 1) % len(modes)] if here in modes else modes[0]
+        try:
+            self._chat.session.set_mode(mode)
+        except BaError as error:
+            self._say(f"{error} {error.hint}".strip())
+            return
+        self._chat.show_facts()
+        self.refill()
+        self.query_one(".detail", Static).update(MEANING[mode])
+
+    def action_add(self) -> None:
+        self._open_form(None)
+
+    def _open_form(self, line: RuleLine | None) -> None:
+        def given(rule: GivenRule | None) -> None:
+            if rule is not None:
+                self._change(lambda: self._give(rule, line))
+
+        self._chat.ba.push_screen(RuleForm(line), given)
+
+    def _give(self, rule: GivenRule, old: RuleLine | None) -> str:
+        """In a thread. The new rule stands before the old one goes, so that nothing is lost on the way."""
+        made = self._permissions.add(rule.rule, rule.verdict, rule.scope)
+        if old is None or (made.rule, made.verdict, made.layer) == (old.rule, old.verdict, old.layer):
+            return f"{made.rule}: {made.verdict}, {PLACES[made.layer]}."
+        if old.waiting or old.layer not in OWN:
+            return f"{made.rule}: {made.verdict}. The rule of {_where(old)} stays: deny beats ask beats allow."
+        self._permissions.remove(old)
+        return f"{made.rule}: {made.verdict} instead of {old.rule}: {old.verdict}."
+
+    def action_remove(self) -> None:
+        line, id = self._line, self.highlighted
+        if line is None:
+            self._say("This is no rule; it can't be removed.")
+        elif line.layer not in OWN and line.layer:
+            self._say(f"{line.rule} can't be removed here: it {_origin(line)}. A stronger rule can be added (a).")
+        elif self._removing != id:
+            self._removing = id
+            self._say(f"d again removes {line.rule}: {line.verdict}")
+        else:
+            self._removing = None
+            self._change(lambda: self._remove(line))
+
+    def _remove(self, line: RuleLine) -> str:
+        self._permissions.remove(line)
+        return f"{line.rule}: {line.verdict} was removed."
+
+    def _change(self, work: Callable[[], str]) -> None:
+        async def run() -> None:
+            try:
+                told = await asyncio.to_thread(work)
+            except UsageError as error:
+                told = f"{error} {error.hint}".strip()
+            except BaError as error:
+                told = f"Not kept for good: {error} {error.hint}".strip()
+            await self._load(told)
+
+        self.run_worker(run, group="rules", exit_on_error=False)
+
+
+def _id(line: RuleLine, place: int) -> str:
+    return f"{line.layer}:{line.verdict}:{line.rule}:{place}"
+
+
+def _choice(id: str, line: RuleLine) -> Choice:
+    hits = f"{line.hits} hit{'s' if line.hits != 1 else ''}" if line.hits else ""
+    state = "waits for you" if line.waiting else PLACES[line.layer] or line.source
+    return Choice(id, (visible(line.rule), hits, state), words=f"{line.verdict} {line.source} {line.terms}")
+
+
+def _told(line: RuleLine) -> str:
+    parts = [f"{line.rule}: {line.verdict}", _where(line), f"{line.hits} hits"]
+    if line.terms:
+        parts.append(f"with {line.terms}")
+    if line.waiting:
+        parts.append("counts once you confirm it: Enter")
+    return " · ".join(part for part in parts if part)
+
+
+def _where(line: RuleLine) -> str:
+    return line.source or PLACES[line.layer]
+
+
+def _origin(line: RuleLine) -> str:
+    return {"bundled": "comes with ba", "flag": "was given at the start"}.get(line.layer, f"stands in {line.source}")

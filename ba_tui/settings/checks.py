@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel, ValidationError
 
+from ba_tui.core.session import RuleLayer
 from ba_tui.settings.document import KeyPath, Problem, printable, shown
 from ba_tui.settings.model import HookGroup, Profile, Rules, Settings
 
@@ -50,6 +51,8 @@ class Layer:
     """Indexes of list items that were left out, so that those behind them still know their lines."""
     void: set[str] = field(default_factory=set[str])
     """Providers with something wrong in them: used in part, they could send words to the wrong server."""
+    kind: RuleLayer = "user"
+    """Whose settings they are; variables are the person's."""
 
     def source(self, path: KeyPath) -> str:
         where, line = self._place(path)

@@ -16,7 +16,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.resources import Places, alone, read_regular, save_whole
 from ba_tui.settings.checks import Layer, check
 from ba_tui.settings.document import parse_document, read_document
-from ba_tui.settings.layers import leaves
+from ba_tui.settings.layers import keep_asking, leaves
 from ba_tui.settings.model import Settings
 
 
@@ -30,12 +30,12 @@ def set_value(places: Places, key: str, text: str) -> Path:
     return _write(places, key.split("."), lambda _: _checked(key, text))
 
 
-def add_item(places: Places, key: str, item: str) -> Path:
+def add_item(places: Places, key: str, item: str | dict[str, Any]) -> Path:
     """Put ``item`` at the end of the list ``key`` in the person's config.yaml, once. Raises as ``set_value``."""
-    return _write(places, key.split("."), lambda old: list(dict.fromkeys([*_items(old), item])))
+    return _write(places, key.split("."), lambda old: _items(old) if item in _items(old) else [*_items(old), item])
 
 
-def remove_item(places: Places, key: str, item: str) -> bool:
+def remove_item(places: Places, key: str, item: str | dict[str, Any]) -> bool:
     """Take ``item`` out of the list ``key``; False when it is not in it. Raises as ``set_value``."""
     found: list[bool] = []
 
@@ -104,6 +104,7 @@ def _checked(key: str, text: str) -> Any:
     for candidate in candidates:
         layer = Layer(_nested({}, parts, candidate), lambda _: ("", 0), Path())
         check(layer)
+        keep_asking(layer)
         if not layer.problems:
             found = leaves(Settings(**layer.data).model_dump(mode="json"))
             if key in found:
@@ -152,7 +153,7 @@ def _replaced(text: str, node: yaml.Node, value: str) -> str:
 def _relisted(text: str, node: yaml.SequenceNode, value: list[Any]) -> str:
     """``text`` with one line of a list put in or taken out, so that the comments of the others stay."""
     items = cast("list[yaml.Node]", node.value)
-    old = [str(item.value) for item in items]
+    old = [_said(item) for item in items]
     if value[:-1] == old:
         end = _line_end(text, _end(text, items[-1]))
         return f"{text[:end]}{_newline(text)}{' ' * node.start_mark.column}- {_flow([], value[-1])}{text[end:]}"
@@ -164,6 +165,14 @@ def _relisted(text: str, node: yaml.SequenceNode, value: list[Any]) -> str:
         lead, rest = text[:start], text[end:]
         return lead + rest.removeprefix("\r").removeprefix("\n")
     return _replaced(text, node, _flow([], value))
+
+
+def _said(node: yaml.Node) -> Any:
+    """A text as it stands there, whatever YAML would take it for; anything else as data."""
+    if isinstance(node, yaml.ScalarNode):
+        return str(node.value)
+    construct = cast("Callable[..., Any]", yaml.SafeLoader("").construct_object)
+    return construct(node, deep=True)
 
 
 def _line_end(text: str, index: int) -> int:

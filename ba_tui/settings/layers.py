@@ -6,6 +6,7 @@ Every value knows its source. What is wrong in a layer is left out and told; not
 from __future__ import annotations
 
 import difflib
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -73,6 +74,7 @@ def load_settings(
     files = _files(places, project, trusted=trusted)
     for layer in (*files, *_given(flags, places, os.environ if env is None else env)):
         check(layer)
+        keep_asking(layer)
         _anchor(layer)
         _merge(data, layer.data, layer, (), sources)
         rules += _rules(layer)
@@ -110,7 +112,9 @@ def _files(places: Places, project: Path, *, trusted: bool) -> list[Layer]:
     for name, path in setting_files(places, project).items():
         if document := read_document(path):
             layer = _file(document, "bundled" if name == "bundled" else str(path))
+            layer.kind = "bundled" if name == "bundled" else "user"
             if name.startswith("project"):
+                layer.kind = "project"
                 narrow(layer, trusted=trusted)
             layers.append(layer)
     return layers
@@ -139,6 +143,13 @@ def _file(document: Document, name: str) -> Layer:
         return (name, 0) if name == "bundled" else (name, document.line(path))
 
     return Layer(document.data, place, document.path.parent, list(document.problems))
+
+
+def keep_asking(layer: Layer) -> None:
+    """Mode bypass is for one start, by a flag: a file or a variable would make it the rule."""
+    if layer.kind != "flag" and layer.data.get("permission_mode") == "bypass":
+        layer.complain(("permission_mode",), "bypass counts only as a flag: --permission-mode bypass")
+        layer.drop(("permission_mode",))
 
 
 def _variables(env: Mapping[str, str], file: str) -> Layer:
@@ -183,7 +194,7 @@ def _flags(flags: Mapping[str, object]) -> Layer:
         names = [str(part) for part in path if isinstance(part, str)]
         return (f"flag {FLAGS.get(names[-1], '--' + names[-1].replace('_', '-'))}" if names else "flags", 0)
 
-    return Layer(data, place, Path.cwd() if _has_cwd() else Path("/"))
+    return Layer(data, place, Path.cwd() if _has_cwd() else Path("/"), kind="flag")
 
 
 def _anchor(layer: Layer) -> None:
@@ -195,9 +206,14 @@ def _anchor(layer: Layer) -> None:
         except RuntimeError:
             return str(layer.folder / str(text))
 
-    for key in ("add_dirs", "tool_dirs"):
-        if key in layer.data:
-            layer.data[key] = [absolute(item) for item in layer.data[key]]
+    groups: tuple[tuple[dict[str, Any], tuple[str, ...]], ...] = (
+        (layer.data, ("add_dirs", "tool_dirs")),
+        (layer.data.get("commands", {}), ("write", "read")),
+    )
+    for group, keys in groups:
+        for key in keys:
+            if key in group:
+                group[key] = [absolute(item) for item in group[key]]
     if "system_prompt_file" in layer.data:
         layer.data["system_prompt_file"] = absolute(layer.data["system_prompt_file"])
 
@@ -231,10 +247,21 @@ def _unique(items: Sequence[Any]) -> list[Any]:
 def _rules(layer: Layer) -> list[RuleLine]:
     lists: Mapping[str, Any] = layer.data.get("permissions", {})
     return [
-        RuleLine(rule, verdict, layer.source(("permissions", verdict, index)))
+        _line(entry, verdict, layer, index)
         for verdict in ("deny", "ask", "allow")
-        for index, rule in enumerate(lists.get(verdict, ()))
+        for index, entry in enumerate(lists.get(verdict, ()))
     ]
+
+
+def _line(entry: Any, verdict: str, layer: Layer, index: int) -> RuleLine:
+    """One entry of a list of rules: a text, or a group of a rule and its terms."""
+    source = layer.source(("permissions", verdict, index))
+    if not isinstance(entry, Mapping):
+        return RuleLine(str(entry), verdict, source, layer=layer.kind)
+    group = cast("Mapping[str, Any]", entry)
+    terms = {key: value for key, value in group.items() if key != "rule"}
+    said = json.dumps(terms, sort_keys=True, ensure_ascii=False, default=str) if terms else ""
+    return RuleLine(str(group["rule"]), verdict, source, layer=layer.kind, terms=said)
 
 
 def _hooks(layer: Layer) -> list[HookLine]:

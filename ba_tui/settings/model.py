@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -18,6 +18,11 @@ def _no_switch(value: object) -> object:
     return value
 
 
+def _no_yaml_switch(value: object) -> object:
+    """YAML reads ``off`` as a switch."""
+    return "off" if value is False else value
+
+
 def _web_address(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
@@ -27,6 +32,8 @@ def _web_address(value: str) -> str:
 
 Whole = Annotated[int, BeforeValidator(_no_switch)]
 Address = Annotated[str, AfterValidator(_web_address)]
+Amount = Annotated[float, BeforeValidator(_no_switch), Field(ge=0, allow_inf_nan=False)]
+SandboxMode = Annotated[Literal["required", "auto", "off"], BeforeValidator(_no_yaml_switch)]
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 Kind = Literal["anthropic", "openai", "scripted"]
 OutputFormat = Literal["text", "json", "stream-json"]
@@ -51,12 +58,26 @@ class Profile(Group):
     )
 
 
-class Rules(Group):
-    """Permission rules such as `edit_file(src/**)`. deny wins over ask, ask over allow, whatever the layer."""
+def _rule_entry(value: object) -> object:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict) and isinstance(cast("dict[str, Any]", value).get("rule"), str):
+        return cast("dict[str, Any]", value)
+    raise ValueError("expected text or a group with rule")
 
-    allow: tuple[str, ...] = Field(default=(), description="What may run without asking.")
-    ask: tuple[str, ...] = Field(default=(), description="What always asks.")
-    deny: tuple[str, ...] = Field(default=(), description="What never runs.")
+
+RuleEntry = Annotated[str | dict[str, Any], BeforeValidator(_rule_entry)]
+
+
+class Rules(Group):
+    """Permission rules such as `edit_file(src/**)`. deny wins over ask, ask over allow, whatever the layer.
+
+    A rule with conditions is a group: `{rule: shell, when: {timeout: {max: 60}}, timeout: 300, on_timeout: deny}`.
+    """
+
+    allow: tuple[RuleEntry, ...] = Field(default=(), description="What may run without asking.")
+    ask: tuple[RuleEntry, ...] = Field(default=(), description="What always asks.")
+    deny: tuple[RuleEntry, ...] = Field(default=(), description="What never runs.")
 
 
 class Web(Group):
@@ -108,6 +129,28 @@ def _hook_event(name: str) -> str:
 Seconds = Annotated[float, BeforeValidator(_no_switch), Field(gt=0, le=600)]
 
 
+class Commands(Group):
+    """How commands, Python code and a project's own tools run. In the sandbox, and the limits outside it as well."""
+
+    network: bool = Field(default=False, description="Whether the sandbox lets commands use the network.")
+    write: tuple[Path, ...] = Field(default=(), description="Further files and folders that may be written in it.")
+    read: tuple[Path, ...] = Field(default=(), description="Further ones that may be read in it, such as in your home.")
+    memory_gb: Amount = Field(default=8, description="Memory of one process, in GB; 0 for no limit.")
+    file_size_gb: Amount = Field(default=10, description="The largest file that may be written, in GB; 0 for no limit.")
+    processes: Annotated[Whole, Field(ge=0)] = Field(
+        default=1024, description="Processes and threads that may run at a time; 0 for no limit."
+    )
+
+
+class ChildEnvironment(Group):
+    """Which variables programs get that ba starts."""
+
+    keep: tuple[str, ...] = Field(
+        default=(),
+        description="Variables to hand on although their names look like secrets, such as GITHUB_TOKEN or CI_*.",
+    )
+
+
 class HookCommand(Group):
     """One command of a hook."""
 
@@ -144,13 +187,20 @@ class Settings(Group):
     )
     permission_mode: Mode = Field(
         default="default",
-        description="What may run without asking: default (reads), accept-edits (edits here too), plan (reads only).",
+        description="What may run without asking: default (reads), accept-edits (edits here too), plan (reads only), "
+        "auto (all but commands outside a sandbox and what rules ask about).",
     )
     secrets: Literal["redact", "ask", "allow"] = Field(
         default="redact",
         description="Keys and passwords in results of tools: kept from the model (redact), asked about, or shared.",
     )
     permissions: Rules = Field(default=Rules(), description="Rules that decide before the mode does.")
+    sandbox: SandboxMode = Field(
+        default="auto",
+        description="Whether commands run in a sandbox: auto (when there is one), required (else not at all) or off.",
+    )
+    commands: Commands = Field(default=Commands(), description="What commands may use and reach.")
+    environment: ChildEnvironment = Field(default=ChildEnvironment(), description="What commands get told.")
     add_dirs: tuple[Path, ...] = Field(default=(), description="Further folders to work in beside the project.")
     max_loops: Annotated[Whole, Field(ge=1, le=500)] = Field(
         default=100, description="Model requests within one turn before you are asked whether to go on."

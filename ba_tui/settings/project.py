@@ -50,7 +50,8 @@ def _theirs(data: Mapping[str, Any], above: KeyPath = ()) -> Iterator[KeyPath]:
 def _reserved(path: KeyPath, value: object) -> bool:
     match path:
         case ("permission_mode",):
-            return value == "bypass"
+            # Every other mode asks less than some people want.
+            return value != "plan"
         case ("sandbox",):
             # A folder may ask for a sandbox, never for less of one.
             return value != "required"

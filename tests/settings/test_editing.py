@@ -113,7 +113,7 @@ def test_windows_line_ends_stay(ba_home: Path) -> None:
     [
         ("modle", "x", "did you mean model"),
         ("max_loops", "many", "expected a whole number"),
-        ("permission_mode", "yolo", "expected default, accept-edits or plan"),
+        ("permission_mode", "yolo", "expected default, accept-edits, plan, auto"),
         ("permissions", "x", "expected a group"),
         ("providers.x.base_url", "nowhere", "expected an address"),
         ("model.name", "x", "expected text"),

@@ -113,7 +113,11 @@ def test_empty_variables_and_keys_without_value_are_not_set(ba_home: Path, proje
         ("\npermission_mode: yolo\n", 2, "expected default, accept-edits, plan, auto or bypass, got 'yolo'"),
         ("permissions: shell\n", 1, "permissions: expected a group of settings, got 'shell'"),
         ("permissions:\n  allow: shell\n", 2, "permissions.allow: expected a list, got 'shell'"),
-        ("permissions:\n  allow:\n    - a\n    - 5\n", 4, "permissions.allow: expected text, got 5"),
+        (
+            "permissions:\n  allow:\n    - a\n    - 5\n",
+            4,
+            "permissions.allow: expected text or a group with rule, got 5",
+        ),
         ("providers:\n  x:\n    base_url: ftp://h\n", 3, "providers.x.base_url: expected an address"),
         ("providers:\n  x: {kind: grok}\n", 2, "expected anthropic, openai or scripted, got 'grok'"),
         ("thme: x\n", 1, "thme: unknown setting; did you mean theme?"),

@@ -171,7 +171,8 @@ def _private_key(text: str, at: int, match: re.Match[str]) -> Iterator[Secret]:
     body = match[0].partition("-----")[2]
     if sum(character.isalnum() for character in body) < 40 or _named().placeholder.search(body):
         return
-    end = match.end()
+    # A backslash at the end belongs to what follows, such as an escaped quote.
+    end = at + len(text[at : match.end()].rstrip("\\"))
     if text.startswith("-----END", end) and (close := text.find("-----", end + 8, end + 80)) >= 0:
         end = close + 5
     yield Secret(at, end, "private key")

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import Message
 from ba_tui.core.turn import Branch
+from ba_tui.core.untrusted import hidden_in
 from ba_tui.permissions.secrets import LARGE, Secret, find
 
 Secrecy: TypeAlias = Literal["redact", "ask", "allow"]
@@ -60,22 +61,27 @@ def kinds_of(secrets: Sequence[Secret]) -> str:
 
 
 class PromptSecrets:
-    """core.agent.Interceptor: tells the person when their own words held a secret. It never holds them back."""
+    """core.agent.Interceptor: tells the person of a secret or of hidden characters in their own words. It never holds
+    them back."""
 
     def __init__(self, sharing: Sharing) -> None:
         self._sharing = sharing
         self._seen: set[str] = set()
 
     async def before(self, branch: Branch) -> None:
-        if self._sharing.secrecy == "allow":
-            return
         for message in reversed(branch.transcript.messages):
             if message.role == "assistant":
                 return
             if message.id in self._seen or message.hidden or message.origin not in {"user", "steer"}:
                 continue
             self._seen.add(message.id)
-            if secrets := await looked(message.text):
+            if hidden := hidden_in(message.text):
+                codes = ", ".join(f"U+{ord(letter):04X}" for letter in hidden[:4])
+                text = (
+                    f"What you wrote holds characters that can't be seen ({codes}); the model reads them all the same."
+                )
+                branch.emit(Notice(text, "warning", "They come along with what is copied, and may say something."))
+            if self._sharing.secrecy != "allow" and (secrets := await looked(message.text)):
                 text = f"What you wrote holds {kinds_of(secrets)}; the model is sent it as it is."
                 branch.emit(Notice(text, "warning", "If it was not meant to be shared, stop now and replace it."))
 

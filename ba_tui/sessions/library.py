@@ -30,19 +30,22 @@ from ba_tui.sessions.records import FILE, Header
 
 Make = Callable[[SessionInfo, JournalFile], Conversation]
 Slug = Callable[[Path], str]
+Redact = Callable[[str], str]
 
 _TITLE_LENGTH = 200
 _ID_PART = re.compile(r"[0-9a-f-]{3,}")
 
 
 class SessionLibrary:
-    """Sessions below ``root``; those of ``cwd`` are "this folder's". ``make`` puts a conversation together."""
+    """Sessions below ``root``; those of ``cwd`` are "this folder's". ``make`` puts a conversation together.
+    ``redact`` takes out of an export what is known to be a secret."""
 
-    def __init__(self, root: Path, cwd: Path, slug: Slug, make: Make) -> None:
+    def __init__(self, root: Path, cwd: Path, slug: Slug, make: Make, redact: Redact = str) -> None:
         self._root = root
         self._cwd = cwd
         self._slug = slug
         self._make = make
+        self._redact = redact
         self._index = Index(root.parent / "index.sqlite", root)
 
     def sessions(self, *, everywhere: bool = False) -> Sequence[SessionInfo]:
@@ -131,7 +134,7 @@ class SessionLibrary:
     def export(self, id: str, format: str) -> str:
         from ba_tui.sessions.transcripts import exporter  # noqa: PLC0415 - for exports alone
 
-        write = exporter(format)
+        write = exporter(format, self._redact)
         key = self._key(id)
         info = self._info(key)
         return write(info, JournalFile.peek(self._root / key, running=bool(info.locked_by)).read())

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
-from typing import Any
+from typing import Any, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, MessageDone, Notice, Steered, ToolFinished, ToolStarted, TurnEnded, TurnStarted
@@ -35,12 +35,35 @@ _ENDINGS = {
 }
 
 
-def exporter(format: str) -> Writer:
-    """Raises UsageError for a format that there is not."""
+def exporter(format: str, redact: Callable[[str], str] = str) -> Writer:
+    """``redact`` is asked about what people and tools said, beside our own look for keys.
+
+    Raises:
+        UsageError: there is no such format.
+    """
     writers: dict[str, Writer] = {"md": markdown, "json": as_json, "workflow": as_flow}
     if format not in writers:
         raise UsageError(f"There is no export format “{format}”.", "Use md, json or workflow.")
-    return writers[format]
+    write = writers[format]
+    if format == "workflow":
+        # Secrets become parameters of it: a mark in their place would be run.
+        return write
+    return lambda info, events: _redacted(write(info, events), format, redact)
+
+
+def _redacted(text: str, format: str, redact: Callable[[str], str]) -> str:
+    if format == "md" or redact is str:
+        return redact(text)
+    return escaped(json.dumps(_each(json.loads(text), redact), ensure_ascii=False, indent=2)) + "\n"
+
+
+def _each(value: Any, redact: Callable[[str], str]) -> Any:
+    """A JSON value with ``redact`` applied to every text in it."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {key: _each(item, redact) for key, item in cast("dict[str, Any]", value).items()}
+    return [_each(item, redact) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, slots=True)

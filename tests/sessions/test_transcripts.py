@@ -202,3 +202,13 @@ def test_hostile_terminal_text_leaves_harmless(outside_data: Path) -> None:
         for format in ("md", "json"):
             text = export(format, events, replace(INFO, title=payload))
             assert [sign for sign in text if (ord(sign) < 32 and sign not in "\n\t") or 0x7F <= ord(sign) <= 0x9F] == []
+
+
+@pytest.mark.parametrize("format", ["md", "json"])
+def test_what_is_known_to_be_a_secret_is_taken_out_as_well(format: str) -> None:
+    events = [TurnStarted(user('Say "open sesame" twice')), TurnEnded("done")]
+    text = exporter(format, lambda text: text.replace("open sesame", "[secret: word]"))(INFO, events)
+    assert "sesame" not in text
+    assert "[secret: word]" in text
+    if format == "json":
+        assert json.loads(text)["turns"][0]["prompt"] == 'Say "[secret: word]" twice'

@@ -117,11 +117,15 @@ async def test_the_person_is_told_about_a_secret_of_their_own_once() -> None:
     await prompts.before(branch)
     branch.emit(MessageDone(Message("assistant", (Text("ok"),), origin="assistant")))
     await prompts.before(branch)
+    branch.emit(Steered(user("look\U000e0061\U000e0062 here \U0001f469\u200d\U0001f467", origin="steer")))
+    await prompts.before(branch)
+    branch.emit(MessageDone(Message("assistant", (Text("ok"),), origin="assistant")))
     branch.emit(Steered(user("PASSWORD=Tr0ub4dor3 and PASSWORD=0therW0rd", origin="steer")))
     await prompts.before(branch)
     await prompts.before(branch)
     assert [event.text for event in events if isinstance(event, Notice)] == [
         "What you wrote holds a GitHub token; the model is sent it as it is.",
+        "What you wrote holds characters that can't be seen (U+E0061, U+E0062); the model reads them all the same.",
         "What you wrote holds 2 passwords; the model is sent it as it is.",
     ]
     assert TOKEN in branch.transcript.messages[0].text

@@ -30,6 +30,10 @@ MEASURE = 110
 """Prose is not set wider than this: longer lines are hard to read."""
 _TASK = re.compile(r"\[([ xX])\] ")
 _ADDRESS = re.compile(r"(?:https?://)?(?:www\.)?((?:[\w-]+\.)+[a-z]{2,})(?:[/:?#]|$)", re.IGNORECASE)
+_DISGUISED = re.compile(
+    r"[a-z]+://(?:[^/?#]*(?:[@%\\]|xn--|[^\x00-\x7f])|\[|(?:0x)?\d[0-9a-fx.]*(?:[/:?#]|$))", re.IGNORECASE
+)
+"""A host behind a user name, in foreign letters or as a number: it is shown, whatever the text of the link says."""
 
 
 @cache
@@ -282,6 +286,7 @@ class _Page:
         claims, goes = _ADDRESS.match(text.strip()), _ADDRESS.match(url)
         deceptive = claims is not None and (goes is None or claims[1].lower() != goes[1].lower())
         odd = ":" in url.split("/")[0] and not url.lower().startswith(("http:", "https:", "mailto:"))
+        odd = odd or _DISGUISED.match(url) is not None
         return [Segment(f" ({url})", self.palette.dim)] if deceptive or odd else []
 
 

@@ -147,6 +147,14 @@ def test_long_lists_and_paragraphs_are_cut_and_go_on_without_a_gap() -> None:
 
 def test_links_that_lie_show_where_they_go() -> None:
     assert shown(page("[paypal.com](http://evil.example/x)", 80)) == ["paypal.com (http://evil.example/x)"]
+    for odd in (
+        "https://a.example@b.example/",
+        "https://xn--80ak6aa92e.com/",
+        "http://0x7f000001/x",
+        "http://10.0.0.1",
+    ):
+        assert shown(page(f"[the docs]({odd})", 80)) == [f"the docs ({odd})"]
+    assert shown(page("[the docs](https://2020.example/x)", 80)) == ["the docs"]
     assert shown(page("[docs](file:///etc/passwd)", 80))[0].startswith("[docs]") or "file:" in copy(
         page("[docs](file:///etc/passwd)", 80)
     )

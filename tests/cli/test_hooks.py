@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -46,3 +47,20 @@ def test_what_is_wrong_is_told(ba_home: Path, capsys: pytest.CaptureFixture[str]
     (ba_home / "config.yaml").write_text("hooks:\n  stop:\n    - matcher: x\n")
     assert run(["hooks", "list"]) == 1
     assert "a hook without a command" in capsys.readouterr().err
+
+
+def test_a_projects_own_hooks_run_once_it_is_trusted(
+    ba_home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / ".ba").mkdir()
+    (project / ".ba" / "config.yaml").write_text("hooks:\n  user_prompt: [{command: 'echo no >&2; exit 2'}]\n")
+    (project / "script.yaml").write_text("steps: [{say: Done.}]\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    ask = ["-p", "-m", f"scripted:{project / 'script.yaml'}", "go"]
+    assert run(ask) == 0
+    assert capsys.readouterr().out == "Done.\n"
+    trust(project)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    assert run(ask) == 4
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "ba: A hook did not let the prompt pass: no. Change it and send it again.\n")

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ba_tui.hooks.answers import Answer, Verdict, read_answer, together
 from ba_tui.hooks.config import Hook
@@ -161,3 +163,28 @@ async def test_what_goes_wrong_is_one_line(around: Surroundings) -> None:
         assert verdict.decision == ""
         assert [fits(notice.text) and "\n" not in notice.text for notice in verdict.notices] == [True], verdict
         assert verdict.notices[0].hint == "See config.yaml:3."
+
+
+_KEYS = st.sampled_from(
+    ["continue", "stopReason", "decision", "reason", "systemMessage", "hookSpecificOutput", "behavior", "updatedInput"]
+    + ["permissionDecision", "permissionDecisionReason", "additionalContext", "other"]
+)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    said=st.dictionaries(_KEYS, _JSON, max_size=5), cut=st.integers(0, 200), code=st.sampled_from([0, 0, 0, 1, 2, -9])
+)
+def test_no_answer_is_too_strange(said: dict[str, object], cut: int, code: int) -> None:
+    text = json.dumps(said)
+    for out in (text, text[:cut], f"{text}\x00\x1b[2J"):
+        answer = read_answer(Hook("pre_tool", "x"), Ran(code, out, out))
+        verdict = together([answer])
+        assert verdict.decision in {"", "allow", "ask", "deny"}
+        assert not (answer.trouble and answer.decision), "what failed says nothing"
+        assert all("\x1b" not in notice.text and "\n" not in notice.text for notice in verdict.notices)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.events import Asked, Event, Notice, TurnEnded
+from ba_tui.core.events import Asked, Compressed, Event, Notice, TurnEnded
 from ba_tui.core.questions import Reply
 from ba_tui.core.session import SessionInfo
 from ba_tui.core.tool import Tool
@@ -132,6 +132,15 @@ async def test_compression_may_be_held_up(tmp_path: Path) -> None:
     stage = Stage(tmp_path, [Hook("pre_compact", "echo not now >&2; exit 2", "auto")])
     assert await stage.turns.before_compress("auto") == "not now"
     assert await stage.turns.before_compress("manual", "the tests") is None
+
+
+async def test_what_must_not_be_forgotten_is_said_again_after_a_compression(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, [Hook("session_start", "echo the deploy is frozen", "compact")], says("one"), says("two"))
+    await stage.say()
+    assert "frozen" not in stage.read()
+    stage.turns.apply(Compressed((), "summarize", 100, 10))
+    await stage.say()
+    assert stage.read().count("the deploy is frozen") == 1
 
 
 @pytest.mark.parametrize("event", ["user_prompt", "stop", "session_start"])

@@ -175,3 +175,17 @@ async def test_a_broken_hook_is_told_and_the_call_goes_on(desk: Desk) -> None:
     told = [event.text for event in desk.events if isinstance(event, Notice)]
     assert len(told) == 2
     assert told[0] == "The hook “exit 9” failed (exit 9)."
+
+
+async def test_a_patch_is_shown_once_for_each_file(desk: Desk) -> None:
+    around = Surroundings("s", desk.root / "events", desk.root, desk.root, desk.environment, lambda: "default")
+    guard = hooking(Hooks([Hook("pre_tool", "grep -q 'file_path.*/secret' && exit 2; exit 0", "Edit")], around))
+    patch = guard(desk.tools["apply_patch"])
+    desk.write("a.txt", "one\n")
+    desk.write("secret", "one\n")
+    head = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n"
+    call = AnsweringCall("call", desk.branch, desk)
+    both = await patch.run({"patch": f"{head}*** Update File: secret\n@@\n-one\n+two\n*** End Patch"}, call)
+    assert "A hook of the person denied this call" in both.text
+    assert not (await patch.run({"patch": f"{head}*** End Patch"}, call)).is_error
+    assert ((desk.root / "a.txt").read_text(), (desk.root / "secret").read_text()) == ("two\n", "one\n")

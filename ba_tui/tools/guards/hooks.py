@@ -6,9 +6,8 @@ Stands outside of permission: what a hook allows or rewrites is judged all the s
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from ba_tui.core.errors import StopTurn
@@ -47,7 +46,7 @@ class _Hooked:
     checker: Checker
 
     async def run(self, args: Mapping[str, Any], call: Call) -> ToolResult:
-        verdict = await self._fire("pre_tool", call, {"tool_input": self._told(args)})
+        verdict = await self._before(args, call)
         if verdict.decision == "deny":
             self._denied(call, args, verdict)
             return failure("permission_denied", f"A hook of the person denied this call: {verdict.reason}")
@@ -62,6 +61,18 @@ class _Hooked:
         call.consult = self._consulted(args, call)
         result = await self._after(await outcome(self.tool, args, call), args, call)
         return result if changed is None else replace(result, text=_told_changed(changed, result.text))
+
+    async def _before(self, args: Mapping[str, Any], call: Call) -> Verdict:
+        """What hooks say of the call. One that names several files is shown once for each: a hook looks at one."""
+        verdict = Verdict()
+        for told in self._tellings(args):
+            said = await self._fire("pre_tool", call, {"tool_input": told})
+            if said.decision == "deny":
+                return said
+            stronger = said if said.decision == "ask" or verdict.decision != "ask" else verdict
+            last = verdict if said.rewritten is None else said
+            verdict = replace(stronger, rewritten=last.rewritten, rewriter=last.rewriter)
+        return verdict
 
     async def _after(self, result: ToolResult, args: Mapping[str, Any], call: Call) -> ToolResult:
         """What hooks say of a result; of a call that was not allowed there is nothing to say."""
@@ -112,28 +123,30 @@ class _Hooked:
         told = Judged(call.id, self.tool.name, "deny", "hook", verdict.by, verdict.reason, args_hash(args))
         call.branch.emit(told)
 
+    def _tellings(self, args: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+        return [{**args, _FILE: file} for file in self._files(args)] or [dict(args)]
+
     def _told(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        path = self._file(args)
-        return {**args, _FILE: path} if path else dict(args)
+        tellings = self._tellings(args)
+        return tellings[0] if len(tellings) == 1 else dict(args)
 
     def _rewritten(self, verdict: Verdict, args: Mapping[str, Any]) -> dict[str, Any] | None:
         """The arguments as a hook wants them; None when it left them as they are."""
         if verdict.rewritten is None:
             return None
-        changed = dict(verdict.rewritten)
-        if (path := self._file(args)) and _FILE in changed:
-            named = changed.pop(_FILE)
-            if named != path or self.tool.facts.target not in changed:
-                changed[self.tool.facts.target] = named
+        changed, target = dict(verdict.rewritten), self.tool.facts.target
+        if files := self._files(args):
+            named = changed.pop(_FILE, None)
+            if named is not None and self.tool.facts.paths and (named != files[0] or target not in changed):
+                changed[target] = named
         return None if changed == clean_json(dict(args)) else changed
 
-    def _file(self, args: Mapping[str, Any]) -> str:
-        """The one file that a call is about, whole; empty when there is none or more than one."""
+    def _files(self, args: Mapping[str, Any]) -> Sequence[str]:
+        """The files that a call is about, whole; none for tools that search, or that have such an argument."""
         facts = self.tool.facts
-        if (facts.target,) != facts.paths or _FILE in self.tool.input_schema.get("properties", {}):
-            return ""
-        paths = self.tool.paths(args)
-        return str(self.hooks.around.cwd / Path(paths[0])) if len(paths) == 1 else ""
+        if facts.paths not in {(), (facts.target,)} or _FILE in self.tool.input_schema.get("properties", {}):
+            return ()
+        return tuple(dict.fromkeys(str(self.hooks.around.cwd / path) for path in self.tool.paths(args)))
 
 
 def _told_changed(changed: Mapping[str, Any], text: str) -> str:

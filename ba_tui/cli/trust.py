@@ -27,14 +27,16 @@ WORDS = {
 
 
 def trust(
-    folder: Annotated[Path | None, typer.Argument(metavar="[FOLDER]", help="This one by default.")] = None,
+    folder: Annotated[Path | None, typer.Argument(metavar="FOLDER", help="This one by default.")] = None,
     show: Annotated[bool, typer.Option("--show", help="Only show; exit 1 when it is not trusted.")] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="Take it back.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int:
-    """Trust a folder: its tools, workflows, skills, hooks, MCP servers, agents, commands and settings count as they
-    are now. When one of them changes, you are asked again. Without it, ba reads there and does no more;
-    `ba -p` goes by its flags instead, and leaves out what the folder brings.
+    """Trust a folder, or show what it brings.
+
+    Its tools, workflows, skills, hooks, MCP servers, agents, commands and settings count as they are now; when one of
+    them changes, you are asked again. Without trust, ba only reads there; `ba -p` goes by its flags instead, and
+    leaves out what the folder brings.
     """
     from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - --help must not pay for pydantic
     from ba_tui.settings import printable  # noqa: PLC0415

@@ -164,7 +164,7 @@ def _wide(root: Path) -> str:
     """What to say of a folder that holds far more than one project."""
     home = user_home()
     if root == home:
-        return "This is your home folder, not a project: everything in it would count. Better start ba in a project."
+        return "This is your home folder, not a project: ba could work in all of it. Better start it in a project."
     if root == Path(root.anchor) or (home is not None and root in home.parents):
-        return f"{root} holds far more than one project. Better start ba in a project's own folder."
+        return f"{root} holds far more than one project: ba could work in all of it. Better start it in a project."
     return ""

@@ -37,6 +37,8 @@ class OpenSession:
         """True once the session holds a turn."""
         self.refused: set[Path] = set()
         """Folders that the person would not trust in this run."""
+        self.reads_only = False
+        """Whether the folder of this session is not trusted."""
         self._mode: Mode | None = None
         self._model: str | None = None
 

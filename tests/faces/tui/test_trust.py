@@ -138,6 +138,7 @@ async def test_no_prompt_is_sent_before_the_answer_and_none_is_lost(world: World
         await hand.until(lambda: world.script.requests)
         await hand.idle()
         assert not Trust(places()).trusted(folder)
+        assert hand.chat.status.situation.folder.endswith("not trusted")
         await hand.send("/clear")
         await hand.until(lambda: world.shelf.created == 2)
         await hand.pilot.pause()
@@ -151,6 +152,7 @@ async def test_a_yes_opens_the_session_anew_and_can_be_taken_back(world: World, 
         await hand.opened()
         assert Trust(places()).trusted(folder)
         assert world.shelf.created == 2
+        assert "not trusted" not in hand.chat.status.situation.folder
         await hand.send("hello")
         await hand.idle()
         id = hand.chat.session.live[1].id

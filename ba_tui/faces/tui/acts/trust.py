@@ -23,7 +23,8 @@ async def settle(chat: ChatScreen, notices: Sequence[Notice] = ()) -> Sequence[N
     """
     doors, conversation = chat.session.live
     root = project_root(conversation.cwd)
-    if doors.trust is None or root in chat.session.refused:
+    chat.session.reads_only = root in chat.session.refused
+    if doors.trust is None or chat.session.reads_only:
         return notices
     seen = await asyncio.to_thread(doors.trust.look, root)
     if seen.state == "trusted":
@@ -34,6 +35,7 @@ async def settle(chat: ChatScreen, notices: Sequence[Notice] = ()) -> Sequence[N
         return None
     if verdict != "trust":
         chat.session.refused.add(root)
+        chat.session.reads_only = True
         return notices
     return await _grant(chat, doors.trust, seen, notices)
 
@@ -57,11 +59,12 @@ async def trust(chat: ChatScreen, _: str) -> None:
             notices = await chat.session.reopen()
         case _:
             return
+    now = await asyncio.to_thread(doors.trust.look, root)
+    chat.session.reads_only = now.state != "trusted"
     await chat.show_session()
     for notice in notices:
         chat.tell(notice)
-    now = await asyncio.to_thread(doors.trust.look, root)
-    chat.activity.hint("This folder is trusted." if now.state == "trusted" else "This folder is not trusted.")
+    chat.activity.hint("This folder is not trusted." if chat.session.reads_only else "This folder is trusted.")
 
 
 async def _ask(chat: ChatScreen, seen: Standing, *, starting: bool) -> Verdict | None:

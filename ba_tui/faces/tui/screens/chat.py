@@ -187,6 +187,7 @@ class ChatScreen(Screen[None]):
         except BaError:
             window = 0
         folder = paintable(short_folder(conversation.cwd, user_home()), newlines=False)
+        folder += " · not trusted" if self.session.reads_only else ""
         self.status.show(mode=self.session.mode, model=conversation.model, window=window, folder=folder)
         self.stage.side.show(paintable(conversation.title, newlines=False), window)
         self._show_queue()

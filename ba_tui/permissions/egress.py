@@ -96,7 +96,7 @@ class Egress:
         return any(name.search(words.lower()) for words in self._prompts())
 
     def _prompts(self) -> Iterator[str]:
-        for transcript in self._transcripts.values():
+        for transcript in tuple(self._transcripts.values()):
             if transcript.agent != "main":
                 continue
             for message in transcript.messages:
@@ -128,7 +128,7 @@ class Egress:
                 return
 
     def _all_results(self) -> Iterator[tuple[str, str]]:
-        for transcript in self._transcripts.values():
+        for transcript in tuple(self._transcripts.values()):
             messages = transcript.messages
             names = {
                 block.id: block.name for message in messages for block in message.blocks if isinstance(block, ToolUse)

@@ -40,8 +40,9 @@ class Gate:
     shown: Callable[[Path], str] = str
 
     async def judged(self, tool: Tool, args: Mapping[str, Any], folder: Path) -> Verdict:
-        """Off the loop for what runs commands or code: every word of that is looked up on the disk."""
-        if tool.effect is Effect.EXECUTE:
+        """Off the loop for what runs commands or code, every word of which is looked up on the disk, and for what goes
+        out, which is compared with all that was read."""
+        if tool.effect in {Effect.EXECUTE, Effect.NETWORK}:
             return await asyncio.to_thread(self.judge, tool, args, folder)
         return self.judge(tool, args, folder)
 

@@ -53,7 +53,10 @@ def test_a_projects_own_hooks_run_once_it_is_trusted(
     ba_home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / ".ba").mkdir()
-    (project / ".ba" / "config.yaml").write_text("hooks:\n  user_prompt: [{command: 'echo no >&2; exit 2'}]\n")
+    (project / ".ba" / "config.yaml").write_text(
+        "hooks:\n  user_prompt: [{command: 'env > told; echo no >&2; exit 2'}]\n"
+    )
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-not-for-hooks")
     (project / "script.yaml").write_text("steps: [{say: Done.}]\n")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
     ask = ["-p", "-m", f"scripted:{project / 'script.yaml'}", "go"]
@@ -64,3 +67,6 @@ def test_a_projects_own_hooks_run_once_it_is_trusted(
     assert run(ask) == 4
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("", "ba: A hook did not let the prompt pass: no. Change it and send it again.\n")
+    told = (project / "told").read_text()
+    assert f"CLAUDE_PROJECT_DIR={project}\n" in told
+    assert "sk-not-for-hooks" not in told

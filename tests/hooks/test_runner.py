@@ -165,10 +165,8 @@ async def test_what_goes_wrong_is_one_line(around: Surroundings) -> None:
         assert verdict.notices[0].hint == "See config.yaml:3."
 
 
-_KEYS = st.sampled_from(
-    ["continue", "stopReason", "decision", "reason", "systemMessage", "hookSpecificOutput", "behavior", "updatedInput"]
-    + ["permissionDecision", "permissionDecisionReason", "additionalContext", "other"]
-)
+_WORDS = "continue stopReason decision reason systemMessage hookSpecificOutput behavior updatedInput other"
+_KEYS = st.sampled_from([*_WORDS.split(), "permissionDecision", "permissionDecisionReason", "additionalContext"])
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner, max_size=4),

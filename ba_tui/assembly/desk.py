@@ -139,6 +139,7 @@ class Desk:
         if self.hooks:
             await self.hooks.close()
         await self._stock.close()
+        await asyncio.to_thread(self.permissions.save_hits)
 
     def _instructions(self) -> Sequence[Instructions]:
         return read_instructions(self._cwd, project_root(self._cwd), self._workshop.where.config)

@@ -45,6 +45,9 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
         str | None, typer.Option("--model", "-m", metavar="PROVIDER/MODEL", help="The model to ask.")
     ] = None,
     permission_mode: Annotated[Mode | None, typer.Option(help="What may run without asking.")] = None,
+    yes_bypass_as_root: Annotated[
+        bool, typer.Option("--yes-bypass-as-root", help="Take mode bypass as root, outside a container.")
+    ] = False,
     allow: Annotated[
         list[str] | None, typer.Option(metavar="RULE", help="Allow, e.g. 'edit_file(src/**)'. Repeatable.")
     ] = None,
@@ -86,6 +89,10 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
         "theme": theme,
     }
     flags = {key: value for key, value in flags.items() if value is not None}
+    if permission_mode == "bypass":
+        from ba_tui.permissions.bounds import check_bypass  # noqa: PLC0415 - only where it is used: --help stays quick
+
+        check_bypass(yes_bypass_as_root)
     if trust:
         from ba_tui.assembly import trust as grant  # noqa: PLC0415 - only where it is used: --help stays quick
 

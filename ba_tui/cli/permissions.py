@@ -15,7 +15,7 @@ import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load, print_line
 from ba_tui.core.errors import UsageError
-from ba_tui.core.session import RuleLine
+from ba_tui.core.session import RuleLine, RuleVerdict
 from ba_tui.resources import places, project_root
 
 if TYPE_CHECKING:
@@ -25,26 +25,35 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True)
 
 Mode = Literal["default", "accept-edits", "plan", "auto", "bypass"]
-VERDICTS = ("allow", "ask", "deny")
+VERDICTS: tuple[RuleVerdict, ...] = ("allow", "ask", "deny")
 RuleList = Annotated[list[str] | None, typer.Option(metavar="RULE", help="As if this rule were given. Repeatable.")]
 
 
 @app.command("list")
 def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.")] = False, cwd: Cwd = None) -> int:
-    """Print every rule and where it stands, the strongest first."""
+    """Print every rule, where it stands and how often it decided here, the strongest first."""
     from ba_tui.settings import printable  # noqa: PLC0415 - --help must not pay for pydantic
 
     policy = _policy(folder_of(cwd), (), None)
-    rows = [{"rule": line.rule, "verdict": line.verdict, "source": line.source} for line in policy.rules()]
+    lines = policy.rules()
     if json_:
-        print_line(json.dumps(rows, indent=2))
+        print_line(json.dumps([_row(line) for line in lines], indent=2))
     else:
-        widest = max((len(row["rule"]) for row in rows), default=0)
-        for row in rows:
-            print_line(printable(f"{row['verdict']:<5}  {row['rule']:<{widest}}  ({row['source']})"))
+        texts = [line.rule + (f" {line.terms}" if line.terms else "") for line in lines]
+        widest = max(map(len, texts), default=0)
+        for line, text in zip(lines, texts, strict=True):
+            hits = f"{line.hits:>5}x" if line.hits else " " * 6
+            waits = "; waits for you: ba permissions add --allow --project" if line.waiting else ""
+            print_line(printable(f"{line.verdict:<5}  {text:<{widest}}  {hits}  ({line.source}{waits})"))
     for problem in policy.problems:
         sys.stderr.write(f"ba: {printable(problem)}\n")
     return 1 if policy.problems else 0
+
+
+def _row(line: RuleLine) -> dict[str, Any]:
+    """A rule for ``list --json``; terms are there when it has any."""
+    row = {"rule": line.rule, "verdict": line.verdict, "source": line.source, "layer": line.layer, "hits": line.hits}
+    return {**row, "waiting": line.waiting, **(json.loads(line.terms) if line.terms else {})}
 
 
 @app.command()
@@ -58,10 +67,13 @@ def check(  # noqa: PLR0913 - typer reads one parameter a flag
     json_: Annotated[bool, typer.Option("--json", help="As one JSON object a line.")] = False,
     cwd: Cwd = None,
 ) -> int:  # fmt: skip
-    """Say what would happen with a call, without running anything. With -, stdin has one {"command": …} a line."""
+    """Say what would happen with a call, without running anything.
+
+    With -, stdin has one {"command": …} a line, or a tool's own arguments, and stdout one answer a line.
+    """
     folder = folder_of(cwd)
     given = [
-        RuleLine(rule, verdict, f"flag --{verdict}")
+        RuleLine(rule, verdict, f"flag --{verdict}", layer="flag")
         for verdict, rules in (("deny", deny), ("ask", ask), ("allow", allow))
         for rule in rules or ()
     ]
@@ -79,22 +91,24 @@ def check(  # noqa: PLR0913 - typer reads one parameter a flag
 
 
 @app.command()
-def add(
+def add(  # noqa: PLR0913 - typer reads one parameter a flag
     rule: Annotated[str, typer.Argument(help="Such as edit_file(src/**) or shell(git status).")],
     allow: Annotated[bool, typer.Option("--allow", help="Run without asking.")] = False,
     ask: Annotated[bool, typer.Option("--ask", help="Always ask.")] = False,
     deny: Annotated[bool, typer.Option("--deny", help="Never run.")] = False,
+    project: Annotated[bool, typer.Option("--project", help="For this project only; kept in your own files.")] = False,
+    user: Annotated[bool, typer.Option("--user", help="For all projects, in your config.yaml: the default.")] = False,
+    cwd: Cwd = None,
 ) -> int:
-    """Add a rule to your config.yaml."""
-    from ba_tui.permissions.rules import read_rule  # noqa: PLC0415 - see list_
-    from ba_tui.settings import add_item  # noqa: PLC0415
-
+    """Add a rule of yours. With --project, an allow rule of the project's own that waits for you is confirmed."""
     chosen = [name for name, given in zip(VERDICTS, (allow, ask, deny), strict=True) if given]
     if len(chosen) != 1:
         raise UsageError("Say what the rule does.", "Give one of --allow, --ask and --deny.")
-    read_rule(rule, chosen[0])
-    file = add_item(places(), f"permissions.{chosen[0]}", rule)
-    print_line(f"{chosen[0]} {rule}: added to {file}")
+    if project and user:
+        raise UsageError("A rule is for this project or for all of them.", "Give one of --project and --user.")
+    policy = _policy(folder_of(cwd), (), None)
+    line = policy.add(rule, chosen[0], "project" if project else "user")
+    print_line(f"{line.verdict} {line.rule}: added to {line.source}")
     return 0
 
 
@@ -102,20 +116,22 @@ def add(
 def remove(
     rule: Annotated[str, typer.Argument(help="The rule, as `ba permissions list` shows it.")], cwd: Cwd = None
 ) -> int:
-    """Remove a rule from your config.yaml and from what you allowed in this project."""
-    from ba_tui.permissions.approvals import Approvals  # noqa: PLC0415 - see list_
-    from ba_tui.settings import remove_item  # noqa: PLC0415
-
-    where = places()
-    gone = [
-        f"{where.settings} ({verdict})" for verdict in VERDICTS if remove_item(where, f"permissions.{verdict}", rule)
-    ]
-    if Approvals(where.approvals, project_root(folder_of(cwd))).remove(rule):
-        gone.append(str(where.approvals))
+    """Remove a rule from your config.yaml and from what you gave for this project."""
+    where, policy = places(), _policy(folder_of(cwd), (), None)
+    gone: list[str] = []
+    for line in policy.rules():
+        file = next((path for path in (where.settings, where.approvals) if _stands_in(line, path)), None)
+        if line.rule == rule and file is not None:
+            policy.remove(line)
+            gone.append(f"{file} ({line.verdict})")
     if not gone:
         raise UsageError(f"There is no rule {rule!r} of yours.", "See ba permissions list; bundled rules stay.")
     print_line(f"{rule}: removed from {', '.join(gone)}")
     return 0
+
+
+def _stands_in(line: RuleLine, file: Path) -> bool:
+    return line.source.rpartition(":")[0] == str(file)
 
 
 def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None) -> Policy:

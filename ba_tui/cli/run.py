@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 KINDS = {"Choice": "if", "Loop": "for_each"}
 Format = Literal["text", "json"]
-Mode = Literal["default", "accept-edits", "plan"]
+Mode = Literal["default", "accept-edits", "plan", "auto", "bypass"]
 
 
 def run(  # noqa: PLR0913 - typer reads one parameter a flag
@@ -52,6 +52,9 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
         list[str] | None, typer.Option(metavar="RULE", help="Allow, e.g. 'edit_file(src/**)'. Repeatable.")
     ] = None,
     permission_mode: Annotated[Mode | None, typer.Option(help="What may run without asking.")] = None,
+    yes_bypass_as_root: Annotated[
+        bool, typer.Option("--yes-bypass-as-root", help="Take mode bypass as root, outside a container.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check it and list its steps; run nothing.")] = False,
     cwd: Annotated[Path | None, typer.Option(metavar="DIR", help="Work in this folder.")] = None,
 ) -> int:
@@ -61,11 +64,14 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
     4 an approval was denied · 130 interrupted
     """
     from ba_tui.assembly import tools_for  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.permissions.bounds import check_bypass  # noqa: PLC0415
     from ba_tui.planning.flow_checks import check, clash  # noqa: PLC0415
     from ba_tui.planning.flow_run import Kit, arguments  # noqa: PLC0415
     from ba_tui.sessions.artifacts import Artifacts  # noqa: PLC0415
 
     folder = folder_of(cwd)
+    if permission_mode == "bypass":
+        check_bypass(yes_bypass_as_root)
     flags: dict[str, object] = {"permissions.allow": allow, "permission_mode": permission_mode}
     chosen, flows, problems = _find(flow, project_root(folder))
     with tempfile.TemporaryDirectory(prefix="ba-run-") as kept:

@@ -55,7 +55,7 @@ class Approvals:
             return [], [str(problem) for problem in document.problems]
         found: list[Approval] = []
         problems: list[str] = []
-        entries: Any = document.data.get(self.project, ())
+        entries: Any = document.data.get(self.project, [])
         for index, entry in enumerate(cast("Sequence[Any]", entries) if isinstance(entries, list) else [entries]):
             source = f"{self.path}:{document.line((self.project, index))}"
             match entry:

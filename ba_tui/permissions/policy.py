@@ -103,15 +103,8 @@ class Policy:
 
     def judge(self, tool: Tool, args: Mapping[str, Any], cwd: Path) -> Judgement:
         """What happens with a call. ``cwd`` is where a command would run; paths in arguments start from the root."""
-        return self._judge(tool, args, cwd, confined=self.bounds.confined())
-
-    def judge_outside(self, tool: Tool, args: Mapping[str, Any], cwd: Path) -> Judgement:
-        """The same of a call that would run outside the sandbox although there is one."""
-        return self._judge(tool, args, cwd, confined=False)
-
-    def _judge(self, tool: Tool, args: Mapping[str, Any], cwd: Path, *, confined: bool) -> Judgement:
         try:
-            subject = replace(self._subject(tool, args, cwd), confined=confined)
+            subject = self._subject(tool, args, cwd)
         except PathRefused as error:
             return Deny(str(error))
         if rule := self._first("deny", subject):
@@ -205,7 +198,7 @@ class Policy:
             return Allow()
         if waiting := self._given.waiting(subject):
             why = f"{why}; the project's own rule {_named(waiting)} would allow it, but you have not confirmed that yet"
-            return replace(self._ask(why, subject, cwd), rule=waiting.text)
+            return replace(self._ask(why, subject, cwd), rule=waiting.text, by=waiting.text)
         return self._ask(why, subject, cwd)
 
     def _doubt(self, subject: Subject, cwd: Path) -> str:
@@ -227,11 +220,11 @@ class Policy:
     def _because(self, subject: Subject) -> str:
         if self._mode != "auto":
             return ""
-        return " where it may reach further than this folder" if subject.confined else " without a sandbox"
+        return " where it may reach further than this folder" if self.bounds.confined() else " without a sandbox"
 
     def _stays(self, subject: Subject, cwd: Path) -> bool:
         """Whether a sandbox holds the command, and nothing in its text says that it needs more than the workspace."""
-        if subject.command is None or not subject.confined:
+        if subject.command is None or not self.bounds.confined():
             return False
         further = {"network", "outside the workspace", "shares a secret"} & set(self._risks(subject, cwd))
         return not further and not any(seen.guarded for seen in subject.named)

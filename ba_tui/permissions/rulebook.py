@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.session import RuleLine
+from ba_tui.permissions.conditions import terms_of
 from ba_tui.permissions.rules import read_rule
 from ba_tui.resources import bundled
 from ba_tui.settings.document import read_document, shown
@@ -42,10 +43,13 @@ def rules_from(path: Path, name: str = "") -> list[RuleLine]:
             raise UsageError(f"{where}: {verdict}: expected a list of rules, got {shown(rules)}.", "Correct the file.")
         for index, rule in enumerate(cast("list[Any]", rules)):
             where = f"{path}:{document.line((verdict, index))}"
-            if not isinstance(rule, str):
+            entry = cast("dict[str, Any]", rule if isinstance(rule, dict) else {"rule": rule})
+            text = entry.get("rule")
+            if not isinstance(text, str):
                 raise UsageError(
-                    f"{where}: {verdict}: expected a rule as text, got {shown(rule)}.", "Correct the file."
+                    f"{where}: {verdict}: expected text or a group with rule, got {shown(cast('Any', rule))}.",
+                    "Correct the file.",
                 )
-            read_rule(rule, verdict, where)
-            found.append(RuleLine(rule, verdict, name or where))
+            read_rule(text, verdict, where, terms_of(entry))
+            found.append(RuleLine(text, verdict, name or where, layer="bundled", terms=terms_of(entry)))
     return found

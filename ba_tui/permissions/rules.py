@@ -71,8 +71,6 @@ class Subject:
     kinds: frozenset[str] = frozenset()
     """What the call's SQL does: ``permissions.sql.KINDS`` and ``network``."""
     args: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    confined: bool = False
-    """Whether a sandbox holds what the call runs."""
 
     @property
     def outside(self) -> bool:

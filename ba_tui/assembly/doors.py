@@ -55,7 +55,8 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, our
     notices = [*map(_notice, loaded.warnings), *trouble, *(Notice(text, "warning") for text in workshop.problems)]
     notices += [] if ours else _untrusted(seen, attended=not strict)
     upkeep = partial(keep_clean, where.sessions)
-    return Doors(library, shelf, access, tuple(notices), loaded.settings.output_format, upkeep, asked)
+    chosen = loaded.settings
+    return Doors(library, shelf, access, tuple(notices), chosen.output_format, upkeep, asked, chosen.notify)
 
 
 def tools_for(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Sequence[Tool]:

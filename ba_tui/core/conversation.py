@@ -315,6 +315,8 @@ class Doors:
     """Work to be done now and then while a face is open; ends when cancelled."""
     trust: Trusting | None = None
     """Asked before the first prompt in a folder; None where nobody need be asked."""
+    notify: str = "bell"
+    """How a person who looks elsewhere is called: ``bell``, ``osc9``, ``osc777`` or ``off``."""
 
 
 Connect = Callable[[], Doors]

@@ -36,6 +36,7 @@ Amount = Annotated[float, BeforeValidator(_no_switch), Field(ge=0, allow_inf_nan
 SandboxMode = Annotated[Literal["required", "auto", "off"], BeforeValidator(_no_yaml_switch)]
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 Kind = Literal["anthropic", "openai", "scripted"]
+Notify = Literal["bell", "osc9", "osc777", "off"]
 OutputFormat = Literal["text", "json", "stream-json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
@@ -214,6 +215,10 @@ class Settings(Group):
     append_system_prompt: str = Field(default="", description="Text added to the system prompt.")
     theme: str = Field(
         default="auto", description="Colours of the app, by the name of a theme; auto follows the terminal."
+    )
+    notify: Notify = Field(
+        default="bell",
+        description="How the app calls you when you look elsewhere: bell, osc9 or osc777 (a notice), or off.",
     )
     output_format: OutputFormat = Field(
         default="text", description="What `ba -p` prints: text, json (one object) or stream-json (one event a line)."

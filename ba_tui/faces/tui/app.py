@@ -24,7 +24,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.screen import Screen
 
 from ba_tui.faces.tui.screens.opening import Opening
-from ba_tui.faces.tui.terminal import GroundKnown, Terminal, TerminalGone
+from ba_tui.faces.tui.terminal import GroundKnown, Terminal, TerminalGone, call_for
 from ba_tui.faces.tui.themes import DARK, LIGHT, looks_light, read_themes, theme_of
 from ba_tui.resources import bundled, places
 
@@ -149,15 +149,27 @@ class BaApp(App[None]):
     def on_window_title(self, event: WindowTitle) -> None:
         if event.alert and self.app_focus:
             return
-        if not self.is_headless and self._driver is not None:
-            self._driver.write(f"\x1b]2;{event.words}\x07")
-            self._driver.flush()
-        if event.alert:
+        how = (event.alert and self.chat and self.chat.session.notify) or "off"
+        if how == "bell":
             self.bell()
+        self._to_terminal(f"\x1b]2;{event.words}\x07{call_for(event.words, how) if how != 'bell' else ''}")
+
+    def _to_terminal(self, sequence: str) -> None:
+        if not self.is_headless and self._driver is not None:
+            self._driver.write(sequence)
+            self._driver.flush()
 
     def on_app_focus(self) -> None:
+        self._show_title_soon()
+
+    def on_app_blur(self) -> None:
+        """Who looks away from a question finds the window by its title."""
+        self._show_title_soon()
+
+    def _show_title_soon(self) -> None:
+        """Once Textual has taken down whether the window has the focus."""
         if self.chat:
-            self.chat.show_title()
+            self.call_next(self.chat.show_title)
 
     # Leaving
 

@@ -13,6 +13,8 @@ from textual.message import Message
 from ba_tui.core.events import Answered, Asked, Event, ModeChanged, ModelChanged, Titled, TurnEnded
 from ba_tui.core.session import Jobs
 
+NEEDED = "ba needs you"
+
 if TYPE_CHECKING:
     from ba_tui.faces.tui.screens.chat import ChatScreen
     from ba_tui.faces.tui.widgets.ask import AskPanel
@@ -110,7 +112,7 @@ class Attention:
     def apply(self, event: Event) -> None:
         match event:
             case Asked():
-                self._call("ba needs you")
+                self._call(NEEDED)
             case TurnEnded(reason="done"):
                 self._call("ba is done")
             case Answered() | Titled():

@@ -51,6 +51,11 @@ class OpenSession:
         return self.conversation.permissions.mode if self.conversation else "default"
 
     @property
+    def notify(self) -> str:
+        """How a person who looks elsewhere is called."""
+        return self.doors.notify if self.doors else "bell"
+
+    @property
     def modes(self) -> Sequence[Mode]:
         """Those that can be chosen, in the order of the key."""
         return self.live[1].permissions.modes()

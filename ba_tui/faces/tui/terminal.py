@@ -38,6 +38,23 @@ _ENTERS = (
 )
 
 
+KEEP_TITLE, GIVE_TITLE_BACK = "\x1b[22;2t", "\x1b[23;2t"
+
+
+def call_for(words: str, how: str) -> str:
+    """What tells a terminal to call its person: with a notice where it shows such, or with the bell. ``words`` are
+    paintable."""
+    match how:
+        case "off":
+            return ""
+        case "osc9":
+            return f"\x1b]9;{words}\x07"
+        case "osc777":
+            return f"\x1b]777;notify;ba;{words.replace(';', ',')}\x07"
+        case _:
+            return "\x07"
+
+
 class GroundKnown(Message):
     """The terminal's background is light, or is not."""
 
@@ -136,9 +153,15 @@ class Terminal(LinuxDriver):
 
     def start_application_mode(self) -> None:
         super().start_application_mode()
+        self.write(KEEP_TITLE)
         if self.input_tty and os.environ.get("TERM", "") not in {"linux", "dumb", ""}:
             self.write(ASK)
             self.flush()
+
+    def stop_application_mode(self) -> None:
+        # Terminals that keep no titles show an empty one rather than that of a program that is gone.
+        self.write(f"\x1b]2;\x07{GIVE_TITLE_BACK}")
+        super().stop_application_mode()
 
     def run_input_thread(self) -> None:
         """Read until the app stops. Bytes that are no UTF-8 become replacement characters instead of an end."""

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from textual.events import AppBlur, AppFocus
 
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.questions import Question
@@ -126,6 +127,24 @@ async def test_the_bell_rings_only_while_nobody_looks(planned: World, monkeypatc
         hand.app.app_focus = False
         gate.set()
         await hand.until(lambda: rung)
+
+
+async def test_the_title_calls_as_long_as_a_question_waits_unseen(
+    planned: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The title of each moment, as it would go to the terminal."""
+    sent: list[str] = []
+    calls = [ToolUse("c1", "shell", {"command": "make"}), ToolUse("c2", "shell", {"command": "make"})]
+    planned.script.turns = [[answer("I run both.", *calls)], ["Ran."]]
+    async with running(planned, size=(100, 36)) as hand:
+        monkeypatch.setattr(hand.app, "_to_terminal", sent.append)
+        await hand.send("run it")
+        await hand.until(lambda: hand.chat.ask is not None and hand.chat.ask.waiting)
+        assert "ba needs you" not in "".join(sent), "they look at it"
+        hand.app.post_message(AppBlur())
+        await hand.until(lambda: sent and "ba needs you" in sent[-1])
+        hand.app.post_message(AppFocus())
+        await hand.until(lambda: "ba needs you" not in sent[-1])
 
 
 @pytest.mark.parametrize("size", [(40, 10), (60, 12), (80, 24), (120, 36), (200, 50)])

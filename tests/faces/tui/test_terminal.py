@@ -6,7 +6,7 @@ import pytest
 from textual._xterm_parser import XTermParser
 from textual.events import Key, Paste
 
-from ba_tui.faces.tui.terminal import GroundKnown, Incoming
+from ba_tui.faces.tui.terminal import GroundKnown, Incoming, call_for
 
 STREAM = "ab\x1b[200~pasted\x1b[31m text\0\x1b[201~c\x1b]11;rgb:ffff/ffff/eeee\x1b\\d\x1b[A"
 
@@ -69,3 +69,16 @@ def test_ten_megabytes_are_one_paste() -> None:
     stream = f"\x1b[200~{huge}\x1b[201~x"
     pieces = [stream[start : start + 65_536] for start in range(0, len(stream), 65_536)]
     assert taken(pieces) == ("x", [huge], [])
+
+
+@pytest.mark.parametrize(
+    ("how", "sequence"),
+    [
+        ("bell", "\x07"),
+        ("osc9", "\x1b]9;ba needs you; now\x07"),
+        ("osc777", "\x1b]777;notify;ba;ba needs you, now\x07"),
+        ("off", ""),
+    ],
+)
+def test_the_person_is_called_as_the_settings_say(how: str, sequence: str) -> None:
+    assert call_for("ba needs you; now", how) == sequence

@@ -29,7 +29,7 @@ from ba_tui.faces.tui.acts import inventory, trust, view
 from ba_tui.faces.tui.commands import COMMANDS, Command, complete, find, nearest, parse
 from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.meters import git_branch
-from ba_tui.faces.tui.panes import Asking, Attention, Facts, ShellCount, WindowTitle
+from ba_tui.faces.tui.panes import NEEDED, Asking, Attention, Facts, ShellCount, WindowTitle
 from ba_tui.faces.tui.session import OpenSession
 from ba_tui.faces.tui.transcript.view import TranscriptView
 from ba_tui.faces.tui.turns import Presses, Turns
@@ -193,7 +193,9 @@ class ChatScreen(Screen[None]):
         self._show_queue()
 
     def show_title(self, words: str = "", *, alert: bool = False) -> None:
-        """In the terminal's title: the session's, or ``words`` when the person is needed."""
+        """In the terminal's title: ``words``; else that the person is needed and looks elsewhere, or the session's."""
+        if not words and self.ask and self.ask.waiting and not self.ba.app_focus:
+            words = NEEDED
         title = self.session.conversation.title if self.session.conversation else ""
         self.post_message(WindowTitle(paintable(words or title or "ba", newlines=False), alert=alert))
 
@@ -222,6 +224,7 @@ class ChatScreen(Screen[None]):
     # Turns
 
     def _start_following(self, turn: Turn) -> None:
+        self.activity.begin()
         self.run_worker(self._follow(turn), group="turn", exit_on_error=False)
 
     async def _follow(self, turn: Turn) -> None:

@@ -23,6 +23,7 @@ from ba_tui.core.events import (
     Notice,
     Retrying,
     TextDelta,
+    ThinkingDelta,
     ToolFinished,
     ToolProgress,
     ToolStarted,
@@ -312,6 +313,8 @@ def hostile(payload: str) -> list[Event]:
     shell = ToolResult(payload, Command(payload, output=payload), summary=payload)
     return [
         TurnStarted(user(f"see {payload}")),
+        ThinkingDelta(payload[: len(payload) // 2]),
+        ThinkingDelta(payload[len(payload) // 2 :]),
         TextDelta(f"words {payload[: len(payload) // 2]}"),
         TextDelta(f"{payload[len(payload) // 2 :]} `{payload}`\n\n```{payload}\n{payload}\n```\n| {payload} |\n|--|\n"),
         ToolStarted(call, payload),
@@ -330,10 +333,10 @@ async def test_no_payload_reaches_a_segment(outside_data: Path) -> None:
             payload = bytes.fromhex(json.loads(line)["payload_hex"]).decode()
             view.clear()
             events = hostile(payload)
-            feed(view, events[:5])
+            feed(view, events[:7])
             for row in rows(view):
                 assert not CONTROLS.search(row), line
-            feed(view, events[5:])
+            feed(view, events[7:])
             view.action_record(-1)
             view.action_record(-1)
             view.action_expand()

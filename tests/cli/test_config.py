@@ -96,7 +96,7 @@ def test_validate_names_what_is_wrong(ba_home: Path, capsys: pytest.CaptureFixtu
 def test_what_a_project_may_not_set_is_told_but_no_error(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / ".ba" / "config.yaml").write_text("providers: {anthropic: {base_url: 'http://evil.example'}}\n")
     assert run(["config", "validate"]) == 0
-    assert "may only set theme, model, output_format" in capsys.readouterr().out
+    assert "ignored: this folder is not trusted" in capsys.readouterr().out
 
 
 def test_set_changes_one_key(

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import shlex
 import signal
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
@@ -52,6 +53,8 @@ class Outcome:
     tools: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     denied: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     timed_out: bool = False
+    asked: dict[str, Question] = field(default_factory=dict[str, Question])
+    """The approvals that nobody could give, by call."""
 
     @property
     def code(self) -> int:
@@ -73,18 +76,32 @@ class Outcome:
                 self.cost = None if cost is None or self.cost is None else self.cost + cost
                 if agent == "main" and message.text.strip():
                     self.result = message.text
-            case ToolStarted(call=call):
-                self.tools.append({"id": call.id, "name": call.name, "ok": False, "duration_ms": 0})
+            case ToolStarted(call=call, target=target):
+                self.tools.append({"id": call.id, "name": call.name, "ok": False, "duration_ms": 0, "target": target})
+            case Asked(question=Question(kind="permission") as question):
+                self.asked[question.call_id] = question
             case ToolFinished(call_id=call_id, result=result, duration=duration):
                 for row in self.tools:
                     if row["id"] == call_id:
                         row.update(ok=not result.is_error, duration_ms=round(duration * 1000))
                         if result.error and result.error.kind == "permission_denied":
-                            self.denied.append({"tool": row["name"], "reason": result.error.message})
+                            self.denied.append(self._denied(row, result.error.message))
             case TurnEnded(reason=reason, error=error):
                 self.ending, self.error = reason, error
             case _:
                 pass
+
+    def _denied(self, row: dict[str, Any], reason: str) -> dict[str, Any]:
+        """``asked``: why a person would have been asked, ``rule``: what they could have remembered; both empty for
+        what a rule or the mode denied."""
+        question = self.asked.get(row["id"]) or Question("permission", "")
+        return {
+            "tool": row["name"],
+            "target": row["target"],
+            "reason": reason,
+            "asked": question.reason,
+            "rule": question.rule or "",
+        }
 
     def report(self, started: float) -> dict[str, Any]:
         """The JSON object of ``--output-format json`` and the last line of stream-json."""
@@ -135,6 +152,8 @@ class Printer:
                 self.say(f"{outcome.error.message} {outcome.error.hint}".strip())
             elif outcome.timed_out:
                 self.say("Stopped at the time limit; this answer is incomplete.")
+            for told in refusals(outcome.denied):
+                self.say(told)
         elif self._format == "json":
             self._out.write(_json(outcome.report(self._started)) + "\n")
         else:
@@ -202,6 +221,21 @@ def _message_lines(message: Message) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "tool_use", {"id": call.id, "name": call.name, "input": call.input}
     if message.usage:
         yield "usage", asdict(message.usage)
+
+
+def refusals(denied: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What was denied, why, and what would let it through the next time."""
+    if not denied:
+        return
+    yield f"{len(denied)} call{' was' if len(denied) == 1 else 's were'} denied:"
+    for each in denied:
+        call = f"{each['tool']} {each['target']}".rstrip()
+        if not each["asked"]:
+            yield f"  {call}: {each['reason']}"
+            continue
+        rule = each["rule"]
+        how = f" To allow it: --allow {shlex.quote(rule)}" if rule and rule.isprintable() else ""
+        yield f"  {call}: nobody was here to approve it, and {each['asked'].rstrip('.')}.{how}"
 
 
 def denial(question: Question) -> Reply:

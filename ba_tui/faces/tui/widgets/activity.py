@@ -67,7 +67,7 @@ class Activity(Static):
     def apply(self, event: Event) -> None:
         match event:
             case TurnStarted():
-                self._begin()
+                self.begin()
             case ThinkingDelta():
                 self._say("Thinking")
             case TextDelta():
@@ -88,7 +88,8 @@ class Activity(Static):
             case _:
                 pass
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """A turn is on its way; what looks at its prompt may take a while before anything else happens."""
         self._busy, self._started, self._word, self._retry_at = True, self.clock(), "Working", None
         if self._tick is None:
             self._tick = self.set_interval(1 / TICKS, self._advance)

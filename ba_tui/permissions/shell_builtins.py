@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
-from ba_tui.permissions.shell_inner import Inner, joined
+from ba_tui.permissions.shell_inner import Inner, joined, several
 from ba_tui.permissions.shell_tokens import Findings, Unreadable
 from ba_tui.permissions.shell_wrappers import SETTINGS
 from ba_tui.permissions.simple import Word
@@ -178,7 +178,7 @@ def _printf(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
     if len(words) > 1 and (words[1].text is None or words[1].text.startswith("-v")):
         text = words[1].text
         if text is None:
-            if not words[1].raw.startswith('"'):
+            if several(words[1]):
                 raise Unreadable("'printf' may get an option known only when it runs")
             return ()
         name = Word(text[2:], text) if text != "-v" else words[2] if len(words) > 2 else words[0]
@@ -197,19 +197,20 @@ def _test(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
     for before, word in pairwise(words):
         if before.text in ("-v", "-R") and (word.text is None or not _NAME.fullmatch(word.text)):
             raise Unreadable("'test -v' of what is no plain name")
-        if (
-            before.text is None
-            and not before.raw.startswith('"')
-            and word.text
-            and "[" in word.text
-            and word.text != "]"
-        ):
+        if before.text is None and several(before) and word.text and "[" in word.text and word.text != "]":
             raise Unreadable("'test' may get an operator known only when it runs")
     return ()
 
 
 def _getopts(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
     _names(words[2:3], findings)
+    return ()
+
+
+def _wait(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+    for word in words[1:]:
+        if word.text and (word.text.startswith("-p") or "[" in word.text):
+            raise Unreadable("'wait -p' sets a variable")
     return ()
 
 
@@ -275,6 +276,7 @@ _BUILTINS: Mapping[str, Callable[[Sequence[Word], Findings], tuple[Inner, ...]]]
     "test": _test,
     "[": _test,
     "getopts": _getopts,
+    "wait": _wait,
     "let": _let,
     "declare": _declare,
     "typeset": _declare,

@@ -19,6 +19,7 @@ _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[|\+?=)")
 _NUMBER = re.compile(r"[0-9]+-?|-")
 _JOINED = re.compile(r"(?<!\\)(?:\\\\)*\\$")
 _INDEX = re.compile(r"\[[\w .,:/@-]*\]=")
+_OPENING = re.compile(r"[ \t]*\(")
 _EQUALS = re.compile(r"\+?=")
 DECLARING = frozenset({"declare", "typeset", "local", "export", "readonly", "alias"})
 
@@ -163,10 +164,10 @@ class SimpleReader(Lexer):
             if not command.words:
                 self.findings.programs.add(token.raw)
             command.words.append(token)
-            if len(command.words) == 1 and self.text.startswith("(", self.at):
+            if len(command.words) == 1 and (opening := _OPENING.match(self.text, self.at)):
                 if command.assignments or command.redirects:
                     raise Unreadable("a parenthesis follows a word")
-                self.at += 1
+                self.at = opening.end()
                 return self.function(token.literal())
         if not (command.words or command.assignments or command.redirects):
             raise Unreadable("a command is missing")

@@ -36,6 +36,14 @@ class Opened:
     itself: bool = False
 
 
+def several(word: Word) -> bool:
+    """Whether ``word`` may come to no word or more than one."""
+    if word.text is not None:
+        return word.glob
+    inside = word.raw[1:-1]
+    return not (word.raw[:1] == word.raw[-1:] == '"' and len(word.raw) > 1) or '"' in inside or "@" in inside
+
+
 def joined(words: Sequence[Word]) -> Word:
     """Several words as one text, as ``eval`` and ``ssh`` see them."""
     raw = " ".join(word.raw for word in words)

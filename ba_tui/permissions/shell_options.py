@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ba_tui.permissions.shell_inner import several
 from ba_tui.permissions.shell_tokens import Unreadable
 from ba_tui.permissions.simple import Word
 
@@ -16,7 +17,7 @@ from ba_tui.permissions.simple import Word
 class Options:
     """``flags`` and ``valued``: short options without and with a value; ``long`` and ``long_valued`` the same of long
     ones; ``optional``: short ones whose value, if any, is attached; ``operands``: words before the command;
-    ``writes``: options whose value is a file it writes. ``single``: long options have one dash."""
+    ``writes``: options whose value is a file it writes. ``loose``: all other long ones are flags."""
 
     flags: str = ""
     valued: str = ""
@@ -25,7 +26,7 @@ class Options:
     operands: int = 0
     optional: str = ""
     writes: str = ""
-    single: bool = False
+    loose: bool = False
 
 
 WRAPPERS: Mapping[str, Options] = {
@@ -83,6 +84,13 @@ WRAPPERS: Mapping[str, Options] = {
     ),
     "runuser": Options("flPpm", "ugGscw", "fast login pty preserve-environment", "user group supp-group shell command"),
     "su": Options("flPpm", "gGscw", "fast login pty preserve-environment", "group supp-group shell command"),
+    "parallel": Options(
+        "0kmXtuvq",
+        "jnNPLaIsCd",
+        "null keep-order xargs verbose ungroup group line-buffer bar progress eta dry-run will-cite quote tag",
+        "jobs max-args max-procs arg-file delay delimiter colsep timeout retries joblog halt load memfree",
+        writes="joblog",
+    ),
     "entr": Options("acdnprsxz"),
     "watch": Options(
         "bcdegptwxCfr",
@@ -125,7 +133,8 @@ WRAPPERS: Mapping[str, Options] = {
     "builtin": Options(),
     "exec": Options("cl", "a"),
     "taskset": Options("apc", "", "all-tasks pid cpu-list", operands=1),
-    "prlimit": Options(),
+    "prlimit": Options(loose=True),
+    "valgrind": Options("vqdh", loose=True),
     "catchsegv": Options(),
     "linux32": Options(),
     "linux64": Options(),
@@ -139,7 +148,7 @@ WRAPPERS: Mapping[str, Options] = {
     "proxychains4": Options("q", "f"),
     "dbus-run-session": Options("", "", "", "config-file dbus-daemon"),
     "xvfb-run": Options("al", "efnpsw", "auto-servernum listen-tcp", "error-file auth-file server-num server-args"),
-    "firejail": Options(),
+    "firejail": Options(loose=True),
     "cpulimit": Options("zim", "l", "lazy include-children", "limit"),
 }
 
@@ -195,7 +204,7 @@ def read(options: Options, words: Sequence[Word]) -> Line:
             if at >= len(words):
                 raise Unreadable(f"the option {text!r} has no value")
             value = words[at]
-            if value.text is None and not value.raw.startswith('"'):
+            if several(value):
                 raise Unreadable(f"the value of {text!r} may be several words")
             at += 1
         if name:
@@ -211,6 +220,8 @@ def _long(options: Options, text: str) -> tuple[str, bool, str | None]:
     if name in flags:
         return name, False, attached
     close = [known for known in (*flags, *valued) if known.startswith(name)]
+    if options.loose and not close:
+        return name, False, attached
     if len(close) != 1:
         raise Unreadable(f"the option {text[:40]!r} is not known")
     return close[0], close[0] in valued, attached if equals else None

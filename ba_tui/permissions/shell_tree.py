@@ -46,9 +46,9 @@ class Command:
 
 @dataclass(slots=True)
 class Block:
-    """A compound command: its inner lists in order, the words it evaluates, its redirections."""
+    """A compound command: its inner lists in order, the words it evaluates, its redirections. sink: ``>(…)``."""
 
-    kind: Literal["group", "subshell", "loop", "branch", "function", "coproc", "time"]
+    kind: Literal["group", "subshell", "loop", "branch", "function", "coproc", "time", "sink"]
     bodies: list[Node] = field(default_factory=list["Node"])
     words: list[Token] = field(default_factory=list[Token])
     redirects: list[Redirection] = field(default_factory=list[Redirection])

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence as Several
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 
 from ba_tui.permissions.shell_builtins import ASSIGNING, RUNNING, checked
 from ba_tui.permissions.shell_folders import Folders, either, moved
 from ba_tui.permissions.shell_inner import Inner
 from ba_tui.permissions.shell_numbers import uncertain
+from ba_tui.permissions.shell_scope import Scope, feed, printed
 from ba_tui.permissions.shell_syntax import Parser
 from ba_tui.permissions.shell_tokens import Findings, Unreadable
-from ba_tui.permissions.shell_tree import Assignment, Block, Chain, Command, Node, Pipeline, Redirection, Sequence
+from ba_tui.permissions.shell_tree import Assignment, Block, Chain, Command, Pipeline, Redirection, Sequence
 from ba_tui.permissions.shell_values import value_of, words_of
 from ba_tui.permissions.shell_witness import unseen
 from ba_tui.permissions.shell_wrappers import opened
@@ -34,26 +35,6 @@ _FREE_NAME = re.compile(r"(?!BASH|EPOCH|COMP|DIRSTACK)(?:[a-z_][A-Za-z0-9_]+|[a-
 _LEAVING = frozenset({"exit", "return"})
 
 
-@dataclass(slots=True)
-class Scope:
-    """Where a command stands: ``known`` variables, what it runs under, what its shell reads (``piped``: from another
-    command, whose text is ``given`` when that is certain), whether it surely runs."""
-
-    known: dict[str, str] = field(default_factory=dict[str, str])
-    wrappers: tuple[str, ...] = ()
-    assignments: tuple[tuple[str, Word], ...] = ()
-    redirects: tuple[Redirect, ...] = ()
-    piped: bool = False
-    given: str | None = None
-    certain: bool = True
-    posix: bool = False
-    depth: int = 0
-
-    def aside(self) -> Scope:
-        """A scope for what runs beside or perhaps: what it sets is forgotten after it."""
-        return replace(self, known=dict(self.known), certain=False)
-
-
 class Walk:
     """Gathers the simple commands of one command in ``found``."""
 
@@ -65,6 +46,7 @@ class Walk:
         self.moved_in_function = False
         self.functions: list[tuple[int, int]] = []
         self.moved = False
+        self.fed = False
         self.trouble = ""
 
     def run(self, command: str) -> Analysis:
@@ -72,10 +54,15 @@ class Walk:
         tree = Parser(command, self.findings).whole()
         self._visit(tree, Scope(), ("",))
         self._functions()
-        self.trouble = self.trouble or uncertain(self.findings)
+        self.trouble = self.trouble or self._risky() or uncertain(self.findings)
         if not self.trouble and (name := unseen(command, self.findings.programs)):
             self.trouble = f"two readers differ over {name[:40]!r}"
         return Analysis(tuple(dict.fromkeys(self.found)), self.trouble)
+
+    def _risky(self) -> str:
+        """A variable that the shell runs and that was set in a way other than ``NAME=value``."""
+        names = RUNNING & (self.findings.wild | self.findings.sources.keys())
+        return f"the shell may run what is in {min(names)}" if names else ""
 
     def _functions(self) -> None:
         """A function runs where it is called, not where it stands."""
@@ -138,7 +125,7 @@ class Walk:
             if index:
                 part.piped, part.given = True, given
             self._visit(item, part, folders)
-            given = _printed(item)
+            given = printed(item)
 
     def _block(self, block: Block, scope: Scope, folders: Folders) -> Folders:
         for token in block.words:
@@ -150,7 +137,7 @@ class Walk:
         if block.redirects or block.kind not in ("group", "time"):
             inner = scope.aside()
             inner.known = scope.known if block.kind == "group" else inner.known
-        if any(redirect.kind in ("read", "here") for redirect in block.redirects):
+        if block.kind in ("coproc", "sink") or any(redirect.kind in ("read", "here") for redirect in block.redirects):
             inner.piped, inner.given = True, None
         if block.kind in ("coproc", "time"):
             inner = replace(inner, wrappers=(*inner.wrappers, block.name))
@@ -165,7 +152,7 @@ class Walk:
             results.append(after)
             if block.kind == "branch":
                 after = either(*results)
-        return folders if block.kind in ("subshell", "coproc") else either(*results) if results else folders
+        return folders if block.kind in ("subshell", "coproc", "sink") else either(*results) if results else folders
 
     def _loop(self, block: Block, scope: Scope, folders: Folders) -> Folders:
         start = len(self.found)
@@ -221,11 +208,9 @@ class Walk:
             self._add(simple, scope, folders)
             return folders, folders
         part = replace(scope)
-        for redirect in command.redirects:
-            if redirect.kind == "read" or (redirect.kind == "here" and redirect.descriptor in ("", "0")):
-                part.piped = True
-                body = redirect.body
-                part.given = value_of(body, {}) if redirect.kind == "here" and body is not None else None
+        feed(part, command.redirects)
+        if words[0].text == "exec" and any(redirect.kind != "write" for redirect in command.redirects):
+            self.fed = True
         count = len(self.found)
         try:
             return self._simple(simple, part, folders)
@@ -290,6 +275,9 @@ class Walk:
             self._add(simple, scope, folders)
             self.moved = True
             return (None,), folders
+        if name == "trap":
+            self._trap(simple, scope)
+            return folders, folders
         inner = checked(words, self.findings)
         if inner is not None:
             self._add(simple, scope, folders)
@@ -306,6 +294,14 @@ class Walk:
         for one in run.inner:
             self._inner(one, simple, scope, folders)
         return folders, folders
+
+    def _trap(self, simple: Simple, scope: Scope) -> None:
+        """What a trap runs, runs who knows when."""
+        self._add(simple, scope, ("",) if not self.moved else (None,))
+        start = len(self.found)
+        for one in checked(simple.argv, self.findings) or ():
+            self._inner(one, simple, scope, ("",))
+        self.functions.append((start, len(self.found)))
 
     def _inner(self, inner: Inner, simple: Simple, scope: Scope, folders: Folders) -> Folders:
         if scope.depth >= DEEPEST_CODE:
@@ -343,9 +339,9 @@ class Walk:
 
     def _input(self, inner: Inner, scope: Scope, folders: Folders) -> None:
         """A shell that reads its commands from its input."""
-        if not scope.piped:
+        if not (scope.piped or self.fed):
             return
-        text = scope.given
+        text = None if self.fed else scope.given
         if text is None:
             raise Unreadable(f"what {inner.wrapper!r} reads and runs is known only when it runs")
         scope.given = None
@@ -366,18 +362,3 @@ class Walk:
 
 def _leaves(command: Command) -> bool:
     return bool(command.words) and command.words[0].bare() in _LEAVING
-
-
-def _printed(node: Node) -> str | None:
-    """What ``echo`` and ``printf`` print when that is plain."""
-    if not isinstance(node, Command) or node.redirects or node.assignments or not node.words:
-        return None
-    texts = [value_of(token, {}) for token in node.words]
-    if any(token.braces or token.pattern for token in node.words):
-        return None
-    plain = [text for text in texts if text is not None and "\\" not in text]
-    if len(plain) != len(texts) or (len(plain) > 1 and plain[1].startswith("-")):
-        return None
-    if plain[0] == "echo":
-        return " ".join(plain[1:])
-    return plain[1] if plain[0] == "printf" and len(plain) == 2 and "%" not in plain[1] else None

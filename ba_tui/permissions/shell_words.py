@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from ba_tui.permissions.shell_tokens import Findings, Part, Token, Unreadable
+from ba_tui.permissions.shell_tree import Block, Node
 
 DEEPEST = 24
 
@@ -38,11 +39,11 @@ class Lexer:
         self.posix = posix
         self.findings = findings
 
-    def program(self, closer: str) -> object:
+    def program(self, closer: str) -> Node:
         """The commands from here to ``closer``, which is eaten."""
         raise NotImplementedError
 
-    def inner(self, text: str) -> object:
+    def inner(self, text: str) -> Node:
         """The commands of a text of its own."""
         raise NotImplementedError
 
@@ -122,8 +123,10 @@ class Lexer:
     def _process(self, token: Token) -> None:
         if self.posix:
             raise Unreadable("not every shell reads <( ) alike")
+        sink = self.text[self.at] == ">"
         self.at += 2
-        token.runs.append(self.program(")"))
+        run = self.program(")")
+        token.runs.append(Block("sink", [run]) if sink else run)
         token.parts.append(Part("unknown", "", True))
 
     def _double(self, token: Token) -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
-from ba_tui.permissions.shell_inner import Inner, Opened, joined
+from ba_tui.permissions.shell_inner import Inner, Opened, joined, several
 from ba_tui.permissions.shell_options import WRAPPERS, Line, Options, program, read, written
 from ba_tui.permissions.shell_tokens import Unreadable
 from ba_tui.permissions.simple import Redirect, Word
@@ -17,6 +17,8 @@ from ba_tui.permissions.simple import Redirect, Word
 UNKNOWN = Word(None, "…")
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "lksh", "oksh", "yash", "posh"})
 BASHES = frozenset({"bash", "rbash"})
+_SOURCES = frozenset({":::", "::::", ":::+", "::::+"})
+_ARGUMENT = Word('"$1"', "…")
 _ELSEWHERE = frozenset({"chroot", "unshare", "nsenter", "ssh", "systemd-run", "firejail", "chpst", "fakeroot"})
 SETTINGS = frozenset(
     [
@@ -75,7 +77,7 @@ def _wrapper(name: str, words: Sequence[Word]) -> Opened:
 
 def _after(line: Line, operands: int) -> tuple[Word, ...]:
     for word in line.rest[:operands]:
-        if word.glob or (word.text is None and not word.raw.startswith('"')):
+        if several(word):
             raise Unreadable(f"{word.raw[:40]!r} may be several words")
     return line.rest[operands:]
 
@@ -85,7 +87,7 @@ def _shell(name: str, words: Sequence[Word]) -> Opened:
     while at < len(words):
         text = words[at].text
         if text is None or words[at].glob:
-            if not words[at].raw.startswith('"') and not code:
+            if several(words[at]) or not code:
                 raise Unreadable(f"what {name!r} is told to run is known only when it runs")
             break
         if text in ("--", "-"):
@@ -117,6 +119,8 @@ def _shell(name: str, words: Sequence[Word]) -> Opened:
             raise Unreadable(f"{name!r} has no text to run")
         return Opened((Inner(name, code=words[at], posix=name not in BASHES),))
     if at < len(words) and not any(word.text and "s" in word.text for word in words[1:at]):
+        if (words[at].text or "").startswith(("/dev/", "/proc/")):
+            raise Unreadable(f"what {name!r} reads and runs is known only when it runs")
         return Opened(itself=True)
     return Opened((Inner(name, reads_input=True, posix=name not in BASHES),), itself=True)
 
@@ -321,8 +325,19 @@ def _fd(name: str, words: Sequence[Word]) -> Opened:
 
 
 def _parallel(name: str, words: Sequence[Word]) -> Opened:
-    """GNU parallel gives its words to a shell, filled with what it reads."""
-    raise Unreadable("what 'parallel' runs is known only when it runs")
+    """Its words go to a shell, filled with what it reads; without words what it reads is what runs."""
+    line = read(WRAPPERS[name], words[1:])
+    rest = list(takewhile(lambda word: word.text not in _SOURCES, line.rest))
+    if not rest or any(word.text is None or word.glob or "{" in word.text for word in rest):
+        raise Unreadable("what 'parallel' runs is known only when it runs")
+    return Opened((Inner(name, code=joined((*rest, _ARGUMENT))),), itself=True)
+
+
+def _entr(name: str, words: Sequence[Word]) -> Opened:
+    line = read(WRAPPERS[name], words[1:])
+    if line.has("s") and line.rest:
+        return Opened((Inner(name, code=line.rest[0]),))
+    return _wrapper(name, words)
 
 
 def _busybox(name: str, words: Sequence[Word]) -> Opened:
@@ -370,6 +385,7 @@ _OPENERS: Mapping[str, Callable[[str, Sequence[Word]], Opened | None]] = {
     "fd": _fd,
     "fdfind": _fd,
     "parallel": _parallel,
+    "entr": _entr,
     "busybox": _busybox,
     "toybox": _busybox,
     "command": _command,

@@ -1,0 +1,59 @@
+"""Where a command stands while it is walked: what is known there, what it runs under, what a shell there would read.
+
+``shell_walk`` walks; folders stand in ``shell_folders``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ba_tui.permissions.shell_tree import Command, Node, Redirection
+from ba_tui.permissions.shell_values import value_of
+from ba_tui.permissions.simple import Redirect, Word
+
+
+@dataclass(slots=True)
+class Scope:
+    """Where a command stands: ``known`` variables, what it runs under, what its shell reads (``piped``: from another
+    command, whose text is ``given`` when that is certain), whether it surely runs."""
+
+    known: dict[str, str] = field(default_factory=dict[str, str])
+    wrappers: tuple[str, ...] = ()
+    assignments: tuple[tuple[str, Word], ...] = ()
+    redirects: tuple[Redirect, ...] = ()
+    piped: bool = False
+    given: str | None = None
+    certain: bool = True
+    posix: bool = False
+    depth: int = 0
+
+    def aside(self) -> Scope:
+        """A scope for what runs beside or perhaps: what it sets is forgotten after it."""
+        return replace(self, known=dict(self.known), certain=False)
+
+
+def feed(scope: Scope, redirects: Sequence[Redirection]) -> None:
+    """Note what a shell would read from these redirections."""
+    for redirect in redirects:
+        if redirect.descriptor not in ("", "0"):
+            continue
+        if redirect.kind == "read" or (redirect.kind == "copy" and redirect.target.literal() not in ("1", "2", "-")):
+            scope.piped, scope.given = True, None
+        elif redirect.kind == "here" and redirect.body is not None:
+            scope.piped, scope.given = True, value_of(redirect.body, {})
+
+
+def printed(node: Node) -> str | None:
+    """What ``echo`` and ``printf`` print when that is plain."""
+    if not isinstance(node, Command) or node.redirects or node.assignments or not node.words:
+        return None
+    texts = [value_of(token, {}) for token in node.words]
+    if any(token.braces or token.pattern for token in node.words):
+        return None
+    plain = [text for text in texts if text is not None and "\\" not in text]
+    if len(plain) != len(texts) or (len(plain) > 1 and plain[1].startswith("-")):
+        return None
+    if plain[0] == "echo":
+        return " ".join(plain[1:])
+    return plain[1] if plain[0] == "printf" and len(plain) == 2 and "%" not in plain[1] else None

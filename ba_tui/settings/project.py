@@ -23,9 +23,12 @@ THEIRS = "ignored: only your own settings may say this: ba config edit"
 def narrow(layer: Layer, *, trusted: bool) -> None:
     """Leave out what the folder's file must not set: it came with the folder."""
     known = set(Settings.model_fields)
-    for path in list(_theirs(layer.data)) if trusted else list(_loose(layer.data)):
+    found = [] if trusted else [(path, UNTRUSTED) for path in _loose(layer.data)]
+    # What only the person may say is told as such where the rest of it is not left out anyway.
+    found += [(path, THEIRS) for path in _theirs(layer.data) if not any(path[: len(out)] == out for out, _ in found)]
+    for path, why in found:
         if path[0] in known:
-            layer.complain(path, THEIRS if trusted else UNTRUSTED, fatal=False)
+            layer.complain(path, why, fatal=False)
             layer.drop(path)
 
 
@@ -45,6 +48,10 @@ def _theirs(data: Mapping[str, Any], above: KeyPath = ()) -> Iterator[KeyPath]:
             yield path
         elif isinstance(value, Mapping):
             yield from _theirs(cast("Mapping[str, Any]", value), path)
+        elif key in STRICTER and isinstance(value, list):
+            for index, item in enumerate(cast("list[Any]", value)):
+                if isinstance(item, Mapping):
+                    yield from _theirs(cast("Mapping[str, Any]", item), (*path, index))
 
 
 def _reserved(path: KeyPath, value: object) -> bool:
@@ -61,5 +68,8 @@ def _reserved(path: KeyPath, value: object) -> bool:
             return True
         case (*_, "api_key_env"):
             return True
+        case ("permissions", *_, "on_timeout"):
+            # Silence as a yes would make an asking rule a loose one.
+            return value == "allow"
         case _:
             return False

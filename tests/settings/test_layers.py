@@ -223,6 +223,17 @@ def test_an_untrusted_project_may_make_rules_stricter(project: Path) -> None:
     assert "this folder is not trusted" in str(found.warnings[0])
 
 
+@pytest.mark.parametrize("trusted", [True, False])
+def test_no_project_takes_silence_for_a_yes(project: Path, trusted: bool) -> None:
+    (project / ".ba" / "config.yaml").write_text(
+        "permissions:\n  ask:\n  - shell\n  - {rule: edit_file, timeout: 5, on_timeout: allow}\n"
+    )
+    found = load_settings({}, places(), project, {}, trusted=trusted)
+    assert [(rule.rule, rule.terms) for rule in found.rules] == [("shell", ""), ("edit_file", '{"timeout": 5}')]
+    (warning,) = found.warnings
+    assert (warning.key, warning.line) == ("permissions.ask.on_timeout", 4)
+
+
 def test_a_trusted_project_may_set_all_but_what_is_the_persons_own(ba_home: Path, project: Path) -> None:
     path = project / ".ba" / "config.yaml"
     path.write_text(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from ba_tui.assembly.confining import judge_of, limits_for, sandbox_for
 from ba_tui.assembly.hooking import hooking_for
 from ba_tui.core.events import Event
 from ba_tui.core.tool import Tool
@@ -20,11 +21,13 @@ from ba_tui.resources import Places, bundled, project_root
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.settings import HookLine, Settings
 from ba_tui.tools.background import Shells
+from ba_tui.tools.cell import Cell
 from ba_tui.tools.definitions import Definition, load_definitions
 from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
 from ba_tui.tools.host import Bench
+from ba_tui.tools.python import Python
 from ba_tui.tools.recall import History
 from ba_tui.tools.search import find_ripgrep
 from ba_tui.tools.senses import Senses
@@ -62,7 +65,7 @@ class Shop(Protocol):
 
     def workspace(self, cwd: Path) -> Workspace: ...
 
-    def policy(self, workspace: Workspace) -> Policy: ...
+    def policy(self, workspace: Workspace, confined: Callable[[], bool]) -> Policy: ...
 
 
 class Stock:
@@ -73,14 +76,17 @@ class Stock:
         root = project_root(setting.cwd)
         settings = shop.settings
         self.results = setting.results
-        self.permissions = shop.policy(workspace)
+        self.sandbox = sandbox_for(settings, shop.where, workspace)
+        self.permissions = shop.policy(workspace, self.sandbox.confined)
         self.shells = Shells(setting.results.open)
         self.definitions = load_definitions(bundled("config") / "prompts" / "tools")
         place = Place(workspace, shop.shell, find_ripgrep())
         chosen = settings.web_search
         search = SearchChoice(chosen.backend, chosen.url, chosen.api_key_env, os.environ)
         web = Web(read_reach(settings.web.allow_private))
-        means = Means(self.shells, setting.results, web, search, setting.history, senses=setting.senses)
+        cell, limits = Cell(self.sandbox, judge_of(self.permissions)), limits_for(settings)
+        python, senses = Python(None, limits, cell), setting.senses
+        means = Means(self.shells, setting.results, web, search, setting.history, python, cell, senses)
         tools = builtin_tools(self.definitions, place, means)
         self.health = Health(tools)
         delivery = Delivery(setting.results, setting.fullness)
@@ -88,7 +94,9 @@ class Stock:
         shared = Shared(Memory(workspace.resolve), self.health, delivery, self.sharing)
         self.hooks = hooking_for(shop, setting.cwd, setting.session, lambda: self.permissions.mode)
         guard = pipeline(place, self.permissions.judge, self.permissions.remember, shared, self.hooks.guard)
-        supply = Supply(shop.where, root, Bench(setting.cwd, shop.shell.inherited()), settings.tool_dirs)
+        bench = Bench(setting.cwd, shop.shell.inherited(), limits.for_seconds())
+        confined = replace(bench, confine=self.sandbox.confine)
+        supply = Supply(shop.where, root, bench, settings.tool_dirs, confined)
         self._supply = supply
         self.registry = stocked(tools, guard, supply)
 
@@ -126,3 +134,4 @@ class Stock:
         """End background shells and the workers of people's own tools."""
         await self.shells.close()
         await asyncio.to_thread(self.registry.close)
+        await asyncio.to_thread(self.sandbox.close)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ba_tui.assembly.confining import limits_for
 from ba_tui.assembly.desk import Desk
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.session import SessionInfo
@@ -41,7 +42,8 @@ class Workshop:
         self.cwd = cwd
         self.access = access
         self._asked = asked
-        self.shell = Shell(shutil.which("bash"), os.environ, access.variables())
+        keep, limits = self.settings.environment.keep, limits_for(self.settings)
+        self.shell = Shell(shutil.which("bash"), os.environ, access.variables(), keep, limits)
         self._flags = {key for key, source in loaded.sources.items() if source.startswith("flag ")}
         self._rules = (*bundled_rules(), *loaded.rules)
         self.problems = self.policy(self.workspace(cwd)).problems
@@ -49,10 +51,10 @@ class Workshop:
     def workspace(self, cwd: Path) -> Workspace:
         return Workspace(cwd, (project_root(cwd), *self.settings.add_dirs))
 
-    def policy(self, workspace: Workspace) -> Policy:
+    def policy(self, workspace: Workspace, confined: Callable[[], bool] = lambda: False) -> Policy:
         root, mode = project_root(workspace.root), self.settings.permission_mode
         restricted = UNTRUSTED if self._asked and not self._asked.trusted(root) else ""
-        bounds = Bounds(self.where, restricted, mode == BYPASS, hits=hits_of(self.where, root))
+        bounds = Bounds(self.where, restricted, mode == BYPASS, confined, hits=hits_of(self.where, root))
         allowed = mode if mode in bounds.modes() else "default"
         return Policy(workspace, self._rules, allowed, Approvals(self.where.approvals, root), bounds)
 

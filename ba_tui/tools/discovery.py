@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui import __version__
-from ba_tui.core.errors import StorageError
+from ba_tui.core.errors import BaError, StorageError
 from ba_tui.resources import save_whole
 from ba_tui.tools.host import Bench, Code, Crew, Died, Worker
 
@@ -69,13 +69,18 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Lookout:
-    """``folders`` first to last; ``cache`` is a file; ``packages``: whether installed packages may offer tools too."""
+    """``folders`` first to last; ``cache`` is a file; ``packages``: whether installed packages may offer tools too.
+    ``project``: where code of the project's own runs; None: where all other does."""
 
     folders: Sequence[Folder]
     bench: Bench
     cache: Path | None = None
     packages: bool = True
     patience: float = PATIENCE
+    project: Bench | None = None
+
+    def bench_for(self, origin: Origin) -> Bench:
+        return self.project if self.project and origin == "project" else self.bench
 
 
 class Discovery:
@@ -125,20 +130,22 @@ class Discovery:
             yield from self._offered
 
     def _loaded(self, seen: _Seen) -> Module:
-        bench = self._lookout.bench
+        bench = self._lookout.bench_for(seen.origin)
         if (kept := self._kept.get(seen)) is not None:
             code = Code(seen.file, seen.module, kept["digest"])
             return _module(seen, Crew(code, bench), kept["reply"])
         code = Code(seen.file, seen.module, _digest(seen.file))
-        reply, lasting = self._asked(code)
+        reply, lasting = self._asked(code, bench)
         if lasting:
             self._kept.put(seen, {"digest": code.digest, "reply": reply})
         return _module(seen, Crew(code, bench), reply)
 
-    def _asked(self, code: Code) -> tuple[dict[str, Any], bool]:
+    def _asked(self, code: Code, bench: Bench) -> tuple[dict[str, Any], bool]:
         """What a worker says of the code, and whether it would say the same at the next start."""
         try:
-            worker = Worker(code, self._lookout.bench)
+            worker = Worker(code, bench)
+        except BaError as error:
+            return {"failed": {"text": f"{error} {error.hint}"}}, False
         except OSError as error:
             return {"failed": {"text": f"no worker can be started: {error.strerror or error}"}}, False
         try:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ba_tui.core.messages import clean_text
+from ba_tui.permissions.sandbox import Confinement
 from ba_tui.tools.terminal_text import Capture, coloured
 
 PROGRAM = Path(__file__).with_name("hosted.py")
@@ -37,10 +38,13 @@ NO_KEYS: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Where workers run: the ``folder`` they start in and the ``environment`` they see, without keys of models."""
+    """Where workers run: the ``folder`` they start in and the ``environment`` they see, without keys of models.
+    ``limits`` are rlimits by their names; ``confine`` says how a worker is kept in the sandbox (blocks, may raise)."""
 
     folder: Path
     environment: Mapping[str, str] = field(default_factory=lambda: NO_KEYS)
+    limits: Mapping[str, int] = field(default_factory=dict[str, int])
+    confine: Callable[[], Confinement | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,24 +69,32 @@ class Died(Exception):
 
 
 class Worker:
-    """One process. Nothing of it belongs to an event loop between two requests."""
+    """One process. Nothing of it belongs to an event loop between two requests.
+
+    Confined, it ends with the thread that starts it, so that thread has to last as long as it is wanted.
+    """
 
     def __init__(self, code: Code, bench: Bench) -> None:
+        confinement = bench.confine()
+        self._separate = bool(confinement and confinement.separate)
         inner_control, control = os.pipe()
         output, inner_output = os.pipe()
         self._channel, inner = socket.socketpair()
         self._output = output
+        limits = ",".join(f"{name}={value}" for name, value in bench.limits.items())
+        words = (sys.executable, "-P", str(PROGRAM), str(inner.fileno()), str(bench.folder), limits,
+                 code.file, code.module, code.digest)  # fmt: skip
+        environment = {**bench.environment, **(confinement.environment if confinement else {})}
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", str(PROGRAM), str(inner.fileno()), str(bench.folder),
-                 code.file, code.module, code.digest],
+                confinement.wrap(words) if confinement else words,
                 stdin=inner_control,
                 stdout=inner_output,
                 stderr=inner_output,
                 pass_fds=(inner.fileno(),),
-                env=dict(bench.environment),
+                env=environment,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         except BaseException:
             os.close(control)
             os.close(output)
@@ -214,7 +226,10 @@ class Worker:
 
     def _lost(self) -> None:
         """The supervisor went away without a word (something killed it): end the group below it ourselves."""
-        if self._pid:
+        if self._separate:
+            # Its numbers name other processes out here; all of its name space ends with this one.
+            self._process.kill()
+        elif self._pid:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._pid, signal.SIGKILL)
 

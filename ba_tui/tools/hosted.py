@@ -2,8 +2,9 @@
 
 Started by ``host``; nothing imports it. What the work is stands in ``serving``, how a tree is ended in ``supervisor``.
 
-Arguments: the number of the channel, and the folder to work in, then what to load. Standard input is the pipe that
-ba holds: any byte, or its end, means stop. Besides replies as JSON lines, ``pid N`` and ``exit N`` go back.
+Arguments: the number of the channel, the folder to work in, limits (as for ``supervisor``), then what to load. Standard
+input is the pipe that ba holds: any byte, or its end, means stop. Besides replies as JSON lines, ``pid N`` and
+``exit N`` go back.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from typing import NoReturn
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 sys.dont_write_bytecode = True
 
-from ba_tui.tools.supervisor import adopt, drain, end_all, noticed, reap, say  # noqa: E402 - the path comes first
+from ba_tui.tools.supervisor import adopt, drain, end_all, limit, noticed, reap, say  # noqa: E402 - the path comes first
 
 PDEATHSIG = 1
 
 
-def work(channel: int, folder: str, source: list[str], libc: ctypes.CDLL | None) -> NoReturn:
+def work(channel: int, place: tuple[str, str], source: list[str], libc: ctypes.CDLL | None) -> NoReturn:
     """In the child: a session of its own, its signals as Python has them, no input, and never a way back."""
     try:
         os.setsid()
@@ -38,7 +39,10 @@ def work(channel: int, folder: str, source: list[str], libc: ctypes.CDLL | None)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         # Said here and not above, where it could come in the middle of a long reply.
         say(channel, f"pid {os.getpid()}")
+        folder, limits = place
         os.chdir(folder)
+        if limits:
+            limit(limits)
         from ba_tui.tools.serving import serve  # noqa: PLC0415 - the supervisor above stays small
 
         serve(channel, *source)
@@ -50,7 +54,7 @@ def work(channel: int, folder: str, source: list[str], libc: ctypes.CDLL | None)
 
 
 def main() -> None:
-    channel, folder, source = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    channel, place, source = int(sys.argv[1]), (sys.argv[2], sys.argv[3]), sys.argv[4:]
     os.set_inheritable(channel, False)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
@@ -62,7 +66,7 @@ def main() -> None:
     libc = adopt()
     pid = os.fork()
     if not pid:
-        work(channel, folder, source, libc)
+        work(channel, place, source, libc)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)
     os.dup2(null, 2)

@@ -22,6 +22,7 @@ from typing import Protocol
 from ba_tui.core.errors import StorageError
 from ba_tui.core.messages import clean_text
 from ba_tui.core.results import Kind
+from ba_tui.permissions.sandbox import Confinement
 from ba_tui.tools.terminal_text import Capture, coloured, open_sequence
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
@@ -57,12 +58,21 @@ NewSpill = Callable[[], Spill]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """``argv`` begins with a path. ``limits``: rlimits by their names (``cpu``, ``data``, ``fsize``, ``nproc``)."""
+    """``argv`` begins with a path. ``limits``: rlimits by their names (``cpu``, ``data``, ``fsize``, ``nproc``).
+    ``confinement``: how it is kept in the sandbox, supervisor and all; None when it is not."""
 
     argv: tuple[str, ...]
     folder: Path
     environment: Mapping[str, str]
     limits: Mapping[str, int] = field(default_factory=dict[str, int])
+    confinement: Confinement | None = None
+
+    def command(self, *arguments: str) -> tuple[tuple[str, ...], dict[str, str]]:
+        """The supervisor's words, with ``arguments`` before the program's own, and its environment."""
+        words = (sys.executable, "-I", "-S", str(SUPERVISOR), *arguments, *self.argv)
+        if self.confinement is None:
+            return words, dict(self.environment)
+        return self.confinement.wrap(words), {**self.environment, **self.confinement.environment}
 
 
 class Output:
@@ -227,15 +237,18 @@ class Process:
         self._states, inner_states = os.pipe()
         self._woken, self._wake = os.pipe()
         limits = ",".join(f"{name}={value}" for name, value in program.limits.items())
-        arguments = [str(inner_states), str(program.folder), limits, *program.argv]
+        words, environment = program.command(str(inner_states), str(program.folder), limits)
+        # Numbers of processes in a name space of their own name others out here.
+        self._separate = bool(program.confinement and program.confinement.separate)
+        self.confined = program.confinement is not None
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(SUPERVISOR), *arguments],
+                words,
                 stdin=inner_control,
                 stdout=inner_output,
                 stderr=inner_output,
                 pass_fds=(inner_states,),
-                env=dict(program.environment),
+                env=environment,
                 start_new_session=True,
             )
         except BaseException:
@@ -248,6 +261,11 @@ class Process:
         os.set_blocking(self._printed, False)
         os.set_blocking(self._states, False)
         threading.Thread(target=self._watch, daemon=True, name="program output").start()
+
+    @property
+    def started(self) -> bool:
+        """Whether the supervisor has said that the program runs."""
+        return self._pid > 0
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Hear on the event loop what is printed; an empty text is its end. Call what comes back to stop."""
@@ -328,7 +346,9 @@ class Process:
 
     def _end_orphans(self) -> None:
         """The supervisor went away without a word (something killed it): end the rest, as far as it can be found."""
-        if self._pid:
+        if self._separate:
+            self._process.kill()
+        elif self._pid:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._pid, signal.SIGKILL)
         poll = select.poll()

@@ -18,37 +18,24 @@ from ba_tui.core.results import Command, Display, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.background import Shells
+from ba_tui.tools.cell import OPEN, Cell, Errand
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
+from ba_tui.tools.limits import Limits
 from ba_tui.tools.processes import Program
 from ba_tui.tools.shell import MOST, TIMEOUT, Shell, check, observed, start_folder
 
 RUNNER = Path(__file__).with_name("python_runner.py")
-GIGABYTE = 1_000_000_000
 VENVS = (".venv", "venv")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What a run may use, None for no limit: bytes of memory, bytes of one file, processes and threads."""
-
-    memory: int | None = 8 * GIGABYTE
-    file_size: int | None = 2 * GIGABYTE
-    processes: int | None = 512
-
-    def for_seconds(self, seconds: float) -> dict[str, int]:
-        """As rlimits. Processor time counts on all cores, so it is bounded by the time limit times these."""
-        given = {"data": self.memory, "fsize": self.file_size, "nproc": self.processes}
-        cpu = (int(seconds) + 1) * (os.cpu_count() or 1)
-        return {"cpu": cpu, "core": 0, **{name: value for name, value in given.items() if value is not None}}
-
-
-@dataclass(frozen=True, slots=True)
 class Python:
-    """``path`` of the interpreter; None: the project's own, or the one that runs ba."""
+    """``path`` of the interpreter; None: the project's own, or the one that runs ba. ``cell``: where it runs."""
 
     path: Path | None = None
     limits: Limits = field(default_factory=Limits)
+    cell: Cell = OPEN
 
     def interpreter(self, root: Path) -> Path:
         if self.path is not None:
@@ -66,24 +53,26 @@ def python_tool(definition: Definition, workspace: Workspace, shell: Shell, pyth
         folder = await asyncio.to_thread(start_folder, workspace, call.branch.transcript.cwd)
         interpreter = await asyncio.to_thread(python.interpreter, workspace.root)
         seconds = min(float(args.get("timeout", TIMEOUT)), MOST)
-        program = Program(
-            (str(interpreter), str(RUNNER), code),
-            folder,
-            {"MPLBACKEND": "Agg", **shell.inherited()},
-            python.limits.for_seconds(seconds),
-        )
+
+        def program(text: str) -> Program:
+            environment = {"MPLBACKEND": "Agg", **shell.inherited()}
+            limits = {"core": 0, **python.limits.for_seconds(seconds)}
+            return Program((str(interpreter), str(RUNNER), text), folder, environment, limits)
+
+        errand = Errand(tool, args, "code", program, folder, seconds)
         try:
-            outcome = await shells.run(program, code, seconds, call)
+            outcome, notes = await python.cell.run(errand, shells, call)
         except OSError as error:
             message = f"The interpreter {interpreter} could not be started: {error.strerror or error}."
             raise Failed("resource_error", message) from error
-        notes = ["ended: it used up its processor time"] if outcome.job.exit_code == 128 + signal.SIGXCPU else []
+        if outcome.job.exit_code == 128 + signal.SIGXCPU:
+            notes = ["ended: it used up its processor time", *notes]
         return await asyncio.to_thread(observed, outcome, workspace.shown(folder), seconds, notes)
 
     async def preview(args: Mapping[str, Any]) -> Display | None:
         return Command(args["code"])
 
-    return Tool(
+    tool = Tool(
         "python",
         definition.description,
         definition.input_schema,
@@ -93,3 +82,4 @@ def python_tool(definition: Definition, workspace: Workspace, shell: Shell, pyth
         facts=ToolFacts(category="shell", target="code", bulky=True),
         preview=preview,
     )
+    return tool

@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,10 @@ from ba_tui.core.results import Command, Display, StateChange, ToolResult, failu
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.background import Outcome, Shells, Work
+from ba_tui.tools.cell import OPEN, Cell, Errand
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
+from ba_tui.tools.limits import Limits
 from ba_tui.tools.processes import Program
 from ba_tui.tools.terminal_text import Capture, plain, shortened
 
@@ -36,52 +40,73 @@ _KEYS = re.compile(
     r"|AWS_BEARER_TOKEN_BEDROCK",
     re.IGNORECASE,
 )
+_SECRETS = re.compile(
+    r"(?:\w+_)?(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|SIGNING_?KEY|ENCRYPTION_?KEY|PRIVATE_?KEY|SECRET|PASSPHRASE"
+    r"|CREDENTIALS_JSON)(?:_ID|_\d+)?"
+    r"|\w*(?:TOKEN|PASSWORD|PASSWD|_PAT)(?:_\d+)?"
+    r"|(?:AWS|ALIYUN|TENCENTCLOUD|ALICLOUD|ALIBABA_CLOUD|HUAWEICLOUD)_\w*(?:KEY|TOKEN|SECRET)\w*",
+    re.IGNORECASE,
+)
 _STEERING = re.compile(r"BASH_ENV|ENV|SHELLOPTS|BASHOPTS|PROMPT_COMMAND|PS4|BASH_FUNC_.*")
 
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """``path`` of bash, None where there is none; ``environment`` of ba; ``secret``: more variables to keep back."""
+    """``path`` of bash, None where there is none; ``environment`` of ba; ``secret``: more variables to keep back;
+    ``keep``: variables to hand on all the same, by name or pattern; ``limits`` of what a command may use."""
 
     path: str | None
     environment: Mapping[str, str]
     secret: Collection[str] = ()
+    keep: Collection[str] = ()
+    limits: Limits = field(default_factory=Limits)
 
     def inherited(self) -> dict[str, str]:
-        """What commands see: no key of a model's vendor, nothing that makes bash run or read something first."""
-        kept = {
-            name: value
-            for name, value in self.environment.items()
-            if name not in self.secret and not _KEYS.fullmatch(name) and not _STEERING.fullmatch(name)
-        }
+        """What commands see: no key, token or password, nothing that makes bash run or read something first."""
+        kept = {name: value for name, value in self.environment.items() if self._open(name)}
         return {**kept, "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 
+    def program(self, script: str, folder: Path, seconds: float | None = None) -> Program:
+        """``script`` in ``folder``; ``seconds`` bound its processor time."""
+        if self.path is None:
+            raise Failed("dependency_error", "bash is not installed, so the shell tool is off.", "Use the file tools.")
+        # What the trap says goes to the supervisor, which tells where the next command starts.
+        text = f"trap 'builtin pwd -P >&98 2>/dev/null' EXIT\n{script}"
+        argv = (self.path, "--noprofile", "--norc", "-c", text)
+        return Program(argv, folder, self.inherited(), self.limits.for_seconds(seconds))
 
-def shell_tool(definition: Definition, workspace: Workspace, shell: Shell, shells: Shells | None = None) -> Tool:
+    def _open(self, name: str) -> bool:
+        if _STEERING.fullmatch(name):
+            return False
+        if any(fnmatchcase(name, pattern) for pattern in self.keep):
+            return True
+        return name not in self.secret and not _KEYS.fullmatch(name) and not _SECRETS.fullmatch(name)
+
+
+def shell_tool(
+    definition: Definition, workspace: Workspace, shell: Shell, shells: Shells | None = None, cell: Cell = OPEN
+) -> Tool:
     kept = shells or Shells()
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        if shell.path is None:
-            raise Failed("dependency_error", "bash is not installed, so the shell tool is off.", "Use the file tools.")
         script: str = args["command"]
         check(script, "command")
         folder = await asyncio.to_thread(start_folder, workspace, call.branch.transcript.cwd)
-        # What the trap says goes to the supervisor, which tells where the next command starts.
-        text = f"trap 'builtin pwd -P >&98 2>/dev/null' EXIT\n{script}"
-        program = Program((shell.path, "--noprofile", "--norc", "-c", text), folder, shell.inherited())
+        seconds = min(float(args.get("timeout", TIMEOUT)), MOST)
         try:
             if args.get("background"):
+                program = await cell.enclosed(shell.program(script, folder))
                 return _begun(kept.start(program, script, call), workspace.shown(folder))
-            seconds = min(float(args.get("timeout", TIMEOUT)), MOST)
-            outcome = await kept.run(program, script, seconds, call)
+            make = partial(shell.program, folder=folder, seconds=seconds)
+            outcome, notes = await cell.run(Errand(tool, args, "command", make, folder, seconds), kept, call)
         except OSError as error:
             raise Failed("resource_error", f"The command could not be started: {error.strerror or error}.") from error
-        return await asyncio.to_thread(_result, workspace, folder, outcome, seconds)
+        return await asyncio.to_thread(_result, workspace, folder, (outcome, notes), seconds)
 
     async def preview(args: Mapping[str, Any]) -> Display | None:
         return Command(args["command"])
 
-    return Tool(
+    tool = Tool(
         "shell",
         definition.description,
         definition.input_schema,
@@ -91,6 +116,7 @@ def shell_tool(definition: Definition, workspace: Workspace, shell: Shell, shell
         facts=ToolFacts(category="shell", target="command", bulky=True),
         preview=preview,
     )
+    return tool
 
 
 def start_folder(workspace: Workspace, kept: str | None) -> Path:
@@ -116,17 +142,18 @@ def check(text: str, what: str) -> None:
 
 
 def _begun(job: Work, shown: str) -> ToolResult:
+    where = " and in the sandbox" if job.process.confined else ""
     text = (
-        f"Started in the background as {job.id}. shell_output reads what it prints, shell_kill ends it; "
+        f"Started in the background{where} as {job.id}. shell_output reads what it prints, shell_kill ends it; "
         "you are told when it has ended."
     )
     return ToolResult(text, Command(job.command, shown), summary=job.id)
 
 
-def _result(workspace: Workspace, folder: Path, outcome: Outcome, seconds: float) -> ToolResult:
+def _result(workspace: Workspace, folder: Path, ran: tuple[Outcome, list[str]], seconds: float) -> ToolResult:
+    outcome, notes = ran
     process = outcome.job.process
     now, note = _moved(workspace, folder, process.folder)
-    notes: list[str] = []
     if process.left:
         notes.append(f"{process.left} process{'' if process.left == 1 else 'es'} left in the background: ended")
     if note:
@@ -156,7 +183,8 @@ def observed(outcome: Outcome, shown: str, seconds: float, notes: list[str]) -> 
         if not outcome.timed_out:
             message = "The command was ended together with its supervisor."
         failed = failure("timeout" if outcome.timed_out else "execution_error", message, display=display)
-        so_far = "\n".join([failed.text, "Output so far (partial):", text or "(none)", *(f"[{it}]" for it in stored)])
+        said = [f"[{note}]" for note in (*notes, *stored)]
+        so_far = "\n".join([failed.text, "Output so far (partial):", text or "(none)", *said])
         return replace(failed, text=so_far, artifact=printed.ref, meta={"partial": bool(printed.total)})
     notes = [*([f"exit code {code}"] if code else []), *notes, *stored]
     text = text or "(no output)"

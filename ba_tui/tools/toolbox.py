@@ -19,6 +19,7 @@ from ba_tui.tools.artifacts import read_artifact_tool
 from ba_tui.tools.ask_user import ask_user_tool
 from ba_tui.tools.background import Shells
 from ba_tui.tools.calculator import calculator_tool
+from ba_tui.tools.cell import OPEN, Cell
 from ba_tui.tools.clock import now_tool
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.discovery import Discovery, Folder, Lookout
@@ -70,6 +71,7 @@ class Means:
     search: SearchChoice
     history: History
     python: Python = field(default_factory=Python)
+    cell: Cell = OPEN
     senses: Senses = field(default_factory=Senses)
 
 
@@ -92,6 +94,8 @@ class Supply:
     root: Path
     bench: Bench
     extra: Sequence[Path] = ()
+    project: Bench | None = None
+    """Where tools of the project run; None: where all others do."""
 
     @property
     def trust(self) -> Trust:
@@ -110,7 +114,7 @@ def builtin_tools(definitions: Mapping[str, Definition], place: Place, means: Me
         list_files_tool(definitions["list_files"], workspace),
         glob_tool(definitions["glob"], workspace),
         grep_tool(definitions["grep"], workspace, place.rg),
-        shell_tool(definitions["shell"], workspace, place.shell, shells),
+        shell_tool(definitions["shell"], workspace, place.shell, shells, means.cell if means else OPEN),
         todo_write_tool(definitions["todo_write"]),
         todo_read_tool(definitions["todo_read"]),
         ask_user_tool(definitions["ask_user"]),
@@ -186,7 +190,7 @@ def stocked(tools: Sequence[Tool], guard: Guard, supply: Supply) -> Registry:
         Folder(root / ".ba" / "tools", "project", lambda: trust.trusted(root)),
         *(Folder(path, "extra") for path in supply.extra),
     )
-    discovery = Discovery(Lookout(folders, supply.bench, where.cache / "tools.json"))
+    discovery = Discovery(Lookout(folders, supply.bench, where.cache / "tools.json", project=supply.project))
     registry = Registry(guard, Files(bundled("config") / "tools.yaml", files), discovery)
     for tool in tools:
         registry.add(tool)

@@ -226,14 +226,28 @@ async def test_keys_do_not_reach_commands(desk: Desk) -> None:
         ("GOOGLE_API_KEY", False),
         ("AWS_BEARER_TOKEN_BEDROCK", False),
         ("BASH_FUNC_git%%", False),
+        ("AZURE_CLIENT_SECRET", False),
+        ("GITHUB_TOKEN", False),
+        ("AWS_ACCESS_KEY_ID", False),
+        ("AWS_SESSION_TOKEN", False),
+        ("PGPASSWORD", False),
+        ("STRIPE_SECRET_KEY", False),
         ("GOOGLE_APPLICATION_CREDENTIALS", True),
-        ("AZURE_CLIENT_SECRET", True),
-        ("GITHUB_TOKEN", True),
         ("OPENAI_BASE_URL", True),
+        ("AWS_PROFILE", True),
+        ("SSH_AUTH_SOCK", True),
+        ("TOKENIZERS_PARALLELISM", True),
+        ("MONKEY", True),
     ],
 )
-def test_only_keys_of_models_are_kept_back(name: str, kept: bool) -> None:
+def test_secrets_are_kept_back(name: str, kept: bool) -> None:
     assert (name in Shell("/bin/bash", {name: "x"}).inherited()) is kept
+
+
+def test_named_secrets_are_handed_on() -> None:
+    given = {"GITHUB_TOKEN": "x", "NPM_TOKEN": "y", "COMPANY_GATEWAY": "z", "BASH_ENV": "/x"}
+    shell = Shell("/bin/bash", given, {"COMPANY_GATEWAY"}, keep=("GITHUB_*", "COMPANY_GATEWAY", "BASH_ENV"))
+    assert {"GITHUB_TOKEN", "COMPANY_GATEWAY"} == given.keys() & shell.inherited().keys()
 
 
 def test_more_names_can_be_kept_back() -> None:

@@ -1,0 +1,37 @@
+"""Gives up rights through Landlock and then becomes the program that it is given.
+
+A script of its own, started with the standard library alone; nothing imports it.
+
+Arguments: the folder of the package landlockpy, what is granted as JSON, ``--``, the program and its arguments.
+"""
+
+import json
+import os
+import sys
+
+
+def main() -> None:
+    folder, granted, argv = sys.argv[1], json.loads(sys.argv[2]), sys.argv[4:]
+    sys.path.append(folder)
+    from landlockpy import AccessFS, AccessNet, Ruleset, Scope, abi_version, fs_for_abi  # noqa: PLC0415 - found above
+
+    if not abi_version():
+        sys.exit("the kernel has no Landlock")
+    everything = fs_for_abi(abi_version())
+    reading = AccessFS.EXECUTE | AccessFS.READ_FILE | AccessFS.READ_DIR
+    of_files = AccessFS.EXECUTE | AccessFS.READ_FILE | AccessFS.WRITE_FILE | AccessFS.TRUNCATE | AccessFS.IOCTL_DEV
+    net = AccessNet.NONE if granted["network"] else None
+    with Ruleset(handled_net=net, scoped=Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL) as rules:
+        for paths, access in ((granted["read"], reading), (granted["write"], everything)):
+            for path in paths:
+                try:
+                    rules.allow_path(path, access if os.path.isdir(path) else access & of_files)  # noqa: PTH112 - quick
+                except OSError:
+                    # What is gone by now needs no right.
+                    continue
+        rules.restrict()
+    os.execv(argv[0], argv)  # noqa: S606 - its whole purpose
+
+
+if __name__ == "__main__":
+    main()

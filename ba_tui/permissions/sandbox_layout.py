@@ -1,0 +1,176 @@
+"""What a confined program sees of the disk: which parts it may write, only read, or not see at all.
+
+Values only; how a mechanism is told is in ``sandbox_bwrap``, ``sandbox_landlock`` and ``sandbox_seatbelt``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import ba_tui
+from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_IN_HOME, SECRET_NAMES, SECRET_TAILS
+
+Access: TypeAlias = Literal["write", "read", "hidden"]
+
+HOMES = (Path("/home"), Path("/root"), Path("/Users"))
+SOCKETS = (Path("/run"), Path("/var/tmp"))  # noqa: S108 - named to be hidden
+"""Hidden because what listens there would act outside on behalf of whoever asks."""
+SYSTEM = (Path("/run/current-system"), Path("/run/opengl-driver"), Path("/run/systemd/resolve"))
+SECRETS = ("shadow", "shadow-", "gshadow", "gshadow-", "ssh/ssh_host_*_key", "ssl/private", "krb5.keytab")
+
+TOOLS = (
+    ".pyenv", ".nvm", ".cargo", ".rustup", ".local/bin", ".local/lib", ".local/pipx", ".local/share/pipx",
+    ".local/share/uv", ".local/share/mise", ".local/share/fnm", ".local/share/pnpm", ".asdf", ".sdkman", ".volta",
+    ".fnm", ".bun", ".deno", ".rbenv", ".rvm", ".gem", ".juliaup", ".ghcup", ".opam", ".nix-profile", ".conda",
+    "miniconda3", "miniforge3", "mambaforge", "anaconda3", "go", "sdk", "bin", ".dotnet", ".gitconfig", ".config/git",
+    ".cache/ms-playwright", ".cache/huggingface", ".cache/puppeteer",
+)  # fmt: skip
+"""What people install below their home, and how git is told their name."""
+CACHES = (
+    ".cache/pip", ".cache/uv", ".cache/pre-commit", ".cache/go-build", ".cache/ccache", ".cache/sccache",
+    ".cache/yarn", ".cache/pypoetry", ".cache/matplotlib", ".cache/node", ".npm", ".cargo/registry", ".cargo/git",
+    "go/pkg", ".m2/repository", ".gradle/caches", ".gradle/wrapper", ".nuget/packages", ".pnpm-store",
+    ".local/share/pnpm/store",
+)  # fmt: skip
+GUARDED = (
+    ".git/hooks", ".git/config", ".git/config.worktree", ".git/modules/*/hooks", ".git/modules/*/config", ".ba",
+    ".claude", ".agents", ".mcp.json", ".husky", ".vscode", ".idea", ".envrc", ".bashrc", ".bash_profile",
+    ".bash_login", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".inputrc", ".gitconfig",
+)  # fmt: skip
+"""What makes programs outside run something, as seen from a folder that may be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """``roots`` may be written but for what is guarded there; ``writable`` and ``readable`` are further paths that
+    a person chose; ``hidden`` is never seen. ``home`` is the person's own folder."""
+
+    roots: tuple[Path, ...]
+    writable: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    network: bool = False
+    home: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """``source``: what is seen at ``path`` when that is something else than what lies there."""
+
+    path: Path
+    access: Access
+    source: Path | None = None
+
+
+def layout(reach: Reach, temporary: Path) -> tuple[Part, ...]:
+    """Outer parts come before those inside them, so the last one that covers a path decides about it.
+
+    ``temporary`` is seen as ``/tmp``.
+    """
+    parts = {path: Part(path, "hidden") for path in _concealed(reach)}
+    parts[Path("/tmp")] = Part(Path("/tmp"), "write", temporary)  # noqa: S108 - its private stand-in
+    away = tuple(parts)
+    for path, access in _needed(reach):
+        if _within(path, away) and not _within(path, reach.roots):
+            parts[path] = Part(path, access, Path(os.path.realpath(path)))
+    for path in (*reach.readable, *_repositories(reach.roots)):
+        if path.exists():
+            parts[path] = Part(path, "write" if path not in reach.readable else "read")
+    for path in (*reach.writable, *reach.roots):
+        if path.exists():
+            parts[path] = Part(path, "write")
+    for part in _guarded(tuple(path for path, part in parts.items() if part.access == "write" and not part.source)):
+        parts.setdefault(part.path, part)
+    for path in _secrets(reach):
+        if _seen(path, parts.values()) and path not in reach.roots:
+            parts[path] = Part(path, "hidden")
+    return ordered(parts.values())
+
+
+def ordered(parts: Iterable[Part]) -> tuple[Part, ...]:
+    return tuple(sorted(parts, key=lambda part: (len(part.path.parts), str(part.path))))
+
+
+def _concealed(reach: Reach) -> Iterator[Path]:
+    home = (reach.home,) if reach.home else ()
+    for path in (*HOMES, *home, *SOCKETS):
+        if path.is_dir() and not path.is_symlink() and path != Path("/"):
+            yield path
+
+
+def _needed(reach: Reach) -> Iterator[tuple[Path, Access]]:
+    """What programs need of places that are hidden otherwise: interpreters, tool chains and their caches."""
+    package = Path(ba_tui.__file__).parent
+    search = os.environ.get("PATH", "").split(os.pathsep)
+    texts = (sys.prefix, sys.base_prefix, str(package), *(text for text in search if text.startswith("/")))
+    readable = [*SYSTEM, *map(Path, texts)]
+    writable: list[Path] = []
+    if reach.network:
+        readable.append(Path(os.path.realpath("/etc/resolv.conf")))
+    if home := reach.home:
+        readable += [home / name for name in TOOLS]
+        writable += [home / name for name in CACHES]
+    groups: tuple[tuple[Access, list[Path]], ...] = (("read", readable), ("write", writable))
+    for access, paths in groups:
+        for path in paths:
+            if path != reach.home and path not in HOMES and path.exists():
+                yield path, access
+
+
+def _guarded(folders: Sequence[Path]) -> Iterator[Part]:
+    for folder in folders:
+        bare = folder.name == ".git"
+        base = folder.parent if bare else folder
+        git = base / ".git"
+        if not git.is_symlink() and git.exists():
+            # A place of its own, so that it can't be renamed and another one be put there.
+            yield Part(git, "write" if git.is_dir() else "read")
+        for pattern in GUARDED:
+            if bare and not pattern.startswith(".git/"):
+                continue
+            found = base.glob(pattern) if "*" in pattern else (base / pattern,)
+            yield from (Part(path, "read") for path in found if path.exists() and not path.is_symlink())
+
+
+def _repositories(roots: Sequence[Path]) -> Iterator[Path]:
+    """The repositories that roots are worktrees of, when those know of them too."""
+    for root in roots:
+        link = root / ".git"
+        try:
+            text = link.read_text("utf-8") if link.is_file() and not link.is_symlink() else ""
+            own = Path(text.removeprefix("gitdir:").strip())
+            if not text.startswith("gitdir:") or own.parent.name != "worktrees" or own.parent.parent.name != ".git":
+                continue
+            if (own / "gitdir").read_text("utf-8").strip() == str(link):
+                yield own.parent.parent
+        except (OSError, ValueError):
+            continue
+
+
+def _secrets(reach: Reach) -> Iterator[Path]:
+    """What nobody should see, where it exists; most of it is hidden with the home folder anyway."""
+    patterns: list[tuple[Path, str]] = [(Path("/etc"), name) for name in SECRETS]
+    if home := reach.home:
+        names = (*SECRET_FOLDERS, *SECRET_IN_HOME, *(name for name in SECRET_NAMES if not name.startswith("id_")))
+        tails = (tail.removesuffix("/**") for tail in SECRET_TAILS if not tail.startswith("/"))
+        patterns += [(home, name) for name in (*names, *tails)]
+    for folder, pattern in patterns:
+        for path in folder.glob(pattern) if "*" in pattern else (folder / pattern,):
+            if path.exists() and not path.is_symlink() and os.access(path, os.R_OK):
+                yield path
+    yield from (path for path in reach.hidden if path.is_dir())
+
+
+def _within(path: Path, folders: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def _seen(path: Path, parts: Iterable[Part]) -> bool:
+    """Whether the innermost part around ``path`` shows it; what no part covers can be read."""
+    around = [part for part in parts if path.is_relative_to(part.path)]
+    return max(around, key=lambda part: len(part.path.parts)).access != "hidden" if around else True

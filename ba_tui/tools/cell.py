@@ -1,0 +1,135 @@
+"""Where commands run: in the sandbox first, and outside it when that failed there and a person or a rule allows it.
+
+What confines is permissions/sandbox.py; processes are processes.py's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ba_tui.core.errors import BaError
+from ba_tui.core.messages import clean_json
+from ba_tui.core.questions import Question
+from ba_tui.core.results import Command
+from ba_tui.core.tool import Call, Tool
+from ba_tui.permissions.policy import Allow, Ask, Deny
+from ba_tui.permissions.sandbox import Sandbox
+from ba_tui.tools.background import Outcome, Shells
+from ba_tui.tools.failed import Failed
+from ba_tui.tools.processes import Program
+
+Judge: TypeAlias = Callable[[Tool, Mapping[str, Any], Path], Allow | Deny | Ask]
+AGAIN = "The run outside begins from the start."
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """One call that runs ``text``: the ``argument`` of ``tool`` of that name. ``make`` a program of such a text."""
+
+    tool: Tool
+    args: Mapping[str, Any]
+    argument: str
+    make: Callable[[str], Program]
+    folder: Path
+    seconds: float = 0
+
+    @property
+    def text(self) -> str:
+        return self.args[self.argument]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """``sandbox``: None where nothing is confined. ``judge`` says whether a call may run outside: an Allow must come
+    from a rule (or a mode) that means outside."""
+
+    sandbox: Sandbox | None = None
+    judge: Judge | None = None
+
+    async def enclosed(self, program: Program) -> Program:
+        """``program``, confined where that can be. Raises Failed when it must be and can't."""
+        if self.sandbox is None:
+            return program
+        try:
+            return replace(program, confinement=await asyncio.to_thread(self.sandbox.confine))
+        except BaError as error:
+            raise Failed("dependency_error", str(error), error.hint) from error
+        except OSError as error:
+            reason = error.strerror or error
+            raise Failed("resource_error", f"The sandbox could not be prepared: {reason}.") from error
+
+    async def run(self, errand: Errand, shells: Shells, call: Call) -> tuple[Outcome, list[str]]:
+        """How it ended, and words about where it ran when that needs some.
+
+        Raises:
+            OSError: it could not be started. Failed: it must be confined and can't be.
+        """
+        program = await self.enclosed(errand.make(errand.text))
+        outcome = await shells.run(program, errand.text, errand.seconds, call)
+        if program.confinement is None or self.sandbox is None:
+            return outcome, []
+        reason = self._blame(self.sandbox, outcome)
+        if not reason:
+            return outcome, []
+        failed = f"it ran in the sandbox, and {reason}"
+        if self.sandbox.mode == "required" or self.judge is None:
+            return outcome, [failed]
+        text, refused = await self._leave(errand, reason, call)
+        if text is None:
+            return outcome, [failed, refused]
+        call.report(f"\n[outside the sandbox, as in it {reason}]\n")
+        program = errand.make(text)
+        ran = f"this is the run outside the sandbox; before, {failed}"
+        if text != errand.text:
+            ran += f"; the person changed what runs to: {text}"
+        return await shells.run(program, text, errand.seconds, call), [ran]
+
+    def _blame(self, sandbox: Sandbox, outcome: Outcome) -> str:
+        process = outcome.job.process
+        if outcome.moved or outcome.timed_out:
+            return ""
+        if process.exit_code is None and not process.started:
+            return "it could not be set up"
+        return sandbox.blame(process.output.text(), outcome.job.exit_code)
+
+    async def _leave(self, errand: Errand, reason: str, call: Call) -> tuple[str | None, str]:
+        """What to run outside, or None and why not."""
+        verdict = await self._judged(errand, errand.args)
+        match verdict:
+            case Allow():
+                return errand.text, ""
+            case Deny(reason=why):
+                return None, f"it may not run outside: {why}"
+            case Ask():
+                pass
+        question = Question(
+            "permission",
+            "Run it outside the sandbox?",
+            call_id=call.id,
+            tool=errand.tool.name,
+            args=clean_json(dict(errand.args)),
+            preview=Command(errand.text, str(errand.folder)),
+            reason=f"It failed in the sandbox: {reason}. {AGAIN}",
+            risks=tuple(dict.fromkeys((*verdict.risks, "outside the workspace"))),
+        )
+        reply = await call.ask(question)
+        if reply.choice in {"deny", "text"}:
+            said = f" and said: {reply.text.strip()}" if reply.text.strip() else ""
+            return None, f"running it outside was not allowed{said}"
+        edited = (reply.edited or {}).get(errand.argument)
+        if not isinstance(edited, str) or edited == errand.text:
+            return errand.text, ""
+        verdict = await self._judged(errand, {**errand.args, errand.argument: edited})
+        return (None, f"changed so, it may not run: {verdict.reason}") if isinstance(verdict, Deny) else (edited, "")
+
+    async def _judged(self, errand: Errand, args: Mapping[str, Any]) -> Allow | Deny | Ask:
+        if self.judge is None:
+            return Deny("nobody can be asked.")
+        return await asyncio.to_thread(self.judge, errand.tool, args, errand.folder)
+
+
+OPEN = Cell()

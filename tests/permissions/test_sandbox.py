@@ -1,0 +1,257 @@
+"""The sandbox over real programs: what they can write, read and reach, and what happens where nothing confines."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ba_tui.permissions.sandbox import Found, Mechanism, NotConfined, Sandbox, candidates, find
+from ba_tui.permissions.sandbox_bwrap import Bubblewrap, bubblewraps
+from ba_tui.permissions.sandbox_landlock import landlocks
+from ba_tui.permissions.sandbox_layout import Part, Reach, layout
+from ba_tui.permissions.sandbox_seatbelt import profile
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="name spaces and Landlock are Linux's")
+Run = Callable[[str], "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh" / "id_rsa").write_text("home secret")
+    (home / ".netrc").write_text("home secret")
+    (home / ".cache" / "pip").mkdir(parents=True)
+    (home / ".gitconfig").write_text("[user]\n\tname = Ada\n")
+    return home
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    (root / ".git" / "hooks").mkdir(parents=True)
+    (root / ".git" / "config").write_text("")
+    (root / ".ba").mkdir()
+    (root / ".mcp.json").write_text("{}")
+    (root / "away").symlink_to(tmp_path)
+    return root
+
+
+def working(ways: Iterator[Mechanism]) -> Found:
+    found = find(ways)
+    if found.mechanism is None:
+        pytest.skip("; ".join(found.troubles) or "nothing of the kind is here")
+    return found
+
+
+def within(sandbox: Sandbox, root: Path) -> Run:
+    confinement = sandbox.confine()
+    assert confinement is not None
+
+    def run(script: str) -> subprocess.CompletedProcess[str]:
+        words = confinement.wrap(["/bin/sh", "-c", f"cd {root} && {script}"])
+        env = {**os.environ, **confinement.environment}
+        return subprocess.run(words, env=env, capture_output=True, text=True, timeout=30, check=False)
+
+    return run
+
+
+@pytest.fixture
+def run(root: Path, home: Path) -> Iterator[Run]:
+    sandbox = Sandbox(Reach((root,), home=home), look=lambda: working(iter(bubblewraps())))
+    yield within(sandbox, root)
+    sandbox.close()
+
+
+@linux_only
+def test_only_the_workspace_can_be_written(run: Run, root: Path, tmp_path: Path) -> None:
+    done = run("echo inside > a; echo x > ../b; echo x > away/c; echo x > ~/d; touch /etc/e; cat a")
+    assert done.stdout == "inside\n"
+    assert (root / "a").read_text() == "inside\n"
+    # The folder above is a stand-in as the person's temporary files are: what is written there is gone.
+    assert not any((tmp_path / name).exists() for name in ("b", "c", "home/d"))
+    assert "/etc/e" in done.stderr
+
+
+@linux_only
+def test_what_runs_elsewhere_is_guarded_in_the_workspace(run: Run, root: Path) -> None:
+    script = (
+        "echo x > .git/hooks/pre-commit; echo x > .git/config; echo x > .ba/tools.yaml; rm -rf .ba; echo x > .mcp.json;"
+        "mv .git elsewhere; mv .mcp.json m; echo fine > .git/index; echo go on"
+    )
+    assert run(script).stdout == "go on\n"
+    assert not any((root / ".git" / "hooks").iterdir())
+    assert (root / ".git" / "config").read_text() == ""
+    assert (root / ".git" / "index").read_text() == "fine\n"
+    assert list((root / ".ba").iterdir()) == []
+    assert (root / ".mcp.json").read_text() == "{}"
+
+
+@linux_only
+def test_a_home_is_hidden_but_for_tools_and_caches(run: Run, home: Path) -> None:
+    done = run(f"cd {home}; ls -A; cat .ssh/id_rsa .netrc; cat .gitconfig; echo x > .gitconfig; echo y > .cache/pip/z")
+    assert "home secret" not in done.stdout + done.stderr
+    assert "Ada" in done.stdout
+    assert ".ssh" not in done.stdout.split()
+    assert "Ada" in (home / ".gitconfig").read_text()
+    assert (home / ".cache" / "pip" / "z").read_text() == "y\n"
+
+
+@linux_only
+def test_secrets_are_hidden_where_the_home_is_the_workspace(home: Path, tmp_path: Path) -> None:
+    own = home / ".config" / "ba"
+    own.mkdir(parents=True)
+    (own / "keys.yaml").write_text("own secret")
+    reach = Reach((home,), hidden=(own,), home=home)
+    sandbox = Sandbox(reach, look=lambda: working(iter(bubblewraps())))
+    done = within(sandbox, home)("cat .ssh/id_rsa .netrc .config/ba/keys.yaml; echo fine > notes; cat notes")
+    sandbox.close()
+    assert done.stdout == "fine\n"
+    assert "secret" not in done.stderr
+
+
+@linux_only
+def test_nothing_outside_can_be_reached_or_seen(run: Run, root: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        code = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 2)"
+        done = run(f'{sys.executable} -c "{code}"; ls /proc | grep -c "^[0-9]"; kill -0 {os.getpid()} || echo unknown')
+    assert "ConnectionRefused" in done.stderr
+    count, known = done.stdout.split()
+    assert int(count) < 10
+    assert known == "unknown"
+
+
+@linux_only
+def test_the_network_and_more_folders_can_be_granted(root: Path, home: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more"
+    more.mkdir()
+    reach = Reach((root,), (more,), (home / ".ssh",), network=True, home=home)
+    sandbox = Sandbox(reach, look=lambda: working(iter(bubblewraps())))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        code = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 2)"
+        done = within(sandbox, root)(f'{sys.executable} -c "{code}" && echo reached; echo x > {more}/x; ls {home}/.ssh')
+    sandbox.close()
+    assert done.stdout.splitlines() == ["reached"]
+    assert (more / "x").exists()
+
+
+@linux_only
+def test_landlock_confines_files_and_tcp(root: Path, home: Path, tmp_path: Path) -> None:
+    sandbox = Sandbox(Reach((root,), home=home), look=lambda: working(iter(landlocks())))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        code = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 2)"
+        script = f"echo x > a; echo x > ../b; cat {home}/.netrc; echo t > $TMPDIR/t; cat $TMPDIR/t"
+        done = within(sandbox, root)(f'{script}; {sys.executable} -c "{code}"')
+    sandbox.close()
+    assert (root / "a").exists()
+    assert not (tmp_path / "b").exists()
+    assert done.stdout == "t\n"
+    assert "secret" not in done.stderr
+    assert "PermissionError" in done.stderr
+
+
+def test_a_worktree_brings_its_repository_when_that_knows_it(tmp_path: Path) -> None:
+    own = tmp_path / "main" / ".git" / "worktrees" / "one"
+    (tmp_path / "main" / ".git" / "hooks").mkdir(parents=True)
+    own.mkdir(parents=True)
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / ".git").write_text(f"gitdir: {own}\n")
+    git = tmp_path / "main" / ".git"
+
+    def seen() -> dict[Path, str]:
+        return {part.path: part.access for part in layout(Reach((tmp_path / "one",)), tmp_path / "t")}
+
+    assert git not in seen()
+    (own / "gitdir").write_text(f"{tmp_path}/one/.git\n")
+    assert seen()[git] == "write"
+    assert seen()[git / "hooks"] == "read"
+    assert seen()[tmp_path / "one" / ".git"] == "read"
+
+
+def test_what_does_not_work_is_passed_over_and_told(tmp_path: Path, root: Path) -> None:
+    broken = tmp_path / "bwrap"
+    broken.write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    assert candidates(str(tmp_path))[0] == Bubblewrap(str(broken))
+    found = find([Bubblewrap(str(broken)), Bubblewrap(str(tmp_path / "none"))])
+    assert found.mechanism is None
+    assert "uid map: Permission denied" in found.troubles[0]
+    assert "No such file" in found.troubles[1]
+
+    assert Sandbox(Reach((root,)), look=lambda: found).confine() is None
+    needed = Sandbox(Reach((root,)), "required", lambda: found)
+    with pytest.raises(NotConfined, match="uid map") as refused:
+        needed.confine()
+    assert "bubblewrap" in refused.value.hint
+
+
+def test_the_state_is_told_without_a_look(root: Path) -> None:
+    looked: list[bool] = []
+
+    def look() -> Found:
+        looked.append(True)
+        return Found(Bubblewrap("/bin/true"))
+
+    sandbox = Sandbox(Reach((root,)), look=look)
+    assert (sandbox.state, looked) == ("", [])
+    assert sandbox.confined()
+    assert sandbox.confined()
+    assert (sandbox.state, looked) == ("sandboxed", [True])
+    off = Sandbox(Reach((root,)), "off", look)
+    assert (off.state, off.confined(), off.confine()) == ("no sandbox", False, None)
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "why"),
+    [
+        ("curl: (6) Could not resolve host: example.org", 6, "network"),
+        ("fatal: unable to access: Failed to connect: Connection refused", 128, "network"),
+        ("touch: cannot touch '/etc/x': Read-only file system", 1, "only be read"),
+        ("error: could not write config file .git/config: Device or resource busy", 4, "only be read"),
+        ("sudo: The \"no new privileges\" flag is set", 1, "rights"),
+        ("cat: /home/ada/.npmrc: No such file or directory", 1, "home"),
+        ("cat: missing.txt: No such file or directory", 1, ""),
+        ("2 failed, 3 passed", 1, ""),
+        ("Connection refused", 0, ""),
+        ("bash: ./x.sh: Permission denied", 126, ""),
+    ],
+)  # fmt: skip
+def test_what_looks_like_the_sandbox_is_blamed_on_it(output: str, code: int, why: str) -> None:
+    sandbox = Sandbox(Reach((), home=Path("/home/ada")), look=lambda: Found(Bubblewrap("/bin/true")))
+    blamed = sandbox.blame(output, code)
+    assert (why in blamed) if why else not blamed
+    assert not Sandbox(Reach((), network=True)).blame("Could not resolve host", 6)
+
+
+def test_a_profile_for_macos_lets_the_innermost_part_decide() -> None:
+    parts = (
+        Part(Path("/Users"), "hidden"),
+        Part(Path('/Users/a/"x'), "write"),
+        Part(Path('/Users/a/"x/.ba'), "read"),
+    )
+    lines = profile(parts, network=False).splitlines()
+    assert lines[:3] == ["(version 1)", "(allow default)", "(deny file-write*)"]
+    assert lines.index('(deny file-read-data file-write* (subpath "/Users"))') < lines.index(
+        '(allow file-read* file-write* (subpath "/Users/a/\\"x"))'
+    )
+    assert lines.index('(deny file-write* (subpath "/Users/a/\\"x/.ba"))') > 5
+    assert lines[-1] == "(deny network*)"
+    assert "(deny network*)" not in profile(parts, network=True)
+
+
+@linux_only
+def test_the_private_temporary_folder_lasts_until_the_end(root: Path) -> None:
+    sandbox = Sandbox(Reach((root,)), look=lambda: working(iter(bubblewraps())))
+    first = within(sandbox, root)("echo kept > /tmp/x; echo $TMPDIR")
+    assert first.stdout == "/tmp\n"
+    assert within(sandbox, root)("cat /tmp/x").stdout == "kept\n"
+    before = set(Path(tempfile.gettempdir()).glob("ba-tmp-*"))
+    sandbox.close()
+    assert len(before - set(Path(tempfile.gettempdir()).glob("ba-tmp-*"))) == 1

@@ -83,10 +83,10 @@ _CODE_NETWORK = re.compile(
 
 def risks_of(command: str, outside: bool) -> tuple[Risk, ...]:
     """What a person should know before allowing ``command``, as far as its text tells."""
-    return _risks(*_findings(command[:LOOKED_AT]), outside)
+    return _risks(*findings(command[:LOOKED_AT]), outside)
 
 
-def _findings(command: str) -> tuple[bool, bool, bool]:
+def findings(command: str) -> tuple[bool, bool, bool]:
     """Whether a shell command writes, uses the network, destroys."""
     parts = [part[:LONGEST_PART] for part in _SIMPLE.split(command)]
     destructive = any(_DESTRUCTIVE.search(part) for part in parts)
@@ -100,7 +100,7 @@ def risks_of_code(code: str, outside: bool) -> tuple[Risk, ...]:
     destructive = bool(_CODE_DESTRUCTIVE.search(code))
     writes, network = destructive or bool(_CODE_WRITES.search(code)), bool(_CODE_NETWORK.search(code))
     if _CODE_COMMANDS.search(code):
-        more = _findings(literals(code).replace("\n", " "))
+        more = findings(literals(code).replace("\n", " "))
         writes, network, destructive = writes or more[0], network or more[1], destructive or more[2]
     return _risks(writes, network, destructive, outside)
 

@@ -24,6 +24,12 @@ def domain_problem(pattern: str) -> str:
     return ""
 
 
+def domain_of(address: str) -> str:
+    """The rule's pattern for the host of ``address``; empty when that can't be told."""
+    host = _host(address)
+    return PREFIX + host if host and not domain_problem(PREFIX + host) else ""
+
+
 def is_of(address: str, pattern: str) -> bool:
     """Whether ``address`` surely leads to the domain: its host is that name or below it (``*.``: only below it)."""
     host = _host(address)

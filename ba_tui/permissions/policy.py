@@ -29,10 +29,13 @@ from ba_tui.permissions.commands import (
     without_operators,
 )
 from ba_tui.permissions.conditions import terms_text
+from ba_tui.permissions.covering import Covered, Files, cover, offered, risks
 from ba_tui.permissions.given import Given
 from ba_tui.permissions.hits import add_hits, read_hits
+from ba_tui.permissions.hosts import domain_of
+from ba_tui.permissions.judgement import Study, study
 from ba_tui.permissions.paths import PathRefused, Workspace, is_guarded, is_secret
-from ba_tui.permissions.rules import CODE_TOOLS, Rule, Seen, Subject, literal, read_rule, read_rules
+from ba_tui.permissions.rules import CODE_TOOLS, SHELL_TOOLS, Rule, Seen, Subject, literal, read_rule, read_rules
 from ba_tui.permissions.sql import classify
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, Judgement
 
@@ -44,6 +47,7 @@ PLAN = (
 
 
 UNBOUND = Bounds()
+UNSTUDIED = Study((), "nothing was looked at")
 
 
 class Policy:
@@ -110,14 +114,21 @@ class Policy:
         if rule := self._first("deny", subject):
             self._hits[rule] += 1
             return Deny(f"Denied by the rule {_named(rule)}.{self._why(rule, subject)}", rule.text)
-        if subject.effect is not Effect.READ and (self.bounds.restricted or self._mode == "plan"):
+        by: Rule | None = None
+        if subject.tool in SHELL_TOOLS and subject.command is not None:
+            covered = self._covered(subject)
+            lack = covered.lacks[0].why if covered.lacks else ""
+            subject = replace(subject, lack=lack, offer=offered(subject, covered.lacks))
+            by = covered.by[0] if covered.by else None
+        planned = self._mode == "plan" and not (subject.command is not None and self._only_reads(subject))
+        if subject.effect is not Effect.READ and (self.bounds.restricted or planned):
             return Deny(self.bounds.restricted or PLAN)
         if self._mode == BYPASS:
             return Allow()
         if asking := self._asking(subject):
             waits = self._patience(asking, tool, subject, cwd)
             return replace(self._ask(f"the rule {_named(asking[0])} asks", subject, cwd, asking[0]), **waits)
-        rule = self._first("allow", subject)
+        rule = (by if not subject.lack else None) if subject.parts or subject.lack else self._first("allow", subject)
         if not (rule and rule.narrow) and (why := self.bounds.suspicion(tool, args)):
             return self._ask(why, subject, cwd)
         if rule:
@@ -189,7 +200,8 @@ class Policy:
     def _why(self, rule: Rule, subject: Subject) -> str:
         if rule.pattern != "@secret":
             return ""
-        secret = next(seen for seen in (*subject.paths, *subject.named) if seen.secret)
+        files = (seen for each in subject.files() for seen in each.paths)
+        secret = next(seen for seen in (*subject.paths, *subject.named, *files) if seen.secret)
         return f" {self.workspace.shown(secret.path)} holds secrets, which are neither read nor written."
 
     def _by_mode(self, subject: Subject, cwd: Path) -> Judgement:
@@ -205,7 +217,7 @@ class Policy:
         """Why the mode asks; empty when it allows."""
         if subject.outside:
             return "it is outside the workspace"
-        if subject.effect is Effect.READ:
+        if subject.effect is Effect.READ or (subject.parts and not subject.lack):
             return ""
         if "unknown" in subject.kinds:
             return "what its SQL does can't be told"
@@ -214,6 +226,8 @@ class Policy:
         if self._mode == "auto" and (subject.effect is not Effect.EXECUTE or self._stays(subject, cwd)):
             return ""
         doing = {Effect.WRITE: "changes files", Effect.EXECUTE: "runs a command", Effect.NETWORK: "uses the network"}
+        if subject.lack:
+            return f"{subject.lack}{self._because(subject)}"
         what = "changes data" if subject.kinds and subject.effect is Effect.WRITE else doing[subject.effect]
         return f"it {what}, and {self._mode} mode asks before that{self._because(subject)}"
 
@@ -241,6 +255,8 @@ class Policy:
     def _risks(self, subject: Subject, cwd: Path) -> tuple[Risk, ...]:
         if subject.command is not None:
             code = subject.tool in CODE_TOOLS
+            if subject.parts and not subject.trouble:
+                return risks(subject)
             text = literals(subject.command) if code else subject.command
             away = subject.outside or looks_outside(text, self.workspace, cwd)
             return risks_of_code(subject.command, away) if code else risks_of(subject.command, away)
@@ -259,12 +275,17 @@ class Policy:
         paths = tuple(self._lent(seen, tool) for text in texts for seen in self._both(text))
         command: str | None = None
         named: tuple[Seen, ...] = ()
+        studied = UNSTUDIED
         if tool.effect is Effect.EXECUTE and tool.facts.target:
             command = str(args.get(tool.facts.target, ""))
             text = without_operators(command) if tool.name in CODE_TOOLS else command
-            found = dict.fromkeys(path for pair in named_paths(text, self.workspace, cwd) for path in pair)
-            named = tuple(self._seen(path) for path in found)
+            if tool.name in SHELL_TOOLS:
+                studied = study(command, self.workspace.root, cwd, self._both)
+            if studied.trouble or not all(part.harmless for part in studied.parts):
+                found = dict.fromkeys(path for pair in named_paths(text, self.workspace, cwd) for path in pair)
+                named = tuple(self._seen(path) for path in found)
         subject = Subject(tool.name, tool.effect, tool.target(args), command, paths, named, args=_whole(tool, args))
+        subject = replace(subject, parts=studied.parts, trouble=studied.trouble if command is not None else "")
         return self._with_sql(subject, tool, args) if tool.facts.sql else subject
 
     def _with_sql(self, subject: Subject, tool: Tool, args: Mapping[str, Any]) -> Subject:
@@ -275,14 +296,31 @@ class Policy:
         kinds = {*sql.kinds, *(["network"] if sql.network else [])}
         return replace(subject, effect=effect, kinds=frozenset(kinds), paths=(*subject.paths, *files))
 
-    def _both(self, text: str) -> list[Seen]:
+    def _both(self, text: str, cwd: Path | None = None) -> list[Seen]:
         """A path as written and as its links lead: a rule about either holds."""
-        written, resolved = self._seen(self.workspace.named(text)), self._seen(self.workspace.resolve(text))
+        written, resolved = self._seen(self.workspace.named(text, cwd)), self._seen(self.workspace.resolve(text, cwd))
         if written.path == resolved.path:
             return [resolved]
         # Where the file really lies decides about the workspace; what it is called may only make things stricter.
         strict = written.secret or written.guarded
         return [resolved, replace(written, inside=resolved.inside)] if strict else [resolved]
+
+    def _covered(self, subject: Subject) -> Covered:
+        """Whether what is known of its commands and the allow rules cover a shell command."""
+        rules = [rule for rule in (*self._rules, *self._given.rules("allow")) if rule.verdict == "allow"]
+        return cover(subject, [rule for rule in rules if rule.meant(subject)], self._files())
+
+    def _only_reads(self, subject: Subject) -> bool:
+        return bool(subject.parts) and not cover(subject, (), self._files()).lacks
+
+    def _files(self) -> Files:
+        def readable(seen: Seen) -> bool:
+            return bool(self._first("allow", Subject("read_file", Effect.READ, paths=(seen,))))
+
+        def writable(seen: Seen) -> bool:
+            return bool(self._first("allow", Subject("write_file", Effect.WRITE, paths=(seen,))))
+
+        return Files(readable, writable, lambda seen: self.workspace.shown(seen.path))
 
     def _lent(self, seen: Seen, tool: Tool) -> Seen:
         """What is lent counts as inside for who reads, and for nobody else."""
@@ -323,15 +361,21 @@ def _whole(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _suggested(subject: Subject) -> str | None:
     """The narrowest rule that covers this call and its like."""
+    if subject.tool in SHELL_TOOLS:
+        return subject.offer
     if subject.command is not None:
         return f"{subject.tool}({subject.command})" if rememberable(subject.command) else None
+    if subject.kinds:
+        # Reads need no rule, and what can't be told or reaches further should not get one.
+        kinds = set(subject.kinds - {"read"})
+        return f"{subject.tool}({kinds.pop()})" if kinds in ({"write"}, {"ddl"}) and not subject.outside else None
     if len(subject.paths) > 1:
         return None
     if subject.paths:
         seen = subject.paths[0]
         about = literal(seen.relative if seen.relative is not None else seen.path.as_posix())
     else:
-        about = literal(subject.target)
+        about = domain_of(subject.target) or literal(subject.target)
     if not about:
         return subject.tool if subject.effect is not Effect.NETWORK else None
     text = f"{subject.tool}({about})"

@@ -6,7 +6,7 @@ The order of verdicts and what the modes do stands in ``policy``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -17,7 +17,9 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.session import RuleLayer, RuleLine
 from ba_tui.core.tool import Effect
 from ba_tui.permissions import hosts
+from ba_tui.permissions.command_rules import catches, pattern_problem, permits
 from ba_tui.permissions.conditions import NO_TERMS, Misfit, Terms, read_terms
+from ba_tui.permissions.parts import Part
 from ba_tui.permissions.paths import folded
 from ba_tui.permissions.sql import KINDS
 
@@ -26,6 +28,8 @@ Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 COMMAND_TOOLS = ("shell", "python")
 CODE_TOOLS = ("python",)
 """Those whose commands are Python code."""
+SHELL_TOOLS = ("shell",)
+"""Those whose commands a shell runs."""
 CLASSES = ("@secret", "@guarded", "@outside")
 KINDS_IN_DOUBT: Mapping[str, frozenset[str]] = {
     "read": frozenset({"unknown"}),
@@ -71,10 +75,26 @@ class Subject:
     kinds: frozenset[str] = frozenset()
     """What the call's SQL does: ``permissions.sql.KINDS`` and ``network``."""
     args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    parts: tuple[Part, ...] = ()
+    """The simple commands of a shell command."""
+    trouble: str = ""
+    """Why ``parts`` may not be all that runs; such a command is covered only word for word."""
+    lack: str = ""
+    """Why neither what is known nor the rules cover the shell command; ``offer`` is the rule that would."""
+    offer: str | None = None
 
     @property
     def outside(self) -> bool:
         return any(not seen.inside for seen in self.paths)
+
+    def files(self) -> Iterator[Subject]:
+        """What a shell command does with files, as calls of the tools for files: strict rules about those hold."""
+        read = tuple(seen for part in self.parts for seen in (*part.reads, *part.named))
+        written = tuple(seen for part in self.parts for seen in (*part.writes, *(() if part.harmless else part.named)))
+        if read:
+            yield Subject("read_file", Effect.READ, paths=read)
+        for tool in ("write_file", "edit_file") if written else ():
+            yield Subject(tool, Effect.WRITE, paths=written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +130,15 @@ class Rule:
 
     def covers(self, subject: Subject) -> bool:
         """Strict rules cover generously, allowing ones exactly: everything a call touches must be meant."""
-        if not self._covers_tool(subject) or not self.terms.hold(subject.args, doubt=self.verdict != "allow"):
+        if subject.parts and self.verdict != "allow" and any(self.covers(each) for each in subject.files()):
+            return True
+        if not self.meant(subject):
             return False
         return self._permits(subject) if self.verdict == "allow" else self._catches(subject)
+
+    def meant(self, subject: Subject) -> bool:
+        """Whether it is about the tool, and its conditions hold."""
+        return self._covers_tool(subject) and self.terms.hold(subject.args, doubt=self.verdict != "allow")
 
     def _covers_tool(self, subject: Subject) -> bool:
         if self.tool in EFFECTS:
@@ -121,7 +147,10 @@ class Rule:
 
     def _permits(self, subject: Subject) -> bool:
         if subject.command is not None:
-            return self.pattern == subject.command and not subject.outside
+            if self.pattern == subject.command and not subject.outside:
+                return True
+            needed = [part for part in subject.parts if not part.harmless]
+            return bool(needed) and not subject.trouble and all(permits(self.pattern, part) for part in needed)
         if self.pattern is None:
             return not subject.outside
         if self.pattern in KINDS and subject.kinds:
@@ -148,6 +177,8 @@ class Rule:
         if subject.command is not None:
             text = " ".join(subject.command.split())
             if text == " ".join(self.pattern.split()) or fnmatchcase(text, self.pattern):
+                return True
+            if any(catches(self.pattern, part) for part in subject.parts):
                 return True
         if any(self._fits(seen, exactly=False) for seen in everything):
             return True
@@ -210,8 +241,8 @@ def read_rule(text: str, verdict: str, source: str = "", terms: str = "") -> Rul
     if name in EVENTS and (problem := _event_problem(name, pattern, verdict)):
         raise refuse(problem, "Such as after_subtask or on_error(high), in a list of ask rules.")
     if problem := _command_problem(name, pattern, verdict):
-        example = "print(1)" if name in CODE_TOOLS else "git status"
-        raise refuse(problem, f"Such a rule is one whole command, word for word: {name}({example}).")
+        hint = f"Such a rule is one whole command, word for word: {name}(print(1))."
+        raise refuse(problem, hint if name in CODE_TOOLS else f"Such as {name}(git status) or {name}(git diff:*).")
     try:
         said = read_terms(terms)
     except Misfit as error:
@@ -239,15 +270,15 @@ def _event_problem(name: str, pattern: str | None, verdict: str) -> str:
 
 
 def _command_problem(name: str, pattern: str | None, verdict: str) -> str:
-    """Why a rule can't be about commands. Half a command can't be judged as long as nothing parses the shell."""
-    if pattern and pattern.endswith(":*"):
-        return "prefixes of commands (:*) are not supported"
+    """Why a rule can't be about commands."""
     if name not in COMMAND_TOOLS and name != "@execute":
-        return ""
+        return "prefixes of commands (:*) are for commands" if pattern and pattern.endswith(":*") else ""
+    if name in SHELL_TOOLS:
+        return pattern_problem(pattern, verdict) if pattern else ""
     if pattern and "*" in pattern:
-        return "patterns for commands are not supported"
+        return "patterns for code are not supported"
     if pattern is None and verdict == "allow":
-        return "it would allow every command; each one asks unless it was allowed word for word"
+        return "it would allow all code; each call asks unless it was allowed word for word"
     return ""
 
 

@@ -169,6 +169,20 @@ async def test_a_yes_opens_the_session_anew_and_can_be_taken_back(world: World, 
         await hand.until(lambda: hand.app.return_code is not None or not hand.app.is_running)
 
 
+async def test_a_session_of_another_folder_asks_about_that_one(world: World, folder: Path) -> None:
+    assert world.trust
+    world.trust.grant(world.trust.look(folder))
+    other = folder.parent / "other"
+    other.mkdir()
+    world.shelf.put("bbbb2222", "Elsewhere", cwd=other)
+    async with running(world) as hand:
+        await hand.send("/resume elsewhere")
+        screen = await asked(hand)
+        assert screen.seen.root == other
+        await hand.press("n")
+        await hand.until(lambda: hand.chat.status.situation.folder.endswith("not trusted"))
+
+
 @pytest.mark.parametrize(
     ("seen", "theme", "size"),
     [

@@ -32,14 +32,15 @@ def root(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
-        ("default", ["allow", "allow", "ask", "ask", "ask"]),
-        ("accept-edits", ["allow", "allow", "allow", "ask", "ask"]),
-        ("plan", ["allow", "allow", "deny", "deny", "deny"]),
+        ("default", ["allow", "allow", "ask", "ask", "allow", "ask"]),
+        ("accept-edits", ["allow", "allow", "allow", "ask", "allow", "ask"]),
+        ("plan", ["allow", "allow", "deny", "deny", "allow", "deny"]),
     ],
 )
 def test_modes(root: Path, mode: Any, expected: list[str]) -> None:
     rules = policy(root, mode=mode)
-    calls = [(READ, "src/a.py"), (CLOCK, ""), (EDIT, "src/a.py"), (SHELL, "git status"), (FETCH, "https://x.org")]
+    calls = [(READ, "src/a.py"), (CLOCK, ""), (EDIT, "src/a.py"), (SHELL, "make")]
+    calls += [(SHELL, "git status"), (FETCH, "https://x.org")]
     assert [judge(rules, each, about) for each, about in calls] == expected
 
 
@@ -167,21 +168,14 @@ def test_a_denied_folder_is_denied_to_commands_too(root: Path) -> None:
     rules = policy(root, *lines("deny", "*(src/**)"))
     assert judge(rules, SHELL, "head -3 ./src/a.py") == "deny"
     assert isinstance(rules.judge(SHELL, {"command": "cat a.py"}, root / "src"), Deny)
-    assert judge(rules, SHELL, "ls doc") == "ask"
+    assert judge(rules, SHELL, "ls doc") == "allow"
 
 
-def test_a_command_runs_only_when_it_was_allowed_word_for_word(root: Path) -> None:
-    rules = policy(root, *lines("allow", "*", "@read", "shell(git status)"))
-    assert judge(rules, SHELL, "git status") == "allow"
-    for other in (
-        "git status ",
-        " git status",
-        "git  status",
-        "git status;",
-        "git status\n",
-        "git statu",
-        "GIT status",
-    ):
+def test_a_command_runs_only_when_its_words_were_allowed(root: Path) -> None:
+    rules = policy(root, *lines("allow", "*", "@read", "shell(make all)"))
+    for same in ("make all", "make all ", "make  all", "make 'all';", "make all\n", "make all && ls"):
+        assert judge(rules, SHELL, same) == "allow", same
+    for other in ("make al", "MAKE all", "make all x", "make all; make", "./make all", "make $X"):
         assert judge(rules, SHELL, other) == "ask", other
 
 
@@ -200,16 +194,16 @@ def test_what_would_be_remembered_is_the_narrowest_rule(root: Path) -> None:
         assert isinstance(judged, Ask)
         return judged.rule
 
-    assert suggested(SHELL, "git status") == "shell(git status)"
+    assert suggested(SHELL, "make all") == "shell(make all)"
     assert suggested(EDIT, "src/../src/a.py") == "edit_file(src/a.py)"
     assert suggested(EDIT, "src/a[1]*.py") == "edit_file(src/a[[]1][*].py)"
-    assert suggested(FETCH, "https://x.org/a?b") == "web_fetch(https://x.org/a[?]b)"
-    for command in ("a\nb", "x" * 201, "ls *.py", "echo \x1b[2J", "echo \u202e", "  ls", ""):
+    assert suggested(FETCH, "https://x.org/a?b") == "web_fetch(domain:x.org)"
+    for command in ("a\nb", "x" * 201, "make *.py", "make \x1b[2J", "make \u202e", ""):
         assert suggested(SHELL, command) is None, command
 
 
 def test_every_suggestion_covers_the_call_it_came_from(root: Path) -> None:
-    for each, about in [(SHELL, "a (b) 'c'"), (EDIT, "src/a[1]*?.py"), (FETCH, "https://x/[*]"), (READ, "/etc/hosts")]:
+    for each, about in [(SHELL, "a b 'c d'"), (EDIT, "src/a[1]*?.py"), (READ, "/etc/hosts")]:
         rules = policy(root)
         judged = rules.judge(each, {each.facts.target: about}, root)
         assert isinstance(judged, Ask)
@@ -253,12 +247,12 @@ def test_a_given_allow_rule_outranks_the_mode_but_no_ask_rule(root: Path) -> Non
     assert judge(rules, EDIT, ".git/config") == "ask"
 
 
-@pytest.mark.parametrize("rule", ["shell(git:*)", "shell", "shell(git *)", "edit_file(", "x y", "a\nb", ""])
+@pytest.mark.parametrize("rule", ["shell(g*t:*)", "python", "shell(git * x)", "edit_file(", "x y", "a\nb", ""])
 def test_an_answer_that_is_no_rule_is_refused(root: Path, rule: str) -> None:
     rules = policy(root)
     with pytest.raises(UsageError):
         rules.remember(rule, "always")
-    assert judge(rules, SHELL, "git status") == "ask"
+    assert judge(rules, SHELL, "make all") == "ask"
 
 
 def test_rules_show_source_and_hits(root: Path) -> None:
@@ -278,9 +272,9 @@ def test_rules_show_source_and_hits(root: Path) -> None:
 
 
 def test_rules_that_cannot_be_read_are_told_and_count_for_nothing(root: Path) -> None:
-    wrong = RuleLine("shell(rm:*)", "allow", "/home/ann/config.yaml:3")
+    wrong = RuleLine("shell(r*m)", "allow", "/home/ann/config.yaml:3")
     rules = policy(root, wrong, *lines("deny", "edit_file"))
-    assert rules.problems[0].startswith("/home/ann/config.yaml:3: permission rule 'shell(rm:*)': prefixes")
+    assert rules.problems[0].startswith("/home/ann/config.yaml:3: permission rule 'shell(r*m)': ")
     assert judge(rules, SHELL, "rm x") == "ask"
     assert judge(rules, EDIT, "a") == "deny"
 

@@ -1,0 +1,159 @@
+"""Conditions on arguments, domains and MCP servers in rules, and the problems of rules that can't be read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.session import RuleLine
+from ba_tui.core.tool import Effect
+from ba_tui.permissions.conditions import Misfit, read_terms, terms_text
+from ba_tui.permissions.rules import read_line
+from tests.permissions.toolset import EDIT, FETCH, SHELL, judge, lines, policy, tool, verdict
+
+SLOW = {"type": "object", "properties": {"command": {}, "timeout": {"type": "number", "default": 120}}}
+TIMED = replace(SHELL, input_schema=SLOW)
+
+
+def said(verdict: str, rule: str, **terms: Any) -> RuleLine:
+    return RuleLine(rule, verdict, "test", terms=json.dumps(terms))
+
+
+@pytest.mark.parametrize(
+    ("when", "args", "asked"),
+    [
+        ({"timeout": {"min": 60}}, {"timeout": 60}, True),
+        ({"timeout": {"min": 60}}, {"timeout": 59.9}, False),
+        ({"timeout": {"min": 60}}, {}, True),
+        ({"timeout": {"max": 60}}, {}, False),
+        ({"timeout": {"min": 10, "max": 60}}, {"timeout": "30"}, True),
+        ({"timeout": {"min": 60}}, {"timeout": "soon"}, True),
+        ({"timeout": {"min": 60}}, {"timeout": True}, True),
+        ({"command": {"regex": "^make"}}, {}, True),
+        ({"command": {"regex": "^ls"}}, {}, False),
+        ({"command": {"equals": "make all"}}, {}, True),
+        ({"background": {"equals": True}}, {"background": True}, True),
+        ({"background": {"equals": True}}, {"background": 1}, False),
+        ({"background": {"equals": True}}, {}, False),
+        ({"env.MODE": {"equals": "x"}}, {"env": {"MODE": "x"}}, True),
+        ({"timeout": {"min": 60}, "command": {"regex": "^ls"}}, {}, False),
+    ],
+)
+def test_all_conditions_must_hold(tmp_path: Path, when: Any, args: dict[str, Any], asked: bool) -> None:
+    rules = policy(tmp_path, said("ask", "shell", when=when), *lines("allow", "shell(make all)"))
+    judged = rules.judge(TIMED, {"command": "make all", **args}, tmp_path)
+    assert verdict(judged) == ("ask" if asked else "allow")
+
+
+def test_doubt_never_allows(tmp_path: Path) -> None:
+    slow = {"path": {"regex": "(a|a)*(a|a)*(a|a)*$^b"}}
+    path = "a" * 200 + "b"
+    assert judge(policy(tmp_path, said("allow", "edit_file", when=slow)), EDIT, path) == "ask"
+    assert judge(policy(tmp_path, said("deny", "edit_file", when=slow)), EDIT, path) == "deny"
+    many = {"size": {"max": 5}}
+    allowed = policy(tmp_path, said("allow", "edit_file", when=many))
+    assert verdict(allowed.judge(EDIT, {"path": "a", "size": "?"}, tmp_path)) == "ask"
+    assert verdict(allowed.judge(EDIT, {"path": "a", "size": 5}, tmp_path)) == "allow"
+
+
+@pytest.mark.parametrize(
+    ("terms", "complaint"),
+    [
+        ({"then": 1}, "then: unknown"),
+        ({"when": []}, "when: expected a group"),
+        ({"when": {"a": 5}}, r"when\.a: expected one of regex"),
+        ({"when": {"a": {"like": "x"}}}, r"when\.a\.like: unknown"),
+        ({"when": {"a": {"regex": "("}}}, r"when\.a\.regex: expected a regular expression"),
+        ({"when": {"a": {"regex": "x" * 501}}}, r"when\.a\.regex: expected"),
+        ({"when": {"a": {"min": "5"}}}, r"when\.a\.min: expected a number, got '5'"),
+        ({"when": {"a": {"max": True}}}, r"when\.a\.max: expected a number"),
+        ({"when": {"a": {"equals": [1]}}}, r"when\.a\.equals: expected"),
+        ({"timeout": 0}, "timeout: expected seconds"),
+        ({"timeout": "5"}, "timeout: expected seconds"),
+        ({"on_timeout": "deny"}, "on_timeout: expected a timeout"),
+        ({"timeout": 5, "on_timeout": "yes"}, "on_timeout: expected one of deny, allow, escalate"),
+    ],
+)
+def test_terms_that_make_no_sense_are_told_by_key(tmp_path: Path, terms: Any, complaint: str) -> None:
+    with pytest.raises(Misfit, match=complaint):
+        read_terms(json.dumps(terms))
+    rules = policy(tmp_path, RuleLine("shell", "ask", "rules.yaml:7", terms=json.dumps(terms)))
+    assert rules.problems[0].startswith("rules.yaml:7: permission rule 'shell': ")
+
+
+def test_terms_are_written_as_they_were_read() -> None:
+    terms = {"on_timeout": "escalate", "timeout": 5.0, "when": {"a": {"equals": "x", "regex": "y"}, "b": {"min": 1.0}}}
+    assert json.loads(terms_text(read_terms(json.dumps(terms)))) == terms
+    assert terms_text(read_terms("")) == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (said("allow", "now", timeout=5), "only ask rules wait"),
+        (said("deny", "now", timeout=5, on_timeout="deny"), "only ask rules wait"),
+        (
+            RuleLine("now", "ask", "x", layer="project", terms='{"timeout": 1, "on_timeout": "allow"}'),
+            "a project can't",
+        ),
+        (RuleLine("on_plan_change", "allow", "x"), "among the ask rules"),
+        (RuleLine("on_error(dire)", "ask", "x"), "expected one of low, medium, high, critical"),
+        (RuleLine("after_subtask(high)", "ask", "x"), "expected nothing in the brackets"),
+        (RuleLine("web_fetch(domain:)", "allow", "x"), "the name of a host"),
+        (RuleLine("web_fetch(domain:https://x.org)", "allow", "x"), "the name of a host"),
+        (RuleLine("web_fetch(domain:*)", "allow", "x"), "the name of a host"),
+    ],
+)
+def test_rules_that_can_not_be_are_refused(line: RuleLine, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        read_line(line)
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("https://docs.python.org/3/", "allow"),
+        ("http://DOCS.python.org.:8080/a?b=c@d", "allow"),
+        ("https://old.docs.python.org/", "allow"),
+        ("https://ｄocs.python.org/", "allow"),
+        ("https://python.org/", "ask"),
+        ("https://evildocs.python.org/", "ask"),
+        ("https://docs.python.org.evil.org/", "ask"),
+        ("https://docs.python.org@evil.org/", "ask"),
+        ("https://evil.org/docs.python.org", "ask"),
+        ("https://evil.org?docs.python.org", "ask"),
+        ("https://evil.org#@docs.python.org", "ask"),
+        ("https://evil.org\\@docs.python.org/", "ask"),
+        ("https://docs.python.org\\.evil.org/", "ask"),
+        ("https://docs.python.org/ https://evil.org", "ask"),
+        ("ftp://docs.python.org/", "ask"),
+        ("docs.python.org", "ask"),
+        ("https://[docs.python.org/", "ask"),
+    ],
+)
+def test_a_domain_covers_its_own_hosts(tmp_path: Path, address: str, expected: str) -> None:
+    assert judge(policy(tmp_path, *lines("allow", "web_fetch(domain:docs.python.org)")), FETCH, address) == expected
+
+
+def test_a_denied_domain_is_denied_however_it_is_written(tmp_path: Path) -> None:
+    denied = policy(tmp_path, *lines("deny", "*(domain:*.evil.org)"), *lines("allow", "web_fetch"))
+    for address in ("https://evil.org", "https://a.EVIL.org./", "https://x.org@evil.org/", "http://evil%2eorg",
+                    "https://x.org\\@evil.org", "//evil.org:80/x"):  # fmt: skip
+        assert judge(denied, FETCH, address) == "deny", address
+    assert judge(denied, FETCH, "https://good.org/evil.org") == "allow"
+    below = policy(tmp_path, *lines("allow", "web_fetch(domain:*.x.org)"))
+    assert [judge(below, FETCH, f"https://{host}/") for host in ("a.x.org", "x.org")] == ["allow", "ask"]
+
+
+def test_the_tools_of_a_server(tmp_path: Path) -> None:
+    issue, other = (tool(f"mcp__{name}", Effect.NETWORK, "", ()) for name in ("github__create_issue", "gitlab__search"))
+    for rule in ("mcp.github.*", "mcp.github", "mcp.github.create_issue", "mcp.*", "mcp__github__*"):
+        rules = policy(tmp_path, *lines("allow", rule))
+        assert judge(rules, issue, "") == "allow", rule
+        assert judge(rules, other, "") == ("allow" if rule == "mcp.*" else "ask"), rule
+    assert judge(policy(tmp_path, *lines("allow", "mcp.git")), issue, "") == "ask"

@@ -46,7 +46,7 @@ def found_hooks(lines: Sequence[HookLine], where: Places, root: Path) -> tuple[l
         return [], []
     from ba_tui.hooks.config import CLAUDE_FILES, read_claude, read_hooks  # noqa: PLC0415 - most people have no hooks
 
-    found, problems = read_hooks(lines)
+    found, problems = read_hooks(lines), list[str]()
     for name in CLAUDE_FILES if claude else ():
         more, wrong = read_claude(root / name)
         found += more

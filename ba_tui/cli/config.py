@@ -51,7 +51,7 @@ def show(json_: Json = False, cwd: Cwd = None) -> int:
         return 0
     widest = max(map(len, rows))
     for key, (value, source) in rows.items():
-        text = "—" if value in (None, "", []) else value if isinstance(value, str) else json.dumps(value)
+        text = "—" if value in (None, "", [], {}) else value if isinstance(value, str) else json.dumps(value)
         print_line(printable(f"{key:<{widest}}  {text}  ({source})"))
     return 0
 

@@ -77,22 +77,16 @@ def names_of(tool: str) -> tuple[str, ...]:
     return (tool, *ALIASES.get(tool, ()))
 
 
-def read_hooks(lines: Sequence[HookLine]) -> Found:
+def read_hooks(lines: Sequence[HookLine]) -> list[Hook]:
     """Those of the settings, in their order."""
     found: list[Hook] = []
-    problems: list[str] = []
     for line in lines:
         group, event = line.group, EVENTS[line.event]
         commands = [(each.command, each.timeout) for each in group.hooks]
         if group.command:
             commands.append((group.command, group.timeout))
-        if not commands:
-            problems.append(f"{line.source}: a hook without a command; it is ignored.")
-        elif trouble := _trouble(group.matcher):
-            problems.append(f"{line.source}: {trouble}")
-        else:
-            found += [Hook(event, command, group.matcher, seconds, line.source) for command, seconds in commands]
-    return found, problems
+        found += [Hook(event, command, group.matcher, seconds, line.source) for command, seconds in commands]
+    return found
 
 
 def read_claude(path: Path) -> Found:

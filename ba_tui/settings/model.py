@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from ba_tui.core.events import Mode
 
@@ -167,6 +168,16 @@ class HookGroup(Group):
     hooks: tuple[HookCommand, ...] = Field(default=(), description="The commands.")
     command: str = Field(default="", description="The one command.")
     timeout: Seconds = Field(default=60, description="Seconds after which it is ended.")
+
+    @model_validator(mode="after")
+    def _usable(self) -> HookGroup:
+        if not self.command.strip() and not self.hooks:
+            raise ValueError("expected a command")
+        try:
+            re.compile("" if self.matcher == "*" else self.matcher)
+        except (re.error, RecursionError, OverflowError):
+            raise ValueError(f"expected a regular expression under matcher: {self.matcher[:40]!r} is none") from None
+        return self
 
 
 class Settings(Group):

@@ -41,12 +41,13 @@ def test_a_folder_nobody_trusts_brings_no_hooks(
     ]
 
 
-def test_what_is_wrong_is_told(ba_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_wrong_is_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["hooks", "list"]) == 0
     assert "No hooks." in capsys.readouterr().err
-    (ba_home / "config.yaml").write_text("hooks:\n  stop:\n    - matcher: x\n")
+    (project / ".claude" / "settings.json").write_text('{"hooks": {"Elsewhere": [{"hooks": []}]}}')
+    trust(project)
     assert run(["hooks", "list"]) == 1
-    assert "a hook without a command" in capsys.readouterr().err
+    assert "Elsewhere: there is no such event here; its hooks are ignored." in capsys.readouterr().err
 
 
 def test_a_projects_own_hooks_run_once_it_is_trusted(

@@ -71,3 +71,19 @@ def test_a_projects_own_hooks_run_once_it_is_trusted(
     told = (project / "told").read_text()
     assert f"CLAUDE_PROJECT_DIR={project}\n" in told
     assert "sk-not-for-hooks" not in told
+
+
+def test_what_a_hook_denied_stands_in_the_audit(
+    ba_home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (ba_home / "config.yaml").write_text(
+        "hooks: {PreToolUse: [{matcher: Read, command: 'echo not that >&2; exit 2'}]}\n"
+    )
+    steps = "steps: [{calls: [{tool: read_file, args: {path: script.yaml}}]}, {say: Done.}]\n"
+    (project / "script.yaml").write_text(steps)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    assert run(["-p", "-m", f"scripted:{project / 'script.yaml'}", "go"]) == 4
+    capsys.readouterr()
+    assert run(["audit", "--denied", "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert (row["tool"], row["target"], row["by"], row["reason"]) == ("read_file", "script.yaml", "hook", "not that")

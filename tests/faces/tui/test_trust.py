@@ -169,6 +169,16 @@ async def test_a_yes_opens_the_session_anew_and_can_be_taken_back(world: World, 
         await hand.until(lambda: hand.app.return_code is not None or not hand.app.is_running)
 
 
+async def test_what_start_up_had_to_say_is_told_after_a_yes(world: World, folder: Path) -> None:
+    world.shelf.put("cccc3333", "Open elsewhere", cwd=folder)
+    world.shelf.locked.add("cccc3333")
+    async with running(world, Start(resume="cccc"), ready=False) as hand:
+        await asked(hand)
+        await hand.press("y")
+        await hand.opened()
+        await hand.until(lambda: any("in use by pid 1" in text for text in hand.said()))
+
+
 async def test_a_session_of_another_folder_asks_about_that_one(world: World, folder: Path) -> None:
     assert world.trust
     world.trust.grant(world.trust.look(folder))
@@ -188,7 +198,7 @@ async def test_a_session_of_another_folder_asks_about_that_one(world: World, fol
     [
         (NEW, "textual-dark", (80, 24)),
         (OTHER, "textual-light", (120, 36)),
-        (NEW, "textual-dark", (40, 10)),
+        (OTHER, "textual-dark", (40, 10)),
     ],
 )
 def test_picture(snap_compare: Any, seen: Standing, theme: str, size: tuple[int, int]) -> None:

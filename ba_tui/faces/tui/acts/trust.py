@@ -75,8 +75,10 @@ async def _ask(chat: ChatScreen, seen: Standing, *, starting: bool) -> Verdict |
 
 async def _grant(chat: ChatScreen, trusting: Trusting, seen: Standing, notices: Sequence[Notice]) -> Sequence[Notice]:
     """Trust what was seen, and open the session anew with all that the folder brings."""
+    doors, _ = chat.session.live
+    kept = [notice for notice in notices if notice not in doors.notices]
     try:
         await asyncio.to_thread(trusting.grant, seen)
-        return await chat.session.reopen()
+        return [*kept, *await chat.session.reopen()]
     except BaError as error:
         return [*notices, Notice(str(error), "error", error.hint)]

@@ -35,6 +35,7 @@ TITLES = {
     "changed": "What this folder runs has changed. Do you still trust it?",
     "trusted": "You trust this folder",
 }
+CHANGED_LOW = "Changed: do you still trust it?"
 NOTHING = "It brings no tools, hooks, servers, skills, agents, commands or settings of its own."
 TIGHT = 18
 """Lines of a screen on which fewer words are used."""
@@ -65,7 +66,7 @@ class TrustScreen(ModalScreen[Verdict | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="sheet"):
-            yield Static(TITLES[self.seen.state], classes="title", markup=False)
+            yield Static(classes="title", markup=False)
             yield Static(visible(str(self.seen.root)), classes="lead", markup=False)
             warning = Static(visible(self.seen.trouble or self.seen.warning), id="trust-warning", markup=False)
             warning.display = bool(self.seen.trouble or self.seen.warning)
@@ -87,6 +88,8 @@ class TrustScreen(ModalScreen[Verdict | None]):
     def _hint(self) -> None:
         """The words that depend on the room there is."""
         low = self.app.size.height < TIGHT  # pyright: ignore[reportUnknownMemberType] - App is generic
+        title = CHANGED_LOW if low and self.seen.state == "changed" else TITLES[self.seen.state]
+        self.query_one(".title", Static).update(title)
         self.query_one("#trust-meaning", Static).update("\n".join(MEANING_LOW if low else MEANING))
         keys = ["↑ ↓ Enter" if low else "↑ ↓ Enter choose"]
         if self.seen.files:
@@ -150,7 +153,8 @@ def answers(seen: Standing, *, starting: bool) -> Sequence[tuple[Verdict | None,
         return (None, "1 y", "Yes, and it stays so"), ("revoke", "2 n", "No: take it back, and only read from now on")
     rows: list[tuple[Verdict | None, str, str]] = []
     if not seen.trouble:
-        rows.append(("trust", "1 y", "Yes, trust this folder" + (" as it is now" if seen.state == "changed" else "")))
+        changed = seen.state == "changed"
+        rows.append(("trust", "1 y", "Yes, trust it as it is now" if changed else "Yes, trust this folder"))
     rows.append(("no", "2 n", "No, look around only"))
     if starting:
         rows.append(("quit", "3 q", "Leave ba"))

@@ -130,7 +130,8 @@ class Rule:
 
     def covers(self, subject: Subject) -> bool:
         """Strict rules cover generously, allowing ones exactly: everything a call touches must be meant."""
-        if subject.parts and self.verdict != "allow" and any(self.covers(each) for each in subject.files()):
+        about_files = self.pattern is not None or self.tool in EFFECTS
+        if subject.parts and self.verdict != "allow" and about_files and any(map(self.covers, subject.files())):
             return True
         if not self.meant(subject):
             return False
@@ -150,7 +151,9 @@ class Rule:
             if self.pattern == subject.command and not subject.outside:
                 return True
             needed = [part for part in subject.parts if not part.harmless]
-            return bool(needed) and not subject.trouble and all(permits(self.pattern, part) for part in needed)
+            if not needed or subject.trouble or (self.pattern is None and self.tool not in SHELL_TOOLS):
+                return False
+            return all(permits(self.pattern, part) for part in needed)
         if self.pattern is None:
             return not subject.outside
         if self.pattern in KINDS and subject.kinds:

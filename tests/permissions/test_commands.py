@@ -1,8 +1,7 @@
-"""What the text of a command tells: secrets it names, risks worth showing, and that none of it ever allows anything."""
+"""What a command tells at first sight: secrets that it names and risks worth showing."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -60,9 +59,7 @@ def test_a_command_that_names_a_secret_is_denied(root: Path, command: str) -> No
     )
 
 
-@pytest.mark.parametrize(
-    "command", ["cat .env.example", "echo $process.env", "python -m venv .venv", "printenv", "ls s*", ""]
-)
+@pytest.mark.parametrize("command", ["cat ../x", "echo $API_KEY", "python -m venv .venv", "printenv", "env", ""])
 def test_other_commands_ask(root: Path, command: str) -> None:
     assert judge(policy(root), SHELL, command) == "ask"
 
@@ -96,9 +93,7 @@ def test_risks_are_named(root: Path, command: str, risk: str) -> None:
     assert "runs a command" in judged.risks
 
 
-@pytest.mark.parametrize(
-    "command", ["git status", "ls -la src", "pytest 2>&1", "ls >/dev/null", "make test", "python -m x"]
-)
+@pytest.mark.parametrize("command", ["git frob", "./run", "pytest 2>&1", "make >/dev/null", "make test", "python -m x"])
 def test_harmless_looking_commands_only_run(root: Path, command: str) -> None:
     judged = policy(root).judge(SHELL, {"command": command}, root)
     assert isinstance(judged, Ask)
@@ -130,21 +125,3 @@ def test_monstrous_commands_ask_or_are_refused(root: Path, command: str) -> None
     assert judge(policy(root), SHELL, command) == "ask"
     assert len(words(command)) <= 1_000
     assert risks_of(command, outside=False)[0] == "runs a command"
-
-
-@pytest.mark.outside
-def test_no_known_bypass_runs_unasked(root: Path, outside_data: Path) -> None:
-    cases = [json.loads(line) for line in (outside_data / "shell_bypass.jsonl").read_text().splitlines()]
-    assert cases
-    for case in cases:
-        allowed = str(case["allow_rule"])
-        rules = policy(root, *(lines("allow", f"shell({allowed})") if allowed.isprintable() else ()))
-        assert judge(rules, SHELL, case["command"]) != "allow", case["id"]
-
-
-@pytest.mark.outside
-def test_no_labelled_command_runs_unasked(root: Path, outside_data: Path) -> None:
-    rules = policy(root)
-    for line in (outside_data / "shell_labelled.jsonl").read_text().splitlines():
-        case = json.loads(line)
-        assert judge(rules, SHELL, case["command"]) != "allow", case["command"]

@@ -37,12 +37,12 @@ def test_a_rule_reads_back_as_it_was_written(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "verdict", "said"),
     [
-        ("shell(git diff:*)", "allow", "prefixes of commands"),
-        ("shell(git diff:*)", "deny", "prefixes of commands"),
-        ("shell(git *)", "allow", "patterns for commands"),
-        ("shell(*)", "deny", "patterns for commands"),
-        ("shell", "allow", "would allow every command"),
-        ("@execute", "allow", "would allow every command"),
+        ("shell(g*t:*)", "allow", "only stand at the end"),
+        ("shell(git * --stat)", "allow", "only stand at the end"),
+        ("python(print:*)", "deny", "patterns for code"),
+        ("edit_file(src:*)", "deny", "are for commands"),
+        ("python", "allow", "would allow all code"),
+        ("@execute", "allow", "would allow all code"),
         ("x(", "ask", "a pattern between"),
         ("x()", "ask", "a pattern between"),
         ("x(a", "ask", "a pattern between"),
@@ -168,7 +168,7 @@ def test_a_broken_file_of_answers_stays_and_the_answer_holds_for_the_session(roo
 
 
 def test_entries_that_are_no_rules_are_told_with_their_line(root: Path, ba_home: Path) -> None:
-    (ba_home / "approvals.yaml").write_text(f"{root}:\n- rule: shell(git:*)\n- 5\n- rule: shell(ls)\n")
+    (ba_home / "approvals.yaml").write_text(f"{root}:\n- rule: shell(g*t:*)\n- 5\n- rule: shell(ls)\n")
     rules = policy(root)
     assert [problem.split(": ")[0].rsplit(":", 1)[1] for problem in rules.problems] == ["2", "3"]
     assert judge(rules, SHELL, "ls") == "allow"

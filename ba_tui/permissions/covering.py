@@ -1,0 +1,144 @@
+"""Whether rules and what is known cover a whole shell command, what is lacking, and which rule to offer for that.
+
+What the parts of a command are is found in ``judgement``; the order of verdicts stands in ``policy``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ba_tui.core.questions import Risk
+from ba_tui.permissions.command_rules import names_all, permits
+from ba_tui.permissions.commands import LONGEST_RULE, findings, rememberable
+from ba_tui.permissions.known_commands import known
+from ba_tui.permissions.parts import Part
+from ba_tui.permissions.rules import SHELL_TOOLS, Rule, Seen, Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Why a part of a command asks. ``words``: a rule for that part could cover it."""
+
+    part: Part | None
+    why: str
+    words: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    by: tuple[Rule, ...] = ()
+    lacks: tuple[Lack, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Whether a file may be read, and written, as tools may; ``shown``: a path for people."""
+
+    readable: Callable[[Seen], bool]
+    writable: Callable[[Seen], bool]
+    shown: Callable[[Seen], str]
+
+
+def cover(subject: Subject, allows: Sequence[Rule], files: Files) -> Covered:
+    """``allows`` are the allow rules for the tool whose conditions hold."""
+    if whole := next((rule for rule in allows if rule.pattern == subject.command), None):
+        return Covered((whole,))
+    if subject.trouble:
+        return Covered(lacks=(Lack(None, subject.trouble, words=False),))
+    # Who allows every tool has not thought of every command; who names the shell alone has.
+    allows = [rule for rule in allows if rule.pattern is not None or rule.tool in SHELL_TOOLS]
+    by: dict[str, Rule] = {}
+    lacks: list[Lack] = []
+    for part in subject.parts:
+        rule = next((rule for rule in allows if names_all(rule.pattern, part)), None)
+        if rule is None:
+            rule = next((rule for rule in allows if permits(rule.pattern, part)), None)
+            lack = _lack(part, rule, files)
+            if lack is not None:
+                lacks.append(lack)
+                continue
+        if rule is not None and not (part.harmless and permits(rule.pattern, part) and not rule.pattern):
+            by.setdefault(rule.text, rule)
+    if not subject.parts and not subject.trouble and not (subject.command or "").strip():
+        lacks.append(Lack(None, "it runs nothing", words=False))
+    return Covered(tuple(by.values()), tuple(lacks))
+
+
+def _lack(part: Part, rule: Rule | None, files: Files) -> Lack | None:
+    """What is lacking for ``part``, which ``rule`` covers as to its words."""
+    if part.stops:
+        return Lack(part, part.why, words=False)
+    changing = next((seen for seen in part.writes if not files.writable(seen)), None)
+    if rule is None and not part.harmless and not (part.writes and changing is not None and part.known):
+        return Lack(part, part.why)
+    if changing is not None:
+        return Lack(part, f"`{_program(part)}` writes {files.shown(changing)}, and that asks in this mode", words=False)
+    if rule is None and not part.harmless:
+        return Lack(part, part.why)
+    away = next((seen for seen in (*part.reads, *part.named) if not seen.inside and not files.readable(seen)), None)
+    if away is not None:
+        return Lack(
+            part, f"`{_program(part)}` reaches {files.shown(away)}, which is outside the workspace", words=False
+        )
+    return None
+
+
+def _program(part: Part) -> str:
+    return (part.plain or part.words or ("it",))[0] or "it"
+
+
+def offered(subject: Subject, lacks: Sequence[Lack]) -> str | None:
+    """The narrowest rule that makes sense for what is lacking; None where nothing should be remembered."""
+    command = subject.command or ""
+    if subject.trouble or any(lack.part is None or lack.part.stops for lack in lacks):
+        return None
+    if any("destructive" in part.effects for part in subject.parts):
+        return None
+    whole = f"{subject.tool}({command})" if rememberable(command) else None
+    if len(lacks) != 1 or not lacks[0].words or lacks[0].part is None:
+        return whole
+    text = _rule_text(lacks[0].part)
+    return f"{subject.tool}({text})" if text else whole
+
+
+def _rule_text(part: Part) -> str:
+    """``git add:*`` for what is known to be fine so, else every word."""
+    words = [word for word in part.words if word is not None]
+    if part.outside or part.writes:
+        return ""
+    for count in (3, 2, 1):
+        head = tuple(words[:count])
+        known_so = len(head) == count and any(_fits(head, pattern) for pattern in known().offers)
+        if known_so and not any(surplus.binding and surplus.at >= count for surplus in part.surplus):
+            return f"{shlex.join(head)}:*"
+    text = shlex.join(words)
+    return text if rememberable(text) and len(text) <= LONGEST_RULE else ""
+
+
+def _fits(head: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    plain = all(word.replace("-", "").replace(":", "").replace("_", "").isalnum() and word[0] != "-" for word in head)
+    return (
+        len(head) == len(pattern)
+        and plain
+        and all(want in {"*", word} for word, want in zip(head, pattern, strict=True))
+    )
+
+
+def risks(subject: Subject) -> tuple[Risk, ...]:
+    """What a person should know before allowing the command, from its parts."""
+    harmful = [part for part in subject.parts if not part.harmless]
+    effects = frozenset[str]().union(*(part.effects for part in harmful))
+    # What is said of a command is of its program as a whole; its words tell more of this very call.
+    told = [findings(" ".join(word or "" for word in part.words)) for part in harmful]
+    writes, network, destroys = (any(each[at] for each in told) for at in range(3))
+    destroys = destroys or "destructive" in effects
+    found: list[tuple[bool, Risk]] = [
+        (True, "runs a command"),
+        (writes or destroys or bool(effects & {"outs"}) or any(part.writes for part in subject.parts), "writes"),
+        (network or "network" in effects, "network"),
+        (any(part.outside for part in subject.parts), "outside the workspace"),
+        (destroys, "destructive"),
+    ]
+    return tuple(risk for holds, risk in found if holds)

@@ -1,0 +1,195 @@
+"""The commands that are known, from ``config/shell_commands.yaml``: which only read, with which options and operands.
+
+What a particular call comes to stands in ``call_reading``, what is thought of it in ``judgement``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Any, cast
+
+from ba_tui.core.errors import UsageError
+from ba_tui.resources import bundled
+
+FLAG, VALUE, FILE, MAYBE = "", ":", "@", "?"
+"""Kinds of options: without a value, with one, with one that names a file, with one only when it is attached."""
+
+_NONE: frozenset[str] = frozenset()
+_NOTHING: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One command or subcommand. ``reads``: with these options and operands alone it changes nothing.
+
+    ``options`` by name; ``operands`` what the others are, in order (``text file``; a plural takes the rest);
+    ``replaced_by``: options that stand for the first operand; ``needs``: one of them must be there;
+    ``dashes``: long options have one dash; ``check``: how its script is looked at; ``strict``: operands too many change
+    something; ``covered``: options that change something, but that a rule for the command covers; ``never``: what no
+    rule covers that does not name it, with the reason; ``effects``: risks of a call that does more than read;
+    ``recursive``: options with which it reads all files below a folder (``always``); ``commands``: by pattern of
+    words, behind the ``before`` options; ``groups``: words that only lead to them.
+    """
+
+    name: str
+    reads: bool = True
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
+    operands: tuple[str, ...] = ()
+    replaced_by: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()
+    dashes: bool = False
+    check: str = ""
+    strict: bool = False
+    free: bool = False
+    covered: frozenset[str] = frozenset()
+    never: Mapping[str, str] = field(default_factory=dict[str, str])
+    effects: frozenset[str] = frozenset()
+    why: str = ""
+    recursive: frozenset[str] = frozenset()
+    before: Mapping[str, str] = field(default_factory=dict[str, str])
+    commands: Mapping[tuple[str, ...], Entry] = field(default_factory=dict[tuple[str, ...], "Entry"])
+    groups: frozenset[str] = frozenset()
+    help: bool = False
+
+    def command(self, words: tuple[str, ...]) -> tuple[Entry | None, int]:
+        """The subcommand that ``words`` begin with, the longest that fits, and how many of them name it."""
+        led = 0
+        while led < len(words) and words[led] in self.groups:
+            led += 1
+        best: tuple[Entry | None, int] = (None, 0)
+        for pattern, entry in self.commands.items():
+            taken = words[led : led + len(pattern)]
+            if len(taken) == len(pattern) and all(map(fits, taken, pattern)) and led + len(pattern) > best[1]:
+                best = (entry, led + len(pattern))
+        return best
+
+
+def fits(word: str, pattern: str) -> bool:
+    """Whether ``word`` is one of the alternatives in ``pattern``."""
+    return any(fnmatchcase(word, each) for each in pattern.split(","))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """All entries by program, the programs that run another one as it is, and the harmless variables."""
+
+    programs: Mapping[str, Entry]
+    wrappers: frozenset[str]
+    variables: frozenset[str]
+    asking: frozenset[str]
+    """Programs that answer for their version or help with one word, and do nothing else then."""
+    offers: frozenset[tuple[str, ...]]
+    """The commands that a rule with anything behind them is offered for; ``*`` stands for one word."""
+
+
+@lru_cache(maxsize=1)
+def known() -> Known:
+    """What the bundled file says; read once, on the first command.
+
+    Raises:
+        UsageError: the file is missing or broken.
+    """
+    import yaml  # noqa: PLC0415 - sessions without a command do without
+
+    path = bundled("config") / "shell_commands.yaml"
+    try:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        # Both loaders are safe ones; the C one is ten times as fast.
+        data = cast("dict[str, Any]", loader(path.read_bytes()).get_single_data())
+        programs: dict[str, Entry] = {}
+        for names, given in data["programs"].items():
+            for name in str(names).split():
+                programs[name] = _entry(name, given, None)
+        offers = frozenset(tuple(str(each).split()) for each in data["offers"])
+        return Known(programs, _set(data["wrappers"]), _set(data["variables"]), _set(data["help"]), offers)
+    except (OSError, KeyError, TypeError, AttributeError, ValueError, yaml.YAMLError) as error:
+        raise UsageError(f"{path} can't be used: {error}.", "Restore the file or install ba again.") from error
+
+
+def _entry(name: str, given: Any, above: Entry | None) -> Entry:
+    """``given``: options as a text, or all fields. Options common to subcommands come from ``above``."""
+    fields = cast("dict[str, Any]", given if isinstance(given, dict) else {"options": given or ""})
+    unknown = set(fields) - _FIELDS
+    if unknown:
+        raise ValueError(f"{name}: unknown {', '.join(sorted(unknown))}")
+    common = above.options if above else _NOTHING
+    entry = Entry(
+        name,
+        reads=bool(fields.get("reads", "commands" not in fields)),
+        options={**common, **_options(fields.get("options"))},
+        operands=_operands(fields, above),
+        replaced_by=_set(fields.get("replaced_by")),
+        needs=_set(fields.get("needs")),
+        dashes=bool(fields.get("dashes", above.dashes if above else False)),
+        check=str(fields.get("check", "")),
+        strict=bool(fields.get("strict", above.strict if above else False)),
+        free=bool(fields.get("free", False)),
+        covered=_set(fields.get("covered")),
+        never={**(above.never if above else {}), **_reasons(fields.get("never"))},
+        effects=_set(fields.get("effects"), ",") | (above.effects if above else _NONE),
+        why=str(fields.get("why", above.why if above and not fields.get("reads", "commands" not in fields) else "")),
+        recursive=_set(fields.get("recursive")),
+        before=_options(fields.get("before")),
+        groups=_set(fields.get("groups")),
+        help=bool(fields.get("help", False)),
+    )
+    commands: dict[tuple[str, ...], Entry] = {}
+    for words, sub in cast("dict[str, Any]", fields.get("commands") or {}).items():
+        commands[tuple(str(words).split())] = _entry(f"{name} {words}", sub, entry)
+    object.__setattr__(entry, "commands", commands)
+    return entry
+
+
+_FIELDS = frozenset(
+    [
+        "source",
+        "reads",
+        "options",
+        "operands",
+        "replaced_by",
+        "needs",
+        "dashes",
+        "check",
+        "strict",
+        "free",
+        "covered",
+        "never",
+        "effects",
+        "why",
+        "recursive",
+        "before",
+        "groups",
+        "help",
+        "commands",
+    ]
+)
+
+
+def _operands(fields: Mapping[str, Any], above: Entry | None) -> tuple[str, ...]:
+    if "operands" in fields:
+        return tuple(str(fields["operands"] or "").split())
+    return above.operands if above else ("texts",)
+
+
+def _options(text: object) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for token in str(text or "").split():
+        kind = token[-1] if len(token) > 1 and token[-1] in ":@?" else ""
+        found[token.removesuffix(kind) if kind else token] = kind
+    return found
+
+
+def _reasons(text: object) -> dict[str, str]:
+    """``-o --output: writes a file; -x: runs a command``."""
+    found: dict[str, str] = {}
+    for clause in str(text or "").split(";"):
+        names, _, reason = clause.partition(": ")
+        found.update(dict.fromkeys(names.split(), reason.strip()))
+    return found
+
+
+def _set(text: object, separator: str | None = None) -> frozenset[str]:
+    return frozenset(part.strip() for part in str(text or "").split(separator) if part.strip())

@@ -1,0 +1,59 @@
+"""A shell command as rules see it: its simple commands with the paths they touch and what is more than reading.
+
+Values only; ``judgement`` makes them and says which of them may run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ba_tui.permissions.rules import Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Surplus:
+    """What is more than reading. ``at``: its place among the words; ``binding``: a rule must name it to cover it."""
+
+    at: int
+    why: str
+    binding: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One simple command. ``words`` with None for what is known only when it runs; ``plain``: its program and
+    subcommand without options before them, then the rest; ``known``: it is among the commands that are known.
+
+    ``reads`` and ``writes`` are files it certainly opens so; ``named`` are words that may name a file it touches.
+    ``stops``: why no rule but the whole command's own covers it.
+    """
+
+    words: tuple[str | None, ...]
+    plain: tuple[str | None, ...] = ()
+    wrappers: tuple[str, ...] = ()
+    text: str = ""
+    known: bool = False
+    surplus: tuple[Surplus, ...] = ()
+    reads: tuple[Seen, ...] = ()
+    writes: tuple[Seen, ...] = ()
+    named: tuple[Seen, ...] = ()
+    stops: str = ""
+    effects: frozenset[str] = frozenset()
+
+    @property
+    def harmless(self) -> bool:
+        """Whether it only reads, as far as the command itself tells; its paths are judged apart."""
+        return self.known and not self.surplus and not self.stops
+
+    @property
+    def why(self) -> str:
+        """Why it is not harmless, in a few words."""
+        if self.stops:
+            return self.stops
+        return next((surplus.why for surplus in sorted(self.surplus, key=lambda each: not each.binding)), "")
+
+    @property
+    def outside(self) -> tuple[Seen, ...]:
+        return tuple(seen for seen in (*self.reads, *self.writes, *self.named) if not seen.inside)

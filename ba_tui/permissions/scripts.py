@@ -1,0 +1,170 @@
+"""Scripts within commands that read: whether one of sed, awk or jq does more than transform what it is given.
+
+Anything that is not known to be harmless is a problem, said in a few words; empty means that it only reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+_ADDRESS = re.compile(r"\s*(?:(?:\d+(?:~\d+)?|\$|\+\d+|~\d+)\s*)?")
+_PLAIN = frozenset("pPdDhHgGxnN=lzF")
+_FLAGS = re.compile(r"[gpiIm0-9M]*")
+_TO_END = re.compile(r"[^\n]*")
+_LABEL = re.compile(r"[ \t]*[A-Za-z0-9_.-]*[ \t]*")
+_NEXT = re.compile(r"[ \t]*(?:#[^\n]*)?(?:[;\n]|$|(?=\}))")
+
+
+def sed_problem(script: str) -> str:
+    """``w``, ``r``, ``e`` and the flags of ``s`` that write or run are problems, and so is what can't be followed."""
+    at, depth = 0, 0
+    try:
+        while at < len(script):
+            if script[at] in " \t\n;":
+                at += 1
+            elif script[at] == "#":
+                at = _end(_TO_END, script, at)
+            elif script[at] == "}":
+                depth, at = depth - 1, at + 1
+            else:
+                at, opened = _sed_command(script, _addresses(script, at))
+                depth += opened
+    except (IndexError, ValueError) as error:
+        return str(error) if isinstance(error, ValueError) else "its script can't be followed"
+    return "" if depth == 0 else "its script can't be followed"
+
+
+def _addresses(script: str, at: int) -> int:
+    for _ in range(2):
+        at = _end(_ADDRESS, script, at)
+        if script[at] in "/\\":
+            mark = at + 1 if script[at] == "\\" else at
+            at = _delimited(script, mark + 1, script[mark])
+            while script[at] in "IM":
+                at += 1
+        while script[at] in " \t":
+            at += 1
+        if script[at] != ",":
+            break
+        at += 1
+    while script[at] in "! \t":
+        at += 1
+    return at
+
+
+def _sed_command(script: str, at: int) -> tuple[int, int]:
+    """Where the command at ``at`` ends, and how many blocks it opens."""
+    name = script[at]
+    at += 1
+    if name == "{":
+        return at, 1
+    if name in "sy":
+        mark = script[at]
+        if mark in "\n\\;":
+            raise ValueError("its script can't be followed")
+        at = _delimited(script, _delimited(script, at + 1, mark), mark)
+        at = _end(_FLAGS, script, at) if name == "s" else at
+    elif name in "aic":
+        return _text_end(script, at), 0
+    elif name in ":btT":
+        at = _end(_LABEL, script, at)
+    elif name in "qQl":
+        at = _end(re.compile(r"[ \t]*\d*"), script, at)
+    elif name not in _PLAIN:
+        raise ValueError(f"its script has the command {name}, which may write or run something")
+    follows = _NEXT.match(script, at)
+    if follows is None:
+        raise ValueError(f"its script has {script[at : at + 1]} behind {name}, which may write or run something")
+    return follows.end(), 0
+
+
+def _text_end(script: str, at: int) -> int:
+    end = script.find("\n", at)
+    while end > 0 and script[end - 1] == "\\":
+        end = script.find("\n", end + 1)
+    return len(script) if end < 0 else end
+
+
+def _delimited(script: str, at: int, mark: str) -> int:
+    """Past the next ``mark`` that is not escaped. One in brackets ends it for some seds only, and is a problem."""
+    start = at
+    while script[at] != mark:
+        at += 2 if script[at] == "\\" else 1
+    if script.rfind("[", start, at) > script.rfind("]", start, at):
+        raise ValueError("its script can't be followed")
+    return at + 1
+
+
+def _end(pattern: re.Pattern[str], script: str, at: int) -> int:
+    found = pattern.match(script, at)
+    return found.end() if found else at
+
+
+_AWK = re.compile(r"\bsystem\b|\bgetline\b|@|\bARGV\b|\bENVIRON\b|\bPROCINFO\b|\\\n")
+_TEXT = re.compile(r'"(?:[^"\\\n])*"')
+
+
+def awk_problem(script: str) -> str:
+    """Starting programs, reading what is not named, and output to files are problems."""
+    if found := _AWK.search(script):
+        return f"its program has {found[0]}, which may run something or read other files"
+    if "|" in script.replace("||", ""):
+        return "its program has |, which may run something"
+    if ">" not in script:
+        return ""
+    if '"' in script and ("/" in script or "\\" in script):
+        return "its program has >, which may write a file"
+    braces = brackets = 0
+    for char in _TEXT.sub("", script):
+        braces += (char == "{") - (char == "}")
+        brackets += (char == "(") - (char == ")")
+        if char == ">" and braces > 0 and brackets <= 0:
+            return "its program has >, which may write a file"
+    return ""
+
+
+_JQ = re.compile(r"\benv\b|\$ENV|\$__prog|\binclude\b|\bimport\b|\bstrenv\b|\benvsubst\b|\bload\w*|\bsystem\b|\beval\b")
+
+
+def jq_problem(script: str) -> str:
+    """The environment and other files are problems."""
+    found = _JQ.search(script)
+    return f"its filter has {found[0]}, which reads the environment or other files" if found else ""
+
+
+def date_problem(text: str) -> str:
+    return "" if text.startswith("+") else "it may set the clock"
+
+
+_SECRET_KINDS = re.compile(r"secret|token|credential|password", re.IGNORECASE)
+
+
+def secrets_problem(text: str) -> str:
+    """What is called a secret is not shown unasked."""
+    return "it may print secrets" if _SECRET_KINDS.search(text) else ""
+
+
+def gh_problem(path: str) -> str:
+    """Only a path on the machine that ``gh`` is set up for is known to be a question."""
+    return "" if "://" not in path and path.strip("/") != "graphql" else "it may change something or reach elsewhere"
+
+
+def setting_problem(name: str) -> str:
+    return f"{name} sets a value" if "=" in name else ""
+
+
+CHECKS: Mapping[str, Callable[[str], str]] = {
+    "sed": sed_problem,
+    "awk": awk_problem,
+    "jq": jq_problem,
+    "date": date_problem,
+    "secrets": secrets_problem,
+    "gh-api": gh_problem,
+    "setting": setting_problem,
+}
+
+
+def problem_of(check: str, texts: Sequence[str]) -> str:
+    """What is wrong with the ``texts`` that ``check`` looks at, joined as the program joins them."""
+    return CHECKS[check]("\n".join(texts)) if check in CHECKS and texts else ""

@@ -123,6 +123,8 @@ def _table(decisions: Sequence[Decision]) -> None:
             del columns[name]
     if width and width < WIDE:
         del columns["Arguments"]
+        if "Session" in columns:
+            columns["Session"] = [decision.session[-4:] for decision in decisions]
     widths = [max(len(name), *map(len, cells)) for name, cells in columns.items()]
     _line([*columns], widths, "About", width)
     for cells, decision in zip(zip(*columns.values(), strict=True), decisions, strict=True):

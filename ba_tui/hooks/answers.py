@@ -141,7 +141,7 @@ def together(answers: Sequence[Answer]) -> Verdict:
     if len(rewriters) > 1:
         text = f"{len(rewriters)} hooks changed the same call; {_name(rewriters[-1])} counts, as the last one."
         notices.append(Notice(text, "warning"))
-    stops = [answer.stop or f"{answer.hook.label} ended the turn." for answer in answers if answer.stop is not None]
+    stops = [answer.stop or f"{_name(answer)} gave no reason." for answer in answers if answer.stop is not None]
     last = rewriters[-1] if rewriters else None
     return Verdict(
         strongest,

@@ -53,6 +53,8 @@ class Hooks:
     def __init__(self, hooks: Sequence[Hook], around: Surroundings) -> None:
         self._hooks = tuple(hooks)
         self.around = around
+        self.halt = ""
+        """Why the turn is to end before its next request; empty when it is not."""
         project = str(around.project)
         self._environment = {**around.environment, "BA_PROJECT_DIR": project, "CLAUDE_PROJECT_DIR": project}
 

@@ -43,6 +43,7 @@ class HookTurns:
             PromptRefused: a hook blocks it, or ends the turn.
         """
         self._blocked.clear()
+        self.hooks.halt = ""
         words: list[str] = []
         if not self._begun:
             source = "resume" if branch.transcript.messages else "startup"
@@ -58,10 +59,17 @@ class HookTurns:
         return [_note(text) for text in words if text]
 
     async def before(self, branch: Branch) -> None:
-        """After a compression a hook may say again what must not be forgotten."""
+        """After a compression a hook may say again what must not be forgotten.
+
+        Raises:
+            StopTurn: a hook ended the turn after a call.
+        """
         for notice in self._untold:
             branch.emit(notice)
         self._untold.clear()
+        if halt := self.hooks.halt:
+            self.hooks.halt = ""
+            raise StopTurn(f"A hook ended the turn: {halt}")
         if self._compressed == branch.name:
             self._compressed = ""
             verdict = await self._on_start("compact", branch)

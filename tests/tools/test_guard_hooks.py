@@ -16,6 +16,7 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.hooks.config import Hook
 from ba_tui.hooks.runner import Hooks, Surroundings
+from ba_tui.hooks.turns import HookTurns
 from ba_tui.permissions.policy import Allow, Ask, Deny
 from ba_tui.tools.guards.hooks import hooking
 from ba_tui.tools.guards.permission import Gate, Verdict
@@ -43,6 +44,8 @@ class Scene:
         self.verdict = verdict
         around = Surroundings("s", desk.root / "events", desk.root, desk.root, desk.environment, lambda: "default")
 
+        self.hooks = Hooks(hooks, around)
+
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             self.seen.append(args)
             return ToolResult("written")
@@ -50,7 +53,7 @@ class Scene:
         facts = ToolFacts(target="path", paths=("path",))
         tool = Tool("write_file", "", SCHEMA, run, Effect.WRITE, facts=facts)
         gate = Gate(self._judge, lambda rule, scope: None, lambda call: desk.root)
-        self.tool = guarded(tool, consent(gate), repeats(()), hooks=hooking(Hooks(hooks, around)))
+        self.tool = guarded(tool, consent(gate), repeats(()), hooks=hooking(self.hooks))
 
     def _judge(self, tool: Tool, args: Mapping[str, Any], folder: Path) -> Verdict:
         self.judged.append(args)
@@ -161,6 +164,19 @@ async def test_hooks_may_say_no_to_a_question_but_not_yes(desk: Desk) -> None:
     scene = Scene(desk, hook("allow"), verdict=Ask("it writes", None))
     desk.answer = lambda question: Reply("deny", "I say no")
     assert "I say no" in (await scene.run(path="a")).text
+
+
+async def test_words_before_a_call_reach_the_model_with_its_result(desk: Desk) -> None:
+    scene = Scene(desk, answers(additionalContext="mind the tests"))
+    assert (await scene.run(path="a")).text == "written\n\nA hook of the person adds: mind the tests"
+
+
+async def test_a_hook_that_ends_the_turn_after_a_call_leaves_its_result(desk: Desk) -> None:
+    stop = Hook("post_tool", """echo '{"continue": false, "stopReason": "enough"}'""")
+    scene = Scene(desk, stop)
+    assert (await scene.run(path="a")).text == "written"
+    with pytest.raises(StopTurn, match="A hook ended the turn: enough"):
+        await HookTurns(scene.hooks).before(desk.branch)
 
 
 async def test_a_hook_may_end_the_turn(desk: Desk) -> None:

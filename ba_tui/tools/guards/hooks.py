@@ -60,7 +60,9 @@ class _Hooked:
             call.concerns.append(f"a hook asks: {verdict.reason}" if verdict.reason else "a hook asks")
         call.consult = self._consulted(args, call)
         result = await self._after(await outcome(self.tool, args, call), args, call)
-        return result if changed is None else replace(result, text=_told_changed(changed, result.text))
+        head = [] if changed is None else [_told_changed(changed)]
+        tail = [f"\nA hook of the person adds: {verdict.context}"] if verdict.context else []
+        return replace(result, text="\n".join([*head, result.text, *tail])) if head or tail else result
 
     async def _before(self, args: Mapping[str, Any], call: Call) -> Verdict:
         """What hooks say of the call. One that names several files is shown once for each: a hook looks at one."""
@@ -71,7 +73,8 @@ class _Hooked:
                 return said
             stronger = said if said.decision == "ask" or verdict.decision != "ask" else verdict
             last = verdict if said.rewritten is None else said
-            verdict = replace(stronger, rewritten=last.rewritten, rewriter=last.rewriter)
+            context = "\n".join(dict.fromkeys(words for words in (verdict.context, said.context) if words))
+            verdict = replace(stronger, rewritten=last.rewritten, rewriter=last.rewriter, context=context)
         return verdict
 
     async def _after(self, result: ToolResult, args: Mapping[str, Any], call: Call) -> ToolResult:
@@ -84,7 +87,10 @@ class _Hooked:
         else:
             response = {"text": result.text[:LARGEST], "summary": result.summary, "is_error": False}
             fields["tool_response"] = response
-        verdict = await self._fire("post_tool_failure" if result.is_error else "post_tool", call, fields)
+        verdict = await self._said("post_tool_failure" if result.is_error else "post_tool", call, fields)
+        if verdict.stop is not None:
+            # The call was made, so its result comes first.
+            self.hooks.halt = verdict.stop
         words: list[str] = []
         if verdict.decision == "deny":
             words.append(f"A hook of the person objects to this result: {verdict.reason}")
@@ -110,13 +116,17 @@ class _Hooked:
 
     async def _fire(self, event: str, call: Call, fields: Mapping[str, Any]) -> Verdict:
         """Raises StopTurn when a hook ends the turn."""
+        verdict = await self._said(event, call, fields)
+        if verdict.stop is not None:
+            raise StopTurn(f"A hook ended the turn: {verdict.stop}")
+        return verdict
+
+    async def _said(self, event: str, call: Call, fields: Mapping[str, Any]) -> Verdict:
         told = {"tool_name": self.tool.name, **fields, "tool_use_id": call.id, "agent_id": call.branch.name}
         cwd = call.branch.transcript.cwd or ""
         verdict = await self.hooks.fire(Occasion(event, told, names_of(self.tool.name), cwd))
         for notice in verdict.notices:
             call.branch.emit(notice)
-        if verdict.stop is not None:
-            raise StopTurn(f"A hook ended the turn: {verdict.stop}")
         return verdict
 
     def _denied(self, call: Call, args: Mapping[str, Any], verdict: Verdict) -> None:
@@ -149,6 +159,6 @@ class _Hooked:
         return tuple(dict.fromkeys(str(self.hooks.around.cwd / path) for path in self.tool.paths(args)))
 
 
-def _told_changed(changed: Mapping[str, Any], text: str) -> str:
+def _told_changed(changed: Mapping[str, Any]) -> str:
     shown = json.dumps(clean_json(dict(changed)), ensure_ascii=False)
-    return f"A hook of the person changed the arguments of the call: {shown}\n{text}"
+    return f"A hook of the person changed the arguments of the call: {shown}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ba_tui.core.tool import Tool
 from ba_tui.permissions.paths import Workspace
@@ -16,6 +17,11 @@ from ba_tui.resources import Places, user_home
 from ba_tui.settings import Settings
 from ba_tui.tools.limits import GIGABYTE, Limits
 
+CURES = {
+    "required": "Install bubblewrap (its program is bwrap); until then commands are refused.",
+    "auto": "Install bubblewrap (its program is bwrap); until then every command that no rule allows asks.",
+}
+FORBIDDEN = "The system forbids name spaces: its own package bubblewrap often may make them all the same."
 OUTSIDE = "It would run outside the sandbox."
 
 
@@ -31,6 +37,24 @@ def sandbox_for(settings: Settings, where: Places, workspace: Workspace) -> Sand
         home=user_home(),
     )
     return Sandbox(reach, settings.sandbox)
+
+
+def sandbox_report(settings: Settings) -> tuple[Literal["ok", "warn", "fail"], str, str]:
+    """For the doctor: how well commands are confined here, in words, and what would mend it."""
+    if settings.sandbox == "off":
+        return "warn", "off by the settings: commands run with all your rights", "ba config set sandbox auto"
+    found = Sandbox(Reach(()), settings.sandbox).found
+    troubles = "; ".join(found.troubles)
+    forbidden = any(word in troubles.lower() for word in ("uid map", "namespace", "not permitted", "denied"))
+    if found.mechanism is None:
+        why = f": {troubles}" if troubles else ""
+        fix = FORBIDDEN if forbidden else CURES[settings.sandbox]
+        return "fail" if settings.sandbox == "required" else "warn", f"nothing confines commands here{why}", fix
+    network = "on" if settings.commands.network else "off"
+    text = f"{found.mechanism.name} confines commands ({found.mechanism.guards}); their network is {network}"
+    if not found.mechanism.separate and sys.platform == "linux":
+        return "warn", f"{text}; {troubles or 'there is no bubblewrap'}", FORBIDDEN if forbidden else CURES["auto"]
+    return "ok", text, ""
 
 
 def limits_for(settings: Settings) -> Limits:

@@ -82,7 +82,7 @@ class Desk:
         self._system = system_prompt(workshop.settings, cwd)
         self._visible = Visible(self._stock.registry, self._stock.search, system=self._system)
         tools = ToolList(self._stock, self._visible, self.metrics)
-        self.inventory = Inventory(tools, self._stock.results, self._stock.shells)
+        self.inventory = Inventory(tools, self._stock.results, self._stock.shells, self._stock.confinement)
 
     @property
     def permissions(self) -> Policy:

@@ -126,6 +126,9 @@ class Stock:
                 problems.append(str(error))
         return problems
 
+    def confinement(self) -> str:
+        return self.sandbox.state
+
     @property
     def search(self) -> Definition:
         return self.definitions["tool_search"]

@@ -5,16 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load, print_line, rule_problems
 from ba_tui.core.errors import UsageError
 from ba_tui.resources import places, project_root
-
-if TYPE_CHECKING:
-    from ba_tui.observe.doctor import Finding
 
 app = typer.Typer(invoke_without_command=True)
 MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
@@ -23,7 +20,8 @@ MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 @app.callback()
 def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False, cwd: Cwd = None) -> int:
     """Check that everything ba needs works, and say how to mend it. Exit 1 when something does not."""
-    from ba_tui.observe.doctor import Patient, examine  # noqa: PLC0415 - --help must not pay for pydantic
+    from ba_tui.assembly import sandbox_report  # noqa: PLC0415 - --help must not pay for pydantic
+    from ba_tui.observe.doctor import Finding, Patient, examine  # noqa: PLC0415
     from ba_tui.permissions.trust import Trust  # noqa: PLC0415
     from ba_tui.tools.search import find_ripgrep  # noqa: PLC0415
 
@@ -31,7 +29,8 @@ def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON objec
     findings: list[Finding] = []
     folder = folder_of(cwd)
     problems, standing = rule_problems(loaded, folder), Trust(places()).look(project_root(folder))
-    patient = Patient(places(), loaded, find_ripgrep(), problems, None, _tool_problems(folder), standing)
+    tools, confined = _tool_problems(folder), Finding("sandbox", *sandbox_report(loaded.settings))
+    patient = Patient(places(), loaded, find_ripgrep(), problems, None, tools, confined, standing)
     for finding in examine(patient):
         findings.append(finding)
         if not json_:

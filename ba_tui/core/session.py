@@ -176,6 +176,8 @@ class Inventory:
     tools: Tools | None = None
     results: Reader | None = None
     jobs: Jobs | None = None
+    confinement: Callable[[], str] = str
+    """Whether commands run confined, in a word or two; empty while nobody has looked."""
 
 
 RuleVerdict: TypeAlias = Literal["allow", "ask", "deny"]

@@ -55,6 +55,8 @@ class Patient:
     env: Mapping[str, str] | None = None
     tools: Sequence[tuple[str, str]] = ()
     """What keeps people's own tools out: a line, and the traceback when there is one."""
+    confined: Finding | None = None
+    """What keeps commands in, as the rooms above found it."""
     folder: Standing | None = None
     """How the folder stands with the person."""
 
@@ -66,7 +68,7 @@ class Patient:
 def examine(patient: Patient) -> Iterator[Finding]:
     """All findings, one after the other."""
     looks: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
-        _python, _terminal, _settings, _trust, _model, _programs, _storage, _tools,
+        _python, _terminal, _settings, _trust, _model, _programs, _sandbox, _storage, _tools,
     )  # fmt: skip
     for look in looks:
         yield from look(patient)
@@ -207,6 +209,11 @@ def _programs(patient: Patient) -> Iterator[Finding]:
             yield Finding(name, "ok", path)
         else:
             yield Finding(name, "warn", f"not found: {without}", f"Install {name}.")
+
+
+def _sandbox(patient: Patient) -> Iterator[Finding]:
+    if patient.confined:
+        yield patient.confined
 
 
 def _storage(patient: Patient) -> Iterator[Finding]:

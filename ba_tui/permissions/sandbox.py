@@ -27,7 +27,7 @@ Mode: TypeAlias = Literal["required", "auto", "off"]
 PATIENCE = 5.0
 SHOWN = 200
 TAIL = 6_000
-CURE = "Install bubblewrap (its program is bwrap), or set sandbox.mode to auto or off."
+CURE = "Install bubblewrap (its program is bwrap), or set sandbox to auto or off."
 
 NETWORK = re.compile(
     r"could not resolve|name resolution|name or service not known|nodename nor servname|network is unreachable"
@@ -116,9 +116,6 @@ class _Here:
                 self.found = find(candidates())
             return self.found
 
-    def known(self) -> Found | None:
-        return self.found
-
 
 _here = _Here()
 
@@ -154,9 +151,10 @@ class Sandbox:
         """For people, as one or two words, without looking: empty while nobody knows."""
         if self.mode == "off":
             return "no sandbox"
-        if self._found is None:
+        found = self._found or (_here.found if self._look == _here.look else None)
+        if found is None:
             return ""
-        return "sandboxed" if self._found.mechanism else "no sandbox"
+        return "sandboxed" if found.mechanism else "no sandbox"
 
     def confine(self) -> Confinement | None:
         """How the next program is started; None when it runs as it is. Blocks.

@@ -37,6 +37,15 @@ def wire_is_valid(messages: list[dict[str, Any]]) -> bool:
     return roles == expected[: len(roles)] and calls == answers
 
 
+def shell_of(word: str) -> psutil.Process:
+    """The shell with ``word`` in its command, or what it became. In a sandbox its number is another one than here."""
+    for process in psutil.process_iter(["cmdline"]):
+        words: list[str] = process.info["cmdline"] or [""]
+        if Path(words[0]).name in {"bash", "sleep"} and word in words[-1]:
+            return process
+    raise AssertionError(f"nothing runs with {word}")
+
+
 @pytest.fixture
 def ba(tmp_path: Path) -> Program:
     (tmp_path / "work").mkdir()
@@ -52,11 +61,13 @@ def at(ba: Program, server: ModelServer) -> Program:
 def test_killed_in_a_tool_call(ba: Program):
     fifo = ba.folder / "started"
     os.mkfifo(fifo)
-    command = "echo $$ > started; exec sleep 600"
+    length = f"600.{os.getpid()}"
+    command = f"echo > started; exec sleep {length}"
     call = Planned("shell", {"command": command})
     with ModelServer([Step(say="I run it.", calls=(call,))]) as server:
         process = at(ba, server).start("-p", "--allow", f"shell({command})", "run the long job")
-        shell = psutil.Process(int(fifo.read_text()))
+        fifo.read_text()
+        shell = shell_of(length)
         process.send_signal(signal.SIGKILL)
         process.communicate()
     psutil.wait_procs([shell], timeout=20)

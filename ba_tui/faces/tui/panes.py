@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from ba_tui.core.events import Answered, Asked, Event, ModeChanged, ModelChanged, Titled, TurnEnded
+from ba_tui.core.events import Answered, Asked, Event, ModeChanged, ModelChanged, Titled, ToolFinished, TurnEnded
 from ba_tui.core.session import Jobs
 
 NEEDED = "ba needs you"
@@ -77,7 +77,7 @@ class Facts:
 
 
 class ShellCount:
-    """How many background shells run, in the status line."""
+    """How many background shells run, and whether commands run confined, in the status line."""
 
     def __init__(self, chat: ChatScreen) -> None:
         self._chat = chat
@@ -91,13 +91,20 @@ class ShellCount:
         self._jobs = conversation.inventory.jobs if conversation else None
         self._deaf = self._jobs.listen(self._count) if self._jobs else None
         self._count()
+        self._confinement()
 
     def apply(self, event: Event) -> None:
-        """The shells say so themselves."""
+        """The shells say so themselves; what confines is found when the first command runs."""
+        if isinstance(event, ToolFinished):
+            self._confinement()
 
     def _count(self) -> None:
         jobs = self._jobs.list() if self._jobs else ()
         self._chat.status.show(shells=sum(job.state == "running" for job in jobs))
+
+    def _confinement(self) -> None:
+        conversation = self._chat.session.conversation
+        self._chat.status.show(sandbox=conversation.inventory.confinement() if conversation else "")
 
 
 class Attention:

@@ -41,6 +41,7 @@ class Situation:
     queue: int = 0
     shells: int = 0
     paused: bool = False
+    sandbox: str = ""
 
 
 def scripted(model: str) -> bool:
@@ -109,6 +110,7 @@ def line(now: Situation, totals: Totals, width: int) -> Content:
     # Each part: (importance, side, text, style). A larger number goes first; one name may have a shorter spare.
     parts: list[tuple[int, str, str, str]] = [
         (0, "left", now.mode, f"{MODE_STYLE[now.mode]} bold"),
+        (4, "left", now.sandbox, muted),
         (1, "left", "scripted model" if scripted(now.model) else "", "$warning"),
         (3, "left", model if not scripted(now.model) else "", "$foreground"),
         (5, "left", folder, muted),

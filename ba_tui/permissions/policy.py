@@ -188,7 +188,7 @@ class Policy:
         for what can't be undone nor for what leaves the workspace."""
         waits = [rule.terms.timeout for rule in asking if rule.terms.timeout is not None]
         if not waits:
-            return {"timeout": self.bounds.timeout}
+            return {}
         after = {rule.terms.on_timeout for rule in asking if rule.terms.timeout is not None}
         on = after.pop() if len(after) == 1 else "deny"
         if on == "allow":
@@ -250,7 +250,8 @@ class Policy:
         if not again:
             self._asked.append((subject, by))
             self._hits.update([rule] if rule else [])
-        return Ask(reason[:1].upper() + reason[1:] + ".", _suggested(subject), self._risks(subject, cwd), by)
+        reason = f"{reason[:1].upper()}{reason[1:]}."
+        return Ask(reason, _suggested(subject), self._risks(subject, cwd), by, self.bounds.timeout)
 
     def _risks(self, subject: Subject, cwd: Path) -> tuple[Risk, ...]:
         if subject.command is not None:

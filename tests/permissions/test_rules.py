@@ -76,7 +76,7 @@ def test_the_bundled_rules_are_good() -> None:
         ("deny: [\n", r":2: is not valid YAML"),
         ("\nforbid: [x]\n", r":2: expected one of deny, ask, allow, got 'forbid'"),
         ("deny: shell\n", r":1: deny: expected a list of rules, got 'shell'"),
-        ("deny:\n  - 5\n", r":2: deny: expected a rule as text, got 5"),
+        ("deny:\n  - 5\n", r":2: deny: expected text or a group with rule, got 5"),
         ("deny:\n  - x\n  - x(\n", r":3: permission rule 'x\('"),
         ("- x\n", r":1: expected settings"),
     ],

@@ -133,7 +133,9 @@ def _names(words: Sequence[Word], findings: Findings) -> None:
     for word in words:
         if word.text is None or not _NAME.fullmatch(word.text):
             raise Unreadable(f"{word.raw[:40]!r} does not name a variable plainly")
-        findings.wild.add(word.text.partition("[")[0])
+        name = word.text.partition("[")[0]
+        findings.wild.add(name)
+        findings.lists.add(name)
 
 
 def _read(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
@@ -236,6 +238,10 @@ def _declare(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
                 raise Unreadable(f"{word.raw[:40]!r} does not name a variable plainly")
             findings.wild.add("*")
             continue
+        if word.text is None:
+            findings.declared.add(name.partition("[")[0])
+        if "a" in options.lower():
+            findings.lists.add(name.partition("[")[0])
         if word.text is None or not value.isdecimal():
             findings.wild.add(name.partition("[")[0])
         if equals and word.text is not None and _LIST.match(word.text):

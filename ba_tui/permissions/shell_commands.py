@@ -213,5 +213,7 @@ class SimpleReader(Lexer):
         else:
             found.value = self.word()
         found.value.end = self.at
+        if found.items is not None or found.indexed:
+            self.findings.lists.add(found.name)
         self.findings.sources.setdefault(found.name, []).extend(found.items or [found.value])
         command.assignments.append(found)

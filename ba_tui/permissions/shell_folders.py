@@ -18,7 +18,7 @@ Folders = tuple[str | None, ...]
 def moved(folder: str | None, words: Sequence[Word], source: str) -> str | None:
     """The folder after ``cd`` from ``folder``; None when that is not certain in a command that reads ``source``."""
     rest = [word for word in words[1:] if word.text not in ("--", "-L", "-e")]
-    if len(rest) > 1 or "CDPATH" in source or "HOME=" in source:
+    if len(rest) > 1 or "CDPATH" in source or "HOME" in source:
         return None
     if not rest:
         return "~"

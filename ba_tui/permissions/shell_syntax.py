@@ -16,6 +16,7 @@ _MATCHING = frozenset({"=", "==", "!=", "=~"})
 _COPROCESS = re.compile(r"[A-Za-z_]\w*[ \t]+(?=\(|(?:\{|\[\[|if|while|until|for|select|case)[ \t\n])", re.ASCII)
 ARITHMETIC = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _KEYWORD = re.compile(r"[a-z]+(?=[ \t\n;&|()<>]|$)|[{}!](?=[ \t\n;&|()<>]|$)|\[\[(?=[ \t\n])")
+_SPLIT = re.compile(r"(?:[a-z{}!\[]|\\\n){1,40}")
 _TIME = re.compile(r"(?:-p|--)(?=[ \t\n])")
 _DASHES = re.compile(r"--(?=[ \t\n])")
 _TEST_END = re.compile(r"\]\](?=[ \t\n;&|()<>]|$)")
@@ -82,7 +83,7 @@ class Parser(SimpleReader):
     def _keyword(self) -> str:
         match = _KEYWORD.match(self.text, self.at)
         if match is None and "\\\n" in self.text[self.at : self.at + 12]:
-            joined = re.match(r"(?:[a-z{}!\[]|\\\n)+", self.text[self.at :])
+            joined = _SPLIT.match(self.text, self.at)
             if joined and joined.group().replace("\\\n", "") in _KEYWORDS | _CLOSERS:
                 raise Unreadable("a joined line splits a keyword")
         return match.group() if match else ""
@@ -327,6 +328,7 @@ class Parser(SimpleReader):
         self.spaces()
         named = _COPROCESS.match(self.text, self.at)
         if named:
+            self.findings.lists.add(named.group().strip())
             self.at = named.end()
         return Block("coproc", [self._command()], name="coproc")
 

@@ -12,10 +12,12 @@ from ba_tui.permissions.shell_tokens import Findings, Token
 from ba_tui.permissions.simple import Word
 
 MOST_WORDS = 64
+LONGEST_UNFOLDED = 1_000
 
-_GLOB = re.compile(r"[*?]|\[.+\]", re.DOTALL)
+# Tildes that stand for a folder the shell was in.
+_ELSEWHERE = re.compile(r"~[-+0-9]")
+
 _SPLITS = re.compile(r"[\s*?\[\\]")
-_BRACED = re.compile(r"\{[^{}]*(?:,|\.\.)|\{.*\}", re.DOTALL)
 _COUNTED = re.compile(r"(-?[0-9]{1,4})\.\.(-?[0-9]{1,4})")
 _INTEGER = re.compile(r"[-+]?[0-9]*")
 
@@ -25,7 +27,9 @@ def words_of(token: Token, known: Mapping[str, str]) -> list[Word]:
     if token.braces and _unfolds(token):
         return _unfolded(token)
     text = value_of(token, known)
-    glob = token.pattern and bool(_GLOB.search("".join(part.text for part in token.parts if not part.quoted)))
+    if text is not None and _ELSEWHERE.match(token.raw):
+        text = None
+    glob = token.pattern and _globs("".join(part.text for part in token.parts if not part.quoted))
     return [Word(text, token.raw, glob)]
 
 
@@ -43,14 +47,22 @@ def value_of(token: Token, known: Mapping[str, str]) -> str | None:
     return "".join(found)
 
 
+def _globs(bare: str) -> bool:
+    """Whether the unquoted text of a word is a pattern."""
+    opening = bare.find("[")
+    return "*" in bare or "?" in bare or (opening >= 0 and "]" in bare[opening + 2 :])
+
+
 def _unfolds(token: Token) -> bool:
+    if len(token.raw) > LONGEST_UNFOLDED:
+        return True
     bare = "".join(part.text if part.kind == "text" and not part.quoted else "\0" for part in token.parts)
     return bool(re.search(r"\{.*(?:,|\.\.).*\}", bare, re.DOTALL))
 
 
 def _unfolded(token: Token) -> list[Word]:
     unknown = [Word(None, token.raw, True)]
-    if any(part.kind != "text" for part in token.parts):
+    if len(token.raw) > LONGEST_UNFOLDED or any(part.kind != "text" for part in token.parts):
         return unknown
     characters = [(char, part.quoted) for part in token.parts for char in part.text]
     bare = "".join("\0" if quoted else char for char, quoted in characters)
@@ -63,9 +75,7 @@ def _unfolded(token: Token) -> list[Word]:
     for piece in found:
         text = "".join(char for char, _ in piece)
         if text or any(quoted for _, quoted in piece):
-            made.append(
-                Word(text, token.raw, bool(_GLOB.search("".join(char for char, quoted in piece if not quoted))))
-            )
+            made.append(Word(text, token.raw, _globs("".join(char for char, quoted in piece if not quoted))))
     return made
 
 

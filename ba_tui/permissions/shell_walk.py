@@ -24,6 +24,7 @@ from ba_tui.permissions.shell_wrappers import opened
 from ba_tui.permissions.simple import Analysis, Redirect, Simple, Word
 
 MOST_COMMANDS = 5_000
+MOST_LEARNT = 50
 DEEPEST_CODE = 8
 
 _CD = Word("cd", "cd")
@@ -32,6 +33,8 @@ _ASSIGNERS = re.compile(
     r"\b(?:" + "|".join(re.escape(name) for name in ASSIGNING if name != ".") + r"|IFS)\b|(?:^|[\s;&|])\.\s|\(\("
 )
 _FREE_NAME = re.compile(r"(?!BASH|EPOCH|COMP|DIRSTACK)(?:[a-z_][A-Za-z0-9_]+|[a-z]|[A-Z][A-Z0-9_]*_[A-Z0-9_]*|[A-Z])")
+_HOME = re.compile(r"(?<![$\w{])HOME\b")
+_LISTS = frozenset({"COPROC", "MAPFILE", "FUNCNAME", "PIPESTATUS", "DIRSTACK", "GROUPS", "COMP_WORDS", "COMPREPLY"})
 _LEAVING = frozenset({"exit", "return"})
 
 
@@ -47,6 +50,8 @@ class Walk:
         self.functions: list[tuple[int, int]] = []
         self.moved = False
         self.fed = False
+        self.learnt: set[str] = set()
+        self.homeless = bool(_HOME.search(command))
         self.trouble = ""
 
     def run(self, command: str) -> Analysis:
@@ -61,6 +66,9 @@ class Walk:
 
     def _risky(self) -> str:
         """A variable that the shell runs and that was set in a way other than ``NAME=value``."""
+        lists = self.findings.declared & (self.findings.lists | _LISTS)
+        if lists:
+            return f"the list {min(lists)!r} is declared with a value known only when it runs"
         names = RUNNING & (self.findings.wild | self.findings.sources.keys())
         return f"the shell may run what is in {min(names)}" if names else ""
 
@@ -100,9 +108,9 @@ class Walk:
         before = dict(scope.known)
         good, bad = self._visit(chain.items[0], scope, folders)
         first = dict(scope.known)
-        certain = scope.certain
+        certain, all_good = scope.certain, "||" not in chain.operators
         for operator, item in zip(chain.operators, chain.items[1:], strict=True):
-            scope.certain = certain and operator == "&&" and "||" not in chain.operators
+            scope.certain = certain and all_good
             start = good if operator == "&&" else bad
             if not start:
                 start = folders
@@ -193,6 +201,8 @@ class Walk:
         for token in command.words:
             self._runs(token.runs, scope, folders)
             words.extend(words_of(token, scope.known if self.knows else {}))
+        if self.homeless:
+            words = [Word(None, word.raw) if word.text and word.text.startswith("~") else word for word in words]
         assigned = tuple((found.name, self._assigned(found, scope, folders)) for found in command.assignments)
         redirects = self._redirects(command.redirects, scope, folders)
         self._running(assigned)
@@ -227,7 +237,7 @@ class Walk:
             return Word(None, found.value.raw)
         known = scope.known if self.knows else {}
         text = value_of(found.value, known)
-        return Word(None if text and text.startswith("~") and "HOME=" in self.source else text, found.value.raw)
+        return Word(None if text and text.startswith("~") and self.homeless else text, found.value.raw)
 
     def _redirects(self, redirects: Several[Redirection], scope: Scope, folders: Folders) -> tuple[Redirect, ...]:
         found: list[Redirect] = []
@@ -251,6 +261,9 @@ class Walk:
         if not (scope.certain and self.knows):
             return
         for found, (name, word) in zip(command.assignments, assigned, strict=True):
+            if len(self.learnt) > MOST_LEARNT:
+                return
+            self.learnt.add(name)
             if word.text and not found.indexed and _FREE_NAME.fullmatch(name) and self._once(name):
                 scope.known[name] = word.text
 

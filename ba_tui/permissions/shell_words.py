@@ -19,6 +19,7 @@ _BRACED = re.compile(r"[^}\"'$`\\<>]+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
 _SUM = re.compile(r"[-+*/%<>=!~^&|?:,. \t\n]+|[0-9][0-9A-Za-z_@#]*|#")
+_SIDE_BY_SIDE = re.compile(r"[ \t\n]+[\w$\"'`]")
 _ANSI = re.compile(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))|([^\\])", re.DOTALL
 )
@@ -342,6 +343,8 @@ class Lexer:
     def _summand(self, aside: Token, depth: int, closer: str) -> int:
         match = _NAME.match(self.text, self.at)
         if match:
+            if _SIDE_BY_SIDE.match(self.text, match.end()):
+                raise Unreadable("arithmetic is not understood")
             self.findings.counted.add(match.group())
             self.at = match.end()
             return depth

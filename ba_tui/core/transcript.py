@@ -35,8 +35,11 @@ class Transcript:
         self.skills: tuple[ActiveSkill, ...] = ()
         self.cwd: str | None = None
         self.mode: Mode | None = None
+        self.rounds: dict[str, int] = {}
+        """The number, from 1, of the round that begins in a message, by the message's id."""
         self._messages: list[Message] = []
         self._turn_start = 0
+        self._turns = 0
         self._open: tuple[ToolUse, ...] = ()
         self._outputs: dict[str, ToolOutput] = {}
         for event in events:
@@ -49,6 +52,8 @@ class Transcript:
             case TurnStarted(prompt=message):
                 self._add(message)
                 self._turn_start = len(self._messages)
+                self._turns += 1
+                self.rounds[self._messages[-1].id if self._messages else message.id] = self._turns
             case Steered(message=message) | MessageDone(message=message):
                 self._add(message)
             case ToolFinished(call_id=call_id, result=result):

@@ -30,6 +30,7 @@ async def quiet(pilot: Pilot[None]) -> None:
         ("ask-destructive", DARK, (40, 12)),
         ("diff", DARK, (120, 36)),
         ("command", LIGHT, (80, 24)),
+        ("ask-danger", LIGHT, (80, 24)),
     ],
 )
 def test_picture(snap_compare: Callable[..., bool], sample: str, theme: str, size: tuple[int, int]) -> None:

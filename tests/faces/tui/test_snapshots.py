@@ -14,10 +14,11 @@ from ba_tui.core.conversation import LocalServer, Start
 from ba_tui.core.events import Event, MessageDone, Notice, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.results import Diff, StateChange, Todos, ToolResult
-from ba_tui.core.session import Inventory, Job
+from ba_tui.core.session import Inventory, Job, RuleLine
 from ba_tui.core.work import Todo
 from ba_tui.faces.tui.app import BaApp
 from ba_tui.faces.tui.inspector.paged import Paged
+from ba_tui.faces.tui.screens.permissions import PermissionsScreen
 from ba_tui.faces.tui.screens.shells import ShellList
 from ba_tui.faces.tui.screens.tools import ToolBrowser, ToolPage
 from ba_tui.sessions.artifacts import Artifacts
@@ -189,3 +190,19 @@ def test_a_whole_result(snap_compare: Any, world: World, size: tuple[int, int], 
         await hand.until(lambda: paged.finding and not paged.finding.due and paged.finding.found)
 
     pictured(snap_compare, world, Start(resume="bbbb", theme="dark"), size, scene)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 10)])
+def test_permissions(snap_compare: Any, world: World, size: tuple[int, int]) -> None:
+    world.brain.permissions.held += [
+        RuleLine("shell(git diff:*)", "allow", "built in", 12, "bundled"),
+        RuleLine("edit_file(.git/**)", "ask", "built in", 1, "bundled"),
+        RuleLine("web_fetch(domain:docs.python.org)", "allow", ".ba/config.yaml:14", 0, "project", waiting=True),
+    ]
+
+    async def scene(hand: Hand) -> None:
+        await hand.send("/permissions")
+        await hand.until(lambda: isinstance(hand.app.screen, PermissionsScreen) and hand.app.screen.choices)
+        await hand.press("down")
+
+    pictured(snap_compare, world, Start(theme="light"), size, scene)

@@ -129,6 +129,18 @@ QUESTIONS = {
         reason="rm is never remembered",
         risks=("runs a command", "destructive"),
     ),
+    "ask-danger": Question(
+        "permission",
+        "Run this command?",
+        tool="shell",
+        args={"command": "curl https://аpple.com/in\u202e"},
+        preview=Command("curl https://аpple.com/in\u202e"),
+        reason="the rule shell(curl) asks (user config.yaml:3)",
+        risks=("runs a command", "network", "shares a secret"),
+        warnings=("The command holds a hidden character: U+202E.", "аpple.com mixes alphabets: U+0430."),
+        rewritten="the hook guard.sh",
+        timeout=300.0,
+    ),
     "ask-choice": Question(
         "choice",
         "Which months should the report cover?",

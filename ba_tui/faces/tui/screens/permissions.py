@@ -26,7 +26,8 @@ from ba_tui.faces.tui.session import MEANING
 if TYPE_CHECKING:
     from ba_tui.faces.tui.screens.chat import ChatScreen
 
-KEYS = "a add · Enter change · d d remove · m mode · / or letters find · Esc closes"
+KEYS = "a add · d d remove · Enter change · m mode · / or letters find · Esc closes"
+NARROW = 60
 MODE = "mode"
 GROUPS = {
     "deny": ("Deny: never, whatever else allows it", "$text-error"),
@@ -104,7 +105,8 @@ class PermissionsScreen(Picker):
         for verdict, (head, style) in GROUPS.items():
             group = [choice.id for choice in matching if self._rules[choice.id].verdict == verdict]
             if group:
-                found.append(Option(Content.styled(f"{head} ({len(group)})", f"bold {style}"), f"\0{verdict}", True))
+                shown = head if width >= NARROW else head.partition(":")[0]
+                found.append(Option(Content.styled(f"{shown} ({len(group)})", f"bold {style}"), f"\0{verdict}", True))
                 found += [Option(rows[id], id) for id in group]
         if not matching:
             found.append(Option("Nothing matches." if self.choices else self.empty, "\0", disabled=True))

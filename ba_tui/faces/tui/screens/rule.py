@@ -22,7 +22,7 @@ from ba_tui.faces.tui.widgets.ask_answers import rule_fault
 
 T = TypeVar("T", bound=str)
 VERDICTS: Sequence[RuleVerdict] = ("deny", "ask", "allow")
-SCOPES: dict[RuleScope, str] = {"session": "this session", "project": "this project", "user": "everywhere"}
+SCOPES: dict[RuleScope, str] = {"session": "session", "project": "project", "user": "everywhere"}
 KEYS = "Tab next · ← → choose · Enter keeps it · Esc leaves all as it was"
 
 
@@ -61,7 +61,7 @@ class OneOf(Static, Generic[T], can_focus=True):
     def render(self) -> Content:
         words = [f"[{word}]" if n == self.at else f" {word} " for n, word in enumerate(self._values.values())]
         styled = [Content.styled(word, "bold" if n == self.at else "$text-muted") for n, word in enumerate(words)]
-        return Content.assemble((f"{self._label:<8}", "$text-muted"), Content(" ").join(styled))
+        return Content.assemble((f"{self._label:<6}", "$text-muted"), Content(" ").join(styled))
 
     def action_move(self, by: int) -> None:
         self.at = (self.at + by) % len(self._values)

@@ -130,7 +130,9 @@ class AskPanel(Widget):
             parts.append(f"{self._done + 1} of {total}")
         if first.question.timeout is not None:
             left = max(0.0, first.since + first.question.timeout - self._clock())
-            parts.append(time_left(left, first.question.on_timeout))
+            long = time_left(left, first.question.on_timeout)
+            room = self.size.width - len(" · ".join(parts)) - 9
+            parts.append(long if len(long) <= room or not self.size else long.partition(" in ")[2])
         title = Content(f" {' · '.join(parts)} ")
         if title != self.border_title:
             self.border_title = title

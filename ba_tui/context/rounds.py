@@ -62,7 +62,7 @@ class Rounds:
 
 
 def rounds_of(messages: Sequence[Message], starts: Mapping[str, int] | None = None, *, first: int = 1) -> Rounds:
-    """``messages`` cut where the person begins to speak. Rounds not in ``starts`` count on, the first from ``first``."""
+    """``messages`` cut where the person begins to speak. Rounds not in ``starts`` count on, from ``first``."""
     known = starts or {}
     cut = 0
     while cut < len(messages) and messages[cut].origin == "compaction" and not messages[cut].calls:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from ba_tui.permissions.sandbox import Found, Sandbox, find
 from ba_tui.permissions.sandbox_bwrap import Bubblewrap, bubblewraps
 from ba_tui.permissions.sandbox_layout import Reach
 from ba_tui.tools.cell import Cell
+from ba_tui.tools.host import Bench, Code, Crew
 from ba_tui.tools.limits import Limits
 from ba_tui.tools.python import Python, python_tool
 from ba_tui.tools.shell import Shell, shell_tool
@@ -192,3 +194,35 @@ async def test_background_shells_run_there_too(yard: Yard) -> None:
     await yard.floor.ended(result.summary)
     assert (yard.desk.root / "a").exists()
     assert not Path("/etc/ba-test").exists()
+
+
+OWN = """
+from ba_tui import tool
+import resource, subprocess
+@tool(effect="read")
+def own() -> str:
+    "Try what can be written."
+    subprocess.Popen(["sleep", "60"], start_new_session=True)
+    open("inside", "w").close()
+    try:
+        open("/etc/ba-test", "w").close()
+    except OSError as error:
+        return f"{error.strerror} {resource.getrlimit(resource.RLIMIT_FSIZE)[0]}"
+    return "written"
+"""
+
+
+async def test_workers_of_a_project_are_confined(floor: Floor) -> None:
+    desk = floor.desk
+    file = desk.write("own.py", OWN)
+    sandbox = sandbox_at(desk)
+    environment = {**desk.environment, "BA_TAG": floor.tag}
+    code = Code(str(file), digest=hashlib.sha256(file.read_bytes()).hexdigest())
+    crew = Crew(code, Bench(desk.root, environment, {"fsize": 1_000_000}, sandbox.confine))
+    reply, _ = await crew.call("own", {}, print, keep=True)
+    assert "Read-only file system 1000000" in str(reply)
+    assert (desk.root / "inside").exists()
+    assert tagged(floor.tag)
+    crew.close()
+    await all_gone(floor.tag)
+    sandbox.close()

@@ -297,7 +297,7 @@ class Parser(SimpleReader):
                 if after is None or (before is None and name in ARITHMETIC):
                     raise Unreadable("a comparison in [[ is not understood")
                 for operand in (before, after) if name in ARITHMETIC and before else (after,):
-                    self.note(operand.parts)
+                    self.note(operand)
                     self.findings.counted_runs.extend(operand.runs)
         return Block("group", words=tokens)
 

@@ -24,7 +24,7 @@ class Part:
 
 @dataclass(slots=True)
 class Token:
-    """A word as written: its pieces, and the commands that run to make it."""
+    """A word as written: its pieces, the commands that run to make it, and ``behind`` those in ``${x:-…}``."""
 
     start: int
     end: int = 0
@@ -33,6 +33,7 @@ class Token:
     pattern: bool = False
     braces: bool = False
     raw: str = ""
+    behind: list[Part] = field(default_factory=list[Part])
 
     def add(self, text: str, quoted: bool) -> None:
         """Append literal text."""

@@ -130,9 +130,9 @@ def is_number(token: Token, findings: Findings) -> bool:
     """Whether ``token`` can only come to a whole number. Variables in it are noted as computed with."""
     if token.runs:
         findings.counted_runs.extend(token.runs)
-    for part in token.parts:
+    for part in (*token.parts, *token.behind):
         if part.kind == "text" and not _INTEGER.fullmatch(part.text) and not _COUNTED.fullmatch(part.text.strip("{}")):
             return False
-        if part.kind == "variable":
+        if part.kind in ("variable", "unknown") and part.text:
             findings.counted.add(part.text)
     return True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from ba_tui.permissions.shell_escapes import ANSI, ansi_character
 from ba_tui.permissions.shell_tokens import Findings, Part, Token, Unreadable
 from ba_tui.permissions.shell_tree import Block, Node
 
@@ -20,10 +21,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
 _SUM = re.compile(r"[-+*/%<>=!~^&|?:,. \t\n]+|[0-9][0-9A-Za-z_@#]*|#")
 _SIDE_BY_SIDE = re.compile(r"[ \t\n]+[\w$\"'`]")
-_ANSI = re.compile(
-    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))|([^\\])", re.DOTALL
-)
-_ANSI_LETTERS = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_NOT_PLAIN = re.compile(r"[^\w\s.+*/%()-]")
 _SPACES = re.compile(r"(?:[ \t]|\\\n)*")
 _TRANSFORMS = frozenset("QUuLEAaKk")
 
@@ -238,10 +236,10 @@ class Lexer:
         self.at += 2
         found: list[str] = []
         while not self.text.startswith("'", self.at):
-            match = _ANSI.match(self.text, self.at)
+            match = ANSI.match(self.text, self.at)
             if match is None:
                 raise Unreadable("a quote is not closed")
-            found.append(_ansi_character(match))
+            found.append(ansi_character(match))
             self.at = match.end()
         self.at += 1
         token.add("".join(found), True)
@@ -306,6 +304,7 @@ class Lexer:
         while True:
             match = _BRACED.match(self.text, self.at)
             if match:
+                aside.add(match.group(), False)
                 self.at = match.end()
             char = self.text[self.at : self.at + 1]
             if not char:
@@ -322,10 +321,12 @@ class Lexer:
                 end = self.text.find("'", self.at + 1)
                 if end < 0 or re.search(r"[$`\\}\"]", self.text[self.at : end]):
                     raise Unreadable("single quotes in braces in double quotes are read in more than one way")
+                aside.add(self.text[self.at + 1 : end], True)
                 self.at = end + 1
             else:
                 self._special(aside, char)
         token.runs.extend(aside.runs)
+        token.behind.extend((*aside.parts, *aside.behind))
 
     def sum(self, token: Token, closer: str) -> None:
         """Arithmetic from here to ``closer``, which is eaten. What is computed with is noted."""
@@ -338,7 +339,7 @@ class Lexer:
             depth = self._summand(aside, depth, closer)
         token.runs.extend(aside.runs)
         self.findings.counted_runs.extend(aside.runs)
-        self.note(aside.parts)
+        self.note(aside)
 
     def _summand(self, aside: Token, depth: int, closer: str) -> int:
         match = _NAME.match(self.text, self.at)
@@ -373,27 +374,12 @@ class Lexer:
             raise Unreadable("arithmetic is not understood")
         return depth
 
-    def note(self, parts: list[Part]) -> None:
-        """Keep which variables ``parts`` compute with; text in quotes must be plain."""
-        for part in parts:
-            if part.kind == "text" and re.search(r"[^\w\s.+*/%()-]", part.text):
+    def note(self, token: Token) -> None:
+        """Keep which variables ``token`` computes with; text in quotes must be plain."""
+        for part in (*token.parts, *token.behind):
+            if part.kind == "text" and _NOT_PLAIN.search(part.text):
                 raise Unreadable("arithmetic over text in quotes is not understood")
             if part.kind == "text":
                 self.findings.counted.update(_NAME.findall(part.text))
-            elif part.kind == "variable":
+            elif part.kind != "number" and part.text:
                 self.findings.counted.add(part.text)
-
-
-def _ansi_character(match: re.Match[str]) -> str:
-    two, four, eight, octal, control, letter, plain = match.groups()
-    if plain is not None:
-        return plain
-    number = two or four or eight
-    if number or octal:
-        code = int(number, 16) if number else int(octal, 8) & 0xFF
-        if code == 0 or code > 0x10FFFF or 0xD800 <= code < 0xE000 or (not (four or eight) and code > 0x7F):
-            raise Unreadable("an escape in $'' does not make a character")
-        return chr(code)
-    if control is not None:
-        raise Unreadable("a control character is written in $''")
-    return _ANSI_LETTERS.get(letter, letter if letter in "\\'\"?" else "\\" + letter)

@@ -1,0 +1,31 @@
+"""The escapes of ``$'…'`` and the characters they make.
+
+Where such words end stands in ``shell_words``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ba_tui.permissions.shell_tokens import Unreadable
+
+ANSI = re.compile(
+    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))|([^\\])", re.DOTALL
+)
+_ANSI_LETTERS = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def ansi_character(match: re.Match[str]) -> str:
+    """The character of one match of ``ANSI``."""
+    two, four, eight, octal, control, letter, plain = match.groups()
+    if plain is not None:
+        return plain
+    number = two or four or eight
+    if number or octal:
+        code = int(number, 16) if number else int(octal, 8) & 0xFF
+        if code == 0 or code > 0x10FFFF or 0xD800 <= code < 0xE000 or (not (four or eight) and code > 0x7F):
+            raise Unreadable("an escape in $'' does not make a character")
+        return chr(code)
+    if control is not None:
+        raise Unreadable("a control character is written in $''")
+    return _ANSI_LETTERS.get(letter, letter if letter in "\\'\"?" else "\\" + letter)

@@ -6,7 +6,11 @@ Nothing is opened here; who opens a path checks it again afterwards. Verdicts ar
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
@@ -45,8 +49,26 @@ GUARDED_NAMES = (
 )  # fmt: skip
 
 
+_OWN_FOLDER = re.compile(r"/+(?:\./+)*proc/+(?:\./+)*(?:thread-)?self/+(?:\./+)*cwd(?:/+|$)")
+"""Where a command runs, as it may call that itself; to us that name means another folder."""
+_DESCRIPTOR = re.compile(r"/(?:dev/(?:fd/|std(?:in|out|err)$)|proc/(?:thread-)?self/fd/)")
+_UNSEEN = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+"""Characters that some file systems leave out of names."""
+_HELD: ContextVar[dict[Path, Path] | None] = ContextVar("held", default=None)
+
 LONGEST = 4_096
 LONGEST_NAME = 255
+
+
+@contextmanager
+def held_paths() -> Generator[None]:
+    """Within it a path leads where it led when it was first resolved, so that what was judged is what is opened: a
+    link that comes in between is then one that nobody follows."""
+    token = _HELD.set({})
+    try:
+        yield
+    finally:
+        _HELD.reset(token)
 
 
 class PathRefused(BaError):
@@ -84,8 +106,15 @@ class Workspace:
         Raises:
             PathRefused: no path can be named so.
         """
-        resolved = Path(os.path.realpath(self._joined(text, cwd)))
-        if os.path.islink(resolved):  # noqa: PTH114 - must not raise
+        joined, held = self._joined(text, cwd), _HELD.get()
+        if held is not None and joined in held:
+            return held[joined]
+        # A descriptor of ours says nothing about one of a command.
+        own = cwd is not None and bool(_DESCRIPTOR.match(str(joined)))
+        resolved = Path(os.path.normpath(joined) if own else os.path.realpath(joined))
+        if held is not None:
+            held[joined] = resolved
+        if not own and os.path.islink(resolved):  # noqa: PTH114 - must not raise
             raise PathRefused(f"{_brief(text)} is a link that leads to itself.", "Name the file itself.")
         return resolved
 
@@ -106,6 +135,8 @@ class Workspace:
             path = Path(plain).expanduser()
         except RuntimeError as error:
             raise PathRefused(f"{_brief(text)} names the home of an unknown user.", "Write the whole path.") from error
+        if cwd and (here := _OWN_FOLDER.match(str(path))):
+            return Path(cwd, str(path)[here.end() :])
         if not path.is_absolute() and (lent := self._lent(path)):
             return lent
         return Path(cwd or self.root) / path
@@ -182,7 +213,9 @@ def is_guarded(path: PurePath) -> bool:
 
 def folded(text: str) -> str:
     """``text`` so that spellings which some file system takes for the same file are equal."""
-    return unicodedata.normalize("NFC", text).casefold()
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFC", _UNSEEN.sub("", text)).casefold()
 
 
 def _tail(parts: list[str], patterns: tuple[str, ...]) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ba_tui.permissions.paths import PathRefused, Workspace, is_guarded, is_secret
+from ba_tui.permissions.paths import PathRefused, Workspace, held_paths, is_guarded, is_secret
 
 
 @pytest.fixture
@@ -70,6 +70,36 @@ def test_the_process_folder_is_followed(root: Path, monkeypatch: pytest.MonkeyPa
     workspace = Workspace(root)
     assert workspace.resolve("/proc/self/cwd/x") == root.parent / "other" / "x"
     assert not workspace.contains(workspace.resolve("/proc/self/cwd/x"))
+
+
+@pytest.mark.parametrize(
+    "text", ["/proc/self/cwd/x", "//proc/./self//cwd/x", "/proc/thread-self/cwd/x", "/proc/self/cwd/../src/x"]
+)
+def test_to_a_command_its_own_folder_is_where_it_runs(root: Path, text: str) -> None:
+    expected = root / "src" / "x"
+    assert Workspace(root).resolve(text, root / "src") == expected
+    assert Workspace(root).named(text, root / "src") == expected
+
+
+def test_descriptors_of_a_command_are_not_ours(root: Path) -> None:
+    with (root / "src" / "a.py").open() as ours:
+        text = f"/dev/fd/{ours.fileno()}"
+        assert Workspace(root).resolve(text) == root / "src" / "a.py"
+        assert Workspace(root).resolve(text, root) == Path(text)
+    assert Workspace(root).resolve("/dev/stdin", root) == Path("/dev/stdin")
+
+
+def test_a_held_path_leads_where_it_led_first(root: Path) -> None:
+    workspace, link = Workspace(root), root / "link"
+    link.symlink_to("src")
+    with held_paths():
+        first = workspace.resolve("link/a.py")
+        link.unlink()
+        link.symlink_to(root.parent / "other")
+        assert workspace.resolve("link/a.py") == first == root / "src" / "a.py"
+        with held_paths():
+            assert workspace.resolve("link/a.py") == root.parent / "other" / "a.py"
+    assert workspace.resolve("link/a.py") == root.parent / "other" / "a.py"
 
 
 def test_a_root_reached_by_a_link_is_the_same_root(root: Path) -> None:
@@ -145,6 +175,9 @@ def test_a_folder_without_rights_is_still_judged(root: Path) -> None:
         "/home/ann/.docker/config.json",
         "/Users/ann/Library/Keychains/login.keychain-db",
         ".ssh/.env.example",
+        ".e\u200cnv",
+        "\ufeff.env",
+        ".ſsh/config",
     ],
 )
 def test_secrets_are_known(path: str) -> None:
@@ -230,3 +263,24 @@ def test_the_verdict_is_about_the_file_that_would_be_opened(root: Path, parts: l
     assert workspace.contains(path) == (opened == str(root) or opened.startswith(f"{root}/"))
     assert ".." not in path.parts
     assert workspace.resolve(str(path)) == path
+
+
+secret_parts = st.sampled_from([".env", ".ENV", ".env.local", ".ssh/id_rsa", ".Ssh/x", "sub/.env", "plain"])
+detours = st.lists(st.sampled_from(["./", "sub/../", "//", "sub/./../", "in/", "here/"]), max_size=4)
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    detour=detours, name=secret_parts, lead=st.sampled_from(["", "{root}/", "file://{root}/", "/proc/self/root{root}/"])
+)
+def test_no_detour_hides_a_secret(root: Path, detour: list[str], name: str, lead: str) -> None:
+    if not (root / "in").is_symlink():
+        (root / "in").symlink_to(".")
+        (root / "here").symlink_to(root)
+        (root / "sub" / "deep").mkdir(parents=True)
+        (root / ".env").write_text("")
+        (root / "plain").symlink_to(".env")
+    text = lead.format(root=root) + "".join(detour).lstrip("/") + name
+    path = Workspace(root).resolve(text)
+    assert is_secret(path)
+    assert Workspace(root).contains(path)

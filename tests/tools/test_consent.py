@@ -20,6 +20,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
+from ba_tui.tools.disk import write_bytes
 from ba_tui.tools.guards.permission import Gate, permission
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -137,3 +138,26 @@ async def test_a_cancelled_question_is_withdrawn(tmp_path: Path) -> None:
     with pytest.raises(asyncio.CancelledError):
         await work
     assert not room.ran
+
+
+async def test_a_link_that_comes_after_the_judgement_is_not_followed(tmp_path: Path) -> None:
+    root, other = tmp_path / "root", tmp_path / "other"
+    for folder in (root / "real", other):
+        folder.mkdir(parents=True)
+        (folder / "a").write_text("before")
+    (root / "link").symlink_to("real")
+    room = Room(root, RuleLine("write_file", "allow", "test"))
+    workspace = Workspace(root)
+
+    async def swap_then_write(args: Mapping[str, Any], call: Call) -> ToolResult:
+        (root / "link").unlink()
+        (root / "link").symlink_to(other)
+        path = workspace.resolve(args["path"])
+        write_bytes(path, b"after", before=b"before", shown="a")
+        return ToolResult(workspace.shown(path))
+
+    gate = Gate(room.policy.judge, room.policy.remember, lambda _: root)
+    tool = replace(room.write, run=swap_then_write)
+    result = await room.call(permission(gate)(tool), "link/a")
+    assert result.text == "real/a"
+    assert [(folder / "a").read_text() for folder in (root / "real", other)] == ["after", "before"]

@@ -18,6 +18,7 @@ from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Command, ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Guard, Tool
+from ba_tui.permissions.paths import held_paths
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.permissions.warnings import warnings_of
 from ba_tui.tools.failed import failed_result, outcome
@@ -53,15 +54,17 @@ def permission(gate: Gate) -> Guard:
 
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             folder = gate.folder(call)
-            verdict = concerned(await gate.judged(tool, args, folder), call)
-            call.branch.emit(_by_policy(verdict, tool, args, call))
-            match verdict:
-                case Allow():
-                    return await tool.run(args, call)
-                case Deny(reason=reason):
-                    return failure("permission_denied", reason)
-                case Ask() as ask:
-                    return await _Consent(gate, tool, checker, folder).run(ask, args, call)
+            with held_paths():
+                verdict = concerned(await gate.judged(tool, args, folder), call)
+                call.branch.emit(_by_policy(verdict, tool, args, call))
+                match verdict:
+                    case Allow():
+                        return await tool.run(args, call)
+                    case Deny(reason=reason):
+                        return failure("permission_denied", reason)
+                    case Ask() as ask:
+                        pass
+            return await _Consent(gate, tool, checker, folder).run(ask, args, call)
 
         return replace(tool, run=run)
 
@@ -105,7 +108,13 @@ class _Consent:
             call.branch.emit(self._by_reply("deny", reply, ask, args, call))
             return _denied(reply)
         if reply.edited is not None and clean_json(reply.edited) != clean_json(dict(args)):
-            return await self._run_edited(reply, call)
+            with held_paths():
+                return await self._run_edited(reply, call)
+        with held_paths():
+            return await self._run_again(ask, reply, args, call)
+
+    async def _run_again(self, ask: Ask, reply: Reply, args: Mapping[str, Any], call: Call) -> ToolResult:
+        """Run what the person allowed, when it is still what they were asked about."""
         match await self.gate.judged(self.tool, args, self.folder):
             case Deny(reason=reason) as verdict:
                 call.branch.emit(_by_policy(verdict, self.tool, args, call))
@@ -116,7 +125,7 @@ class _Consent:
                 return failure("permission_denied", message, hint="Look at the file again; it may be a link now.")
             case _:
                 call.branch.emit(self._by_reply("allow", reply, ask, args, call))
-                self._remember(reply, question.rule, call)
+                self._remember(reply, ask.rule, call)
                 result = await self.tool.run(args, call)
         if reply.by == "nobody":
             return replace(result, text=f"{reply.text} The rule {ask.by} lets it run then.\n{result.text}")

@@ -34,12 +34,16 @@ class Bubblewrap:
         mounts = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
         for part in parts:
             path, source = str(part.path), str(part.source or part.path)
-            if part.access != "hidden":
+            if part.access in {"write", "read"}:
                 mounts += ["--bind-try" if part.access == "write" else "--ro-bind-try", source, path]
-            elif part.path.is_dir():
+            elif part.access == "scratch" or part.path.is_dir():
                 mounts += ["--tmpfs", path]
             else:
                 mounts += ["--ro-bind", EMPTY, path]
+        # Last, as until then places within them are made.
+        for part in parts:
+            if part.access == "hidden" and part.path.is_dir():
+                mounts += ["--remount-ro", str(part.path)]
         return (self.program, *APART, *net, *mounts, *BOUND, "--")
 
     def environment(self, temporary: Path) -> dict[str, str]:

@@ -46,7 +46,7 @@ def landlocks() -> Iterator[Landlock]:
 
 def _readable(parts: Sequence[Part]) -> set[str]:
     """Everything but what is hidden, as the fewest folders."""
-    hidden = {part.path for part in parts if part.access == "hidden"} | {
+    hidden = {part.path for part in parts if part.access in {"hidden", "scratch"}} | {
         part.path for part in parts if part.source and part.source != part.path
     }
     found = {str(part.source or part.path) for part in parts if part.access == "read"}

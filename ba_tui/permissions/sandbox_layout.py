@@ -15,11 +15,13 @@ from typing import Literal, TypeAlias
 import ba_tui
 from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_IN_HOME, SECRET_NAMES, SECRET_TAILS
 
-Access: TypeAlias = Literal["write", "read", "hidden"]
+Access: TypeAlias = Literal["write", "read", "hidden", "scratch"]
+"""``hidden`` is empty and can't be written, so that nothing is lost in there; ``scratch`` is empty and forgotten."""
 
 HOMES = (Path("/home"), Path("/root"), Path("/Users"))
-SOCKETS = (Path("/run"), Path("/var/tmp"))  # noqa: S108 - named to be hidden
+SOCKETS = (Path("/run"),)
 """Hidden because what listens there would act outside on behalf of whoever asks."""
+TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - they get a private stand-in
 SYSTEM = (Path("/run/current-system"), Path("/run/opengl-driver"), Path("/run/systemd/resolve"))
 SECRETS = ("shadow", "shadow-", "gshadow", "gshadow-", "ssh/ssh_host_*_key", "ssl/private", "krb5.keytab")
 
@@ -37,6 +39,8 @@ CACHES = (
     "go/pkg", ".m2/repository", ".gradle/caches", ".gradle/wrapper", ".nuget/packages", ".pnpm-store",
     ".local/share/pnpm/store",
 )  # fmt: skip
+SCRATCH = (".cache", ".npm")
+"""Where programs fail when they can't write, though nobody misses what they wrote."""
 GUARDED = (
     ".git/hooks", ".git/config", ".git/config.worktree", ".git/modules/*/hooks", ".git/modules/*/config", ".ba",
     ".claude", ".agents", ".mcp.json", ".husky", ".vscode", ".idea", ".envrc", ".bashrc", ".bash_profile",
@@ -70,11 +74,13 @@ class Part:
 def layout(reach: Reach, temporary: Path) -> tuple[Part, ...]:
     """Outer parts come before those inside them, so the last one that covers a path decides about it.
 
-    ``temporary`` is seen as ``/tmp``.
+    ``temporary`` is seen as ``/tmp`` and ``/var/tmp``.
     """
     parts = {path: Part(path, "hidden") for path in _concealed(reach)}
-    parts[Path("/tmp")] = Part(Path("/tmp"), "write", temporary)  # noqa: S108 - its private stand-in
+    parts |= {path: Part(path, "write", temporary) for path in TEMPORARY if path.is_dir() and not path.is_symlink()}
     away = tuple(parts)
+    if reach.home and _within(reach.home, away) and not _within(reach.home, reach.roots):
+        parts |= {path: Part(path, "scratch") for path in (reach.home / name for name in SCRATCH)}
     for path, access in _needed(reach):
         if _within(path, away) and not _within(path, reach.roots):
             parts[path] = Part(path, access, Path(os.path.realpath(path)))

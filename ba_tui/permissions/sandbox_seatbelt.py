@@ -40,7 +40,7 @@ def profile(parts: Sequence[Part], *, network: bool) -> str:
     for part in parts:
         place = f"(subpath {_quoted(os.path.realpath(part.source or part.path))})"
         match part.access:
-            case "hidden":
+            case "hidden" | "scratch":
                 lines.append(f"(deny file-read-data file-write* {place})")
             case "read":
                 lines += [f"(allow file-read* {place})", f"(deny file-write* {place})"]

@@ -96,7 +96,11 @@ def test_what_runs_elsewhere_is_guarded_in_the_workspace(run: Run, root: Path) -
 
 @linux_only
 def test_a_home_is_hidden_but_for_tools_and_caches(run: Run, home: Path) -> None:
-    done = run(f"cd {home}; ls -A; cat .ssh/id_rsa .netrc; cat .gitconfig; echo x > .gitconfig; echo y > .cache/pip/z")
+    done = run(
+        f"cd {home}; ls -A; cat .ssh/id_rsa .netrc .gitconfig; echo x > .gitconfig; echo y > .cache/pip/z;"
+        "echo lost > notes || echo told; echo x > .cache/new && echo fine"
+    )
+    assert done.stdout.endswith("told\nfine\n")
     assert "home secret" not in done.stdout + done.stderr
     assert "Ada" in done.stdout
     assert ".ssh" not in done.stdout.split()

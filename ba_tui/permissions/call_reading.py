@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from ba_tui.permissions.known_commands import FILE, FLAG, MAYBE, VALUE, Entry, Known, fits
 from ba_tui.permissions.scripts import problem_of
@@ -140,6 +141,7 @@ class _Walk:
             found.touched += [word for word in self.argv[start:] if word.text != "--"]
             if "*" in entry.never:
                 found.beyond += [Beyond(at, self._because("*")) for at in range(start, len(self.argv))]
+            self._unnamed()
         self._assign_operands()
         names = {name for name, _ in self.options}
         if entry.needs and not names & entry.needs:
@@ -156,7 +158,7 @@ class _Walk:
 
     def _because(self, option: str) -> str:
         reason = self.entry.never.get(option, "")
-        shown = self._name() if option == "*" else f"{self._name()} {option}"
+        shown = self._name() if option in {"*", "-*", "!"} else f"{self._name()} {option}"
         return f"`{shown}` {reason or 'is not known to only read'}"
 
     def _enter(self, at: int) -> int:
@@ -200,6 +202,9 @@ class _Walk:
             if text is None or not text.startswith("-") or text == "-":
                 self.operands.append((at, word))
                 at += 1
+                if self.entry.ends:
+                    self.operands += list(enumerate(self.argv[at:], at))
+                    return
                 continue
             at = self._option(at, known)
 
@@ -207,10 +212,11 @@ class _Walk:
         """Note the option at ``at``; where the next word is."""
         word = self.argv[at]
         text = word.text or ""
-        if word.glob:
+        name, equals, value = text.partition("=")
+        # A wildcard behind the = can't make it another option.
+        if word.glob and ("{" in text or not equals or not name.replace("-", "").isalnum()):
             self._surplus(at, text)
             return at + 1
-        name, equals, value = text.partition("=")
         if self.entry.dashes or text.startswith("--"):
             kind = known.get(name)
             if kind is None and "--*" in known and not any(each.startswith(name) for each in self.entry.never):
@@ -278,6 +284,15 @@ class _Walk:
         self.found.beyond.append(
             Beyond(at, self._because("-*" if name not in entry.never and not entry.reads else name))
         )
+
+    def _unnamed(self) -> None:
+        """Operands that a rule must name, and their absence: then the program takes its input."""
+        if "!" in self.entry.never and not self.operands:
+            self.found.beyond.append(Beyond(len(self.argv), self._because("!")))
+        for at, word in self.operands[:1] if self.entry.ends else self.operands:
+            patterns = (each for each in self.entry.never if each not in {"*", "-*", "!"})
+            if pattern := next((each for each in patterns if fnmatchcase(word.text or "", each)), ""):
+                self.found.beyond.append(Beyond(at, self._because(pattern)))
 
     def _assign_operands(self) -> None:
         kinds = list(self.entry.operands)

@@ -45,7 +45,7 @@ def permits(pattern: str | None, part: Part) -> bool:
     if part.stops:
         return False
     if pattern is None or pattern in ANY:
-        return not part.outside
+        return not part.outside and None not in part.words
     read = rule_words(pattern)
     if read is None:
         return False

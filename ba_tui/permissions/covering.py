@@ -92,7 +92,7 @@ def _program(part: Part) -> str:
 def offered(subject: Subject, lacks: Sequence[Lack]) -> str | None:
     """The narrowest rule that makes sense for what is lacking; None where nothing should be remembered."""
     command = subject.command or ""
-    if subject.trouble or any(lack.part is None or lack.part.stops for lack in lacks):
+    if subject.trouble or any(lack.part is None or lack.part.stops or None in lack.part.words for lack in lacks):
         return None
     if any("destructive" in part.effects for part in subject.parts):
         return None

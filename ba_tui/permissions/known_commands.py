@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from dataclasses import fields as fields_of
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, cast
@@ -28,10 +29,11 @@ class Entry:
     ``options`` by name; ``operands`` what the others are, in order (``text file``; a plural takes the rest);
     ``replaced_by``: options that stand for the first operand; ``needs``: one of them must be there;
     ``dashes``: long options have one dash; ``check``: how its script is looked at; ``strict``: operands too many change
-    something; ``covered``: options that change something, but that a rule for the command covers; ``never``: what no
-    rule covers that does not name it, with the reason; ``effects``: risks of a call that does more than read;
-    ``recursive``: options with which it reads all files below a folder (``always``); ``commands``: by pattern of
-    words, behind the ``before`` options; ``groups``: words that only lead to them.
+    something; ``free``: its words are only printed; ``ends``: the first operand ends the options; ``covered``: options
+    that change something, but that a rule for the command covers; ``never``: what no rule covers that does not name
+    it, with the reason; ``effects``: risks of a call that does more than read; ``recursive``: options with which it
+    reads all files below a folder (``always``); ``commands``: by pattern of words, behind the ``before`` options;
+    ``groups``: words that only lead to them; ``help``: ``--help`` is understood behind any subcommand.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Entry:
     check: str = ""
     strict: bool = False
     free: bool = False
+    ends: bool = False
     covered: frozenset[str] = frozenset()
     never: Mapping[str, str] = field(default_factory=dict[str, str])
     effects: frozenset[str] = frozenset()
@@ -127,6 +130,7 @@ def _entry(name: str, given: Any, above: Entry | None) -> Entry:
         check=str(fields.get("check", "")),
         strict=bool(fields.get("strict", above.strict if above else False)),
         free=bool(fields.get("free", False)),
+        ends=bool(fields.get("ends", False)),
         covered=_set(fields.get("covered")),
         never={**(above.never if above else {}), **_reasons(fields.get("never"))},
         effects=_set(fields.get("effects"), ",") | (above.effects if above else _NONE),
@@ -143,29 +147,7 @@ def _entry(name: str, given: Any, above: Entry | None) -> Entry:
     return entry
 
 
-_FIELDS = frozenset(
-    [
-        "source",
-        "reads",
-        "options",
-        "operands",
-        "replaced_by",
-        "needs",
-        "dashes",
-        "check",
-        "strict",
-        "free",
-        "covered",
-        "never",
-        "effects",
-        "why",
-        "recursive",
-        "before",
-        "groups",
-        "help",
-        "commands",
-    ]
-)
+_FIELDS = frozenset(each.name for each in fields_of(Entry)) - {"name"} | {"source"}
 
 
 def _operands(fields: Mapping[str, Any], above: Entry | None) -> tuple[str, ...]:

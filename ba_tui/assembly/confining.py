@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 from ba_tui.core.tool import Tool
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.policy import Allow, Ask, Deny, Policy
+from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.sandbox import Sandbox
 from ba_tui.permissions.sandbox_layout import Reach
+from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.resources import Places, user_home
 from ba_tui.settings import Settings
 from ba_tui.tools.limits import GIGABYTE, Limits

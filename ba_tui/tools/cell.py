@@ -9,15 +9,16 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.errors import BaError
+from ba_tui.core.events import Judged, args_hash
 from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Command
 from ba_tui.core.tool import Call, Tool
-from ba_tui.permissions.policy import Allow, Ask, Deny
 from ba_tui.permissions.sandbox import Sandbox
+from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.tools.background import Outcome, Shells
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.processes import Program
@@ -101,8 +102,10 @@ class Cell:
         verdict = await self._judged(errand, errand.args)
         match verdict:
             case Allow():
+                _note(call, errand, ("allow", "rule" if verdict.by else "mode", verdict.by))
                 return errand.text, ""
             case Deny(reason=why):
+                _note(call, errand, ("deny", "rule" if verdict.by else "mode", verdict.by))
                 return None, f"it may not run outside: {why}"
             case Ask():
                 pass
@@ -115,14 +118,19 @@ class Cell:
             preview=Command(errand.text, str(errand.folder)),
             reason=f"It failed in the sandbox: {reason}. {AGAIN}",
             risks=tuple(dict.fromkeys((*verdict.risks, "outside the workspace"))),
+            timeout=verdict.timeout,
         )
         reply = await call.ask(question)
-        if reply.choice in {"deny", "text"}:
+        refused = reply.choice in {"deny", "text"}
+        _note(call, errand, ("deny" if refused else "allow", "person", ""))
+        if refused:
             said = f" and said: {reply.text.strip()}" if reply.text.strip() else ""
             return None, f"running it outside was not allowed{said}"
         edited = (reply.edited or {}).get(errand.argument)
         if not isinstance(edited, str) or edited == errand.text:
             return errand.text, ""
+        if "\0" in edited or not edited.strip():
+            return None, "what the person changed it to can't be run"
         verdict = await self._judged(errand, {**errand.args, errand.argument: edited})
         return (None, f"changed so, it may not run: {verdict.reason}") if isinstance(verdict, Deny) else (edited, "")
 
@@ -130,6 +138,15 @@ class Cell:
         if self.judge is None:
             return Deny("nobody can be asked.")
         return await asyncio.to_thread(self.judge, errand.tool, args, errand.folder)
+
+
+def _note(
+    call: Call, errand: Errand, decided: tuple[Literal["allow", "deny"], Literal["rule", "mode", "person"], str]
+) -> None:
+    """For the audit: who decided about running outside."""
+    word, who, rule = decided
+    hash = args_hash(errand.args)
+    call.branch.emit(Judged(call.id, errand.tool.name, word, who, rule, "to run outside the sandbox", hash))
 
 
 OPEN = Cell()

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
+from ba_tui.core.events import Judged
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.tool import Call, Tool
-from ba_tui.permissions.policy import Allow, Ask, Deny
 from ba_tui.permissions.sandbox import Found, Sandbox, find
 from ba_tui.permissions.sandbox_bwrap import Bubblewrap, bubblewraps
 from ba_tui.permissions.sandbox_layout import Reach
+from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.tools.cell import Cell
 from ba_tui.tools.host import Bench, Code, Crew
 from ba_tui.tools.limits import Limits
@@ -101,6 +102,8 @@ async def test_a_no_leaves_the_first_run_and_the_words(yard: Yard) -> None:
     assert "Read-only file system" in result.text
     assert "running it outside was not allowed and said: use a file here" in result.text
     assert not Path("/etc/ba-test").exists()
+    (judged,) = [event for event in yard.desk.events if isinstance(event, Judged)]
+    assert (judged.verdict, judged.by, judged.reason) == ("deny", "person", "to run outside the sandbox")
 
 
 async def test_a_rule_decides_without_a_question(yard: Yard) -> None:

@@ -58,6 +58,10 @@ class Seen:
     secret: bool
     guarded: bool
 
+    @property
+    def shown(self) -> str:
+        return self.path.as_posix() if self.relative is None else self.relative
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -91,10 +95,11 @@ class Subject:
         """What a shell command does with files, as calls of the tools for files: strict rules about those hold."""
         read = tuple(seen for part in self.parts for seen in (*part.reads, *part.named))
         written = tuple(seen for part in self.parts for seen in (*part.writes, *(() if part.harmless else part.named)))
-        if read:
-            yield Subject("read_file", Effect.READ, paths=read)
-        for tool in ("write_file", "edit_file") if written else ():
-            yield Subject(tool, Effect.WRITE, paths=written)
+        for seen in read:
+            yield Subject("read_file", Effect.READ, paths=(seen,), args={"path": seen.shown})
+        for tool in ("write_file", "edit_file"):
+            for seen in written:
+                yield Subject(tool, Effect.WRITE, paths=(seen,), args={"path": seen.shown})
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +135,7 @@ class Rule:
 
     def covers(self, subject: Subject) -> bool:
         """Strict rules cover generously, allowing ones exactly: everything a call touches must be meant."""
-        about_files = self.pattern is not None or self.tool in EFFECTS
+        about_files = self.pattern is not None or self.tool in EFFECTS or bool(self.terms.when)
         if subject.parts and self.verdict != "allow" and about_files and any(map(self.covers, subject.files())):
             return True
         if not self.meant(subject):

@@ -50,6 +50,13 @@ def test_all_conditions_must_hold(tmp_path: Path, when: Any, args: dict[str, Any
     assert verdict(judged) == ("ask" if asked else "allow")
 
 
+def test_conditions_on_paths_hold_for_commands_too(tmp_path: Path) -> None:
+    rules = policy(tmp_path, said("deny", "write_file", when={"path": {"regex": r"\.lock$"}}), mode="auto")
+    assert judge(rules, SHELL, "echo x > poetry.lock") == "deny"
+    assert judge(rules, SHELL, "echo x > poetry.txt") == "ask"
+    assert judge(rules, SHELL, "cat poetry.lock") == "allow"
+
+
 def test_doubt_never_allows(tmp_path: Path) -> None:
     slow = {"path": {"regex": "(a|a)*(a|a)*(a|a)*$^b"}}
     path = "a" * 200 + "b"

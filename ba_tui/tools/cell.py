@@ -24,6 +24,7 @@ from ba_tui.tools.failed import Failed
 from ba_tui.tools.processes import Program
 
 Judge: TypeAlias = Callable[[Tool, Mapping[str, Any], Path], Allow | Deny | Ask]
+Who: TypeAlias = Literal["rule", "mode", "person", "hook"]
 AGAIN = "The run outside begins from the start."
 
 
@@ -122,7 +123,8 @@ class Cell:
         )
         reply = await call.ask(question)
         refused = reply.choice in {"deny", "text"}
-        _note(call, errand, ("deny" if refused else "allow", "person", ""))
+        by: dict[str, Who] = {"nobody": "mode", "hook": "hook"}
+        _note(call, errand, ("deny" if refused else "allow", by.get(reply.by, "person"), ""))
         if refused:
             said = f" and said: {reply.text.strip()}" if reply.text.strip() else ""
             return None, f"running it outside was not allowed{said}"
@@ -140,9 +142,7 @@ class Cell:
         return await asyncio.to_thread(self.judge, errand.tool, args, errand.folder)
 
 
-def _note(
-    call: Call, errand: Errand, decided: tuple[Literal["allow", "deny"], Literal["rule", "mode", "person"], str]
-) -> None:
+def _note(call: Call, errand: Errand, decided: tuple[Literal["allow", "deny"], Who, str]) -> None:
     """For the audit: who decided about running outside."""
     word, who, rule = decided
     hash = args_hash(errand.args)

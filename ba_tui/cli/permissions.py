@@ -101,7 +101,7 @@ def add(  # noqa: PLR0913 - typer reads one parameter a flag
     cwd: Cwd = None,
 ) -> int:
     """Add a rule of yours. With --project, an allow rule of the project's own that waits for you is confirmed."""
-    chosen = [name for name, given in zip(VERDICTS, (allow, ask, deny), strict=True) if given]
+    chosen: list[RuleVerdict] = [name for name, given in zip(VERDICTS, (allow, ask, deny), strict=True) if given]
     if len(chosen) != 1:
         raise UsageError("Say what the rule does.", "Give one of --allow, --ask and --deny.")
     if project and user:
@@ -197,8 +197,7 @@ def _lines(tool: Tool) -> Iterable[tuple[str, Mapping[str, Any]]]:
 
 
 def _answer(policy: Policy, tool: Tool, args: Mapping[str, Any], text: str) -> dict[str, Any]:
-    from ba_tui.core.tool import Effect  # noqa: PLC0415 - see list_
-    from ba_tui.permissions.verdicts import Allow, Ask  # noqa: PLC0415
+    from ba_tui.permissions.verdicts import Allow, Ask  # noqa: PLC0415 - see list_
 
     judged = policy.judge(tool, args, policy.workspace.root)
     risk: Sequence[str] = ()
@@ -209,12 +208,23 @@ def _answer(policy: Policy, tool: Tool, args: Mapping[str, Any], text: str) -> d
             verdict = "ask"
         case _:
             verdict, reason, rule = "deny", judged.reason, judged.by
-    commands = [text] if tool.effect is Effect.EXECUTE else []
     return {
         "command": text,
         "verdict": verdict,
         "rule": rule or None,
         "reason": reason,
-        "commands": commands,
+        "commands": _commands(tool, text),
         "risk": list(risk),
     }
+
+
+def _commands(tool: Tool, text: str) -> list[str]:
+    """Every simple command that would run; the text itself where that can't be told, or is code."""
+    from ba_tui.core.tool import Effect  # noqa: PLC0415 - see list_
+    from ba_tui.permissions.rules import CODE_TOOLS  # noqa: PLC0415
+    from ba_tui.permissions.shell_grammar import analyse  # noqa: PLC0415
+
+    if tool.effect is not Effect.EXECUTE:
+        return []
+    found = () if tool.name in CODE_TOOLS else analyse(text).commands
+    return list(dict.fromkeys(" ".join(word.raw for word in one.argv) or one.text for one in found)) or [text]

@@ -69,6 +69,13 @@ def test_check_takes_rules_mode_and_tool(capsys: pytest.CaptureFixture[str]) -> 
     assert checked(capsys, "../x", "--tool", "read_file")["risk"] == ["outside the workspace"]
 
 
+def test_check_tells_every_command_that_would_run(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = checked(capsys, "cd src && sudo rm -rf $(ls) | tee a; bash -c 'make x'")
+    assert answer["commands"] == ["cd src", "ls", "rm -rf $(ls)", "tee a", "make x"]
+    assert checked(capsys, "if (")["commands"] == ["if ("]
+    assert checked(capsys, "src/a.py", "--tool", "edit_file")["commands"] == []
+
+
 def test_check_says_it_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["permissions", "check", "cat .env"]) == 0
     assert capsys.readouterr().out.startswith("deny: Denied by the rule *(@secret) (bundled).")

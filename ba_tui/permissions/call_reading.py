@@ -151,6 +151,9 @@ class _Walk:
         if entry.check and (problem := problem_of(entry.check, self.scripts)):
             found.beyond.append(Beyond(len(self.argv), f"`{self._name()}`: {problem}"))
         self._recursion(names)
+        if found.beyond and entry.reads:
+            # What it does with its words is not known then.
+            found.touched += self.argv[start:]
         return found
 
     def _name(self) -> str:

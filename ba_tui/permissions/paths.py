@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from pathlib import Path, PurePath
 from urllib.parse import unquote, urlsplit
 
@@ -55,6 +55,20 @@ _DESCRIPTOR = re.compile(r"/(?:dev/(?:fd/|std(?:in|out|err)$)|proc/(?:thread-)?s
 _UNSEEN = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 """Characters that some file systems leave out of names."""
 _HELD: ContextVar[dict[Path, Path] | None] = ContextVar("held", default=None)
+
+
+def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
+    """One pattern for all: a command may name hundreds of paths."""
+    return re.compile("|".join(translate(pattern) for pattern in patterns))
+
+
+def _tails(patterns: Iterable[str]) -> re.Pattern[str]:
+    return _any_of(pattern if pattern[0] == "/" else f"*/{pattern}" for pattern in patterns)
+
+
+_SECRET_NAME, _GUARDED_NAME = _any_of(SECRET_NAMES), _any_of(GUARDED_NAMES)
+_SECRET_TAIL, _GUARDED_TAIL = _tails(SECRET_TAILS), _tails(GUARDED_TAILS)
+_SECRET_PARTS, _GUARDED_PARTS = frozenset(SECRET_FOLDERS), frozenset(GUARDED_FOLDERS)
 
 LONGEST = 4_096
 LONGEST_NAME = 255
@@ -176,8 +190,11 @@ class Workspace:
 
     @staticmethod
     def _relative(path: Path, root: Path) -> str | None:
-        if path.is_relative_to(root):
-            return path.relative_to(root).as_posix()
+        text, base = str(path), str(root)
+        if text == base:
+            return "."
+        if text.startswith(base.rstrip("/") + "/"):
+            return text[len(base.rstrip("/")) + 1 :]
         depth = len(root.parts)
         above = Path(*path.parts[:depth]) if len(path.parts) >= depth else path
         # Only where the file system itself takes both spellings for one folder.
@@ -192,11 +209,11 @@ def is_secret(path: PurePath) -> bool:
     name = parts[-1] if parts else ""
     if name in OPEN_NAMES and not any(part in SECRET_FOLDERS for part in parts[:-1]):
         return False
-    if any(fnmatchcase(name, pattern) for pattern in SECRET_NAMES) or any(part in SECRET_FOLDERS for part in parts):
+    if _SECRET_NAME.match(name) or not _SECRET_PARTS.isdisjoint(parts):
         return True
     if name in SECRET_IN_HOME and path.parent == PurePath(os.path.expanduser("~")):  # noqa: PTH111 - must not raise
         return True
-    return _tail(parts, SECRET_TAILS)
+    return _tail(parts, _SECRET_TAIL)
 
 
 def is_guarded(path: PurePath) -> bool:
@@ -206,9 +223,9 @@ def is_guarded(path: PurePath) -> bool:
     """
     parts = [folded(part) for part in path.parts]
     name = parts[-1] if parts else ""
-    if any(fnmatchcase(name, pattern) for pattern in GUARDED_NAMES) or any(part in GUARDED_FOLDERS for part in parts):
+    if _GUARDED_NAME.match(name) or not _GUARDED_PARTS.isdisjoint(parts):
         return True
-    return _tail(parts, GUARDED_TAILS)
+    return _tail(parts, _GUARDED_TAIL)
 
 
 def folded(text: str) -> str:
@@ -218,9 +235,8 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", _UNSEEN.sub("", text)).casefold()
 
 
-def _tail(parts: list[str], patterns: tuple[str, ...]) -> bool:
-    whole = "/" + "/".join(part.strip("/") for part in parts if part != "/")
-    return any(fnmatchcase(whole, pattern if pattern[0] == "/" else f"*/{pattern}") for pattern in patterns)
+def _tail(parts: list[str], patterns: re.Pattern[str]) -> bool:
+    return bool(patterns.match("/" + "/".join(part.strip("/") for part in parts if part != "/")))
 
 
 def _same(one: Path, other: Path) -> bool:

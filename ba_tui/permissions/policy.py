@@ -282,7 +282,7 @@ class Policy:
             text = without_operators(command) if tool.name in CODE_TOOLS else command
             if tool.name in SHELL_TOOLS:
                 studied = study(command, self.workspace.root, cwd, self._both)
-            if studied.trouble or not all(part.harmless for part in studied.parts):
+            if studied.trouble or any(None in part.words for part in studied.parts):
                 found = dict.fromkeys(path for pair in named_paths(text, self.workspace, cwd) for path in pair)
                 named = tuple(self._seen(path) for path in found)
         subject = Subject(tool.name, tool.effect, tool.target(args), command, paths, named, args=_whole(tool, args))
@@ -299,9 +299,10 @@ class Policy:
 
     def _both(self, text: str, cwd: Path | None = None) -> list[Seen]:
         """A path as written and as its links lead: a rule about either holds."""
-        written, resolved = self._seen(self.workspace.named(text, cwd)), self._seen(self.workspace.resolve(text, cwd))
-        if written.path == resolved.path:
+        name, resolved = self.workspace.named(text, cwd), self._seen(self.workspace.resolve(text, cwd))
+        if name == resolved.path:
             return [resolved]
+        written = self._seen(name)
         # Where the file really lies decides about the workspace; what it is called may only make things stricter.
         strict = written.secret or written.guarded
         return [resolved, replace(written, inside=resolved.inside)] if strict else [resolved]

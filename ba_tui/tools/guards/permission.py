@@ -194,7 +194,7 @@ class _Consent:
 def _denied(reply: Reply) -> ToolResult:
     words = reply.text.strip()
     if reply.by == "nobody":
-        return failure("permission_denied", f"{words} So this call was not run.", hint="Go on without it, or say so.")
+        return failure("permission_denied", f"The call was not allowed. {words}", hint="Go on without it and say so.")
     if reply.by == "hook":
         return failure("permission_denied", words)
     if words:

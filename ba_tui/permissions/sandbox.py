@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -210,6 +211,8 @@ class Sandbox:
         with self._lock:
             if self._temporary is None or not self._temporary.is_dir():
                 self._temporary = Path(os.path.realpath(tempfile.mkdtemp(prefix="ba-tmp-")))
+                # Also where nobody closes it: with a look at tools only, or at an end in a hurry.
+                weakref.finalize(self, shutil.rmtree, self._temporary, ignore_errors=True)
             return self._temporary
 
 

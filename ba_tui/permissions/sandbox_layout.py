@@ -77,7 +77,7 @@ def layout(reach: Reach, temporary: Path) -> tuple[Part, ...]:
     ``temporary`` is seen as ``/tmp`` and ``/var/tmp``.
     """
     parts = {path: Part(path, "hidden") for path in _concealed(reach)}
-    parts |= {path: Part(path, "write", temporary) for path in TEMPORARY if path.is_dir() and not path.is_symlink()}
+    parts |= {path: Part(path, "write", temporary) for path in TEMPORARY if _folder(path)}
     away = tuple(parts)
     if reach.home and _within(reach.home, away) and not _within(reach.home, reach.roots):
         parts |= {path: Part(path, "scratch") for path in (reach.home / name for name in SCRATCH)}
@@ -85,10 +85,10 @@ def layout(reach: Reach, temporary: Path) -> tuple[Part, ...]:
         if _within(path, away) and not _within(path, reach.roots):
             parts[path] = Part(path, access, Path(os.path.realpath(path)))
     for path in (*reach.readable, *_repositories(reach.roots)):
-        if path.exists():
+        if _there(path):
             parts[path] = Part(path, "write" if path not in reach.readable else "read")
     for path in (*reach.writable, *reach.roots):
-        if path.exists():
+        if _there(path):
             parts[path] = Part(path, "write")
     for part in _guarded(tuple(path for path, part in parts.items() if part.access == "write" and not part.source)):
         parts.setdefault(part.path, part)
@@ -105,7 +105,7 @@ def ordered(parts: Iterable[Part]) -> tuple[Part, ...]:
 def _concealed(reach: Reach) -> Iterator[Path]:
     home = (reach.home,) if reach.home else ()
     for path in (*HOMES, *home, *SOCKETS):
-        if path.is_dir() and not path.is_symlink() and path != Path("/"):
+        if _folder(path) and path != Path("/"):
             yield path
 
 
@@ -124,7 +124,7 @@ def _needed(reach: Reach) -> Iterator[tuple[Path, Access]]:
     groups: tuple[tuple[Access, list[Path]], ...] = (("read", readable), ("write", writable))
     for access, paths in groups:
         for path in paths:
-            if path != reach.home and path not in HOMES and path.exists():
+            if path != reach.home and path not in HOMES and _there(path):
                 yield path, access
 
 
@@ -133,14 +133,14 @@ def _guarded(folders: Sequence[Path]) -> Iterator[Part]:
         bare = folder.name == ".git"
         base = folder.parent if bare else folder
         git = base / ".git"
-        if not git.is_symlink() and git.exists():
+        if _there(git) and not git.is_symlink():
             # A place of its own, so that it can't be renamed and another one be put there.
             yield Part(git, "write" if git.is_dir() else "read")
         for pattern in GUARDED:
             if bare and not pattern.startswith(".git/"):
                 continue
             found = base.glob(pattern) if "*" in pattern else (base / pattern,)
-            yield from (Part(path, "read") for path in found if path.exists() and not path.is_symlink())
+            yield from (Part(path, "read") for path in found if _there(path) and not path.is_symlink())
 
 
 def _repositories(roots: Sequence[Path]) -> Iterator[Path]:
@@ -166,10 +166,21 @@ def _secrets(reach: Reach) -> Iterator[Path]:
         tails = (tail.removesuffix("/**") for tail in SECRET_TAILS if not tail.startswith("/"))
         patterns += [(home, name) for name in (*names, *tails)]
     for folder, pattern in patterns:
+        if not _there(folder):
+            continue
         for path in folder.glob(pattern) if "*" in pattern else (folder / pattern,):
-            if path.exists() and not path.is_symlink() and os.access(path, os.R_OK):
+            if _there(path) and not path.is_symlink() and os.access(path, os.R_OK):
                 yield path
-    yield from (path for path in reach.hidden if path.is_dir())
+    yield from (path for path in reach.hidden if _there(path) and path.is_dir())
+
+
+def _there(path: Path) -> bool:
+    """Whether it exists for us; what we can't look at, no program of ours can."""
+    return os.access(path, os.F_OK)
+
+
+def _folder(path: Path) -> bool:
+    return _there(path) and path.is_dir() and not path.is_symlink()
 
 
 def _within(path: Path, folders: Iterable[Path]) -> bool:

@@ -259,3 +259,13 @@ def test_the_private_temporary_folder_lasts_until_the_end(root: Path) -> None:
     before = set(Path(tempfile.gettempdir()).glob("ba-tmp-*"))
     sandbox.close()
     assert len(before - set(Path(tempfile.gettempdir()).glob("ba-tmp-*"))) == 1
+
+
+@linux_only
+def test_places_that_we_may_not_look_at_are_passed_over(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"/proc/1/root/bin:{tmp_path}/none:{os.environ['PATH']}")
+    sandbox = Sandbox(Reach((root,), home=Path("/proc/1/root/home")), look=lambda: working(iter(bubblewraps())))
+    assert within(sandbox, root)("echo fine").stdout == "fine\n"
+    sandbox.close()

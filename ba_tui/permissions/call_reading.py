@@ -263,12 +263,17 @@ class _Walk:
         text = word.text if word else None
         self.options.append((name, text))
         if word is not None and kind == FILE:
-            self.found.files.append(word)
+            self._file(at, word)
         elif text is not None:
             self._text(text)
             if name in self.entry.replaced_by:
                 self.scripts.append(text)
         return at + 1
+
+    def _file(self, at: int, word: Word) -> None:
+        self.found.files.append(word)
+        if "://" in (word.text or "") and not (word.text or "").startswith("file:"):
+            self.found.beyond.append(Beyond(at, f"`{self._name()} {word.raw}` reaches another machine"))
 
     def _text(self, text: str) -> None:
         """A text that may still name a file to many programs: ``@file``, ``file://…``."""
@@ -321,7 +326,7 @@ class _Walk:
             if self.entry.reads:
                 found.beyond.append(Beyond(at, f"`{self._name()} {word.raw}` may change something", binding))
         elif kind.startswith("file"):
-            found.files.append(word)
+            self._file(at, word)
         elif kind.startswith("script"):
             if word.glob:
                 found.beyond.append(Beyond(at, unresolved(word)))

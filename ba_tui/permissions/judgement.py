@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -156,7 +156,10 @@ class _Simple:
             return Reading((first.text,), known=True)
         return read_call(argv, self.about)
 
-    def _exports(self, words: Iterable[Word]) -> bool:
+    def _exports(self, words: Several[Word]) -> bool:
+        if not words:
+            # It prints all variables then.
+            return False
         for word in words:
             name = _NAME.match(word.text or word.raw)
             if name is None:

@@ -137,7 +137,7 @@ def date_problem(text: str) -> str:
     return "" if text.startswith("+") else "it may set the clock"
 
 
-_SECRET_KINDS = re.compile(r"secret|token|credential|password", re.IGNORECASE)
+_SECRET_KINDS = re.compile(r"secret|token|credential|passw|header|private", re.IGNORECASE)
 
 
 def secrets_problem(text: str) -> str:
@@ -154,6 +154,10 @@ def setting_problem(name: str) -> str:
     return f"{name} sets a value" if "=" in name else ""
 
 
+def ps_problem(letters: str) -> str:
+    return "it would show the environments of programs" if "e" in letters else ""
+
+
 CHECKS: Mapping[str, Callable[[str], str]] = {
     "sed": sed_problem,
     "awk": awk_problem,
@@ -161,6 +165,7 @@ CHECKS: Mapping[str, Callable[[str], str]] = {
     "date": date_problem,
     "secrets": secrets_problem,
     "gh-api": gh_problem,
+    "ps": ps_problem,
     "setting": setting_problem,
 }
 

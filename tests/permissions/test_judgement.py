@@ -122,6 +122,40 @@ def test_a_search_through_everything_does_not_read_secrets(root: Path) -> None:
     assert judge(rules, SHELL, "grep -rn KEY src") == "allow"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "env",
+        "printenv",
+        "set",
+        "export",
+        "declare -p",
+        "ps auxe",
+        "jq -n env",
+        "awk 'BEGIN{print ENVIRON[\"K\"]}'",
+        "echo $KEY",
+    ]
+    + ["kubectl get secrets -o yaml", "gh auth token", "gh auth status -t", "git config --get-all http.extraheader"]
+    + [
+        "aws ecr get-login-password",
+        "az account get-access-token",
+        "gcloud auth print-access-token",
+        "terraform output",
+    ],
+)
+def test_what_prints_secrets_asks(root: Path, command: str) -> None:
+    assert judge(policy(root), SHELL, command) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["aws ec2 describe-x --endpoint-url http://x", "aws ec2 describe-x --endpoint http://x", "docker -H tcp://x ps"]
+    + ["kubectl --server http://x get pods", "kubectl get -f http://x", "gh api http://x", "gh api x --hostname y"],
+)
+def test_what_reaches_another_machine_than_usual_asks(root: Path, command: str) -> None:
+    assert judge(policy(root), SHELL, command) == "ask"
+
+
 def test_rules_about_files_hold_for_commands(root: Path) -> None:
     rules = policy(root, *lines("deny", "read_file(a.txt)", "edit_file(src/**)"), *lines("allow", "shell"))
     assert judge(rules, SHELL, "cat b.txt a.txt") == "deny"

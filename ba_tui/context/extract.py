@@ -1,14 +1,161 @@
-"""Compression by rules: old bulky observations become stubs, old rounds one digest. No model is asked."""
+"""Compression by rules: old bulky observations become stubs, old rounds become notes. No model is asked.
+
+What the notes hold is said in facts.py and digest.py, how an observation is cut in stubs.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from ba_tui.context.rounds import KEEP, Compression, Count, Keep
-from ba_tui.context.truncate import truncate
-from ba_tui.core.messages import Message
+from ba_tui.context.digest import notes, read
+from ba_tui.context.facts import Fact, Facts, newest, open_todos
+from ba_tui.context.fit import fit
+from ba_tui.context.rounds import KEEP, Compression, Count, Keep, Round, rounds_of, turn_start
+from ba_tui.context.stubs import Observation, observations, pictures, shapes_of, stub, with_stubs
+from ba_tui.core.messages import Block, Message
+
+NOTES_SHARE = 4
+"""The notes are given at least this part of the room before the last rounds stay word for word."""
+LARGEST_STUB = 0.3
+"""The share of an observation in the last rounds that its stub keeps at most."""
 
 
 def extract(messages: Sequence[Message], target: int, count: Count, keep: Keep = KEEP, focus: str = "") -> Compression:
     """``messages`` in at most ``target`` tokens. What ``focus`` names counts more."""
-    return truncate(messages, target, count, keep)
+    total = count(messages)
+    if total <= target:
+        return Compression(tuple(messages), turn_start(messages, keep.starts), "everything: it was small enough")
+    return _Extraction(tuple(messages), target, count, keep, focus).run(total)
+
+
+@dataclass(slots=True)
+class _Extraction:
+    messages: tuple[Message, ...]
+    target: int
+    count: Count
+    keep: Keep
+    focus: str
+
+    def run(self, total: int) -> Compression:
+        parts = rounds_of(self.messages, self.keep.starts)
+        split = max(0, len(parts.rounds) - 1 - self.keep.rounds)
+        old, tail = list(parts.rounds[:split]), list(parts.rounds[split:])
+        if (stubbed := self._old_stubbed(old, len(parts.earlier), total)) is not None:
+            return stubbed
+        known = read(parts.earlier)
+        least = min(self.target // NOTES_SHARE, self.count(self.messages[: len(self.messages) - _length(tail)]))
+        tail, cut = self._tail_stubbed(tail, self.target - least)
+        moved, tail = self._tail_folded(tail, self.target - least)
+        size = self.count(_flat(tail))
+        opening = notes(self._facts(known, old, moved, tail), self.target - size, self.count)
+        result = (*opening, *_flat(tail))
+        if self.count(result) > self.target:
+            result = fit(result, self.target, self.count)
+        return self._done(result, cut, len(tail), noted=bool(opening))
+
+    def _done(self, result: Sequence[Message], cut: Sequence[str], rounds: int, *, noted: bool) -> Compression:
+        said = [f"the last {rounds} rounds" if rounds > 1 else "the current round"]
+        if cut:
+            said.append(f"{len(cut)} long results cut to their main lines")
+        if noted:
+            said.append("notes on what was before")
+        return Compression(tuple(result), turn_start(result, self.keep.starts), ", ".join(said), tuple(cut))
+
+    def _old_stubbed(self, old: Sequence[Round], offset: int, total: int) -> Compression | None:
+        """The first step: only the bulky observations of old rounds are cut; None when that is not enough."""
+        found = observations(old, offset)
+        bulk = self.count([_only(item) for item in found]) if found else 0
+        share = 1 - (total - self.target) / max(1, bulk)
+        if share < 0.02:
+            return None
+        shapes = shapes_of(found)
+        for part in (share * 0.9, share * 0.6, share * 0.2):
+            cut: dict[tuple[int, int], Block] = dict(pictures(old, offset))
+            for item in found:
+                cut[item.message, item.block] = stub(item, int(item.size * part), shapes)
+            result = with_stubs(self.messages, cut)
+            if self.count(result) <= self.target:
+                titles = [item.title for item in found]
+                return self._done(result, titles, len(self._all(result)), noted=False)
+        return None
+
+    def _all(self, messages: Sequence[Message]) -> Sequence[Round]:
+        return rounds_of(messages, self.keep.starts).rounds
+
+    def _tail_stubbed(self, tail: list[Round], room: int) -> tuple[list[Round], list[str]]:
+        """The bulkiest and oldest observations of the last rounds cut, one by one, until the rest has room."""
+        flat = _flat(tail)
+        over = self.count(flat) - room
+        if over <= 0:
+            return tail, []
+        found = [item for item in observations(tail) if item.message < len(flat) - 1]
+        # The last result counts as the newest of all: it is what the model works on now.
+        found.sort(key=lambda item: -item.size * (1.5 - item.message / len(flat)))
+        shapes = shapes_of(found)
+        cut: dict[tuple[int, int], Block] = {}
+        titles: list[str] = []
+        for item in found:
+            if over <= 0:
+                break
+            smaller = stub(item, min(1_500, int(item.size * LARGEST_STUB)), shapes)
+            over -= self.count([_only(item)]) - self.count([_only(replace(item, output=smaller))])
+            cut[item.message, item.block] = smaller
+            titles.append(item.title)
+        return _again(tail, with_stubs(flat, cut)), titles
+
+    def _tail_folded(self, tail: list[Round], room: int) -> tuple[list[Round], list[Round]]:
+        """The rounds, then the first steps of the current one, that must become notes as well; and what stays."""
+        sizes = [self.count(item.messages) for item in tail]
+        moved: list[Round] = []
+        while len(tail) > 1 and sum(sizes) > room:
+            moved.append(tail.pop(0))
+            sizes.pop(0)
+        if not tail or sum(sizes) <= room:
+            return moved, tail
+        current = tail[0].messages
+        steps = [self.count([message]) for message in current]
+        left, first = sum(steps), 1
+        # Pairs of an answer and its results; the last pair stays.
+        while left > room and first + 2 < len(current):
+            left -= steps[first] + steps[first + 1]
+            first += 2
+        if first > 1:
+            moved.append(Round(tail[0].number, current[1:first]))
+            tail = [Round(tail[0].number, (current[0], *current[first:]))]
+        return moved, tail
+
+    def _facts(self, known: list[Fact], old: list[Round], moved: list[Round], tail: list[Round]) -> list[Fact]:
+        later = _flat(tail)
+        rounds = [*old, *moved]
+        facts = [*known, *Facts(rounds, self.focus, later).gather()]
+        listed = open_todos(_flat(rounds))
+        if open_todos(later) is not None:
+            listed = []
+        if listed is not None:
+            last = rounds[-1].number if rounds else 0
+            facts = [fact for fact in facts if fact.kind != "todo"]
+            facts += [Fact("todo", last, -1, text, 8.0) for text in listed]
+        return newest(facts)
+
+
+def _only(item: Observation) -> Message:
+    return Message("user", (item.output,), origin="tool", id="")
+
+
+def _flat(rounds: Sequence[Round]) -> list[Message]:
+    return [message for item in rounds for message in item.messages]
+
+
+def _length(rounds: Sequence[Round]) -> int:
+    return sum(len(item.messages) for item in rounds)
+
+
+def _again(rounds: Sequence[Round], messages: Sequence[Message]) -> list[Round]:
+    """``messages``, which stand for those of ``rounds``, in the same rounds."""
+    found: list[Round] = []
+    place = 0
+    for item in rounds:
+        found.append(Round(item.number, tuple(messages[place : place + len(item.messages)])))
+        place += len(item.messages)
+    return found

@@ -1,0 +1,288 @@
+"""What old rounds hold, as single facts: a sentence, a call with its outcome, a line that a tool printed, a file.
+
+Each has a score. Which are kept, and how they are written down, is said in digest.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import nlargest
+from typing import Any, Literal, TypeAlias, cast
+
+from ba_tui.context.cues import line_score, masked, prose_score, standing
+from ba_tui.context.importance import FADING, Importance, importance, weight
+from ba_tui.context.rounds import Round
+from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse
+
+Kind: TypeAlias = Literal["goal", "standing", "todo", "trouble", "person", "said", "step", "seen", "file", "note"]
+LONGEST = 300
+"""Characters of one fact; what is longer is several."""
+OF_A_RESULT = 40
+"""Lines of one result that are looked at more closely."""
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？；])|\n+")
+_FAILING = re.compile(
+    r"\[?exit (?:code|status):? [1-9]|Traceback \(most recent|^=+ .*\d+ failed|^FAILED ", re.MULTILINE
+)
+_CHANGING = ("edit", "write", "create", "patch", "replace", "move", "delete", "rename", "insert", "save")
+_TARGETS = (
+    "path",
+    "file_path",
+    "filename",
+    "file",
+    "command",
+    "cmd",
+    "query",
+    "pattern",
+    "url",
+    "sql",
+    "name",
+    "question",
+)
+_PATHS = ("path", "file", "folder", "directory", "source", "destination", "notebook")
+_PATCHED = re.compile(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S.*)$", re.MULTILINE)
+_OPEN = {"pending": "[ ]", "in_progress": "[>]"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """``step``: the place of the call that it belongs to, or -1. ``place`` orders the facts of a conversation."""
+
+    kind: Kind
+    round: int
+    place: int
+    text: str
+    score: float
+    step: int = -1
+
+    @property
+    def cost(self) -> int:
+        """Bytes, the line it stands on included: a fair measure of tokens in every script."""
+        return len(self.text.encode("utf-8", "replace")) + 5
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences and lines of ``text``; very long ones in pieces."""
+    for part in _SENTENCE.split(text):
+        yield from _pieces(part)
+
+
+def lines(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        yield from _pieces(line)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    text = text.rstrip() if len(text) <= LONGEST else text.strip()
+    while len(text) > LONGEST:
+        cut = text.rfind(" ", LONGEST // 2, LONGEST) + 1 or LONGEST
+        yield text[:cut].rstrip()
+        text = text[cut:]
+    if text and not text.isspace():
+        yield text
+
+
+def target(call: ToolUse) -> str:
+    """What a call is about, on one line."""
+    given = call.input
+    value = next((given[name] for name in _TARGETS if isinstance(given.get(name), str)), None)
+    if value is None:
+        value = call.malformed or next((item for item in given.values() if isinstance(item, str)), "")
+    words = " ".join(str(value)[:400].split())
+    return words if len(words) <= 100 else f"{words[:99]}…"
+
+
+def failed(output: ToolOutput) -> bool:
+    """True also for a command that ran and ended badly."""
+    return output.is_error or _FAILING.search(output.content[-4_000:]) is not None
+
+
+def open_todos(messages: Iterable[Message]) -> list[str] | None:
+    """The unfinished items of the last list that was written down in a call; None where there was no such call."""
+    found: list[str] | None = None
+    for message in messages:
+        for call in message.calls:
+            for value in call.input.values():
+                items = _items(value)
+                if items:
+                    found = [f"{_OPEN[state]} {words}" for words, state in items if state in _OPEN]
+    return found
+
+
+def _items(value: Any) -> list[tuple[str, str]]:
+    if not isinstance(value, list):
+        return []
+    found: list[tuple[str, str]] = []
+    for item in cast("list[Any]", value):
+        if not isinstance(item, dict):
+            return []
+        entry = cast("dict[str, Any]", item)
+        words = next((entry[name] for name in ("content", "title", "task", "text") if entry.get(name)), None)
+        if words is None or "status" not in entry:
+            return []
+        found.append((" ".join(str(words).split())[:LONGEST], str(entry["status"])))
+    return found
+
+
+class Facts:
+    """Gathers the facts of old rounds, oldest first. ``focus``: words whose facts count more; ``later``: the messages
+    that stay, in which a call that failed before may have succeeded."""
+
+    def __init__(self, rounds: Sequence[Round], focus: str = "", later: Sequence[Message] = ()) -> None:
+        self._rounds = rounds
+        self._calls = 0
+        self._focus = [word for word in re.split(r"[\s,，、;；]+", focus.casefold()) if len(word) > 1]
+        self._place = 0
+        self._found: list[Fact] = []
+        self._files: dict[str, tuple[bool, int]] = {}
+        self._shapes = Counter(
+            masked(line)
+            for item in rounds
+            for message in item.messages
+            for block in message.blocks
+            if isinstance(block, ToolOutput)
+            for line in block.content.splitlines()
+        )
+        self._settled = _successes([*(message for item in rounds for message in item.messages), *later])
+
+    def gather(self) -> list[Fact]:
+        span = max(1, len(self._rounds) - 1)
+        for number, item in enumerate(self._rounds):
+            self._round(item, 1 - number / span, goal=item.number == 1)
+        for path, (was_changed, number) in self._files.items():
+            self._add("file", number, f"{path} ({'changed' if was_changed else 'read'})", 7.0 if was_changed else 3.0)
+        return newest(self._found)
+
+    def _round(self, item: Round, age: float, *, goal: bool) -> None:
+        messages = item.messages
+        for place, message in enumerate(messages):
+            later = messages[place + 1] if place + 1 < len(messages) else None
+            outputs = {out.tool_use_id: out for out in later.blocks if isinstance(out, ToolOutput)} if later else {}
+            for block in message.blocks:
+                match block:
+                    case Text():
+                        self._prose(item.number, message, block, age, opens=goal and place == 0)
+                    case ToolUse() as call:
+                        self._call(item.number, call, outputs.get(call.id), age)
+                    case _:
+                        pass
+
+    def _prose(self, number: int, message: Message, block: Text, age: float, *, opens: bool) -> None:
+        level = importance(message, block)
+        if level is Importance.LOW and message.origin in ("reminder", "tool"):
+            return
+        person = level is Importance.CRITICAL
+        said = [sentence.strip() for sentence in sentences(block.text)]
+        each = weight(level, age, len(said)) * (1.5 if not message.calls and not person else 1.0)
+        for place, sentence in enumerate(said):
+            score = each + prose_score(sentence) * (1.3 if person else 1.0) * (1 - FADING * age)
+            if place == 0:
+                score += level / 2
+            kind: Kind = "person" if person else "said" if message.role == "assistant" else "note"
+            if person and opens:
+                kind, score = "goal", score + 4
+            elif person and len(said) <= 80 and standing(sentence):
+                kind, score = "standing", score + 4
+            self._add(kind, number, sentence, score)
+
+    def _call(self, number: int, call: ToolUse, output: ToolOutput | None, age: float) -> None:
+        changing = any(word in call.name.lower() for word in _CHANGING)
+        for path in paths(call):
+            self._files[path] = (changing or self._files.pop(path, (False, 0))[0], number)
+        bad = output is not None and failed(output)
+        self._calls += 1
+        trouble = bad and self._settled.get(_key(call), 0) < self._calls
+        step = self._place
+        score = (2.0 + (2.0 if bad else 1.5 if changing else 0.0)) * (1 - FADING * age)
+        self._add("step", number, f"{'✗' if bad else '✓'} {call.name} {target(call)}".rstrip(), score)
+        if output is not None:
+            found = list(lines(output.content))
+            level = Importance.CRITICAL if trouble else Importance.HIGH
+            self._lines(number, step, found, weight(level, age, len(found)), trouble=trouble)
+        for value in call.input.values():
+            if isinstance(value, str) and len(value) > 200:
+                found = list(lines(value))
+                self._lines(number, step, found, weight(Importance.LOW, age, len(found)))
+
+    def _lines(self, number: int, step: int, found: list[str], each: float, *, trouble: bool = False) -> None:
+        ranked = nlargest(OF_A_RESULT, scored_lines(found, self._shapes, each))
+        for rank, (score, line) in enumerate(ranked):
+            # The best lines of an unresolved failure stand apart; the others stay with their call.
+            apart = trouble and rank < 2
+            text = found[line].strip()
+            worth = self._focused(text, (score + (3 if apart else 0)) / (1 + 0.08 * rank))
+            self._found.append(Fact("trouble" if apart else "seen", number, self._place + line, text, worth, step))
+        self._place += len(found)
+
+    def _add(self, kind: Kind, number: int, text: str, score: float) -> None:
+        self._found.append(Fact(kind, number, self._place, text, self._focused(text, score)))
+        self._place += 1
+
+    def _focused(self, text: str, score: float) -> float:
+        if not self._focus:
+            return score
+        low = text.casefold()
+        return score + 5.0 * sum(word in low for word in self._focus)
+
+
+def scored_lines(found: Sequence[str], shapes: Mapping[str, int], each: float) -> Iterator[tuple[float, int]]:
+    """Score and place of each line: more for one that is unlike the others, and at the beginning and the end."""
+    count = len(found)
+    own = Counter(map(masked, found))
+    uniform = 1 - len(own) / count if count > 8 else 0.0
+    for place, line in enumerate(found):
+        shape = masked(line)
+        often = max(shapes.get(shape, 1), own[shape])
+        score = each * (1.5 if place < 2 or place >= count - 3 else 1.0) + line_score(line)
+        if own[shape] == 1:
+            score += 2.5 * uniform
+        yield score / (1 + 0.35 * (often - 1)) if often < 20 else score / (4 + often / 10), place
+
+
+def newest(found: Sequence[Fact]) -> list[Fact]:
+    """``found`` without repetitions: the newest stays. What was said again with other figures counts less."""
+    kept: dict[tuple[str, str], Fact] = {}
+    shapes: set[str] = set()
+    for fact in reversed(found):
+        key = ("step" if fact.kind == "step" else "", " ".join(fact.text.casefold().split()))
+        if key in kept:
+            continue
+        if fact.kind in ("person", "said", "standing"):
+            shape = masked(key[1])
+            if shape in shapes:
+                fact = replace(fact, score=fact.score * 0.3)
+            shapes.add(shape)
+        kept[key] = fact
+    return list(kept.values())[::-1]
+
+
+def paths(call: ToolUse) -> Iterator[str]:
+    """The files that a call names in its arguments or in its patch."""
+    for name, value in call.input.items():
+        if not isinstance(value, str):
+            continue
+        if any(word in name.lower() for word in _PATHS) and 0 < len(value) <= 200 and "\n" not in value:
+            yield value
+        elif "\n" in value and ("*** " in value or "+++ " in value):
+            yield from _PATCHED.findall(value)
+
+
+def _key(call: ToolUse) -> tuple[str, str]:
+    words = target(call).split()
+    return call.name, words[0] if words else ""
+
+
+def _successes(messages: Sequence[Message]) -> dict[tuple[str, str], int]:
+    """The last call, counted from 1, of each kind that went well."""
+    found: dict[tuple[str, str], int] = {}
+    number = 0
+    for message, later in zip(messages, [*messages[1:], None], strict=True):
+        outputs = {out.tool_use_id: out for out in later.blocks if isinstance(out, ToolOutput)} if later else {}
+        for call in message.calls:
+            number += 1
+            output = outputs.get(call.id)
+            if output is not None and not failed(output):
+                found[_key(call)] = number
+    return found

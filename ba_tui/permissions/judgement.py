@@ -118,6 +118,7 @@ class _Simple:
             named=tuple(dict.fromkeys(self.named)),
             stops=self.stops[0] if self.stops else "",
             effects=reading.effects if reading else frozenset(),
+            unread=" ".join(word.raw for word in simple.argv if word.text is None),
         )
 
     @staticmethod

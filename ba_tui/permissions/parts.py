@@ -41,6 +41,8 @@ class Part:
     named: tuple[Seen, ...] = ()
     stops: str = ""
     effects: frozenset[str] = frozenset()
+    unread: str = ""
+    """The words that are known only when it runs, as written."""
 
     @property
     def harmless(self) -> bool:

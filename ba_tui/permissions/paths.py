@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from fnmatch import translate
+from functools import lru_cache
 from pathlib import Path, PurePath
 from urllib.parse import unquote, urlsplit
 
@@ -228,6 +229,7 @@ def is_guarded(path: PurePath) -> bool:
     return _tail(parts, _GUARDED_TAIL)
 
 
+@lru_cache(maxsize=4_096)
 def folded(text: str) -> str:
     """``text`` so that spellings which some file system takes for the same file are equal."""
     if text.isascii():

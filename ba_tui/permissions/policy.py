@@ -282,7 +282,9 @@ class Policy:
             text = without_operators(command) if tool.name in CODE_TOOLS else command
             if tool.name in SHELL_TOOLS:
                 studied = study(command, self.workspace.root, cwd, self._both)
-            if studied.trouble or any(None in part.words for part in studied.parts):
+            if tool.name in SHELL_TOOLS and not studied.trouble:
+                text = " ".join(part.unread for part in studied.parts).strip()
+            if text:
                 found = dict.fromkeys(path for pair in named_paths(text, self.workspace, cwd) for path in pair)
                 named = tuple(self._seen(path) for path in found)
         subject = Subject(tool.name, tool.effect, tool.target(args), command, paths, named, args=_whole(tool, args))

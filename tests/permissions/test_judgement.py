@@ -134,9 +134,10 @@ def test_a_search_through_everything_does_not_read_secrets(root: Path) -> None:
         "jq -n env",
         "awk 'BEGIN{print ENVIRON[\"K\"]}'",
         "echo $KEY",
-    ]
-    + ["kubectl get secrets -o yaml", "gh auth token", "gh auth status -t", "git config --get-all http.extraheader"]
-    + [
+        "kubectl get secrets -o yaml",
+        "gh auth token",
+        "gh auth status -t",
+        "git config --get-all http.extraheader",
         "aws ecr get-login-password",
         "az account get-access-token",
         "gcloud auth print-access-token",
@@ -149,8 +150,15 @@ def test_what_prints_secrets_asks(root: Path, command: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["aws ec2 describe-x --endpoint-url http://x", "aws ec2 describe-x --endpoint http://x", "docker -H tcp://x ps"]
-    + ["kubectl --server http://x get pods", "kubectl get -f http://x", "gh api http://x", "gh api x --hostname y"],
+    [
+        "aws ec2 describe-x --endpoint-url http://x",
+        "aws ec2 describe-x --endpoint http://x",
+        "docker -H tcp://x ps",
+        "kubectl --server http://x get pods",
+        "kubectl get -f http://x",
+        "gh api http://x",
+        "gh api x --hostname y",
+    ],
 )
 def test_what_reaches_another_machine_than_usual_asks(root: Path, command: str) -> None:
     assert judge(policy(root), SHELL, command) == "ask"

@@ -132,6 +132,8 @@ class _Simple:
 
     @property
     def folder(self) -> Path | None:
+        if self.simple.folder == "":
+            return self.start
         return None if self.simple.folder is None else self.start / os.path.expanduser(self.simple.folder)  # noqa: PTH111 - must not raise
 
     def _note(self, beyond: Beyond, shift: int) -> None:

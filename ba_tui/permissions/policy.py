@@ -341,7 +341,8 @@ class Policy:
         folders = {own.config, own.data, own.state} if own else set[Path]()
         guarded = any(is_guarded(Path(place)) for place in places) if places else is_guarded(path)
         guarded = guarded or any(path.is_relative_to(folder) for folder in folders)
-        return Seen(path, self.workspace.relative(path), places, bool(places), secret, guarded)
+        relative = self.workspace.relative(path) if places else None
+        return Seen(path, relative, places, bool(places), secret, guarded)
 
 
 def _named(rule: Rule) -> str:

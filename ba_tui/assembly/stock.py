@@ -27,15 +27,13 @@ from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
 from ba_tui.tools.host import Bench
+from ba_tui.tools.online import Online, SearchChoice
 from ba_tui.tools.python import Python
 from ba_tui.tools.recall import History
 from ba_tui.tools.search import find_ripgrep
 from ba_tui.tools.senses import Senses
 from ba_tui.tools.shell import Shell
 from ba_tui.tools.toolbox import Means, Place, Shared, Supply, builtin_tools, pipeline, stocked
-from ba_tui.tools.web_addresses import read_reach
-from ba_tui.tools.web_client import Web
-from ba_tui.tools.web_search import SearchChoice
 
 
 async def nothing_said() -> Sequence[Event]:
@@ -83,10 +81,10 @@ class Stock:
         place = Place(workspace, shop.shell, find_ripgrep())
         chosen = settings.web_search
         search = SearchChoice(chosen.backend, chosen.url, chosen.api_key_env, os.environ)
-        web = Web(read_reach(settings.web.allow_private))
+        online = Online(settings.web.allow_private, search)
         cell, limits = Cell(self.sandbox, judge_of(self.permissions)), limits_for(settings)
         python, senses = Python(None, limits, cell), setting.senses
-        means = Means(self.shells, setting.results, web, search, setting.history, python, cell, senses)
+        means = Means(self.shells, setting.results, online, setting.history, python, cell, senses)
         tools = builtin_tools(self.definitions, place, means)
         self.health = Health(tools)
         delivery = Delivery(setting.results, setting.fullness)

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from ba_tui.core.results import Table, ToolResult
-from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.tool import Call, Tool
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
+from ba_tui.tools.online import FETCH, web_tool
 from ba_tui.tools.terminal_text import unescaped
 from ba_tui.tools.web_addresses import WebAddress, read_address
 from ba_tui.tools.web_client import Web
 from ba_tui.tools.web_pages import FOREIGN, fetched, moved, refusals_told
-from ba_tui.tools.web_text import SECONDS, Link, decoded, read_links
+from ba_tui.tools.web_text import Link, decoded, read_links
 
 LIMIT = 100
-SLACK = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +56,7 @@ def extract_links_tool(definition: Definition, web: Web) -> Tool:
         links, count = await read_links(text, str(here or ""))
         return _listed([link for link in links if wish.fits(link, here)], wish, here, count)
 
-    facts = ToolFacts("web", target="url", tags=("web", "network"), bulky=True, needs=("httpx2", "justhtml"))
-    return Tool(
-        "extract_links",
-        definition.description,
-        definition.input_schema,
-        refusals_told(run),
-        effect=Effect.NETWORK,
-        timeout=web.limits.seconds + SECONDS + SLACK,
-        facts=facts,
-        idempotent=True,
-    )
+    return web_tool(definition, "extract_links", FETCH, refusals_told(run))
 
 
 def _listed(fitting: Sequence[Link], wish: _Wish, here: WebAddress | None, count: int) -> ToolResult:

@@ -36,8 +36,8 @@ from ba_tui.tools.guards.secrets import secrets
 from ba_tui.tools.guards.timeout import timeout
 from ba_tui.tools.guards.validate import validate
 from ba_tui.tools.host import Bench
-from ba_tui.tools.links import extract_links_tool
 from ba_tui.tools.listing import glob_tool, list_files_tool
+from ba_tui.tools.online import Online, online_tools
 from ba_tui.tools.patches import apply_patch_tool
 from ba_tui.tools.python import Python, python_tool
 from ba_tui.tools.recall import History, recall_tool
@@ -47,9 +47,6 @@ from ba_tui.tools.senses import Senses
 from ba_tui.tools.shell import Shell, shell_tool, start_folder
 from ba_tui.tools.shell_output import shell_kill_tool, shell_output_tool
 from ba_tui.tools.todos import todo_read_tool, todo_write_tool
-from ba_tui.tools.web import web_fetch_tool
-from ba_tui.tools.web_client import Web
-from ba_tui.tools.web_search import SearchChoice, web_search_tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +64,7 @@ class Means:
 
     shells: Shells
     results: Artifacts
-    web: Web
-    search: SearchChoice
+    online: Online
     history: History
     python: Python = field(default_factory=Python)
     cell: Cell = OPEN
@@ -127,15 +123,13 @@ def builtin_tools(definitions: Mapping[str, Definition], place: Place, means: Me
 
 def further_tools(definitions: Mapping[str, Definition], place: Place, means: Means) -> tuple[Tool, ...]:
     """Those that need more than a place."""
-    workspace, shells, web = place.workspace, means.shells, means.web
+    workspace, shells = place.workspace, means.shells
     return (
         python_tool(definitions["python"], workspace, place.shell, means.python, shells),
         shell_output_tool(definitions["shell_output"], shells),
         shell_kill_tool(definitions["shell_kill"], shells),
         read_artifact_tool(definitions["read_artifact"], means.results, place.rg),
-        web_fetch_tool(definitions["web_fetch"], web),
-        extract_links_tool(definitions["extract_links"], web),
-        web_search_tool(definitions["web_search"], web, means.search),
+        *online_tools(definitions, means.online),
         recall_tool(definitions["recall"], means.history),
     )
 

@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ba_tui.core.results import Prose, ToolResult, failure
-from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.tool import Call, Tool
 from ba_tui.tools.definitions import Definition
+from ba_tui.tools.online import FETCH, web_tool
 from ba_tui.tools.terminal_text import shortened, unescaped
 from ba_tui.tools.web_client import Web, WebReply
 from ba_tui.tools.web_pages import FOREIGN, fetched, moved, refusals_told
-from ba_tui.tools.web_text import SECONDS, decoded, is_html, read_page
+from ba_tui.tools.web_text import decoded, is_html, read_page
 
 SHOWN = 20_000
 """Characters for the pane; the whole is in the text."""
-SLACK = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +47,7 @@ def web_fetch_tool(definition: Definition, web: Web) -> Tool:
         content = await _content(reply, raw=bool(args.get("raw")))
         return _shown(reply, content)
 
-    facts = ToolFacts("web", target="url", tags=("web", "network"), bulky=True, needs=("httpx2", "justhtml"))
-    time = web.limits.seconds + SECONDS + SLACK
-    return Tool(
-        "web_fetch",
-        definition.description,
-        definition.input_schema,
-        refusals_told(run),
-        effect=Effect.NETWORK,
-        timeout=time,
-        facts=facts,
-        idempotent=True,
-    )
+    return web_tool(definition, "web_fetch", FETCH, refusals_told(run))
 
 
 async def _content(reply: WebReply, *, raw: bool) -> _Content:

@@ -6,34 +6,21 @@ How each engine is asked is web_backends.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from ba_tui.core.results import Table, ToolResult
-from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.tool import Call, Tool
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
+from ba_tui.tools.online import SEARCH, SearchChoice, web_tool
 from ba_tui.tools.terminal_text import unescaped
 from ba_tui.tools.web_addresses import read_address
 from ba_tui.tools.web_backends import ENGINES, Backend, Engine, Hit, Service
 from ba_tui.tools.web_client import Web
 from ba_tui.tools.web_pages import FOREIGN, refusals_told
-from ba_tui.tools.web_text import SECONDS
 
 COUNT = 8
 SNIPPET = 400
-SLACK = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class SearchChoice:
-    """What the settings say: the ``backend``, its ``url`` and the environment variable of its key, each or none."""
-
-    backend: str = ""
-    url: str = ""
-    api_key_env: str = ""
-    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Where the key is looked for."""
 
 
 def web_search_tool(
@@ -46,17 +33,7 @@ def web_search_tool(
         hits = await chosen(web, choice, engines).search(query, int(args.get("count", COUNT)))
         return _listed(query, choice.backend, hits)
 
-    facts = ToolFacts("web", target="query", tags=("web", "network", "search"), needs=("httpx2", "justhtml"))
-    return Tool(
-        "web_search",
-        definition.description,
-        definition.input_schema,
-        refusals_told(run),
-        effect=Effect.NETWORK,
-        timeout=web.limits.seconds + SECONDS + SLACK,
-        facts=facts,
-        idempotent=True,
-    )
+    return web_tool(definition, "web_search", SEARCH, refusals_told(run))
 
 
 def chosen(web: Web, choice: SearchChoice, engines: Mapping[str, Engine] = ENGINES) -> Backend:

@@ -51,7 +51,7 @@ def test_json_holds_every_finding(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_is_broken_fails(ba_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (ba_home / "config.yaml").write_text("max_loops: many\npermissions: {deny: ['shell(rm * x)']}\n")
+    (ba_home / "config.yaml").write_text("max_loops: many\npermissions: {allow: ['shell(rm * x)']}\n")
     (ba_home / "approvals.yaml").write_text("[\n")
     assert run(["doctor"]) == 1
     out = capsys.readouterr().out

@@ -12,7 +12,9 @@ from ba_tui.core.events import Event, Mode
 from ba_tui.core.messages import Message
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.results import Artifact, Diff, Hit, Page
+from ba_tui.core.skills import Skills
 from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch
 
 TITLE_LENGTH = 60
 
@@ -178,6 +180,7 @@ class Inventory:
     jobs: Jobs | None = None
     confinement: Callable[[], str] = str
     """Whether commands run confined, in a word or two; empty while nobody has looked."""
+    skills: Skills | None = None
 
 
 RuleVerdict: TypeAlias = Literal["allow", "ask", "deny"]
@@ -288,6 +291,18 @@ class ContextPart:
     tokens: int
     detail: str = ""
     exact: bool = False
+
+
+class Condenser(Protocol):
+    """Compresses a conversation when the person says so; emits Compressed."""
+
+    async def now(self, branch: Branch, focus: str = "") -> None:
+        """``focus``: what to pay attention to. Raises UsageError when it can't be, or nothing gets smaller."""
+        ...
+
+    async def undo(self, branch: Branch) -> None:
+        """Back to what was before the last one, with what came since. Raises UsageError when there is none."""
+        ...
 
 
 class Brain(Protocol):

@@ -20,7 +20,8 @@ class Todo:
 @dataclass(frozen=True, slots=True)
 class ActiveSkill:
     """A skill on the activation stack. ``digest`` is the hash of the content that was activated; ``allowed_tools`` what
-    its front matter names (``exclusive``: nothing else may be used), ``model`` its override, empty for none."""
+    its front matter names (``exclusive``: nothing else may be used), ``model`` its override, empty for none.
+    ``by``: who started it; ``core`` ones do not count as depth."""
 
     id: str
     activation: str
@@ -29,3 +30,4 @@ class ActiveSkill:
     allowed_tools: tuple[str, ...] = ()
     exclusive: bool = False
     model: str = ""
+    by: Literal["model", "person", "file", "core"] = "model"

@@ -128,7 +128,7 @@ def _catalog(where: Places, *, strict: bool) -> tuple[Catalog, list[Notice]]:
 
 
 class Shelf:
-    """core.conversation.Catalogue over the model catalogue and the file index."""
+    """core.choices.Catalogue over the model catalogue and the file index."""
 
     def __init__(self, catalog: Catalog, loaded: Loaded, files: FileIndex) -> None:
         self._catalog = catalog

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from ba_tui.core.errors import ProviderError, StopTurn
 from ba_tui.core.events import (
+    Compressed,
     MessageDone,
     MessageRestarted,
     Retrying,
@@ -140,7 +141,7 @@ class Agent:
                         earlier = "".join(words) or earlier
                         words.clear()
                         branch.emit(chunk)
-                    case ThinkingDelta() | ToolInputDelta() | Retrying():
+                    case ThinkingDelta() | ToolInputDelta() | Retrying() | Compressed():
                         branch.emit(chunk)
         except (asyncio.CancelledError, ProviderError) as error:
             stop = "error" if isinstance(error, ProviderError) else "cancelled"

@@ -7,9 +7,11 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, TypeAlias
 
 from ba_tui.core.agent import Agent
+from ba_tui.core.choices import Catalogue, Setup
 from ba_tui.core.errors import (
     BaError,
     ErrorInfo,
@@ -33,7 +35,17 @@ from ba_tui.core.events import (
 )
 from ba_tui.core.messages import Message, clean_text, user
 from ba_tui.core.provider import ModelInfo
-from ba_tui.core.session import Brain, ContextPart, Inventory, Journal, Permissions, SessionInfo, Trusting, title_of
+from ba_tui.core.session import (
+    Brain,
+    Condenser,
+    ContextPart,
+    Inventory,
+    Journal,
+    Permissions,
+    SessionInfo,
+    Trusting,
+    title_of,
+)
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener, Turn
 
@@ -62,6 +74,7 @@ class Conversation:
         self.transcript = Transcript()
         self.inventory = inventory or Inventory()
         self.admit: Admit | None = None
+        self.condenser: Condenser | None = None
         self._journal = journal
         self._brain = brain
         self._observers = tuple(observers)
@@ -112,37 +125,60 @@ class Conversation:
         message = user(clean_text(prompt)) if isinstance(prompt, str) else prompt
         if not message.text.strip() and len(message.blocks) < 2:
             raise UsageError("The prompt is empty.", "Type what you want to know or have done.")
-        turn = self._turn = Turn(self._keep, *map(_shielded, self._observers))
-        turn.run(asyncio.get_running_loop().create_task(self._run(turn, message)))
+        return self._begin(partial(self._run, message))
+
+    def beside(self, work: Callable[[Branch], Awaitable[None]]) -> Turn:
+        """Work that can be waited for and stopped as a turn can, but is none: the journal has nothing to close.
+
+        Raises:
+            UsageError: a turn is running.
+        """
+        if self.busy:
+            raise UsageError("A turn is running.", "Interrupt it, or wait for its end.")
+
+        async def run(turn: Turn) -> None:
+            turn.deliver(await self._ending(turn, work))
+
+        turn = self._begin(run)
+        turn.listens = False
         return turn
 
-    async def _run(self, turn: Turn, prompt: Message) -> None:
-        branch = Branch(turn, self.transcript)
-        ending = TurnEnded("error")
-        try:
-            await self.history()
-            branch = Branch(turn, self.transcript)
+    def _begin(self, run: Callable[[Turn], Coroutine[None, None, None]]) -> Turn:
+        turn = self._turn = Turn(self._keep, *map(_shielded, self._observers))
+        turn.run(asyncio.get_running_loop().create_task(run(turn)))
+        return turn
+
+    async def _run(self, prompt: Message, turn: Turn) -> None:
+        async def work(branch: Branch) -> None:
             notes = await self._admitted(prompt, branch)
             self._open_turn(branch, prompt, notes)
             agent = await self._agent()
             await agent.run(branch)
-            ending = TurnEnded("done")
-        except asyncio.CancelledError:
-            ending = TurnEnded("cancelled")
-        except PromptRefused as refused:
+
+        ending = await self._ending(turn, work)
+        if ending.error and ending.error.kind == PromptRefused.kind:
             # No turn was opened, so the journal has none to close.
-            turn.deliver(TurnEnded("error", refused.info()))
+            turn.deliver(ending)
             return
-        except StopTurn as stop:
-            ending = TurnEnded("limit", stop.info())
-        except BaError as error:
-            ending = TurnEnded("error", error.info())
-        except Exception as error:
-            log.exception("turn failed")
-            ending = TurnEnded("error", ErrorInfo("internal_error", f"{type(error).__name__}: {error}", "See ba logs."))
-        branch.emit(ending)
+        Branch(turn, self.transcript).emit(ending)
         with contextlib.suppress(StorageError):
             await asyncio.to_thread(self._journal.sync)
+
+    async def _ending(self, turn: Turn, work: Callable[[Branch], Awaitable[None]]) -> TurnEnded:
+        """How ``work`` ended; whatever went wrong is in it."""
+        try:
+            await self.history()
+            await work(Branch(turn, self.transcript))
+        except asyncio.CancelledError:
+            return TurnEnded("cancelled")
+        except StopTurn as stop:
+            return TurnEnded("limit", stop.info())
+        except BaError as error:
+            return TurnEnded("error", error.info())
+        except Exception as error:
+            log.exception("turn failed")
+            return TurnEnded("error", ErrorInfo("internal_error", f"{type(error).__name__}: {error}", "See ba logs."))
+        return TurnEnded("done")
 
     async def _admitted(self, prompt: Message, branch: Branch) -> Sequence[Message]:
         try:
@@ -255,47 +291,6 @@ class Library(Protocol):
 
     def export(self, id: str, format: str) -> str:
         """``md``, ``json`` or ``workflow``. Raises UsageError for another format."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class LocalServer:
-    """A model server found on loopback, and the ids (``openai/…``) it offers."""
-
-    name: str
-    base_url: str
-    models: tuple[str, ...]
-
-
-class Catalogue(Protocol):
-    """What can be chosen: models and files."""
-
-    def models(self) -> Sequence[ModelInfo]: ...
-
-    async def files(self, query: str, limit: int = 50) -> Sequence[str]:
-        """Paths of the workspace, best match first; folders end in ``/``."""
-        ...
-
-
-class Setup(Protocol):
-    """The way to a first answer."""
-
-    def missing(self, model: str) -> str:
-        """Why ``model`` can't be asked yet, as one line; empty when it can."""
-        ...
-
-    async def local_servers(self) -> Sequence[LocalServer]: ...
-
-    def save_key(self, provider: str, key: str) -> str:
-        """Keep an API key for later starts; says where it went. Raises StorageError."""
-        ...
-
-    def use_server(self, server: LocalServer, model: str) -> str:
-        """Make a local server's model the default of later starts; returns its id."""
-        ...
-
-    def remember(self, key: str, value: str) -> None:
-        """Set one preference (``theme``, ``model``) in the person's config.yaml. Raises StorageError, UsageError."""
         ...
 
 

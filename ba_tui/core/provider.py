@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from ba_tui.core.events import MessageRestarted, Retrying, TextDelta, ThinkingDelta, ToolInputDelta
+from ba_tui.core.events import Compressed, MessageRestarted, Retrying, TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Usage
 from ba_tui.core.tool import Tool
 
@@ -60,7 +60,8 @@ class Request:
     call_tools: bool = True
 
 
-Chunk: TypeAlias = TextDelta | ThinkingDelta | ToolInputDelta | Retrying | MessageRestarted | Message
+Chunk: TypeAlias = TextDelta | ThinkingDelta | ToolInputDelta | Retrying | MessageRestarted | Compressed | Message
+"""Compressed: the prompt was too long, so this is what was sent instead."""
 
 
 class Provider(Protocol):

@@ -30,6 +30,8 @@ class Turn:
         self._task: asyncio.Task[None] | None = None
         self.inbox: deque[Message] = deque()
         self.ended = False
+        self.listens = True
+        """Whether words can join it; False for work that asks no model."""
 
     def run(self, task: asyncio.Task[None]) -> None:
         """Bind the work that ``cancel`` stops."""
@@ -71,8 +73,8 @@ class Turn:
         return True
 
     def steer(self, text: str) -> bool:
-        """Hand words to the running turn; False when it has ended, and the words should open a new one."""
-        if self.ended:
+        """Hand words to the running turn; False when it has ended or hears none: they should open a new one."""
+        if self.ended or not self.listens:
             return False
         self.inbox.append(user(text, origin="steer"))
         return True

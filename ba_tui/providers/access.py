@@ -1,6 +1,6 @@
 """The way to a model: which provider profile serves it, whether there is a key, and what to do when there is none.
 
-Implements core.conversation.Setup. No vendor file is imported here; assembly does that, late.
+Implements core.choices.Setup. No vendor file is imported here; assembly does that, late.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ba_tui.core.conversation import LocalServer
+from ba_tui.core.choices import LocalServer
 from ba_tui.core.errors import UsageError
 from ba_tui.core.provider import ModelInfo
 from ba_tui.providers import local
@@ -84,7 +84,7 @@ class Access:
         return self.key(provider, profile) is not None
 
     def missing(self, model: str) -> str:
-        """See core.conversation.Setup."""
+        """See core.choices.Setup."""
         try:
             info = self.model(model)
         except UsageError as error:

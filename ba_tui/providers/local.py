@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ba_tui.core.conversation import LocalServer
+from ba_tui.core.choices import LocalServer
 from ba_tui.core.messages import clean_text
 from ba_tui.providers.shapes import fields, items, words
 

@@ -4,10 +4,11 @@ from ba_tui.settings.document import Document, Problem, printable, read_document
 from ba_tui.settings.editing import add_item, remove_item, set_value
 from ba_tui.settings.keys import Key, read_key, save_key
 from ba_tui.settings.layers import HookLine, Loaded, leaves, load_settings, setting_files
-from ba_tui.settings.model import HOOK_EVENTS, HookGroup, Profile, Rules, Settings
+from ba_tui.settings.model import HOOK_EVENTS, Compression, HookGroup, Profile, Rules, Settings
 
 __all__ = [
     "HOOK_EVENTS",
+    "Compression",
     "Document",
     "HookGroup",
     "HookLine",

@@ -180,6 +180,52 @@ class HookGroup(Group):
         return self
 
 
+Share = Annotated[float, BeforeValidator(_no_switch), Field(gt=0, lt=1)]
+Rounds = Annotated[int, BeforeValidator(_no_switch), Field(ge=0, le=100)]
+Strategy = Literal["auto", "truncate", "extract", "summarize"]
+
+
+class Compression(Group):
+    """How a conversation that fills the window is shortened. Nothing is lost: `/compact undo` brings it back."""
+
+    enabled: bool = Field(default=True, description="Whether it happens by itself; /compact works in any case.")
+    strategy: Strategy = Field(
+        default="auto",
+        description="How: extract (rules), summarize (a model writes notes), truncate (the oldest goes) or auto.",
+    )
+    trigger: Share = Field(default=0.8, description="How full the window may get, less what an answer needs.")
+    target: Share = Field(default=0.5, description="How full it is at most afterwards.")
+    keep_rounds: Rounds = Field(
+        default=5, description="The last rounds that stay word for word, beside the running one."
+    )
+    extract_below: Annotated[Whole, Field(ge=0)] = Field(
+        default=30, description="With auto: fewer messages than this are never summarized."
+    )
+    summarize_from: Annotated[Whole, Field(ge=0)] = Field(
+        default=50, description="With auto: from so many messages on they are, when the hourly budget allows."
+    )
+    enable_llm_summarization: bool = Field(default=True, description="With auto: whether a model may be asked at all.")
+    hourly_budget: Amount = Field(
+        default=0.10, description="With auto: US dollars an hour for summaries. A model without a price is not asked."
+    )
+    model: str = Field(default="", description="The model that writes summaries; the conversation's own when empty.")
+    summary_tokens: Annotated[Whole, Field(ge=200, le=20_000)] = Field(
+        default=2_000, description="The longest summary, in tokens."
+    )
+    summary_timeout: Seconds = Field(default=60, description="Seconds to wait for one.")
+    cache_size: Annotated[Whole, Field(ge=0, le=100_000)] = Field(default=1_000, description="Summaries that are kept.")
+    cache_hours: Amount = Field(default=24, description="Hours that they are kept.")
+    refocus_rounds: Rounds = Field(
+        default=5, description="Say goal and open todos again after so many rounds; 0 for never."
+    )
+
+    @model_validator(mode="after")
+    def _descends(self) -> Compression:
+        if self.target >= self.trigger:
+            raise ValueError("expected a target below trigger")
+        return self
+
+
 class Settings(Group):
     """All settings of ba. Environment: `BA_` and the name (`BA_MODEL`), groups with `__` (`BA_PERMISSIONS__DENY`)."""
 
@@ -217,6 +263,13 @@ class Settings(Group):
     max_loops: Annotated[Whole, Field(ge=1, le=500)] = Field(
         default=100, description="Model requests within one turn before you are asked whether to go on."
     )
+    max_cost: Annotated[Amount, Field(gt=0)] | None = Field(
+        default=None, description="US dollars after which a session stops, counted from when it was opened."
+    )
+    max_tokens: Annotated[Whole, Field(ge=1)] | None = Field(
+        default=None, description="Tokens, in and out, after which a session stops, counted likewise."
+    )
+    compression: Compression = Field(default=Compression(), description="How long conversations are shortened.")
     request_timeout: Annotated[float, BeforeValidator(_no_switch), Field(gt=0, allow_inf_nan=False)] = Field(
         default=600, description="Seconds to wait for a model that sends nothing."
     )

@@ -10,7 +10,8 @@ from dataclasses import replace as changed
 from pathlib import Path
 
 from ba_tui.core.agent import Agent
-from ba_tui.core.conversation import Conversation, Doors, LocalServer, Start
+from ba_tui.core.choices import LocalServer
+from ba_tui.core.conversation import Conversation, Doors, Start
 from ba_tui.core.errors import SessionLocked, SessionNotFound, StorageError, UsageError
 from ba_tui.core.events import TRANSIENT, Event, Mode, Notice, TextDelta, Titled, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, Usage

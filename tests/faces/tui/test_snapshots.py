@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from ba_tui.core.conversation import LocalServer, Start
+from ba_tui.core.choices import LocalServer
+from ba_tui.core.conversation import Start
 from ba_tui.core.events import Event, MessageDone, Notice, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.results import Diff, StateChange, Todos, ToolResult

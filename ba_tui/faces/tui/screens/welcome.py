@@ -17,7 +17,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from ba_tui.core.conversation import LocalServer, Setup
+from ba_tui.core.choices import LocalServer, Setup
 from ba_tui.core.errors import BaError
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.screens.picker import LOW

@@ -1,0 +1,70 @@
+"""How full the window is: what the vendor counted last, and an estimate of what came since. Pure reading."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ba_tui.context.rounds import Count
+from ba_tui.core.messages import Message
+from ba_tui.core.provider import ModelInfo
+
+SMALLEST = 1_000
+"""A window that a server claims to have can't be smaller."""
+STEEPEST = 4.0
+_WINDOW = re.compile(
+    r"(?:>|max(?:imum)?(?: model| context| prompt| input| allowed)*(?: length| size| tokens| limit| window)*"
+    r"|context (?:size|length|window|limit)|limit)(?: is| of|:| to)? ?[(\[]?\s?(?:of )?(\d[\d,]{3,9})"
+    r"|(\d[\d,]{3,9}) (?:tokens? )?maximum",
+    re.IGNORECASE,
+)
+
+
+class Gauge:
+    """``fixed``: tokens of the system prompt and the tools; ``longest``: tokens that an answer may have."""
+
+    def __init__(
+        self,
+        model: Callable[[], ModelInfo],
+        fixed: Callable[[], int],
+        count: Count,
+        longest: Callable[[], int] | None = None,
+    ) -> None:
+        self._model = model
+        self._longest = longest or (lambda: model().max_output)
+        self._told: dict[str, int] = {}
+        self.fixed = fixed
+        self.count = count
+
+    @property
+    def room(self) -> int:
+        """Tokens of the window less what is kept for the answer, which is never more than half of it."""
+        model = self._model()
+        window = min(model.window, self._told.get(model.id, model.window))
+        return window - min(self._longest(), window // 2)
+
+    def used(self, messages: Sequence[Message]) -> int:
+        """Tokens that a request with ``messages`` takes."""
+        for place in range(len(messages) - 1, -1, -1):
+            usage = messages[place].usage
+            if usage is not None and usage.prompt:
+                return usage.prompt + usage.output + self.count(messages[place + 1 :])
+        return self.fixed() + self.count(messages)
+
+    def ratio(self, messages: Sequence[Message]) -> float:
+        """How much more the vendor counts than we do, at least 1."""
+        estimate = self.fixed() + self.count(messages)
+        return min(STEEPEST, max(1.0, self.used(messages) / estimate)) if estimate else 1.0
+
+    def learn(self, words: str) -> None:
+        """A server said, refusing a request, how large the window is."""
+        sizes = [int((one or other).replace(",", "")) for one, other in _WINDOW.findall(words)]
+        sizes = [size for size in sizes if size >= SMALLEST]
+        if sizes:
+            self._told[self._model().id] = min(sizes)
+
+
+def uncounted(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """``messages`` without what the vendor counted: it was true of what stood before them then."""
+    return tuple(replace(message, usage=None) if message.usage else message for message in messages)

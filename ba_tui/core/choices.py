@@ -1,0 +1,50 @@
+"""What a person can choose from before there is a conversation: models, files, servers, keys. Protocols only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ba_tui.core.provider import ModelInfo
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A model server found on loopback, and the ids (``openai/…``) it offers."""
+
+    name: str
+    base_url: str
+    models: tuple[str, ...]
+
+
+class Catalogue(Protocol):
+    """What can be chosen: models and files."""
+
+    def models(self) -> Sequence[ModelInfo]: ...
+
+    async def files(self, query: str, limit: int = 50) -> Sequence[str]:
+        """Paths of the workspace, best match first; folders end in ``/``."""
+        ...
+
+
+class Setup(Protocol):
+    """The way to a first answer."""
+
+    def missing(self, model: str) -> str:
+        """Why ``model`` can't be asked yet, as one line; empty when it can."""
+        ...
+
+    async def local_servers(self) -> Sequence[LocalServer]: ...
+
+    def save_key(self, provider: str, key: str) -> str:
+        """Keep an API key for later starts; says where it went. Raises StorageError."""
+        ...
+
+    def use_server(self, server: LocalServer, model: str) -> str:
+        """Make a local server's model the default of later starts; returns its id."""
+        ...
+
+    def remember(self, key: str, value: str) -> None:
+        """Set one preference (``theme``, ``model``) in the person's config.yaml. Raises StorageError, UsageError."""
+        ...

@@ -58,6 +58,10 @@ class Places:
         return self.data / "sessions"
 
     @property
+    def checkpoints(self) -> Path:
+        return self.data / "checkpoints"
+
+    @property
     def logs(self) -> Path:
         return self.state / "logs"
 

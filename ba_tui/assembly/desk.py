@@ -82,7 +82,9 @@ class Desk:
         self._system = system_prompt(workshop.settings, cwd)
         self._visible = Visible(self._stock.registry, self._stock.search, system=self._system)
         tools = ToolList(self._stock, self._visible, self.metrics)
-        self.inventory = Inventory(tools, self._stock.results, self._stock.shells, self._stock.confinement)
+        stock = self._stock
+        self.inventory = Inventory(tools, stock.results, stock.shells, stock.confinement, checkpoints=stock.checkpoints)
+        self.keeping = stock.keeping
 
     @property
     def permissions(self) -> Policy:

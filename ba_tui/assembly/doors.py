@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from ba_tui.assembly.keeping import upkeep
 from ba_tui.assembly.stock import Setting, Stock
 from ba_tui.assembly.workshop import Workshop
 from ba_tui.context.files import FileIndex
@@ -22,7 +23,6 @@ from ba_tui.providers.access import Access
 from ba_tui.providers.catalog import Catalog, load_catalog
 from ba_tui.resources import Places, bundled, folder_slug, places, project_root
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
-from ba_tui.sessions.cleaning import keep_clean
 from ba_tui.sessions.library import SessionLibrary
 from ba_tui.settings import Loaded, Problem, load_settings
 from ba_tui.tools.registry import Registry
@@ -54,9 +54,10 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, our
     shelf = Shelf(catalog, loaded, FileIndex(cwd, find_ripgrep()))
     notices = [*map(_notice, loaded.warnings), *trouble, *(Notice(text, "warning") for text in workshop.problems)]
     notices += [] if ours else _untrusted(seen, attended=not strict)
-    upkeep = partial(keep_clean, where.sessions)
     chosen = loaded.settings
-    return Doors(library, shelf, access, tuple(notices), chosen.output_format, upkeep, asked, chosen.notify)
+    return Doors(
+        library, shelf, access, tuple(notices), chosen.output_format, partial(upkeep, where), asked, chosen.notify
+    )
 
 
 def tools_for(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Sequence[Tool]:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from ba_tui.assembly.confining import judge_of, limits_for, sandbox_for
 from ba_tui.assembly.hooking import hooking_for
+from ba_tui.assembly.keeping import checkpointing, checkpoints_for
 from ba_tui.core.events import Event
 from ba_tui.core.tool import Tool
 from ba_tui.permissions.paths import Lent, Workspace
@@ -89,7 +90,10 @@ class Stock:
         self.health = Health(tools)
         delivery = Delivery(setting.results, setting.fullness)
         self.sharing = Sharing(settings.secrets)
-        shared = Shared(Memory(workspace.resolve), self.health, delivery, self.sharing)
+        self.checkpoints = checkpoints_for(shop.where, setting.cwd, setting.session[0])
+        self.keeping = checkpointing(self.checkpoints)
+        first = self.keeping.guard if setting.session[0] else None
+        shared = Shared(Memory(workspace.resolve), self.health, delivery, self.sharing, first)
         self.hooks = hooking_for(shop, setting.cwd, setting.session, lambda: self.permissions.mode)
         guard = pipeline(place, self.permissions.judge, self.permissions.remember, shared, self.hooks.guard)
         bench = Bench(setting.cwd, shop.shell.inherited(), limits.for_seconds())
@@ -132,7 +136,8 @@ class Stock:
         return self.definitions["tool_search"]
 
     async def close(self) -> None:
-        """End background shells and the workers of people's own tools."""
+        """End background shells and the workers of people's own tools; wait for what is being kept."""
+        await self.keeping.close()
         await self.shells.close()
         await asyncio.to_thread(self.registry.close)
         await asyncio.to_thread(self.sandbox.close)

@@ -65,9 +65,10 @@ class Workshop:
         desk = Desk(self, cwd, journal)
         named = replace(info, cwd=cwd, model=model)
         hooks = desk.hooks
-        observers = (desk.metrics.apply, CallLog(info.id).apply, *((hooks.apply,) if hooks else ()))
+        observers = (desk.metrics.apply, CallLog(info.id).apply, desk.keeping.apply, *((hooks.apply,) if hooks else ()))
         conversation = Conversation(named, journal, desk, observers, desk.inventory)
         conversation.admit = hooks.admit if hooks else None
+        desk.keeping.turn = lambda: conversation.transcript.turns
         if info.model and "model" in self._flags and self.settings.model != info.model:
             conversation.use_model(self.settings.model)
         mode = self.settings.permission_mode

@@ -28,6 +28,7 @@ from ba_tui.core.events import (
     ModeChanged,
     ModelChanged,
     Notice,
+    Rewound,
     Steered,
     Titled,
     TurnEnded,
@@ -35,6 +36,7 @@ from ba_tui.core.events import (
 )
 from ba_tui.core.messages import Message, clean_text, user
 from ba_tui.core.provider import ModelInfo
+from ba_tui.core.rewinding import Past
 from ba_tui.core.session import (
     Brain,
     Condenser,
@@ -75,6 +77,7 @@ class Conversation:
         self.inventory = inventory or Inventory()
         self.admit: Admit | None = None
         self.condenser: Condenser | None = None
+        self.past = Past(journal.read, self._rewound, lambda: self.busy, self.inventory.checkpoints, str(info.cwd))
         self._journal = journal
         self._brain = brain
         self._observers = tuple(observers)
@@ -90,14 +93,14 @@ class Conversation:
 
     @property
     def busy(self) -> bool:
-        return self._turn is not None and not self._turn.ended
+        return self.past.rewinding or (self._turn is not None and not self._turn.ended)
 
     def tail(self, limit: int = 400) -> list[Event]:
         """The newest events, for a first paint before all of it is folded."""
         return self._journal.tail(limit)
 
     async def history(self) -> list[Event]:
-        """All events of the session when it was opened. Folds them off the loop, once."""
+        """All events of the session when it was opened or last rewound. Folds them off the loop, once."""
         if self._folded is None:
             self._folded = asyncio.create_task(self._fold())
         return await asyncio.shield(self._folded)
@@ -244,8 +247,13 @@ class Conversation:
     def context(self) -> Sequence[ContextPart]:
         return self._brain.context(self.transcript, self.model)
 
+    def _rewound(self, event: Rewound) -> None:
+        self._record(event)
+        self._folded = None
+
     async def close(self) -> None:
         """Stop what runs, then let go of connections and the file."""
+        await self.past.wait()
         if self._turn:
             self._turn.cancel()
             await self._turn.wait()

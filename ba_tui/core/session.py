@@ -12,6 +12,7 @@ from ba_tui.core.events import Event, Mode
 from ba_tui.core.messages import Message
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.results import Artifact, Diff, Hit, Page
+from ba_tui.core.rewinding import Checkpoints
 from ba_tui.core.skills import Skills
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
@@ -181,6 +182,7 @@ class Inventory:
     confinement: Callable[[], str] = str
     """Whether commands run confined, in a word or two; empty while nobody has looked."""
     skills: Skills | None = None
+    checkpoints: Checkpoints | None = None
 
 
 RuleVerdict: TypeAlias = Literal["allow", "ask", "deny"]

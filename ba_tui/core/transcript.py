@@ -80,6 +80,11 @@ class Transcript:
         return (*self._messages, self._answers())
 
     @property
+    def turns(self) -> int:
+        """How many turns were begun, those included that were taken back."""
+        return self._turns
+
+    @property
     def open_calls(self) -> tuple[ToolUse, ...]:
         """Calls of the last answer that have no result yet."""
         return tuple(call for call in self._open if call.id not in self._outputs)

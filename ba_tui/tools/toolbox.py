@@ -80,6 +80,8 @@ class Shared:
     health: Health
     delivery: Delivery = NOWHERE
     sharing: Sharing = field(default_factory=Sharing)
+    checkpoint: Guard | None = None
+    """Keeps the files before the first change of a turn; None where nothing is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,8 @@ def guarded(
     """Every call passes these, the outermost first, without exception."""
     kept = shared or Shared(Memory(Path), Health())
     remember, rest, again = once(kept.memory), breaker(kept.health), retry()
-    inner = output(validate(hooks(permission(repeats(remember(rest(again(timeout(tool)))))))), kept.delivery)
+    kept_first = (kept.checkpoint or unhooked)(again(timeout(tool)))
+    inner = output(validate(hooks(permission(repeats(remember(rest(kept_first)))))), kept.delivery)
     return secrets(kept.sharing)(inner)
 
 

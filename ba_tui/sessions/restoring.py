@@ -1,0 +1,259 @@
+"""Brings files back from a tree: each one checked before it is replaced, and replaced whole or not at all.
+
+Nothing is ever replaced or removed whose present content is not kept. What is kept, and where, is shadow.py's business.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import subprocess
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from ba_tui.core.errors import StorageError
+from ba_tui.sessions.shadow import Change, Entry, Kept, Store
+
+LINK = "120000"
+SAFE = 500
+"""Up to as many files each is on the disk for good before the next one is touched."""
+_DAMAGED = "The checkpoint is damaged, or the store was deleted."
+
+
+@dataclass(slots=True)
+class Restored:
+    """Paths that were brought back or removed, and those that were left as they are, each with the reason."""
+
+    done: list[str] = field(default_factory=list[str])
+    left: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+
+class Contents:
+    """Reads contents out of a store, one after the other, through one git. Use it in a ``with``."""
+
+    def __init__(self, store: Store) -> None:
+        self._git = subprocess.Popen(
+            store.command("cat-file", "--batch"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=store.root,
+            env=store.environment(),
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> Contents:
+        return self
+
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        with contextlib.suppress(OSError):
+            self._git.communicate(timeout=5)
+        if self._git.poll() is None:
+            self._git.kill()
+            self._git.wait()
+
+    def read(self, id: str) -> bytes:
+        """Raises StorageError when the content is missing or not what it should be."""
+        given, taken = self._git.stdin, self._git.stdout
+        if given is None or taken is None:
+            raise StorageError(_DAMAGED)
+        try:
+            given.write(id.encode() + b"\n")
+            given.flush()
+            head = taken.readline().split()
+            data = taken.read(int(head[2])) if len(head) == 3 else b""
+            taken.read(1 if len(head) == 3 else 0)
+        except (OSError, ValueError) as error:
+            raise StorageError(_DAMAGED) from error
+        if len(head) != 3 or digest(data) != id:
+            raise StorageError(_DAMAGED)
+        return data
+
+
+def digest(data: bytes) -> str:
+    """The id that git gives a content."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def restore(store: Store, now: Kept, target: Kept) -> Restored:
+    """Make the files those of ``target``; ``now`` is what they are. Call it with the store's lock held.
+
+    Raises:
+        StorageError: something of the target is missing; nothing was touched then.
+    """
+    changes = store.changed(now.tree, target.tree)
+    _check(store, [change.after.id for change in changes if change.after])
+    with Contents(store) as contents:
+        work = _Work(store.root, contents, now.skipped, target.skipped, safe=len(changes) <= SAFE)
+        rules = [change for change in changes if (b"/" + change.path).endswith(b"/.gitignore")]
+        rest = [change for change in changes if change not in rules] if rules else changes
+        # What the target's rules ignore was not in it because it was ignored, not because it was not there.
+        work.each(rules, work.turn)
+        gone = [change for change in rest if change.after is None]
+        ignored = _ignored(store, [change.path for change in gone])
+        for change in gone:
+            if change.path in ignored:
+                work.result.left.append((change.name, "it is ignored by the rules of that time"))
+        work.each([change for change in gone if change.path not in ignored], work.turn)
+        work.each([change for change in rest if change.after is not None], work.turn)
+    _verify(store, target, work.result)
+    return work.result
+
+
+def _check(store: Store, ids: Sequence[str]) -> None:
+    said = store.git("cat-file", "--batch-check", given="".join(f"{id}\n" for id in ids).encode())
+    if b" missing\n" in said:
+        raise StorageError(_DAMAGED, "No file was touched.")
+
+
+def _ignored(store: Store, paths: Sequence[bytes]) -> set[bytes]:
+    if not paths:
+        return set()
+    given = b"".join(path + b"\0" for path in paths)
+    try:
+        said = store.git("check-ignore", "--no-index", "-z", "--stdin", given=given)
+    except StorageError:
+        # It fails when none is ignored.
+        return set()
+    return set(said.split(b"\0"))
+
+
+def _verify(store: Store, target: Kept, result: Restored) -> None:
+    """Look once more: whatever differs and was not left on purpose is told too."""
+    known = {path for path, _ in result.left}
+    for change in store.changed(store.snapshot().tree, target.tree):
+        if change.name not in known:
+            result.left.append((change.name, "it was changed again meanwhile"))
+            with contextlib.suppress(ValueError):
+                result.done.remove(change.name)
+
+
+class _Left(Exception):
+    """Why a file stays as it is."""
+
+
+@dataclass(slots=True)
+class _Work:
+    root: Path
+    contents: Contents
+    unkept: frozenset[str]
+    unknown: frozenset[str]
+    safe: bool
+    result: Restored = field(default_factory=Restored)
+
+    def each(self, changes: Sequence[Change], do: Callable[[Change], None]) -> None:
+        for change in changes:
+            try:
+                do(change)
+            except _Left as left:
+                self.result.left.append((change.name, str(left)))
+            except StorageError as error:
+                self.result.left.append((change.name, str(error)))
+            except OSError as error:
+                self.result.left.append((change.name, error.strerror or str(error)))
+            else:
+                self.result.done.append(change.name)
+
+    def turn(self, change: Change) -> None:
+        """Bring one path from ``before`` to ``after``."""
+        if change.after is None and change.name in self.unknown:
+            raise _Left("it was there but too large to be kept")
+        if change.name in self.unkept:
+            raise _Left("it is too large now to be kept first")
+        if change.after is None and not os.path.lexists(self.root / change.name):
+            return
+        with _folder(self.root, change.path, make=change.after is not None) as (folder, name):
+            if not _is(folder, name, change.before):
+                raise _Left("it was changed meanwhile, or is not kept")
+            if change.after is None:
+                os.unlink(name, dir_fd=folder)
+            else:
+                self._put(folder, name, change.after)
+        if change.after is None:
+            _prune(self.root, change.path)
+
+    def _put(self, folder: int, name: bytes, entry: Entry) -> None:
+        data = self.contents.read(entry.id)
+        with contextlib.suppress(OSError):
+            # A folder in its place goes when nothing is left in it.
+            os.rmdir(name, dir_fd=folder)
+        made = b".%b.ba-%d" % (name[:200], os.getpid())
+        try:
+            if entry.mode == LINK:
+                os.symlink(data, made, dir_fd=folder)
+            else:
+                self._write(folder, (made, name), data, runs=entry.mode == "100755")
+            os.rename(made, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(made, dir_fd=folder)
+            raise
+
+    def _write(self, folder: int, names: tuple[bytes, bytes], data: bytes, *, runs: bool) -> None:
+        made, name = names
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(made, flags, 0o777 if runs else 0o666, dir_fd=folder)
+        with open(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            with contextlib.suppress(OSError):
+                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                if stat.S_ISREG(found.st_mode):
+                    rights = stat.S_IMODE(found.st_mode) & ~0o111
+                    os.fchmod(fd, rights | (rights & 0o444) >> 2 if runs else rights)
+            if self.safe:
+                os.fsync(fd)
+
+
+def _is(folder: int, name: bytes, entry: Entry | None) -> bool:
+    """Whether what stands there is what is kept of it. A folder is nothing: it goes only when it is empty."""
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return entry is None
+    if stat.S_ISDIR(found.st_mode):
+        return entry is None
+    if entry is None or stat.S_ISLNK(found.st_mode) != (entry.mode == LINK):
+        return False
+    if stat.S_ISLNK(found.st_mode):
+        return digest(os.readlink(name, dir_fd=folder)) == entry.id
+    if not stat.S_ISREG(found.st_mode):
+        return False
+    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with open(fd, "rb") as file:
+        return digest(file.read()) == entry.id
+
+
+@contextlib.contextmanager
+def _folder(root: Path, path: bytes, *, make: bool) -> Generator[tuple[int, bytes]]:
+    """The open folder of ``path`` and the name in it. Goes through no link, so never out of the project."""
+    *parts, name = path.split(b"/")
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    fd = os.open(root, flags)
+    try:
+        for part in parts:
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=fd)
+            deeper = os.open(part, flags | os.O_NOFOLLOW, dir_fd=fd)
+            os.close(fd)
+            fd = deeper
+        yield fd, name
+    finally:
+        os.close(fd)
+
+
+def _prune(root: Path, path: bytes) -> None:
+    """Folders that the removed file leaves empty go with it."""
+    parent = path.rpartition(b"/")[0]
+    while parent:
+        try:
+            with _folder(root, parent, make=False) as (folder, name):
+                os.rmdir(name, dir_fd=folder)
+        except OSError:
+            return
+        parent = parent.rpartition(b"/")[0]

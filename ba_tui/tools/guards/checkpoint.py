@@ -1,0 +1,89 @@
+"""Keeps the files before the first call of a turn that may change any. Inside permission: a denied call keeps nothing.
+
+How files are kept is the business of whoever gives ``take``; what is kept goes out as ``Checkpointed``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ba_tui.core.errors import StorageError
+from ba_tui.core.events import Checkpointed, Event, Notice, TurnEnded
+from ba_tui.core.results import ToolResult
+from ba_tui.core.tool import Call, Effect, Tool
+from ba_tui.core.turn import Branch
+
+log = logging.getLogger(__name__)
+PATIENCE = 5.0
+"""Seconds after which a failure is not tried again: each turn would wait as long."""
+
+
+class Checkpointing:
+    """core.tool.Guard for the tools of one conversation, and what is to be done when its turns end.
+
+    ``take`` and ``settle`` are called in a thread with the number of the turn, which ``turn`` tells.
+    """
+
+    def __init__(self, take: Callable[[int], str], settle: Callable[[int], None]) -> None:
+        self.turn: Callable[[], int] = int
+        self._take = take
+        self._settle = settle
+        self._lock = asyncio.Lock()
+        self._looked = 0
+        self._taken = 0
+        self._told = False
+        self._given_up = False
+        self._settling: asyncio.Future[None] | None = None
+
+    def guard(self, tool: Tool) -> Tool:
+        if tool.effect not in {Effect.WRITE, Effect.EXECUTE}:
+            return tool
+
+        async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+            await self._before(call.branch)
+            return await tool.run(args, call)
+
+        return replace(tool, run=run)
+
+    async def _before(self, branch: Branch) -> None:
+        turn = self.turn()
+        async with self._lock:
+            if turn == self._looked or self._given_up:
+                return
+            begun = time.monotonic()
+            try:
+                id = await asyncio.to_thread(self._take, turn)
+            except StorageError as error:
+                self._looked = turn
+                self._given_up = time.monotonic() - begun > PATIENCE
+                log.warning("no checkpoint: %s", error)
+                if not self._told:
+                    self._told = True
+                    branch.emit(Notice(str(error), "warning", error.hint))
+                return
+            self._looked = self._taken = turn
+            self._told = False
+            branch.emit(Checkpointed(id, turn))
+
+    def apply(self, event: Event) -> None:
+        """A turn that may have changed files has ended: how it left them is kept too, in a thread."""
+        if isinstance(event, TurnEnded) and event.agent == "main" and self._taken:
+            turn, self._taken = self._taken, 0
+            self._settling = asyncio.get_running_loop().run_in_executor(None, self._settled, turn)
+
+    def _settled(self, turn: int) -> None:
+        try:
+            self._settle(turn)
+        except StorageError as error:
+            # The next checkpoint will tell.
+            log.warning("the end of turn %d is not kept: %s", turn, error)
+
+    async def close(self) -> None:
+        """Wait for what is still being kept."""
+        if self._settling:
+            await self._settling

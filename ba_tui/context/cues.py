@@ -98,11 +98,14 @@ def cues() -> Cues:
     )
 
 
-_BAD = "rror ERROR raceback FAIL ailed atal anic xception enied refused timeout CRITICAL 错误 失败 异常 超时".split()
+_BAD = (
+    *("rror", "ERROR", "raceback", "FAIL", "ailed", "atal", "anic", "xception", "enied", "refused", "timeout"),
+    *("CRITICAL", "错误", "失败", "异常", "超时"),
+)
 _TELLING = (
-    "otal ean edian assed esult rows ersion arning WARN p95 p99 score rate ummary owner TODO FIXME note NOTE "
-    "共 合计 总 平均 结果 注意"
-).split()
+    *("otal", "ean", "edian", "assed", "esult", "rows", "ersion", "arning", "WARN", "p95", "p99", "score", "rate"),
+    *("ummary", "owner", "TODO", "FIXME", "note", "NOTE", "共", "合计", "总", "平均", "结果", "注意"),
+)
 _CODE = (
     *("def ", "class ", "import ", "from ", "return ", "raise ", "except", "if ", "for ", "elif ", "else", "try:"),
     *("with ", "const ", "let ", "var ", "func ", "#include", "@", "}", ")", "]", "/*", "*", "//"),
@@ -141,6 +144,11 @@ def standing(text: str) -> bool:
     return len(text) <= 600 and cues().standing.search(text) is not None
 
 
+def decided(text: str) -> bool:
+    """True when ``text`` sounds like a decision, or the reason for one."""
+    return cues().decision.search(text) is not None
+
+
 def line_score(line: str) -> float:
     """The same for a line that a tool printed: cheap, because there are many of them."""
     score = 0.0
@@ -156,7 +164,7 @@ def line_score(line: str) -> float:
         score += 0.6
     if ": " in line or " = " in line or "：" in line:
         score += 0.3
-    return score * 0.4 if score and code(line) else score
+    return score * 0.15 if score and code(line) else score
 
 
 def code(line: str) -> bool:

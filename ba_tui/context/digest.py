@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ba_tui.context.facts import Fact, Kind
-from ba_tui.context.rounds import Count, opening
+from ba_tui.context.facts import Fact, Facts, Kind, newest, open_todos
+from ba_tui.context.rounds import Count, Round, opening
 from ba_tui.core.messages import Message
 
 HEAD = "Notes on the earlier rounds of this conversation, taken because it grew too long."
@@ -19,20 +19,60 @@ _SECTIONS: dict[Kind, str] = {
     "standing": "Standing instructions",
     "goal": "The first request",
     "todo": "Open todos",
+    "decision": "Decisions",
     "trouble": "Errors not resolved",
     "note": "Summary so far",
     "file": "Files",
 }
 _KINDS: dict[str, Kind] = {title: kind for kind, title in _SECTIONS.items()}
 _PREFIX: dict[Kind, str] = {"person": "> ", "said": "- ", "step": "", "seen": "  · "}
-_WORDS: tuple[Kind, ...] = ("person", "said", "seen")
-_URGENCY: dict[Kind, float] = {"standing": 12.0, "todo": 12.0, "goal": 4.0, "trouble": 2.0, "note": 3.0, "person": 1.5}
-_SHARES: dict[Kind, float] = {"standing": 0.4, "todo": 0.2, "goal": 0.3, "trouble": 0.25, "file": 0.2, "note": 0.5}
+_URGENCY: dict[Kind, float] = {
+    "standing": 12.0,
+    "decision": 2.0,
+    "todo": 12.0,
+    "goal": 4.0,
+    "trouble": 2.0,
+    "note": 3.0,
+    "person": 1.5,
+}
+_SHARES: dict[Kind, float] = {
+    "standing": 0.4,
+    "decision": 0.3,
+    "todo": 0.2,
+    "goal": 0.3,
+    "trouble": 0.25,
+    "file": 0.15,
+    "note": 0.5,
+}
 """How much of the room each section may take, so that none crowds out the rest."""
 _HEADING = 14
 _NUMBERED = re.compile(r"^- \[round (\d+)\] (.*)$")
 _ROUND = re.compile(r"^## Round (\d+)$")
-_BEFORE: dict[Kind, float] = {"standing": 9, "goal": 8, "todo": 6, "trouble": 5, "note": 7, "person": 6, "file": 5}
+_BEFORE: dict[Kind, float] = {
+    "standing": 9,
+    "decision": 7,
+    "goal": 8,
+    "todo": 6,
+    "trouble": 5,
+    "note": 7,
+    "person": 6,
+    "file": 5,
+}
+
+
+def facts_before(
+    earlier: Sequence[Message], rounds: Sequence[Round], later: Sequence[Message], focus: str = ""
+) -> list[Fact]:
+    """What is to be known of ``rounds`` and of the notes ``earlier`` than them, where ``later`` stays as it is."""
+    facts = [*read(earlier), *Facts(rounds, focus, later).gather()]
+    listed = open_todos(message for item in rounds for message in item.messages)
+    if open_todos(later) is not None:
+        listed = []
+    if listed is not None:
+        last = rounds[-1].number if rounds else 0
+        facts = [fact for fact in facts if fact.kind != "todo"]
+        facts += [Fact("todo", last, -1, text, 8.0) for text in listed]
+    return newest(facts)
 
 
 def pick(facts: Sequence[Fact], room: int) -> list[Fact]:
@@ -138,9 +178,15 @@ def _read(text: str) -> Iterator[Fact]:
             step = place
             yield Fact("step", number, place, line, 3.0)
         else:
-            found = next((name for name in _WORDS if line.startswith(_PREFIX[name])), _WORDS[1])
-            score = {"person": 6.0, "said": 5.0}.get(found, 4.0)
-            yield Fact(found, number, place, line.removeprefix(_PREFIX[found]), score, step if found == "seen" else -1)
+            yield _word(line, number, place, step)
+
+
+def _word(line: str, number: int, place: int, step: int) -> Fact:
+    if line.startswith(_PREFIX["seen"]):
+        return Fact("seen", number, place, line.removeprefix(_PREFIX["seen"]), 4.0, step)
+    if line.startswith(_PREFIX["person"]):
+        return Fact("person", number, place, line.removeprefix(_PREFIX["person"]), _BEFORE["person"])
+    return Fact("said", number, place, line.removeprefix(_PREFIX["said"]), 5.0)
 
 
 def notes(facts: Sequence[Fact], room: int, count: Count) -> tuple[Message, ...]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ba_tui.context.digest import notes, read
-from ba_tui.context.facts import Fact, Facts, newest, open_todos
+from ba_tui.context.digest import facts_before, notes
 from ba_tui.context.fit import fit
 from ba_tui.context.rounds import KEEP, Compression, Count, Keep, Round, rounds_of, turn_start
 from ba_tui.context.stubs import Observation, observations, pictures, shapes_of, stub, with_stubs
@@ -17,6 +16,8 @@ from ba_tui.core.messages import Block, Message
 
 NOTES_SHARE = 4
 """The notes are given at least this part of the room before the last rounds stay word for word."""
+OVERFLOWING = 2
+"""The part of the room that the last rounds get when they have to be cut as well."""
 LARGEST_STUB = 0.3
 """The share of an observation in the last rounds that its stub keeps at most."""
 
@@ -43,12 +44,16 @@ class _Extraction:
         old, tail = list(parts.rounds[:split]), list(parts.rounds[split:])
         if (stubbed := self._old_stubbed(old, len(parts.earlier), total)) is not None:
             return stubbed
-        known = read(parts.earlier)
         least = min(self.target // NOTES_SHARE, self.count(self.messages[: len(self.messages) - _length(tail)]))
-        tail, cut = self._tail_stubbed(tail, self.target - least)
-        moved, tail = self._tail_folded(tail, self.target - least)
+        cut: list[str] = []
+        moved: list[Round] = []
+        if self.count(_flat(tail)) > self.target - least:
+            tail, cut = self._tail_stubbed(tail, self.target - least)
+        if self.count(_flat(tail)) > self.target - least:
+            moved, tail = self._tail_folded(tail, self.target // OVERFLOWING)
         size = self.count(_flat(tail))
-        opening = notes(self._facts(known, old, moved, tail), self.target - size, self.count)
+        facts = facts_before(parts.earlier, [*old, *moved], _flat(tail), self.focus)
+        opening = notes(facts, self.target - size, self.count)
         result = (*opening, *_flat(tail))
         if self.count(result) > self.target:
             result = fit(result, self.target, self.count)
@@ -124,19 +129,6 @@ class _Extraction:
             moved.append(Round(tail[0].number, current[1:first]))
             tail = [Round(tail[0].number, (current[0], *current[first:]))]
         return moved, tail
-
-    def _facts(self, known: list[Fact], old: list[Round], moved: list[Round], tail: list[Round]) -> list[Fact]:
-        later = _flat(tail)
-        rounds = [*old, *moved]
-        facts = [*known, *Facts(rounds, self.focus, later).gather()]
-        listed = open_todos(_flat(rounds))
-        if open_todos(later) is not None:
-            listed = []
-        if listed is not None:
-            last = rounds[-1].number if rounds else 0
-            facts = [fact for fact in facts if fact.kind != "todo"]
-            facts += [Fact("todo", last, -1, text, 8.0) for text in listed]
-        return newest(facts)
 
 
 def _only(item: Observation) -> Message:

@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from typing import Any, Literal, TypeAlias, cast
 
-from ba_tui.context.cues import line_score, masked, prose_score, standing
+from ba_tui.context.cues import decided, masked, prose_score, standing
 from ba_tui.context.importance import FADING, Importance, importance, weight
+from ba_tui.context.novelty import Phrases, scored_lines
 from ba_tui.context.rounds import Round
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse
 
-Kind: TypeAlias = Literal["goal", "standing", "todo", "trouble", "person", "said", "step", "seen", "file", "note"]
+Kind: TypeAlias = Literal[
+    "goal", "standing", "todo", "decision", "trouble", "person", "said", "step", "seen", "file", "note"
+]
 LONGEST = 300
 """Characters of one fact; what is longer is several."""
+NOVEL = 0.6
 OF_A_RESULT = 40
 """Lines of one result that are looked at more closely."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？；])|\n+")
@@ -42,6 +46,7 @@ _TARGETS = (
     "question",
 )
 _PATHS = ("path", "file", "folder", "directory", "source", "destination", "notebook")
+_WRAPPING = ("Operation failed.", "Error Type: ", "Error Code: ", "Tool Call ID: ", "Suggestion: ")
 _PATCHED = re.compile(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S.*)$", re.MULTILINE)
 _OPEN = {"pending": "[ ]", "in_progress": "[>]"}
 
@@ -70,8 +75,10 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def lines(text: str) -> Iterator[str]:
+    """The lines of a result, without what every failed call is wrapped in."""
     for line in text.splitlines():
-        yield from _pieces(line)
+        if not line.startswith(_WRAPPING):
+            yield from _pieces(line)
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -145,6 +152,13 @@ class Facts:
             if isinstance(block, ToolOutput)
             for line in block.content.splitlines()
         )
+        self._phrases = Phrases(
+            sentence
+            for item in rounds
+            for message in item.messages
+            if message.role == "assistant"
+            for sentence in sentences(message.text)
+        )
         self._settled = _successes([*(message for item in rounds for message in item.messages), *later])
 
     def gather(self) -> list[Fact]:
@@ -152,7 +166,7 @@ class Facts:
         for number, item in enumerate(self._rounds):
             self._round(item, 1 - number / span, goal=item.number == 1)
         for path, (was_changed, number) in self._files.items():
-            self._add("file", number, f"{path} ({'changed' if was_changed else 'read'})", 7.0 if was_changed else 3.0)
+            self._add("file", number, f"{path} ({'changed' if was_changed else 'read'})", 7.0 if was_changed else 1.5)
         return newest(self._found)
 
     def _round(self, item: Round, age: float, *, goal: bool) -> None:
@@ -178,9 +192,13 @@ class Facts:
         each = weight(level, age, len(said)) * (1.5 if not message.calls and not person else 1.0)
         for place, sentence in enumerate(said):
             score = each + prose_score(sentence) * (1.3 if person else 1.0) * (1 - FADING * age)
-            if place == 0:
-                score += level / 2
+            if person:
+                score += level / 2 if place == 0 else 0.0
+            else:
+                score *= self._phrases.novelty(sentence)
             kind: Kind = "person" if person else "said" if message.role == "assistant" else "note"
+            if kind == "said" and self._phrases.novelty(sentence) > NOVEL and decided(sentence):
+                kind = "decision"
             if person and opens:
                 kind, score = "goal", score + 4
             elif person and len(said) <= 80 and standing(sentence):
@@ -200,18 +218,19 @@ class Facts:
         if output is not None:
             found = list(lines(output.content))
             level = Importance.CRITICAL if trouble else Importance.HIGH
-            self._lines(number, step, found, weight(level, age, len(found)), trouble=trouble)
+            lead = f"{call.name} {target(call)[:60]}: " if trouble else ""
+            self._lines(number, step, found, weight(level, age, len(found)), lead)
         for value in call.input.values():
             if isinstance(value, str) and len(value) > 200:
                 found = list(lines(value))
                 self._lines(number, step, found, weight(Importance.LOW, age, len(found)))
 
-    def _lines(self, number: int, step: int, found: list[str], each: float, *, trouble: bool = False) -> None:
+    def _lines(self, number: int, step: int, found: list[str], each: float, lead: str = "") -> None:
         ranked = nlargest(OF_A_RESULT, scored_lines(found, self._shapes, each))
         for rank, (score, line) in enumerate(ranked):
             # The best lines of an unresolved failure stand apart; the others stay with their call.
-            apart = trouble and rank < 2
-            text = found[line].strip()
+            apart = lead != "" and rank < 2
+            text = f"{lead}{found[line].strip()}" if apart else found[line].strip()
             worth = self._focused(text, (score + (3 if apart else 0)) / (1 + 0.08 * rank))
             self._found.append(Fact("trouble" if apart else "seen", number, self._place + line, text, worth, step))
         self._place += len(found)
@@ -227,20 +246,6 @@ class Facts:
         return score + 5.0 * sum(word in low for word in self._focus)
 
 
-def scored_lines(found: Sequence[str], shapes: Mapping[str, int], each: float) -> Iterator[tuple[float, int]]:
-    """Score and place of each line: more for one that is unlike the others, and at the beginning and the end."""
-    count = len(found)
-    own = Counter(map(masked, found))
-    uniform = 1 - len(own) / count if count > 8 else 0.0
-    for place, line in enumerate(found):
-        shape = masked(line)
-        often = max(shapes.get(shape, 1), own[shape])
-        score = each * (1.5 if place < 2 or place >= count - 3 else 1.0) + line_score(line)
-        if own[shape] == 1:
-            score += 2.5 * uniform
-        yield score / (1 + 0.35 * (often - 1)) if often < 20 else score / (4 + often / 10), place
-
-
 def newest(found: Sequence[Fact]) -> list[Fact]:
     """``found`` without repetitions: the newest stays. What was said again with other figures counts less."""
     kept: dict[tuple[str, str], Fact] = {}
@@ -249,7 +254,7 @@ def newest(found: Sequence[Fact]) -> list[Fact]:
         key = ("step" if fact.kind == "step" else "", " ".join(fact.text.casefold().split()))
         if key in kept:
             continue
-        if fact.kind in ("person", "said", "standing"):
+        if fact.kind in ("person", "said", "decision", "standing"):
             shape = masked(key[1])
             if shape in shapes:
                 fact = replace(fact, score=fact.score * 0.3)

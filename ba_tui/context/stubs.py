@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ba_tui.context.cues import masked
-from ba_tui.context.facts import failed, lines, scored_lines, target
+from ba_tui.context.facts import failed, lines, target
 from ba_tui.context.importance import Importance, weight
+from ba_tui.context.novelty import scored_lines
 from ba_tui.context.rounds import Round, changed
 from ba_tui.core.messages import Block, Image, Message, Text, ToolOutput, ToolUse
 
@@ -60,7 +61,7 @@ def _size(output: ToolOutput) -> int:
     return len(output.content.encode("utf-8", "replace")) + _PICTURE * len(output.attachments)
 
 
-def stub(found: Observation, room: int, shapes: Mapping[str, int] | None = None) -> ToolOutput:
+def stub(found: Observation, room: int, shapes: Counter[str] | None = None) -> ToolOutput:
     """``found`` in about ``room`` bytes."""
     output = found.output
     every = list(lines(output.content))
@@ -70,11 +71,11 @@ def stub(found: Observation, room: int, shapes: Mapping[str, int] | None = None)
     whole = _WHOLE.search(output.content)
     back = f"recall(round={found.round})" + (f" or read_artifact {whole[0]}" if whole else "")
     parts.append(f"whole: {back}]")
-    kept = _telling(every, max(LEAST, room) - 120, shapes or {}, bad=failed(output))
+    kept = _telling(every, max(LEAST, room) - 120, shapes or Counter(), bad=failed(output))
     return replace(output, content="\n".join([" · ".join(parts), *kept]), attachments=())
 
 
-def _telling(every: list[str], room: int, shapes: Mapping[str, int], *, bad: bool) -> list[str]:
+def _telling(every: list[str], room: int, shapes: Counter[str], *, bad: bool) -> list[str]:
     """The lines that say most, in their order."""
     level = Importance.CRITICAL if bad else Importance.HIGH
     each = weight(level, 0.0, len(every))

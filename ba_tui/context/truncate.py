@@ -1,28 +1,37 @@
-"""Compression by leaving out the oldest rounds. Costs nothing and keeps least."""
+"""Compression by leaving out the oldest rounds. Costs next to nothing and keeps least: what must never be lost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ba_tui.context.digest import facts_before, notes
+from ba_tui.context.facts import Kind
 from ba_tui.context.fit import fit
 from ba_tui.context.rounds import KEEP, Compression, Count, Keep, opening, rounds_of, turn_start
 from ba_tui.core.messages import Message
 
+NOTES_SHARE = 8
+"""The notes on what must not be lost get this part of the room."""
+ESSENTIAL: frozenset[Kind] = frozenset({"standing", "goal", "todo", "decision", "trouble", "note"})
+
 
 def truncate(messages: Sequence[Message], target: int, count: Count, keep: Keep = KEEP) -> Compression:
-    """``messages`` without the oldest rounds, in at most ``target`` tokens. The notes they open with stay."""
+    """``messages`` without the oldest rounds, in at most ``target`` tokens."""
     if count(messages) <= target:
         return Compression(tuple(messages), turn_start(messages, keep.starts), "everything: it was small enough")
     parts = rounds_of(messages, keep.starts)
     rounds = parts.rounds
-    first = 0
-    while first < len(rounds) - 1:
+    sizes = [count(item.messages) for item in rounds]
+    room = target // NOTES_SHARE
+    first, rest = 0, sum(sizes)
+    while first < len(rounds) - 1 and rest > target - room:
+        rest -= sizes[first]
         first += 1
-        note = f"Rounds 1 to {rounds[first].number - 1} are not shown. recall(round=N) gives one whole."
-        left = (*(parts.earlier or opening(note)), *(item for kept in rounds[first:] for item in kept.messages))
-        if count(left) <= target:
-            break
-    else:
-        left = tuple(messages)
-    fitted = fit(left, target, count)
-    return Compression(fitted, turn_start(fitted, keep.starts), f"the last {len(rounds) - first} rounds")
+    kept = tuple(message for item in rounds[first:] for message in item.messages)
+    facts = [fact for fact in facts_before(parts.earlier, rounds[:first], kept) if fact.kind in ESSENTIAL]
+    said = notes(facts, room, count)
+    if first and not said:
+        said = opening(f"Rounds 1 to {rounds[first - 1].number} are not shown. recall(round=N) gives one whole.")
+    fitted = fit((*said, *kept), target, count)
+    last = f"the last {len(rounds) - first} rounds" if len(rounds) - first > 1 else "the current round"
+    return Compression(fitted, turn_start(fitted, keep.starts), last)

@@ -1,0 +1,64 @@
+"""How unlike the rest of the conversation something is: what is said over and over says little.
+
+It needs no list of words, and so works for any language and any tool.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from math import log2
+
+from ba_tui.context.cues import code, line_score, masked
+
+_WORD = re.compile(r"[^\W\d_]+|\d", re.UNICODE)
+_WIDE = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]")
+_FORM = str.maketrans("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", "a" * 26 + "A" * 26 + "0" * 10)
+_BEGINNING = 14
+_FEW = 8
+STRANGER = 3.0
+
+
+class Phrases:
+    """How often each pair of neighbouring words occurs in the sentences it has heard."""
+
+    def __init__(self, sentences: Iterable[str] = ()) -> None:
+        self._often: Counter[tuple[str, str]] = Counter()
+        for sentence in sentences:
+            self._often.update(set(_pairs(sentence)))
+
+    def novelty(self, sentence: str) -> float:
+        """From 0.2, nothing but phrases, to 1, said only once."""
+        found = [1 / (1 + log2(max(1, self._often[pair]))) for pair in _pairs(sentence)]
+        return 0.2 + 0.8 * sum(found) / len(found) if found else 0.6
+
+
+def _pairs(sentence: str) -> Iterator[tuple[str, str]]:
+    words: list[str] = []
+    for word in _WORD.findall(sentence.casefold()):
+        # Scripts without spaces: each character counts as a word.
+        words += word if not word.isascii() and _WIDE.match(word) else [word]
+    return pairwise(words)
+
+
+def scored_lines(found: Sequence[str], shapes: Counter[str], each: float) -> Iterator[tuple[float, int]]:
+    """Score and place of each line of a result: more for one that is unlike the others, less for what repeats.
+
+    ``shapes``: how often lines that differ in their digits only occur in the conversation; ``each``: what any line
+    of this result counts.
+    """
+    count = len(found)
+    beginnings = Counter(line[:_BEGINNING].translate(_FORM) for line in found)
+    uniform = 1 - len(beginnings) / count if count >= _FEW else 0.0
+    for place, line in enumerate(found):
+        alike = beginnings[line[:_BEGINNING].translate(_FORM)]
+        often = max(1, shapes[masked(line)])
+        said = line_score(line)
+        if count >= _FEW and alike > 2:
+            said /= 1 + log2(alike) / 3
+        score = each * (1.5 if place < 2 or place >= count - 3 else 1.0) + said
+        if alike == 1 and not code(line):
+            score += STRANGER * uniform
+        yield score / (1 + 0.35 * (often - 1)) if often < 20 else score / (4 + often / 10), place

@@ -1,0 +1,194 @@
+"""Whether a folder is a skill by the rules of the public format, to the letter: names, lengths, fields, strict YAML.
+
+How lenient one is loaded all the same stands in ``frontmatter``.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from ba_tui.resources import read_regular
+from ba_tui.skills.frontmatter import FIELDS, LONGEST_DESCRIPTION, LONGEST_NAME, MARK
+
+NAMES = ("SKILL.md", "skill.md")
+LARGEST = 5_000_000
+LONGEST_COMPATIBILITY = 500
+BODY_TOKENS = 5_000
+CHARACTERS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """``errors`` break a rule of the format; ``warnings`` do not."""
+
+    path: Path
+    errors: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        return not self.errors
+
+
+class Unreadable(ValueError):
+    """The front matter can't be understood by the strict rules; the message names the line where it can."""
+
+
+def check(path: Path) -> Report:
+    """``path`` is a skill's folder, or the SKILL.md in it. Reads one file; runs nothing and never raises."""
+    folder = Path(os.path.abspath(path))  # noqa: PTH100 - its name counts as it is written, not where a link leads
+    try:
+        if folder.is_file() and folder.name.lower() == "skill.md":
+            folder = folder.parent
+        if not os.path.lexists(folder) or not folder.exists():
+            return Report(folder, (f"There is nothing at {folder}",))
+        if not folder.is_dir():
+            return Report(folder, (f"{folder} is not a folder",))
+    except (OSError, ValueError) as error:
+        return Report(folder, (f"The folder can't be read: {error}",))
+    file = skill_file(folder)
+    if file is None:
+        return Report(folder, ("There is no file SKILL.md",))
+    try:
+        raw = read_regular(file, LARGEST + 1)
+        # A byte order mark stays in: by the rules the file begins with ---.
+        text = raw.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        fields, body = strict_fields(text)
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        return Report(folder, (f"{file.name} can't be read: {why or error}",))
+    except Unreadable as error:
+        return Report(folder, (str(error),))
+    return Report(folder, tuple(_errors(fields, folder)), tuple(_warnings(body, len(raw))))
+
+
+def skill_file(folder: Path) -> Path | None:
+    """The SKILL.md of ``folder``, also in small letters; None when there is none."""
+    return next((folder / name for name in NAMES if os.path.exists(folder / name)), None)  # noqa: PTH110 - must not raise
+
+
+def strict_fields(text: str) -> tuple[dict[str, Any], str]:
+    """The fields of the front matter and the body. Raises Unreadable."""
+    if not text.startswith(MARK):
+        raise Unreadable("SKILL.md must begin with a line --- that opens the front matter")
+    parts = text.split(MARK, 2)
+    if len(parts) < 3:
+        raise Unreadable("The front matter is not closed with a line ---")
+    return _strict_mapping(parts[1]), parts[2].strip()
+
+
+def _errors(fields: Mapping[str, Any], folder: Path) -> list[str]:
+    errors: list[str] = []
+    if unknown := sorted(key for key in fields if key not in FIELDS):
+        errors.append(f"Unknown fields: {', '.join(unknown)}; the format has only {', '.join(FIELDS)}")
+    errors += _name_errors(fields["name"], folder) if "name" in fields else ["The field name is missing"]
+    if "description" not in fields:
+        errors.append("The field description is missing")
+    elif not _said(fields["description"]):
+        errors.append("description must be a text that is not empty")
+    elif (size := len(fields["description"])) > LONGEST_DESCRIPTION:
+        errors.append(f"description has {size:,} characters; at most {LONGEST_DESCRIPTION:,} are allowed")
+    compatibility: Any = fields.get("compatibility", "")
+    if not isinstance(compatibility, str):
+        errors.append("compatibility must be a text")
+    elif len(compatibility) > LONGEST_COMPATIBILITY:
+        errors.append(f"compatibility has {len(compatibility)} characters; at most {LONGEST_COMPATIBILITY} are allowed")
+    return errors
+
+
+def _name_errors(value: Any, folder: Path) -> list[str]:
+    if not _said(value):
+        return ["name must be a text that is not empty"]
+    name = unicodedata.normalize("NFKC", value.strip())
+    errors: list[str] = []
+    if len(name) > LONGEST_NAME:
+        errors.append(f"name has {len(name)} characters; at most {LONGEST_NAME} are allowed")
+    if name != name.lower():
+        errors.append(f"name {name!r} must be in small letters")
+    if name.startswith("-") or name.endswith("-"):
+        errors.append(f"name {name!r} must neither begin nor end with a hyphen")
+    if "--" in name:
+        errors.append(f"name {name!r} must not have two hyphens in a row")
+    if not all(char.isalnum() or char == "-" for char in name):
+        errors.append(f"name {name!r} may hold letters, digits and hyphens only")
+    if unicodedata.normalize("NFKC", folder.name) != name:
+        errors.append(f"The folder is called {folder.name!r} and the skill {name!r}; both must be the same")
+    return errors
+
+
+def _warnings(body: str, size: int) -> list[str]:
+    warnings: list[str] = []
+    if not body:
+        warnings.append("There are no instructions after the front matter")
+    if (tokens := len(body) // CHARACTERS_PER_TOKEN) > BODY_TOKENS:
+        warnings.append(f"The instructions take about {tokens:,} tokens; keep them below {BODY_TOKENS:,}")
+    if size > LARGEST:
+        warnings.append(f"SKILL.md is larger than {LARGEST // 1_000_000} MB; only its beginning was looked at")
+    return warnings
+
+
+def _said(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _strict_mapping(matter: str) -> dict[str, Any]:
+    """YAML as the format has it: every scalar is a text; no JSON style, anchors, tags or repeated keys."""
+    import yaml  # noqa: PLC0415 - not before the first paint
+
+    try:
+        loader: Any = yaml.SafeLoader(matter)
+        while loader.check_token():
+            _refuse(loader.get_token(), yaml)
+        node: Any = yaml.SafeLoader(matter).get_single_node()
+        if not isinstance(node, yaml.MappingNode):
+            raise Unreadable("The front matter must be fields as name: value")
+        return cast("dict[str, Any]", _plain(node, yaml))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f" (line {mark.line + 1})" if mark else ""
+        raise Unreadable(f"The front matter is no YAML{place}: {error.problem or error.context}") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise Unreadable(f"The front matter is no YAML: {str(error).splitlines()[0][:200]}") from error
+
+
+def _refuse(token: Any, yaml: Any) -> None:
+    kinds = {
+        yaml.FlowMappingStartToken: "lists and fields in JSON style, as in { or [, are not allowed; quote the text",
+        yaml.FlowSequenceStartToken: "lists and fields in JSON style, as in { or [, are not allowed; quote the text",
+        yaml.AnchorToken: "anchors (&) are not allowed; quote the text",
+        yaml.TagToken: "tags (!) are not allowed; quote the text",
+    }
+    if why := kinds.get(type(token)):
+        raise Unreadable(f"The front matter is too free (line {token.start_mark.line + 1}): {why}")
+
+
+def _plain(node: Any, yaml: Any) -> Any:
+    if isinstance(node, yaml.ScalarNode):
+        text = str(node.value)
+        # YAML gives these two a meaning of their own, so that unquoted they are no text.
+        return None if text in {"<<", "="} and node.style is None else text
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item, yaml) for item in node.value]
+    found: dict[str, Any] = {}
+    columns: set[int] = set()
+    for key, value in node.value:
+        line = key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode):
+            raise Unreadable(f"The front matter is too free (line {line}): a field's name must be a word")
+        name = str(key.value)
+        if name == "<<" and key.style is None and isinstance(value, yaml.MappingNode):
+            # Merged fields count for nothing in the format.
+            continue
+        if name in found:
+            raise Unreadable(f"The field {name!r} stands twice (line {line})")
+        if isinstance(value, yaml.MappingNode):
+            columns.add(value.start_mark.column)
+        found[name] = _plain(value, yaml)
+    if len(columns) > 1:
+        raise Unreadable(f"Fields within fields are indented unevenly (line {node.start_mark.line + 1})")
+    return found

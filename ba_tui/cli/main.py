@@ -89,6 +89,7 @@ COMMANDS = {
     "hooks": Command("hooks", help="List the commands that run on events."),
     "audit": Command("audit", "audit"),
     "tools": Command("tools", help="List, show, try and write tools."),
+    "tokens": Command("tokens", "tokens"),
     "trust": Command("trust", "trust"),
     "doctor": Command("doctor", help="Check that everything ba needs works, and say how to mend it."),
 }

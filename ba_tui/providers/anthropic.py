@@ -10,11 +10,12 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import anthropic
 import httpx2
 
-from ba_tui.core.errors import AuthFailed, BadRequest, ProviderError
+from ba_tui.core.errors import AuthFailed, BadRequest, ProviderError, UsageError
 from ba_tui.core.messages import Message
 from ba_tui.core.provider import Chunk, ModelInfo, Request
 from ba_tui.providers import sse
@@ -28,6 +29,9 @@ VARIABLE = "ANTHROPIC_API_KEY"
 CURE = f"Set {VARIABLE}, or choose another model with /model."
 MARK = {"type": "ephemeral"}
 OWN = "api.anthropic.com"
+COUNTING = "/v1/messages/count_tokens"
+COUNTED = frozenset({"model", "system", "tools"})
+"""What of a request's head the endpoint that counts takes."""
 ADAPTIVE = frozenset({"claude-4.6", "claude-4.8", "claude-5"})
 """Families that decide themselves how long to think."""
 NO_KEY = "none"
@@ -107,6 +111,34 @@ class AnthropicProvider:
         finally:
             await response.aclose()
         yield message
+
+    async def count_tokens(self, request: Request, url: str = COUNTING) -> int:
+        """Tokens of ``request`` as the provider counts them. ``url`` must be of the same host: the key goes there.
+
+        Raises:
+            UsageError: it is of another host. ProviderError: nobody counts there.
+        """
+        if url != COUNTING and (urlsplit(url).scheme, urlsplit(url).netloc) != self._origin():
+            raise UsageError(f"{url} is not of {self._service.host}, which this key is for.", "Correct the address.")
+        body = {key: value for key, value in decode(self._head(request) + b"]}").items() if key in COUNTED}
+        parts = [encode_message(message, self._model) for message in request.messages]
+        content = encode(body)[:-1] + b',"messages":[' + b",".join(part for part in parts if part) + b"]}"
+        try:
+            answer = await self._client.post(
+                url, cast_to=object, content=content, options={"headers": {"Content-Type": "application/json"}}
+            )
+        except anthropic.APIStatusError as error:
+            raise self._refusal(error) from error
+        except (anthropic.AnthropicError, httpx2.HTTPError, ValueError) as error:
+            raise from_network(self._service, error) from error
+        found = fields(answer).get("input_tokens")
+        if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+            raise BadRequest(f"{self._service.name} answered without a count.")
+        return found
+
+    def _origin(self) -> tuple[str, str]:
+        parts = urlsplit(str(self._client.base_url))
+        return parts.scheme, parts.netloc
 
     async def _answer(self, request: Request) -> httpx2.Response:
         """Servers that speak this format without knowing an extra of ours are asked once more without it."""

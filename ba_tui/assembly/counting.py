@@ -1,0 +1,37 @@
+"""How a provider is asked for its own count of tokens, out of settings. Estimates stand in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ba_tui.assembly.models import provider_for
+from ba_tui.core.errors import UsageError
+from ba_tui.core.provider import Request
+from ba_tui.permissions.trust import Trust
+from ba_tui.providers.access import Access
+from ba_tui.providers.catalog import load_catalog
+from ba_tui.providers.tokens_exact import ExactCounts
+from ba_tui.resources import bundled, places, project_root
+from ba_tui.settings import load_settings
+
+
+def exact_counts(model: str, cwd: Path, url: str) -> ExactCounts:
+    """Counts of ``url``, with the key of the model's provider."""
+
+    async def ask(request: Request) -> int:
+        where, root = places(), project_root(cwd)
+        loaded = load_settings({}, where, root, trusted=Trust(where).trusted(root))
+        files = [bundled("config") / "models.yaml", where.config / "models.yaml"]
+        access = Access(loaded, load_catalog(file for file in files if file.exists()), where)
+        info = access.model(model)
+        provider = provider_for(info, loaded.settings, access)
+        try:
+            from ba_tui.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - an SDK, and not everybody's
+
+            if not isinstance(provider, AnthropicProvider):
+                raise UsageError(f"{info.id} has no endpoint that counts", "Take exact_counting_api out of its entry.")
+            return await provider.count_tokens(request, url)
+        finally:
+            await provider.close()
+
+    return ExactCounts(ask)

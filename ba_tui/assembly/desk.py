@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from ba_tui.assembly.condensing import Condensing, Counter, Sizes, Ties
 from ba_tui.assembly.inventory import ToolList
 from ba_tui.assembly.models import provider_for
 from ba_tui.assembly.stock import Setting, Shop, Stock
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from ba_tui.hooks.turns import HookTurns
 
 
-class Bench(Shop, Protocol):
+class Bench(Shop, Counter, Protocol):
     """What a desk takes from the workshop."""
 
     access: Access
@@ -80,6 +81,9 @@ class Desk:
         self._prompts, self._egress = PromptSecrets(self._stock.sharing), Egress()
         self.permissions.bounds = replace(self.permissions.bounds, suspicion=self._egress.reason)
         self._system = system_prompt(workshop.settings, cwd)
+        sizes = Sizes(self._in_use, lambda messages: sum(conversation_tokens(messages)), self._fixed)
+        self._condensing = Condensing(workshop, sizes, Ties(self._veto, self._said_again, history))
+        self.condenser, self.spending = self._condensing.compressor, self._condensing.spending
         self._visible = Visible(self._stock.registry, self._stock.search, system=self._system)
         tools = ToolList(self._stock, self._visible, self.metrics)
         stock = self._stock
@@ -106,8 +110,10 @@ class Desk:
         told = Telling(self._broken)
         shells = EndedShells(self._stock.shells)
         hooked = (self.hooks,) if self.hooks else ()
-        interceptors = (told, self._prompts, self._egress, Joining(self._visible), shells, UnfinishedTodos(), *hooked)
-        return Agent(provider, self._visible, self._system, interceptors, settings.max_loops)
+        rest = (self._prompts, self._egress, Joining(self._visible), shells, UnfinishedTodos(), *hooked)
+        interceptors = self._condensing.around((told,), rest)
+        fitting = self._condensing.fitting(provider)
+        return Agent(fitting, self._visible, self._system, interceptors, settings.max_loops)
 
     def reminders(self, transcript: Transcript) -> Sequence[Message]:
         now = datetime.now().astimezone()
@@ -140,11 +146,26 @@ class Desk:
     async def close(self) -> None:
         if self.hooks:
             await self.hooks.close()
+        await self._condensing.close()
         await self._stock.close()
         await asyncio.to_thread(self.permissions.save_hits)
 
     def _instructions(self) -> Sequence[Instructions]:
         return read_instructions(self._cwd, project_root(self._cwd), self._workshop.where.config)
+
+    def _in_use(self) -> ModelInfo:
+        return self._model or self.model(self._workshop.access.default_model())
+
+    def _fixed(self) -> int:
+        """Tokens of every request beside the conversation."""
+        return estimate(self._system) + sum(map(tool_tokens, self._visible.visible()))
+
+    async def _veto(self, trigger: str, focus: str) -> str | None:
+        return await self.hooks.before_compress(trigger, focus) if self.hooks else None
+
+    def _said_again(self, transcript: Transcript) -> Sequence[Message]:
+        told = said(self._instructions(), transcript.messages)
+        return [told] if told else []
 
     def _fullness(self) -> float:
         """How full the window was at the newest answer, from 0 to 1."""

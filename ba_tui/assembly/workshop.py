@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ba_tui.assembly.confining import limits_for
 from ba_tui.assembly.desk import Desk
+from ba_tui.context.selection import Budget
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.session import SessionInfo
 from ba_tui.observe.calls import CallLog
@@ -41,6 +42,7 @@ class Workshop:
         self.where = where
         self.cwd = cwd
         self.access = access
+        self.budget = Budget(loaded.settings.compression.hourly_budget)
         self._asked = asked
         keep, limits = self.settings.environment.keep, limits_for(self.settings)
         self.shell = Shell(shutil.which("bash"), os.environ, access.variables(), keep, limits)
@@ -65,9 +67,11 @@ class Workshop:
         desk = Desk(self, cwd, journal)
         named = replace(info, cwd=cwd, model=model)
         hooks = desk.hooks
-        observers = (desk.metrics.apply, CallLog(info.id).apply, desk.keeping.apply, *((hooks.apply,) if hooks else ()))
+        listening = (desk.metrics.apply, desk.spending.apply, CallLog(info.id).apply, desk.keeping.apply)
+        observers = (*listening, *((hooks.apply,) if hooks else ()))
         conversation = Conversation(named, journal, desk, observers, desk.inventory)
         conversation.admit = hooks.admit if hooks else None
+        conversation.condenser = desk.condenser
         desk.keeping.turn = lambda: conversation.transcript.turns
         if info.model and "model" in self._flags and self.settings.model != info.model:
             conversation.use_model(self.settings.model)

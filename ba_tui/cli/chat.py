@@ -59,6 +59,12 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     max_loops: Annotated[
         int | None, typer.Option(min=1, max=500, metavar="N", help="Model requests within one turn (100).")
     ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0.0001, metavar="USD", help="Stop once the session has cost this much.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Stop once it has used so many tokens, in and out.")
+    ] = None,
     timeout: Annotated[
         float | None, typer.Option(min=0.1, metavar="SECONDS", help="With -p: stop after this long.")
     ] = None,
@@ -84,6 +90,8 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
         "permissions.deny": deny,
         "add_dirs": [str(path) for path in add_dir] if add_dir else None,
         "max_loops": max_loops,
+        "max_cost": max_cost,
+        "max_tokens": max_tokens,
         "system_prompt_file": str(system_prompt_file) if system_prompt_file else None,
         "append_system_prompt": append_system_prompt,
         "theme": theme,

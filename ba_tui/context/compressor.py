@@ -217,7 +217,8 @@ class Compressor:
 
     def _task(self, messages: tuple[Message, ...], starts: Mapping[str, int], trigger: Trigger, focus: str) -> Task:
         gauge, choices = self._means.gauge, self._choices
-        used, ratio, fixed = gauge.used(messages), gauge.ratio(messages), gauge.fixed()
+        ratio, fixed = gauge.ratio(messages), gauge.fixed()
+        used = round(ratio * gauge.estimate(messages))
         goal = gauge.room * choices.target
         if trigger != "auto":
             goal = min(goal, used * choices.target)
@@ -282,7 +283,7 @@ class Compressor:
     ) -> Compressed | None:
         """The event, or None when it is not worth it."""
         gauge = self._means.gauge
-        after = round(task.ratio * (gauge.fixed() + gauge.count(made.messages)))
+        after = round(task.ratio * gauge.estimate(made.messages))
         if after >= task.used * WORTH:
             return None
         owed, self._owed = self._owed, 0.0
@@ -329,7 +330,7 @@ class Compressor:
         messages = (*opening(summary.text), *rest)
         made = Compression(messages, turn_start(messages, starts), _kept(draft.parts, summary))
         gauge = self._means.gauge
-        after = round(task.ratio * (gauge.fixed() + gauge.count(messages)))
+        after = round(task.ratio * gauge.estimate(messages))
         if faults(messages, given) or after > gauge.room * self._choices.target:
             self._owed += summary.cost or 0.0
             return

@@ -12,7 +12,8 @@ from ba_tui.core.provider import ModelInfo
 
 SMALLEST = 1_000
 """A window that a server claims to have can't be smaller."""
-STEEPEST = 4.0
+FLATTEST, STEEPEST = 0.5, 4.0
+"""What a vendor counts beyond these shares of our estimate is not believed."""
 _WINDOW = re.compile(
     r"(?:>|max(?:imum)?(?: model| context| prompt| input| allowed)*(?: length| size| tokens| limit| window)*"
     r"|context (?:size|length|window|limit)|limit)(?: is| of|:| to)? ?[(\[]?\s?(?:of )?(\d[\d,]{3,9})"
@@ -50,12 +51,16 @@ class Gauge:
             usage = messages[place].usage
             if usage is not None and usage.prompt:
                 return usage.prompt + usage.output + self.count(messages[place + 1 :])
-        return self.fixed() + self.count(messages)
+        return self.estimate(messages)
 
     def ratio(self, messages: Sequence[Message]) -> float:
-        """How much more the vendor counts than we do, at least 1."""
-        estimate = self.fixed() + self.count(messages)
-        return min(STEEPEST, max(1.0, self.used(messages) / estimate)) if estimate else 1.0
+        """How much the vendor counts for each token of ours."""
+        estimate = self.estimate(messages)
+        return min(STEEPEST, max(FLATTEST, self.used(messages) / estimate)) if estimate else 1.0
+
+    def estimate(self, messages: Sequence[Message]) -> int:
+        """Tokens of a request with ``messages``, whatever a vendor counted."""
+        return self.fixed() + self.count(messages)
 
     def learn(self, words: str) -> None:
         """A server said, refusing a request, how large the window is."""

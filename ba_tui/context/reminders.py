@@ -1,0 +1,79 @@
+"""core.agent.Interceptors that remind the model: of the goal in long work, and that the window is nearly full."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+from ba_tui.context.gauge import Gauge
+from ba_tui.context.rounds import base_id
+from ba_tui.core.events import Steered
+from ba_tui.core.messages import Message, Text, reminder
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch
+
+GOAL = 1_500
+"""Characters of the goal that are said again."""
+EARLY = 0.9
+"""The share of the level at which it is compressed."""
+
+
+class Refocus:
+    """Says the goal and the open todos again with every ``rounds``-th prompt; 0 for never."""
+
+    def __init__(self, rounds: int) -> None:
+        self._rounds = rounds
+        self._told: WeakKeyDictionary[Transcript, int] = WeakKeyDictionary()
+
+    async def before(self, branch: Branch) -> None:
+        transcript = branch.transcript
+        number = max(transcript.rounds.values(), default=0)
+        due = self._rounds and number and number % self._rounds == 0
+        if not due or self._told.get(transcript) == number:
+            return
+        self._told[transcript] = number
+        left = [todo for todo in transcript.todos if todo.status != "completed"]
+        if not left:
+            return
+        lines = [f"- {todo.content}{' (in progress)' if todo.status == 'in_progress' else ''}" for todo in left]
+        goal = _goal(transcript)
+        said = f"The conversation began with this request:\n{goal}\n\n" if goal else ""
+        branch.emit(Steered(reminder(f"{said}Still open on the todo list:\n" + "\n".join(lines))))
+
+    async def after(self, reply: Message, branch: Branch) -> None:
+        """The todos have a reminder of their own for the end."""
+
+
+def _goal(transcript: Transcript) -> str:
+    """The person's own words of the first round that is still there."""
+    for message in transcript.messages:
+        if base_id(message) in transcript.rounds and message.origin == "user":
+            words = next((block.text for block in message.blocks if isinstance(block, Text)), "")
+            return words if len(words) <= GOAL else f"{words[:GOAL]}…"
+    return ""
+
+
+class NearlyFull:
+    """Says once that the window fills, before ``trigger`` of it is reached, and again after it has been emptier.
+    ``automatic``: whether the conversation is then compressed."""
+
+    def __init__(self, gauge: Gauge, trigger: float, *, automatic: bool) -> None:
+        self._gauge = gauge
+        self._trigger = trigger
+        self._automatic = automatic
+        self._told: set[str] = set()
+
+    async def before(self, branch: Branch) -> None:
+        share = self._gauge.used(branch.transcript.messages) / self._gauge.room
+        if share <= self._trigger * EARLY:
+            self._told.discard(branch.name)
+        elif branch.name not in self._told and (share <= self._trigger or not self._automatic):
+            self._told.add(branch.name)
+            what = (
+                "Soon its older part is replaced by notes. Say what you must not lose, or put it on the todo list."
+                if self._automatic
+                else "Come to an end, and say what is left to do; the person can compress the conversation: /compact."
+            )
+            branch.emit(Steered(reminder(f"The context window is {share:.0%} full. {what}")))
+
+    async def after(self, reply: Message, branch: Branch) -> None:
+        """Nothing to say at the end."""

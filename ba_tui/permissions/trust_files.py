@@ -30,7 +30,7 @@ PARTS: Mapping[str, Sequence[str]] = {
     "MCP servers": (".mcp.json",),
     "tools": (".ba/tools", ".ba/tools.yaml"),
     "workflows": (".ba/workflows",),
-    "skills": (".ba/skills", ".agents/skills", ".claude/skills"),
+    "skills": (".ba/skills", ".ba/skills.yaml", ".agents/skills", ".claude/skills"),
     "commands": (".ba/commands", ".claude/commands"),
     "agents": (".ba/agents", ".claude/agents"),
     "metrics": (".ba/metrics",),
@@ -109,7 +109,7 @@ def _names(file: Found, content: bytes) -> Sequence[str]:
         names = [str(key) for key in cast("Mapping[str, Any]", inner)] if isinstance(inner, dict) else []
         return names or [file.name]
     if file.kind == "skills":
-        return [below.partition("/")[0]]
+        return [below.partition("/")[0] or file.name]
     return [below or file.name]
 
 

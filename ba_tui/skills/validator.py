@@ -182,7 +182,8 @@ def _plain(node: Any, yaml: Any) -> Any:
             raise Unreadable(f"The front matter is too free (line {line}): a field's name must be a word")
         name = str(key.value)
         if name == "<<" and key.style is None and isinstance(value, yaml.MappingNode):
-            # Merged fields count for nothing in the format.
+            # Merged fields count for nothing in the format, but must be well made.
+            _plain(value, yaml)
             continue
         if name in found:
             raise Unreadable(f"The field {name!r} stands twice (line {line})")

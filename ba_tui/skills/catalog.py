@@ -1,0 +1,161 @@
+"""Which skills there are: folders are looked through, and of each skill the front matter is read. Nothing more.
+
+What is done with a skill once it is wanted stands in ``content``; who may see it, in ``config``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from ba_tui.resources import read_regular
+from ba_tui.skills.frontmatter import Head, decoded, id_of, read_head
+from ba_tui.skills.validator import BODY_TOKENS, CHARACTERS_PER_TOKEN, NAMES
+
+Source: TypeAlias = Literal["bundled", "user", "project"]
+HEAD = 64_000
+"""Bytes of a SKILL.md that are read for its front matter."""
+MOST = 1_000
+"""Skills of one folder that are looked at."""
+PROJECT = (".claude/skills", ".agents/skills", ".ba/skills")
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A folder that skills lie in. ``open``: whether it may be looked into now."""
+
+    folder: Path
+    source: Source
+    open: Callable[[], bool] = lambda: True
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """``id`` is the one word it is called by, ``folder`` where it lies, ``file`` the name of its SKILL.md there,
+    ``size`` that file's in bytes. ``shadowed``: one of a later folder has the same id and counts."""
+
+    id: str
+    folder: Path
+    source: Source
+    head: Head = field(default_factory=Head)
+    file: str = NAMES[0]
+    size: int = 0
+    shadowed: bool = False
+
+    @property
+    def path(self) -> Path:
+        return self.folder / self.file
+
+    @property
+    def tokens(self) -> int:
+        """About how many its instructions take."""
+        return self.size // CHARACTERS_PER_TOKEN
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        if self.tokens <= BODY_TOKENS:
+            return self.head.warnings
+        large = f"its instructions take about {self.tokens:,} tokens; below {BODY_TOKENS:,} is usual"
+        return (*self.head.warnings, large)
+
+
+def shelves(bundled: Path, home: Path | None, config: Path, root: Path, trusted: Callable[[], bool]) -> list[Shelf]:
+    """Where skills come from, a later folder wins: what ships with ba, the person's, the project's if trusted."""
+    own = [home / ".agents" / "skills"] if home else []
+    return [
+        Shelf(bundled, "bundled"),
+        *(Shelf(folder, "user") for folder in (*own, config / "skills")),
+        *(Shelf(root / name, "project", trusted) for name in PROJECT),
+    ]
+
+
+class Catalog:
+    """All skills of some shelves. What was read once is read again only when the file has changed. Any thread."""
+
+    def __init__(self, shelves: Sequence[Shelf]) -> None:
+        self._shelves = tuple(shelves)
+        self._alone = threading.Lock()
+        self._read: dict[Path, tuple[tuple[int, int], Skill]] = {}
+        self._all: tuple[Skill, ...] | None = None
+
+    def look(self) -> Sequence[Skill]:
+        """Look through the folders again; every skill by id, those that count before those they shadow. Blocks."""
+        with self._alone:
+            found: dict[str, list[Skill]] = {}
+            seen: set[str] = set()
+            for shelf in self._shelves:
+                real = os.path.realpath(shelf.folder)
+                if real in seen or not shelf.open():
+                    continue
+                seen.add(real)
+                for skill in self._in(shelf):
+                    found.setdefault(skill.id, []).append(skill)
+            self._all = tuple(each for id in sorted(found) for each in _ranked(found[id]))
+            return self._all
+
+    def all(self) -> Sequence[Skill]:
+        """As found when last looked; looks the first time."""
+        return self.look() if self._all is None else self._all
+
+    def usable(self) -> Sequence[Skill]:
+        """Those that count and are not broken."""
+        return [skill for skill in self.all() if not skill.shadowed and not skill.head.trouble]
+
+    def get(self, key: str) -> Skill | None:
+        """The skill that counts, by its id or its folder's name; also a broken one."""
+        counting = [skill for skill in self.all() if not skill.shadowed]
+        by_id = next((skill for skill in counting if skill.id == key), None)
+        return by_id or next((skill for skill in counting if key in (skill.folder.name, skill.head.name)), None)
+
+    def _in(self, shelf: Shelf) -> Iterable[Skill]:
+        try:
+            with os.scandir(shelf.folder) as entries:
+                names = sorted(entry.name for entry in entries if not entry.name.startswith("."))[:MOST]
+        except OSError:
+            return
+        for name in names:
+            if skill := self._skill(shelf.folder / name, shelf.source):
+                yield skill
+
+    def _skill(self, folder: Path, source: Source) -> Skill | None:
+        """None for what is no skill: a file, a folder without a SKILL.md."""
+        for name in NAMES:
+            path = folder / name
+            try:
+                status = path.stat()
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                trouble = f"can't be read: {error.strerror or error}"
+                return Skill(id_of(folder.name), folder, source, Head(folder.name, trouble=trouble), name)
+            stamp = (status.st_mtime_ns, status.st_size)
+            known = self._read.get(path)
+            if known is None or known[0] != stamp:
+                known = (stamp, _read(Skill(id_of(folder.name), folder, source, file=name, size=status.st_size)))
+                self._read[path] = known
+            return replace(known[1], source=source)
+        return None
+
+
+def _read(skill: Skill) -> Skill:
+    try:
+        raw = read_regular(skill.path, HEAD)
+        head = read_head(decoded(raw, whole=len(raw) < HEAD), skill.folder.name)
+    except OSError as error:
+        return replace(skill, head=Head(skill.id, trouble=f"{skill.file} can't be read: {error.strerror or error}"))
+    except UnicodeDecodeError as error:
+        return replace(skill, head=Head(skill.id, trouble=f"{skill.file} is not UTF-8 text (byte {error.start})"))
+    if head.trouble:
+        return replace(skill, head=head)
+    return replace(skill, id=id_of(head.name), head=head)
+
+
+def _ranked(same: Sequence[Skill]) -> list[Skill]:
+    """Skills of one id, the one that counts first: the latest that works, else the latest."""
+    latest = list(reversed(same))
+    working = next((skill for skill in latest if not skill.head.trouble), latest[0])
+    return [working, *(replace(skill, shadowed=True) for skill in latest if skill is not working)]

@@ -2,5 +2,6 @@
 
 from ba_tui.assembly.confining import sandbox_report
 from ba_tui.assembly.doors import connect, registry_for, tools_for, trust
+from ba_tui.assembly.keeping import session_patch
 
-__all__ = ["connect", "registry_for", "sandbox_report", "tools_for", "trust"]
+__all__ = ["connect", "registry_for", "sandbox_report", "session_patch", "tools_for", "trust"]

@@ -1,13 +1,19 @@
-"""Checkpoints of one conversation: the store of its project, the guard that takes them, their upkeep."""
+"""Checkpoints of one conversation: the store of its project, the guard that takes them, their upkeep.
+
+What a checkpoint is stands in sessions/checkpoints.py.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
 
-from ba_tui.resources import Places, folder_slug, project_root
+from ba_tui.core.rewinding import course
+from ba_tui.core.session import SessionInfo
+from ba_tui.resources import Places, folder_slug, places, project_root
 from ba_tui.sessions.checkpoints import SessionCheckpoints
 from ba_tui.sessions.cleaning import keep_clean
+from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.prune import keep_pruned
 from ba_tui.sessions.shadow import Store
 from ba_tui.tools.guards.checkpoint import Checkpointing
@@ -29,3 +35,15 @@ async def upkeep(where: Places) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(keep_clean(where.sessions))
         group.create_task(keep_pruned(where.checkpoints, where.sessions))
+
+
+def session_patch(info: SessionInfo, *, stat: bool = False) -> bytes:
+    """What changed in files since a session began, as a patch or as a line a file; empty when it changed none.
+
+    Raises:
+        StorageError: the session or its checkpoints can't be read.
+    """
+    where = places()
+    folder = where.sessions / folder_slug(info.cwd) / info.id
+    first = course(JournalFile.peek(folder, running=bool(info.locked_by)).read()).first
+    return checkpoints_for(where, info.cwd, info.id).patch(first, stat=stat) if first else b""

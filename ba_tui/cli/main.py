@@ -83,7 +83,7 @@ COMMANDS = {
     "chat": Command("chat", "chat", hidden=True),
     "demo": Command("demo", "demo", "Take the guided tour: real tools, sample data."),
     "run": Command("run", "run"),
-    "sessions": Command("sessions", help="List, show, export, rename, fork and delete saved sessions."),
+    "sessions": Command("sessions", help="List, show, export, rename, fork, delete and compare saved sessions."),
     "config": Command("config", help="Show, check and change settings."),
     "permissions": Command("permissions", help="List and check permission rules."),
     "hooks": Command("hooks", help="List the commands that run on events."),

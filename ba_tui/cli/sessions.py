@@ -1,4 +1,4 @@
-"""``ba sessions``: list, show, export, rename, delete and fork saved sessions.
+"""``ba sessions``: list, show, export, rename, delete, fork and compare saved sessions.
 
 What is asked for goes to stdout, everything else to stderr. It knows the library's protocol, not its files.
 """
@@ -22,6 +22,7 @@ from ba_tui.cli.launch import current_folder
 from ba_tui.core.conversation import Library
 from ba_tui.core.errors import SessionNotFound, UsageError
 from ba_tui.core.session import SessionInfo
+from ba_tui.core.untrusted import paintable
 from ba_tui.resources import save_whole
 from ba_tui.sessions.foreign import one_line
 
@@ -141,6 +142,26 @@ def fork(
         copied = _library(ctx).fork(id, upto)
     sys.stdout.write(f"{copied.id}\n")
     _say(f"Go on in it with: ba --resume {copied.id}")
+
+
+@app.command()
+def diff(
+    ctx: typer.Context,
+    id: Id,
+    stat: Annotated[bool, typer.Option("--stat", help="A line a file, without the changes.")] = False,
+) -> None:
+    """Print what changed in files since a session began, as a patch."""
+    from ba_tui.assembly import session_patch  # noqa: PLC0415 - --help must not wait for it
+
+    patch = session_patch(_one(_library(ctx), id), stat=stat)
+    if not patch:
+        _say("This session changed no files, or they are again as they were.")
+    elif sys.stdout.isatty():
+        sys.stdout.write(paintable(patch.decode("utf-8", "replace")))
+    else:
+        # For git apply: byte for byte.
+        sys.stdout.flush()
+        sys.stdout.buffer.write(patch)
 
 
 def _library(ctx: typer.Context) -> Library:

@@ -52,7 +52,7 @@ class Checkpoints(Protocol):
         ...
 
     def changes(self, before: str, after: str = "") -> Sequence[FileChange]:
-        """What differs between two checkpoints, or a checkpoint and the files as they are now."""
+        """What differs between two checkpoints; an empty one means the files as they are now."""
         ...
 
     def did(self, turn: int, before: str) -> Sequence[FileChange]:

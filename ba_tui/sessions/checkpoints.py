@@ -46,8 +46,7 @@ class SessionCheckpoints:
 
     def changes(self, before: str, after: str = "") -> Sequence[FileChange]:
         with self._store.locked():
-            old = self._read(before).tree
-            return self._counted(old, self._read(after).tree if after else self._now().tree)
+            return self._counted(self._tree(before), self._tree(after))
 
     def did(self, turn: int, before: str) -> Sequence[FileChange]:
         with self._store.locked():
@@ -64,16 +63,14 @@ class SessionCheckpoints:
 
     def diffs(self, before: str, after: str = "") -> Diffs:
         with self._store.locked():
-            old = self._read(before).tree
-            new = self._read(after).tree if after else self._now().tree
+            old, new = self._tree(before), self._tree(after)
             found = self._store.changed(old, new)[:SHOWN]
             with Contents(self._store) as contents:
                 return Diffs(tuple(_diff(change, contents) for change in found))
 
     def patch(self, before: str, after: str = "", *, stat: bool = False) -> bytes:
         with self._store.locked():
-            old = self._read(before).tree
-            new = self._read(after).tree if after else self._now().tree
+            old, new = self._tree(before), self._tree(after)
             how = ["--stat=100"] if stat else ["-p", "--binary"]
             return self._store.git("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", *how, old, new)
 
@@ -92,6 +89,10 @@ class SessionCheckpoints:
         if kept is None:
             raise StorageError(_GONE, "The conversation can be rewound without the files.")
         return kept
+
+    def _tree(self, id: str) -> str:
+        """That of a checkpoint; of the files as they are when there is no id."""
+        return self._read(id).tree if id else self._now().tree
 
     def _now(self) -> Snapshot:
         self._fit()

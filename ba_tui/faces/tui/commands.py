@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from ba_tui.faces.tui.acts import inventory, sessions, settings, trust, view
+from ba_tui.faces.tui.acts import inventory, rewind, sessions, settings, trust, view
 from ba_tui.faces.tui.acts.editor import editor
 from ba_tui.faces.tui.widgets.completion import Candidate
 
@@ -43,6 +43,8 @@ COMMANDS: Sequence[Command] = (
     Command("help", "Keys and commands", view.show_help, keys="f1"),
     Command("clear", "New session; this one is kept", sessions.clear, aliases=("new",)),
     Command("resume", "Go on with an earlier session", sessions.resume, "[words]", ("sessions", "continue")),
+    Command("rewind", "Back to before a prompt: conversation, files or both", rewind.rewind, "[turn|undo]", ("undo",)),
+    Command("diff", "What changed in files since this session began", rewind.diff),
     Command("rename", "Give this session a title", sessions.rename, "<title>"),
     Command("export", "Write this session to a file", sessions.export, "[md|json] [file]"),
     Command("copy", "Copy the last answer, or the n-th from the end", sessions.copy, "[n]", keys="ctrl+y"),

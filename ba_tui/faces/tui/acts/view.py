@@ -40,7 +40,7 @@ def suspend(chat: ChatScreen, _: str) -> None:
 
 
 async def escape(chat: ChatScreen, _: str) -> None:
-    """The nearest layer goes: popup, question, inspector, turn, then what stands in the input."""
+    """The nearest layer goes: popup, question, inspector, turn, what stands in the input; else back to a prompt."""
     composer = chat.composer
     if composer.close_popup():
         return
@@ -58,6 +58,11 @@ async def escape(chat: ChatScreen, _: str) -> None:
             composer.clear()
         else:
             chat.activity.hint("Esc again clears the input; Up brings it back.", TWICE)
+    elif chat.session.started:
+        if chat.presses.again("escape"):
+            chat.call_command("rewind")
+        else:
+            chat.activity.hint("Esc again goes back to before a prompt.", TWICE)
 
 
 async def stop_or_quit(chat: ChatScreen) -> None:

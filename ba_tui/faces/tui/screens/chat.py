@@ -31,6 +31,7 @@ from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.meters import git_branch
 from ba_tui.faces.tui.panes import NEEDED, Asking, Attention, Facts, ShellCount, WindowTitle
 from ba_tui.faces.tui.session import OpenSession
+from ba_tui.faces.tui.transcript.course import reaches_back
 from ba_tui.faces.tui.transcript.view import TranscriptView
 from ba_tui.faces.tui.turns import Presses, Turns
 from ba_tui.faces.tui.widgets.activity import Activity
@@ -157,6 +158,7 @@ class ChatScreen(Screen[None]):
             pane.reset()
         if self.session.started:
             tail = await asyncio.to_thread(conversation.tail, TAIL)
+            tail = [] if any(map(reaches_back, tail)) else tail
             self.transcript.replay(tail)
             # What is seen first is painted first; folding the rest would hold it up.
             painted = asyncio.Event()

@@ -16,6 +16,7 @@ from ba_tui.core.events import (
     MessageRestarted,
     Notice,
     Retrying,
+    Rewound,
     Steered,
     TextDelta,
     ThinkingDelta,
@@ -27,6 +28,7 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Message
+from ba_tui.faces.tui.transcript.course import Course
 from ba_tui.faces.tui.transcript.records import (
     OPEN,
     End,
@@ -60,6 +62,7 @@ class Records:
         self._pieces: list[str] = []
         self._began: float | None = None
         self._counted = 0
+        self._course = Course()
 
     @property
     def busy(self) -> bool:
@@ -98,6 +101,8 @@ class Records:
                 self._add(Note(text, level, hint))
             case TurnStarted() | Steered() | TurnEnded():
                 self._turn(event)
+            case Rewound():
+                self._rewound(event)
             case _:
                 pass
 
@@ -253,6 +258,7 @@ class Records:
             case TurnStarted(prompt=message, at=at):
                 self.interrupt()
                 self._began, self._counted = at, 0
+                self._course.begin(len(self.items))
                 if not message.hidden:
                     self._add(prompt_of(message))
             case Steered(message=message):
@@ -263,6 +269,15 @@ class Records:
                 seconds = max(0.0, at - self._began) if self._began is not None else 0.0
                 if reason != "done" or self._counted or seconds >= 10:
                     self._add(End(reason, seconds, self._counted, error))
+
+    def _rewound(self, event: Rewound) -> None:
+        """Turns that were taken back go, those that were brought back come again."""
+        self.interrupt()
+        if event.turns is not None:
+            self.changed = min(self.changed, self._course.back(self.items, event.turns))
+        what = "The files were rewound" if event.turns is None else "Rewound to here"
+        files = ", the files too" if event.files and event.turns is not None else ""
+        self._add(Note(f"{what}{files}.", "info", "/rewind undo takes that back."))
 
 
 def fold(events: Iterable[Event]) -> list[Record]:

@@ -15,6 +15,7 @@ from textual.timer import Timer
 from ba_tui.core.events import Event, TextDelta, ToolProgress, TurnStarted
 from ba_tui.faces.tui.transcript import messages, style
 from ba_tui.faces.tui.transcript.browse import Browsing
+from ba_tui.faces.tui.transcript.course import reaches_back
 from ba_tui.faces.tui.transcript.fold import Records, fold
 from ba_tui.faces.tui.transcript.markdown import warm
 from ba_tui.faces.tui.transcript.records import Record
@@ -94,6 +95,9 @@ class TranscriptView(Browsing, can_focus=True):
 
     def replay(self, events: Sequence[Event]) -> None:
         """Show a stored conversation: its tail at once, the rest as soon as a thread has folded it."""
+        if any(map(reaches_back, events)):
+            self.prepend(events)
+            return
         cut = max(0, len(events) - RECENT)
         while cut and not isinstance(events[cut], TurnStarted):
             cut -= 1

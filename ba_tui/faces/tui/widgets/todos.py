@@ -6,7 +6,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from ba_tui.core.events import Event, ToolFinished
+from ba_tui.core.events import Event, Rewound, ToolFinished
 from ba_tui.core.untrusted import paintable
 from ba_tui.core.work import Todo
 
@@ -28,6 +28,8 @@ class TodoList(Static):
         match event:
             case ToolFinished(agent="main", result=result) if result.changes and result.changes.todos is not None:
                 self._take(result.changes.todos)
+            case Rewound(agent="main", turns=int(), state=state):
+                self._take(state.todos or ())
             case _:
                 pass
 

@@ -1,0 +1,75 @@
+"""Commands about what was done: back to before a prompt, forth again, and what the session changed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.events import Notice
+from ba_tui.core.rewinding import Outcome
+from ba_tui.core.untrusted import paintable
+
+if TYPE_CHECKING:
+    from ba_tui.faces.tui.screens.chat import ChatScreen
+
+NAMED = 5
+
+
+async def rewind(chat: ChatScreen, argument: str) -> None:
+    """``[turn|undo]``: without, the list of turns."""
+    from ba_tui.faces.tui.screens.rewind import UNDO, RewindList  # noqa: PLC0415 - most runs never show it
+    from ba_tui.faces.tui.screens.rewinding import RewindSheet, going_back, going_forth  # noqa: PLC0415 - see above
+
+    _, conversation = chat.session.live
+    past = conversation.past
+    if conversation.busy:
+        raise UsageError("A turn is running.", "Press Esc to interrupt it first.")
+    if not chat.session.started:
+        raise UsageError("Nothing was said yet that could be taken back.")
+    chosen = argument or await chat.ba.push_screen_wait(RewindList(past))
+    if not chosen:
+        return
+    if chosen != UNDO and not chosen.isdecimal():
+        raise UsageError(f"{chosen!r} is no turn.", "Give its number, or undo.")
+    course = await past.course()
+    going = going_forth(course) if chosen == UNDO else going_back(course, int(chosen))
+    if going is None:
+        raise UsageError("Nothing was rewound in this session.")
+    scope = await chat.ba.push_screen_wait(RewindSheet(chat, going, past.files))
+    if scope is None:
+        return
+    outcome = await past.rewind(None if chosen == UNDO else int(chosen), scope)
+    await chat.show_session()
+    _tell(chat, outcome)
+
+
+def _tell(chat: ChatScreen, outcome: Outcome) -> None:
+    if outcome.prompt and outcome.prompt.text:
+        chat.composer.put_back(outcome.prompt.text)
+    left = outcome.restored.left
+    if left:
+        named = "; ".join(f"{path}: {why}" for path, why in left[:NAMED])
+        more = f"; and {len(left) - NAMED} more" if len(left) > NAMED else ""
+        files = "1 file was" if len(left) == 1 else f"{len(left)} files were"
+        text = paintable(f"{files} left as they are. {named}{more}.", newlines=False)
+        chat.tell(Notice(text, "warning", "/diff shows how the files differ from the beginning."))
+    done = len(outcome.restored.done)
+    if done:
+        chat.activity.hint(f"{done} file{'s' if done > 1 else ''} changed.")
+
+
+async def diff(chat: ChatScreen, __: str) -> None:
+    """What the session changed: its first checkpoint beside the files as they are."""
+    from ba_tui.faces.tui.inspector.model import Inspected  # noqa: PLC0415 - most runs never show it
+    from ba_tui.faces.tui.inspector.pane import InspectorScreen  # noqa: PLC0415 - see above
+
+    _, conversation = chat.session.live
+    past = conversation.past
+    first = (await past.course()).first if chat.session.started else ""
+    if not first or past.files is None:
+        raise UsageError("This session changed no files.")
+    shown = await asyncio.to_thread(past.files.diffs, first)
+    if not shown.items:
+        raise UsageError("The files are as they were when this session began.")
+    chat.ba.push_screen(InspectorScreen(Inspected("What changed since this session began", {}, shown)))

@@ -1,0 +1,189 @@
+"""What a rewind would do, before it is done: turns that go, files that change, and the choice of either or both.
+
+Which turn is meant was chosen in rewind.py; the conversation does it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from ba_tui.core.errors import BaError
+from ba_tui.core.rewinding import Checkpoints, Course, FileChange, Scope
+from ba_tui.core.untrusted import paintable
+from ba_tui.faces.tui.inspector.model import Inspected
+from ba_tui.faces.tui.inspector.pane import CopyRequested, InspectorScreen
+from ba_tui.faces.tui.screens.picker import LOW
+from ba_tui.faces.tui.screens.report import ReportRow, table
+from ba_tui.faces.tui.screens.rewind import counts
+
+if TYPE_CHECKING:
+    from ba_tui.faces.tui.screens.chat import ChatScreen
+
+SCOPES: dict[Scope, str] = {
+    "both": "Conversation and files",
+    "conversation": "Conversation only; files stay as they are",
+    "files": "Files only; the conversation stays",
+}
+DOES = {"new": "comes back", "changed": "changes", "gone": "goes"}
+KEYS = "Enter rewinds · PgUp PgDn files · d diff · Esc leaves all as it is"
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """A rewind as planned: its ``title`` and ``lead``, the checkpoint ``to`` for files (empty for none), the turns
+    ``since``, and whether the conversation changes at all."""
+
+    title: str
+    lead: str
+    to: str = ""
+    since: tuple[tuple[int, str], ...] = ()
+    talks: bool = True
+
+
+def going_back(course: Course, number: int) -> Going:
+    """To before turn ``number``. Raises UsageError when it does not stand."""
+    stop = course.find(number)
+    taken = sum(other.number >= number for other in course.stops)
+    turns = "This prompt is" if taken == 1 else f"This prompt and {taken - 1} after it are"
+    words = " ".join(stop.prompt.text.split())
+    lead = f"{turns} taken back; its words come back into the input. It can be undone."
+    return Going(f"Rewind to before “{words}”", lead, course.files_before(number), tuple(course.since(number)))
+
+
+def going_forth(course: Course) -> Going | None:
+    """Taking the newest rewind back; None when there is none."""
+    if course.newest is None:
+        return None
+    event = course.newest.event
+    later = sum(stop.index > course.newest.index for stop in course.stops)
+    lost = f" {later} turn{'s' if later > 1 else ''} since then are taken back." if later else ""
+    lead = f"What stood before the newest rewind comes back.{lost} It can be undone."
+    return Going("Take the newest rewind back", lead, event.undo, (), event.turns is not None)
+
+
+class RewindSheet(ModalScreen[Scope | None]):
+    """Dismissed with what to rewind, or None."""
+
+    CSS_PATH = "../styles/screens.tcss"
+    VERTICAL_BREAKPOINTS = LOW
+    DEFAULT_CSS = """
+    RewindSheet OptionList { height: auto; max-height: 3; margin-top: 1; }
+    RewindSheet.-low OptionList { margin-top: 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "leave", "Leave all as it is"),
+        Binding("d", "diff", "Diff"),
+        Binding("pagedown", "scroll(10)", "Files down", show=False, priority=True),
+        Binding("pageup", "scroll(-10)", "Files up", show=False, priority=True),
+    ]
+
+    def __init__(self, chat: ChatScreen, going: Going, files: Checkpoints | None) -> None:
+        super().__init__(classes="picker")
+        self._chat = chat
+        self._going = going
+        self._files = files if going.to else None
+        self._changes: Sequence[FileChange] | None = None if self._files else ()
+        self._trouble = ""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="sheet"):
+            yield Static(paintable(self._going.title, newlines=False), classes="title", markup=False)
+            yield Static(self._going.lead, classes="lead", markup=False)
+            with VerticalScroll(can_focus=False):
+                yield Static(classes="rows", markup=False)
+            yield OptionList(compact=True, markup=False)
+            yield Static(KEYS, classes="keys", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).focus()
+        self.run_worker(self._look(), group="rewind", exclusive=True, exit_on_error=False)
+
+    async def _look(self) -> None:
+        if self._files:
+            try:
+                self._changes = await asyncio.to_thread(self._files.undoing, self._going.to, self._going.since)
+            except BaError as error:
+                self._changes, self._trouble = (), f"{error} {error.hint}".strip()
+        options = self.query_one(OptionList)
+        options.clear_options()
+        options.add_options(Option(SCOPES[scope], scope) for scope in self._scopes())
+        options.highlighted = 0
+        self._draw()
+
+    def _scopes(self) -> list[Scope]:
+        found: list[Scope] = []
+        if self._going.talks:
+            found = ["both", "conversation"] if self._changes else ["conversation"]
+        return [*found, "files"] if self._changes else found
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._draw)
+
+    def _draw(self) -> None:
+        width = max(20, self.query_one(VerticalScroll).size.width - 2)
+        self.query_one(".rows", Static).update(self._rows(width))
+
+    def _rows(self, width: int) -> Content:
+        if self._trouble:
+            return Content.styled(paintable(self._trouble), "$text-error")
+        if self._changes is None:
+            return Content.styled("Looking at the files …", "$text-muted")
+        if not self._changes:
+            return Content.styled("No file changes.", "$text-muted")
+        hand = sum(item.by_hand for item in self._changes)
+        head = f"{len(self._changes)} file{'s' if len(self._changes) > 1 else ''} would change."
+        warning = f" ! {hand} of them changed outside of the turns since; that is undone too." if hand else ""
+        rows = [
+            ReportRow((counts(item), DOES[item.kind] + (" ! by hand" if item.by_hand else ""), item.path), _kind(item))
+            for item in self._changes
+        ]
+        return Content("\n").join([Content.assemble(head, (warning, "$text-warning")), table(rows, width)])
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    def action_scroll(self, by: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
+
+    @on(OptionList.OptionSelected)
+    def _chosen(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.dismiss(cast("Scope", event.option_id))
+
+    def action_diff(self) -> None:
+        if self._changes and self._files:
+            self.run_worker(self._diff(self._files), group="diff", exclusive=True, exit_on_error=False)
+
+    async def _diff(self, files: Checkpoints) -> None:
+        try:
+            shown = await asyncio.to_thread(files.diffs, "", self._going.to)
+        except BaError as error:
+            self._trouble = f"{error} {error.hint}".strip()
+            self._draw()
+            return
+        value = Inspected("What the rewind does to the files", {}, shown)
+        self._chat.ba.push_screen(InspectorScreen(value))
+
+    @on(CopyRequested)
+    def _copy(self, event: CopyRequested) -> None:
+        """From the diff shown above."""
+        from ba_tui.faces.tui.acts.view import copy_text  # noqa: PLC0415 - the acts import screens
+
+        event.stop()
+        copy_text(self._chat, event.text, event.note)
+
+
+def _kind(item: FileChange) -> str:
+    return "ask" if item.by_hand else "deny" if item.kind == "gone" else ""

@@ -101,6 +101,10 @@ class ToolFacts:
     needs: tuple[str, ...] = ()
     paths_of: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
     """Finds paths that lie deeper in the arguments, such as within a patch. Takes anything and never raises."""
+    target_of: Callable[[Mapping[str, Any]], str] | None = None
+    """Says what a call is about where no single argument does. Takes anything and never raises."""
+    confined: bool = False
+    """True for a tool that names no command, but runs its programs in the sandbox wherever there is one."""
     sql: str = ""
     """The argument that holds SQL, which permissions look into: what it does counts, not what the tool usually does."""
 
@@ -124,7 +128,10 @@ class Tool:
 
     def target(self, args: Mapping[str, Any]) -> str:
         """What a call with ``args`` is about, as one line."""
-        value = args.get(self.facts.target, "") if self.facts.target else ", ".join(self.paths(args))
+        if self.facts.target_of:
+            value = self.facts.target_of(args)
+        else:
+            value = args.get(self.facts.target, "") if self.facts.target else ", ".join(self.paths(args))
         return " ".join(str(value).split())
 
     def paths(self, args: Mapping[str, Any]) -> tuple[str, ...]:

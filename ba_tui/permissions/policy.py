@@ -238,7 +238,7 @@ class Policy:
 
     def _stays(self, subject: Subject, cwd: Path) -> bool:
         """Whether a sandbox holds the command, and nothing in its text says that it needs more than the workspace."""
-        if subject.command is None or not self.bounds.confined():
+        if not (subject.confined or subject.command is not None) or not self.bounds.confined():
             return False
         further = {"network", "outside the workspace", "shares a secret"} & set(self._risks(subject, cwd))
         return not further and not any(seen.guarded for seen in subject.named)
@@ -288,7 +288,8 @@ class Policy:
                 found = dict.fromkeys(path for pair in named_paths(text, self.workspace, cwd) for path in pair)
                 named = tuple(self._seen(path) for path in found)
         subject = Subject(tool.name, tool.effect, tool.target(args), command, paths, named, args=_whole(tool, args))
-        subject = replace(subject, parts=studied.parts, trouble=studied.trouble if command is not None else "")
+        trouble = studied.trouble if command is not None else ""
+        subject = replace(subject, parts=studied.parts, trouble=trouble, confined=tool.facts.confined)
         return self._with_sql(subject, tool, args) if tool.facts.sql else subject
 
     def _with_sql(self, subject: Subject, tool: Tool, args: Mapping[str, Any]) -> Subject:

@@ -79,6 +79,8 @@ class Subject:
     kinds: frozenset[str] = frozenset()
     """What the call's SQL does: ``permissions.sql.KINDS`` and ``network``."""
     args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    confined: bool = False
+    """Whether what it runs is held by the sandbox, where there is one, although it names no command."""
     parts: tuple[Part, ...] = ()
     """The simple commands of a shell command."""
     trouble: str = ""

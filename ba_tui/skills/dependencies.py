@@ -1,0 +1,265 @@
+"""What a skill's requirements.txt asks for, and the environment of its own that this goes into, one for a content.
+
+Nothing is installed here, and nobody asked: the tool that runs scripts does both with the words made here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import sys
+import sysconfig
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ba_tui.core.errors import BaError, StorageError
+from ba_tui.resources import read_regular
+
+FILE = "requirements.txt"
+LONGEST = 200_000
+DEEPEST = 5
+WAIT = 0.2
+SHOWN = 6
+READY = "ready.json"
+USABLE = "Its scripts can't run without that; all else of the skill can be used."
+
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+_INCLUDE = re.compile(r"(?:-r|-c|--requirement|--constraint)[\s=]*(.+)")
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+_ELSEWHERE = re.compile(
+    r"^(?:-i|--index-url|--extra-index-url|-f|--find-links|--trusted-host|-e|--editable)\b|\w+\+\w+:|[a-z]+://|@\s",
+    re.IGNORECASE,
+)
+_OFFLINE = re.compile(
+    r"name resolution|could not resolve|dns error|failed to lookup address|network is unreachable|no route to host"
+    r"|connection (?:refused|reset|broken|aborted)|newconnectionerror|connecttimeout|read timed out|timed out"
+    r"|error sending request|failed to fetch|client error \(connect\)|tunnel connection failed|proxyerror"
+    r"|network was disabled",
+    re.IGNORECASE,
+)
+_MISSING = (
+    re.compile(r"No matching distribution found for (\S+)"),
+    re.compile(r"Could not find a version that satisfies the requirement (\S+)"),
+    re.compile(r"[Bb]ecause (\S+) was not found"),
+    re.compile(r"there (?:is|are) no versions? of (\S+)"),
+)
+_BUILD = re.compile(r"(?:Failed building wheel for|Failed to build|Failed to download and build) [`']?([\w.=-]+)")
+_CONFLICT = re.compile(r"ResolutionImpossible|conflicting dependencies|No solution found|unsatisfiable", re.IGNORECASE)
+
+
+class RequirementsRefused(BaError):
+    """A requirements.txt that can't be read as one."""
+
+    kind = "validation_error"
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """``lines``: what its files ask for, included ones too. ``key`` changes with any of it and with Python."""
+
+    skill: str
+    folder: Path
+    lines: tuple[str, ...]
+    key: str
+
+    @property
+    def file(self) -> Path:
+        return self.folder / FILE
+
+    @property
+    def names(self) -> str:
+        """The packages, in few words."""
+        found = [match[0] for line in self.lines if not line.startswith("-") and (match := _NAME.match(line))]
+        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        return (", ".join(found[:SHOWN]) or FILE) + more
+
+    @property
+    def elsewhere(self) -> tuple[str, ...]:
+        """The lines by which something comes from another place than the person's own index."""
+        return tuple(line for line in self.lines if _ELSEWHERE.search(line.split(";")[0]))
+
+
+def wants(skill: str, folder: Path) -> Wants | None:
+    """What the skill in ``folder`` needs; None when that is nothing. Reads the disk.
+
+    Raises:
+        RequirementsRefused: the file is no text, too large, or includes what lies outside the skill.
+    """
+    base = Path(os.path.realpath(folder))
+    if not os.path.lexists(base / FILE):
+        return None
+    lines = tuple(_lines(base / FILE, base, DEEPEST))
+    if not any(not line.startswith("-") for line in lines):
+        return None
+    version = f"{sys.implementation.cache_tag} {sysconfig.get_platform()}"
+    # A line may name a file from the skill's folder, and that may be another one in another folder.
+    near = str(base) if any("./" in line or line.startswith("-") for line in lines) else ""
+    content = "\n".join((version, near, *lines))
+    return Wants(skill, base, lines, hashlib.sha256(content.encode()).hexdigest()[:24])
+
+
+def _lines(file: Path, base: Path, depth: int) -> Iterator[str]:
+    real = Path(os.path.realpath(file))
+    shown = os.path.relpath(file, base)
+    if not real.is_relative_to(base):
+        raise RequirementsRefused(f"{shown} leads out of the skill's folder.", USABLE)
+    if not depth:
+        raise RequirementsRefused(f"{shown}: files include each other too deeply.", USABLE)
+    try:
+        data = read_regular(real, LONGEST + 1)
+        text = data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise RequirementsRefused(f"{shown} can't be read: {reason}.", USABLE) from error
+    if len(data) > LONGEST or "\0" in text:
+        raise RequirementsRefused(f"{shown} is no list of requirements.", USABLE)
+    for line in text.replace("\\\r\n", " ").replace("\\\n", " ").splitlines():
+        plain = " ".join(_COMMENT.sub("", line).split())
+        if not plain:
+            continue
+        if include := _INCLUDE.fullmatch(plain):
+            yield from _lines(file.parent / include[1], base, depth - 1)
+        else:
+            yield plain
+
+
+def find_uv() -> str | None:
+    """The program uv: the one beside our interpreter, else the person's own."""
+    beside = os.path.join(sysconfig.get_path("scripts"), "uv")  # noqa: PTH118 - a word of a command
+    return beside if os.access(beside, os.X_OK) else shutil.which("uv")
+
+
+class Environments:
+    """The environments of skills, all in ``folder``. One is ready once all that it was made for is in it.
+
+    ``uv`` finds that program; without it, Python's own venv and pip do the work.
+    """
+
+    def __init__(self, folder: Path, uv: Callable[[], str | None] = find_uv) -> None:
+        self.folder = folder
+        self._uv = uv
+
+    def place(self, wanted: Wants) -> Path:
+        return self.folder / wanted.key
+
+    def python(self, wanted: Wants) -> Path | None:
+        """The interpreter of the environment; None while there is none that is whole. Reads the disk."""
+        python = self._python(wanted)
+        return python if (self.place(wanted) / READY).is_file() and os.access(python, os.X_OK) else None
+
+    def commands(self, wanted: Wants) -> tuple[tuple[str, ...], ...]:
+        """What makes the environment, one program after the other, each in the skill's folder. Reads the disk."""
+        place, python, file = str(self.place(wanted)), str(self._python(wanted)), str(wanted.file)
+        if uv := self._uv():
+            make = (uv, "venv", "--quiet", "--no-project", "--allow-existing", "--python", sys.executable, place)
+            return make, (uv, "pip", "install", "--python", python, "--link-mode", "copy", "-r", file)
+        quiet = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--retries", "1", "-r", file)
+        if importlib.util.find_spec("pip") is None:
+            make = (sys.executable, "-I", "-m", "venv", place)
+            return make, (python, "-I", "-m", "pip", "install", *quiet)
+        make = (sys.executable, "-I", "-m", "venv", "--without-pip", place)
+        return make, (sys.executable, "-I", "-m", "pip", "--python", python, "install", *quiet)
+
+    def begin(self, wanted: Wants) -> None:
+        """An empty place for it; what was half made before is gone. Raises StorageError."""
+        try:
+            shutil.rmtree(self.place(wanted), ignore_errors=True)
+            self.place(wanted).mkdir(mode=0o700, parents=True)
+        except OSError as error:
+            raise _unusable(self.place(wanted), error) from error
+
+    def finish(self, wanted: Wants) -> Path:
+        """Say that it is whole; its interpreter. Raises StorageError."""
+        content = json.dumps({"skill": wanted.skill, "requirements": wanted.lines}, indent=1)
+        try:
+            (self.place(wanted) / READY).write_text(content + "\n", "utf-8")
+        except OSError as error:
+            raise _unusable(self.place(wanted), error) from error
+        return self._python(wanted)
+
+    def drop(self, wanted: Wants) -> None:
+        """Remove what was half made."""
+        if not (self.place(wanted) / READY).is_file():
+            shutil.rmtree(self.place(wanted), ignore_errors=True)
+
+    @asynccontextmanager
+    async def alone(self, wanted: Wants, waits: Callable[[], None]) -> AsyncGenerator[None]:
+        """Only one program at a time makes an environment; ``waits`` is called once when another one does.
+
+        Raises:
+            StorageError: the folder can't be made.
+        """
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle = os.open(self.folder / f"{wanted.key}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _unusable(self.folder, error) from error
+        told = False
+        try:
+            while not _locked(handle):
+                if not told:
+                    waits()
+                told = True
+                await asyncio.sleep(WAIT)
+            yield
+        finally:
+            os.close(handle)
+
+    def _python(self, wanted: Wants) -> Path:
+        return self.place(wanted) / "bin" / "python"
+
+
+def why_not(wanted: Wants, output: str) -> tuple[str, str]:
+    """What an installer that failed said, as one sentence, and what a person can do."""
+    file = f"{wanted.skill}/{FILE}"
+    if _OFFLINE.search(output):
+        return (
+            f"the package index could not be reached, so {wanted.names} could not be installed",
+            "Ask the person to go online, or to set their package index; then call again.",
+        )
+    for pattern in _MISSING:
+        if found := pattern.search(output):
+            name = match[0] if (match := _NAME.search(found[1])) else FILE
+            return (
+                f"{name} was not found in the package index, or not for this Python",
+                f"Tell the person to correct {file}.",
+            )
+    if found := _BUILD.search(output):
+        return (
+            f"{_clean(found[1])} could not be built from its source",
+            f"Tell the person that {file} needs a version with a wheel, or a compiler.",
+        )
+    if _CONFLICT.search(output):
+        return f"what {file} asks for contradicts itself", f"Tell the person to correct {file}."
+    last = next((_clean(line) for line in reversed(output.splitlines()) if line.strip()), "the installer failed")
+    return f"{wanted.names} could not be installed: {last}", f"Tell the person what {file} needs."
+
+
+def _clean(line: str) -> str:
+    text = "".join(char for char in line.strip() if char.isprintable())
+    return text if len(text) <= 200 else f"{text[:199]}…"
+
+
+def _locked(handle: int) -> bool:
+    """Whether we hold the lock now; where a file system knows none, nobody else can hold it either."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _unusable(folder: Path, error: OSError) -> StorageError:
+    return StorageError(
+        f"{folder} can't be used for the skill's packages: {error.strerror}.", "Check its rights and free space."
+    )

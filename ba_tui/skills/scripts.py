@@ -1,0 +1,188 @@
+"""The scripts of skills: which there are, what runs one, and whether it is still what was allowed before.
+
+Nothing is run here, and who is asked is not decided here: that is the tool's business.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from ba_tui.core.errors import BaError
+from ba_tui.resources import alone, read_regular, save_whole
+
+FOLDER = "scripts"
+SHOWN = 20
+MANY = 2_000
+LARGE = 32_000_000
+"""Files and bytes of a scripts folder that are looked into; of the rest, size and time count."""
+LONGEST = 1_000_000
+
+RUNNERS: Mapping[str, str] = {".py": "python", ".sh": "bash", ".js": "node", ".mjs": "node", ".cjs": "node"}
+"""What runs a script, by the end of its name."""
+
+
+class NoScript(BaError):
+    """There is no such script, or it may not be run."""
+
+    kind = "not_found"
+
+
+class ScriptRefused(NoScript):
+    """It lies where no script of the skill may lie, or nothing runs such a file."""
+
+    kind = "invalid_parameters"
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """``name`` from the skill's scripts folder, ``folder`` the skill's own; both paths are real ones."""
+
+    skill: str
+    name: str
+    path: Path
+    folder: Path
+
+    @property
+    def runner(self) -> str:
+        """``python``, ``bash`` or ``node``."""
+        return RUNNERS[self.path.suffix.lower()]
+
+    @property
+    def shown(self) -> str:
+        return f"{self.skill}/{self.name}"
+
+    @property
+    def lines(self) -> int:
+        """How long it is; 0 when that can't be told."""
+        try:
+            return len(read_regular(self.path, LONGEST).splitlines())
+        except OSError:
+            return 0
+
+
+def script_of(skill: str, folder: Path, name: str) -> Script:
+    """The script ``name`` of the skill in ``folder``. Reads the disk.
+
+    Raises:
+        NoScript: there is none. ScriptRefused: it is outside the scripts folder, or no program runs such files.
+    """
+    plain = plain_name(name)
+    parts = plain.split("/")
+    if not plain or "\0" in plain or plain.startswith("/") or ".." in parts or "\\" in plain:
+        raise ScriptRefused(
+            f"{name!r} is no script of the skill {skill}: scripts are named from its {FOLDER} folder.", _there(folder)
+        )
+    base = Path(os.path.realpath(folder))
+    home = base / FOLDER
+    path = Path(os.path.realpath(home / plain))
+    # A link may lead to another script, but nowhere else; nor may the scripts folder be one that leads away.
+    if not path.is_relative_to(home):
+        raise ScriptRefused(
+            f"{skill}/{plain} leads out of the {FOLDER} folder of the skill, so it is not run.", _there(folder)
+        )
+    try:
+        regular = stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError):
+        regular = False
+    if not regular:
+        raise NoScript(f"The skill {skill} has no script {plain!r}.", _there(folder))
+    if path.suffix.lower() not in RUNNERS:
+        ends = ", ".join(RUNNERS)
+        raise ScriptRefused(f"{skill}/{plain} can't be run: scripts end in {ends}.", _there(folder))
+    return Script(skill, plain, path, base)
+
+
+def plain_name(name: str) -> str:
+    """``name`` from the scripts folder, also when it was given from the skill's."""
+    while name.startswith("./"):
+        name = name[2:]
+    return name.removeprefix(f"{FOLDER}/")
+
+
+def scripts_in(folder: Path) -> tuple[str, ...]:
+    """What of a skill can be run, by name. Reads the disk."""
+    home = folder / FOLDER
+    names = (path.relative_to(home).as_posix() for path in _files(home) if path.suffix.lower() in RUNNERS)
+    return tuple(sorted(names))
+
+
+def digest(script: Script) -> str:
+    """A hash of all that runs with the script: whatever lies in its folder may be imported by it. Reads the disk."""
+    found = hashlib.sha256()
+    home, left = script.folder / FOLDER, LARGE
+    for path in (script.path, *_files(home)):
+        found.update(f"{path.relative_to(home).as_posix()}\0".encode("utf-8", "surrogateescape"))
+        try:
+            about = path.stat()
+            if about.st_size <= left:
+                left -= about.st_size
+                found.update(hashlib.sha256(read_regular(path, about.st_size + 1)).digest())
+            else:
+                found.update(f"{about.st_size} {about.st_mtime_ns}".encode())
+        except OSError:
+            found.update(b"?")
+    return found.hexdigest()
+
+
+class Allowed:
+    """What scripts were when they last were allowed to run, kept in ``file`` from one start to the next."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def last(self, script: Script) -> str:
+        """Its digest then; empty when it never ran. Reads the disk."""
+        return self._read().get(str(script.folder), {}).get(script.name, "")
+
+    def note(self, script: Script, digest: str) -> None:
+        """Raises StorageError: it can't be kept."""
+        if self.last(script) == digest:
+            return
+        with alone(self._file.parent):
+            kept = self._read()
+            kept.setdefault(str(script.folder), {})[script.name] = digest
+            save_whole(self._file, json.dumps(kept, indent=1) + "\n", mode=0o600)
+
+    def _read(self) -> dict[str, dict[str, str]]:
+        try:
+            data: Any = json.loads(self._file.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return {}
+        if not isinstance(data, dict):
+            return {}
+        whole = cast("dict[str, Any]", data)
+        return {
+            folder: {name: str(value) for name, value in cast("dict[str, Any]", names).items()}
+            for folder, names in whole.items()
+            if isinstance(names, dict)
+        }
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Regular files below ``folder``, in a steady order and not more than many; links are not followed."""
+    found = 0
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for name in sorted(names):
+            path = Path(place, name)
+            if path.is_symlink() or not path.is_file():
+                continue
+            found += 1
+            if found > MANY:
+                return
+            yield path
+
+
+def _there(folder: Path) -> str:
+    names = scripts_in(folder)
+    if not names:
+        return "It has no scripts; follow its instructions with your other tools."
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"There are: {', '.join(names[:SHOWN])}{more}."

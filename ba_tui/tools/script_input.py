@@ -1,0 +1,26 @@
+"""Becomes a program that reads a text on its standard input; the supervisor's own input is no use for that.
+
+A script of its own, standard library alone; nothing imports it. Arguments: the text, the program and its arguments.
+"""
+
+import os
+import sys
+import tempfile
+
+
+def main() -> None:
+    text, argv = sys.argv[1], sys.argv[2:]
+    # A file without a name, not a pipe: nobody has to stay behind to fill it.
+    with tempfile.TemporaryFile() as file:
+        file.write(text.encode("utf-8", "surrogateescape"))
+        file.seek(0)
+        os.dup2(file.fileno(), 0)
+    try:
+        os.execv(argv[0], argv)  # noqa: S606 - the tool's whole purpose
+    except OSError as error:
+        sys.stderr.write(f"{argv[0]} could not be started: {error.strerror}\n")
+    sys.exit(126)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""The tool run_skill_script: a script of a skill in a process of its own, JSON in, what it prints out.
+
+Which scripts there are is ``skills.scripts``, what they need installed ``skill_environment``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ba_tui.core.errors import BaError
+from ba_tui.core.events import Notice
+from ba_tui.core.messages import clean_json
+from ba_tui.core.questions import Question
+from ba_tui.core.results import Command, Display, ToolResult
+from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.sandbox import Sandbox
+from ba_tui.permissions.verdicts import Allow, Deny
+from ba_tui.skills.dependencies import Environments, wants
+from ba_tui.skills.scripts import Allowed, Script, digest, plain_name, script_of
+from ba_tui.tools.background import Shells
+from ba_tui.tools.cell import OPEN, Cell, Errand
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.failed import Failed
+from ba_tui.tools.processes import Program
+from ba_tui.tools.shell import LONGEST, MOST, Shell, observed
+from ba_tui.tools.skill_environment import Installer, child_environment
+
+NAME = "run_skill_script"
+RUNNER = Path(__file__).with_name("script_input.py")
+SECONDS = 30.0
+CHANGED = "The script, or one beside it, is not what it was when it was last allowed to run."
+_MISSING = re.compile(r"(?:ModuleNotFoundError: No module named|Error: Cannot find module) '([\w@./-]+)'")
+
+
+@dataclass(frozen=True, slots=True)
+class SkillScripts:
+    """``find`` the folder of a skill; raises BaError when there is no such skill. ``seconds``: time a script gets."""
+
+    find: Callable[[str], Path]
+    environments: Environments
+    allowed: Allowed
+    seconds: float = SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where scripts run: in the workspace's root, with what commands have, among the conversation's ``shells``."""
+
+    workspace: Workspace
+    shell: Shell
+    shells: Shells
+    cell: Cell = OPEN
+
+
+def run_skill_script_tool(definition: Definition, ground: Ground, skills: SkillScripts) -> Tool:
+    runs = _Runs(ground, skills)
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        return await runs.run(tool, args, call)
+
+    tool = Tool(
+        NAME,
+        definition.description,
+        definition.input_schema,
+        run,
+        Effect.EXECUTE,
+        timeout=None,
+        facts=ToolFacts(category="skills", bulky=True, target_of=_target, confined=True),
+        preview=runs.preview,
+    )
+    return tool
+
+
+def _target(args: Mapping[str, Any]) -> str:
+    """``skill/script``, which rules are about."""
+    skill, name = str(args.get("skill_id") or ""), str(args.get("script_name") or "")
+    return f"{skill}/{plain_name(name)}" if name else skill
+
+
+class _Runs:
+    """The scripts of one conversation. ``_shown``: what a person was asked about, by script."""
+
+    def __init__(self, ground: Ground, skills: SkillScripts) -> None:
+        self._ground = ground
+        self._skills = skills
+        self._installer = Installer(skills.environments, ground.shell, ground.cell)
+        self._shown: dict[Path, str] = {}
+        self._sandboxes: dict[tuple[Path, ...], Sandbox] = {}
+
+    async def preview(self, args: Mapping[str, Any]) -> Display | None:
+        script = await self._script(args)
+        self._shown[script.path] = await asyncio.to_thread(digest, script)
+        given = json.dumps(clean_json(args.get("args") or {}), indent=1, ensure_ascii=False)
+        head = f"# {script.runner}, {await asyncio.to_thread(lambda: script.lines)} lines"
+        text = f"{head}\nskills/{script.skill}/scripts/{script.name} <<< {given}"
+        return Command(text, self._ground.workspace.shown(self._ground.workspace.root))
+
+    async def run(self, tool: Tool, args: Mapping[str, Any], call: Call) -> ToolResult:
+        script = await self._script(args)
+        text = _input(args)
+        root = self._ground.workspace.root
+        await self._agreed(script, tool, args, call)
+        runner, place = await self._runner(script, call, tool)
+        seconds = min(float(args.get("timeout") or self._skills.seconds), MOST)
+
+        def program(name: str) -> Program:
+            chosen = script if name == args["script_name"] else script_of(script.skill, script.folder, name)
+            argv = (sys.executable, "-I", "-S", str(RUNNER), text, *runner, str(chosen.path))
+            environment = {
+                **child_environment(self._ground.shell),
+                "AGENT_WORKSPACE_PATH": str(root),
+                "MPLBACKEND": "Agg",
+            }
+            return Program(argv, root, environment, {"core": 0, **self._ground.shell.limits.for_seconds(seconds)})
+
+        cell = self._cell(script.folder, *place)
+        errand = Errand(tool, args, "script_name", program, root, seconds)
+        try:
+            outcome, notes = await cell.run(errand, self._ground.shells, call)
+        except OSError as error:
+            raise Failed(
+                "resource_error", f"{script.shown} could not be started: {error.strerror or error}."
+            ) from error
+        notes += _lacking(script, outcome.job.process.output.text()) if outcome.job.exit_code else []
+        shown = self._ground.workspace.shown(root)
+        result = await asyncio.to_thread(observed, outcome, shown, seconds, notes)
+        if isinstance(result.display, Command):
+            result = replace(result, display=replace(result.display, command=f"{script.shown} <<< {text}"))
+        return replace(result, kind="json") if not result.is_error and _is_json(result.text) else result
+
+    async def _script(self, args: Mapping[str, Any]) -> Script:
+        return await asyncio.to_thread(self._look, args["skill_id"], args["script_name"])
+
+    def _look(self, skill: str, name: str) -> Script:
+        return script_of(skill, self._skills.find(skill), name)
+
+    async def _agreed(self, script: Script, tool: Tool, args: Mapping[str, Any], call: Call) -> None:
+        """A rule that allows a script does not mean another one in its place."""
+        now, before, shown = await asyncio.to_thread(self._states, script)
+        if now not in {before, shown} and (before or shown):
+            await self._ask_again(script, tool, args, call)
+        try:
+            await asyncio.to_thread(self._skills.allowed.note, script, now)
+        except BaError as error:
+            call.branch.emit(Notice(f"You will be asked about {script.shown} again: {error}", "warning", error.hint))
+
+    def _states(self, script: Script) -> tuple[str, str, str]:
+        """What the script is now, was when it last ran, and was when a person was asked; empty for never."""
+        return digest(script), self._skills.allowed.last(script), self._shown.get(script.path, "")
+
+    async def _ask_again(self, script: Script, tool: Tool, args: Mapping[str, Any], call: Call) -> None:
+        judge, root = self._ground.cell.judge, self._ground.workspace.root
+        verdict = await asyncio.to_thread(judge, tool, args, root) if judge else None
+        if isinstance(verdict, Deny):
+            raise Failed("permission_denied", verdict.reason)
+        if isinstance(verdict, Allow) and not verdict.by:
+            return
+        question = Question(
+            "permission",
+            f"Run {script.shown}, which has changed?",
+            call_id=call.id,
+            tool=tool.name,
+            args=clean_json(dict(args)),
+            preview=await self.preview(args),
+            reason=CHANGED,
+            risks=("runs a command",),
+        )
+        reply = await call.ask(question)
+        if reply.choice in {"deny", "text"}:
+            del self._shown[script.path]
+            said = f" The person said: {reply.text.strip()}" if reply.text.strip() else ""
+            raise Failed("permission_denied", f"{CHANGED} Running it was not allowed.{said}")
+
+    async def _runner(self, script: Script, call: Call, tool: Tool) -> tuple[tuple[str, ...], tuple[Path, ...]]:
+        """What goes before the script's path, and the folders that this needs beside the skill's own."""
+        match script.runner:
+            case "python":
+                wanted = await asyncio.to_thread(wants, script.skill, script.folder)
+                if wanted is None:
+                    return (sys.executable, "-B", "-X", "utf8"), ()
+                python = await self._installer.python(wanted, call, tool, self._ground.workspace.root)
+                return (str(python), "-B", "-X", "utf8"), (self._skills.environments.place(wanted),)
+            case "bash":
+                path = self._ground.shell.path
+            case _:
+                path = await asyncio.to_thread(shutil.which, "node")
+        if path is None:
+            message = f"{script.shown} needs {script.runner}, which is not installed."
+            raise Failed("dependency_error", message, f"Tell the person to install {script.runner}, or go on without.")
+        return ((path, "--noprofile", "--norc") if script.runner == "bash" else (path,)), ()
+
+    def _cell(self, *folders: Path) -> Cell:
+        """Where these folders can be read too."""
+        sandbox = self._ground.cell.sandbox
+        if sandbox is None:
+            return self._ground.cell
+        if folders not in self._sandboxes:
+            reach = replace(sandbox.reach, readable=(*sandbox.reach.readable, *folders))
+            self._sandboxes[folders] = Sandbox(reach, sandbox.mode)
+        return replace(self._ground.cell, sandbox=self._sandboxes[folders])
+
+
+def _input(args: Mapping[str, Any]) -> str:
+    """What the script reads."""
+    text = json.dumps(clean_json(args.get("args") or {}), ensure_ascii=False)
+    if len(text.encode()) > LONGEST:
+        message = f"The args are longer than {LONGEST // 1000} KB."
+        raise Failed("invalid_parameters", message, "Write them to a file and give the script its path.")
+    return text
+
+
+def _lacking(script: Script, output: str) -> list[str]:
+    """Words about a module that the script misses."""
+    found = _MISSING.search(output)
+    if found is None:
+        return []
+    return [f"{found[1]} is not installed for this script; the skill's requirements.txt should name it"]
+
+
+def _is_json(text: str) -> bool:
+    if not text.startswith(("{", "[")):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -57,8 +57,13 @@ class SessionCheckpoints:
     def undoing(self, to: str, since: Sequence[tuple[int, str]]) -> Sequence[FileChange]:
         with self._store.locked():
             now = self._now().tree
-            found = self._counted(now, self._read(to).tree)
-            hand = self._by_hand([self._read(id) for _, id in since], now)
+            target = self._read(to)
+            found = self._counted(now, target.tree)
+            begun = [self._read(id) for _, id in since]
+            # When a rewind is taken back: how it had left the files.
+            left = self._store.read(f"refs/ba/{target.session}/left-{to}")
+            ends = [*((left,) if left else ()), *map(self._end, begun)]
+            hand = self._by_hand(ends, [kept.tree for kept in (begun if left else begun[1:])] + ([now] if ends else []))
         return [replace(item, by_hand=item.path in hand) for item in found]
 
     def diffs(self, before: str, after: str = "") -> Diffs:
@@ -81,6 +86,7 @@ class SessionCheckpoints:
             target = self._read(to)
             undo = store.keep(store.snapshot(), f"{self._session}/undo-{os.urandom(4).hex()}", self._session, 0)
             done = restore(store, self._read(undo), target)
+            store.keep(done.after, f"{self._session}/left-{undo}", self._session, 0)
         return Restored(undo, tuple(done.done), tuple(done.left))
 
     def _read(self, id: str) -> Kept:
@@ -102,14 +108,12 @@ class SessionCheckpoints:
         """How the turn left the files that began with ``begun``."""
         return self._store.read(f"refs/ba/{begun.session}/end-{begun.turn}")
 
-    def _by_hand(self, begun: Sequence[Kept], now: str) -> set[str]:
-        """Paths that changed between the turns: after one ended and before the next change of a later one."""
+    def _by_hand(self, ends: Sequence[Kept | None], later: Sequence[str]) -> set[str]:
+        """Paths that changed between the turns: after each end and before the next change of a later turn."""
         found: set[str] = set()
-        for index, kept in enumerate(begun):
-            end = self._end(kept)
-            later = begun[index + 1].tree if index + 1 < len(begun) else now
-            if end and end.tree != later:
-                found |= {change.name for change in self._store.changed(end.tree, later)}
+        for end, tree in zip(ends, later, strict=True):
+            if end and end.tree != tree:
+                found |= {change.name for change in self._store.changed(end.tree, tree)}
         return found
 
     def _counted(self, before: str, after: str) -> list[FileChange]:

@@ -62,7 +62,9 @@ def _pruned(store: Store, known: dict[str, Path]) -> int:
         return 0
     needed = _named_by_copies(known)
     # How a turn left the files goes with the checkpoint it began with.
-    ends = {name: name.replace("/", "/end-", 1) for name, id in lost.items() if id in needed}.values()
+    staying = {name: id for name, id in lost.items() if id in needed}
+    ends = {name.replace("/", "/end-", 1) for name in staying}
+    ends |= {f"{name.partition('/')[0]}/left-{id}" for name, id in staying.items()}
     going = [name for name, id in lost.items() if id not in needed and name not in ends]
     if going:
         with store.locked():

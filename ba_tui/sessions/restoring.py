@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ba_tui.core.errors import StorageError
-from ba_tui.sessions.shadow import Change, Entry, Kept, Store
+from ba_tui.sessions.shadow import Change, Entry, Kept, Snapshot, Store
 
 LINK = "120000"
 SAFE = 500
@@ -26,10 +26,12 @@ _DAMAGED = "The checkpoint is damaged, or the store was deleted."
 
 @dataclass(slots=True)
 class Restored:
-    """Paths that were brought back or removed, and those that were left as they are, each with the reason."""
+    """Paths that were brought back or removed, those that were left as they are, each with the reason, and what the
+    files were afterwards."""
 
     done: list[str] = field(default_factory=list[str])
     left: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    after: Snapshot = field(default_factory=lambda: Snapshot(""))
 
 
 class Contents:
@@ -125,7 +127,8 @@ def _ignored(store: Store, paths: Sequence[bytes]) -> set[bytes]:
 def _verify(store: Store, target: Kept, result: Restored) -> None:
     """Look once more: whatever differs and was not left on purpose is told too."""
     known = {path for path, _ in result.left}
-    for change in store.changed(store.snapshot().tree, target.tree):
+    result.after = store.snapshot()
+    for change in store.changed(result.after.tree, target.tree):
         if change.name not in known:
             result.left.append((change.name, "it was changed again meanwhile"))
             with contextlib.suppress(ValueError):

@@ -209,6 +209,9 @@ def test_changes_by_hand_are_told_from_those_of_the_turns(work: Path):
         ("more", "gone", False),
     }
     assert {item.path for item in own.undoing(two, [(2, two)]) if item.by_hand} == {"later"}
+    undo = own.restore(one).undo
+    write(work, hand="again by hand\n")
+    assert {item.path for item in own.undoing(undo, []) if item.by_hand} == {"hand"}
 
 
 def test_diffs_have_texts_and_a_patch_can_be_applied(work: Path):

@@ -67,10 +67,12 @@ def going_forth(course: Course) -> Going | None:
     if course.newest is None:
         return None
     event = course.newest.event
-    later = sum(stop.index > course.newest.index for stop in course.stops)
-    lost = f" {later} turn{'s' if later > 1 else ''} since then are taken back." if later else ""
+    after = [stop for stop in course.stops if stop.index > course.newest.index]
+    are = "1 turn since then is" if len(after) == 1 else f"{len(after)} turns since then are"
+    lost = f" {are} taken back." if after else ""
+    since = tuple((stop.number, stop.checkpoint) for stop in after if stop.checkpoint)
     lead = f"What stood before the newest rewind comes back.{lost} It can be undone."
-    return Going("Take the newest rewind back", lead, event.undo, (), event.turns is not None)
+    return Going("Take the newest rewind back", lead, event.undo, since, event.turns is not None)
 
 
 class RewindSheet(ModalScreen[Scope | None]):

@@ -15,7 +15,7 @@ from ba_tui.assembly.condensing import Condensing, Counter, Sizes, Ties
 from ba_tui.assembly.inventory import ToolList
 from ba_tui.assembly.models import provider_for
 from ba_tui.assembly.stock import Setting, Shop, Stock
-from ba_tui.assembly.words import conversation_tokens, estimate, system_prompt, tool_tokens
+from ba_tui.assembly.words import Tokens, system_prompt
 from ba_tui.context.instructions import Instructions, read_instructions, said
 from ba_tui.core.agent import Agent
 from ba_tui.core.events import Notice
@@ -81,7 +81,9 @@ class Desk:
         self._prompts, self._egress = PromptSecrets(self._stock.sharing), Egress()
         self.permissions.bounds = replace(self.permissions.bounds, suspicion=self._egress.reason)
         self._system = system_prompt(workshop.settings, cwd)
-        sizes = Sizes(self._in_use, lambda messages: sum(conversation_tokens(messages)), self._fixed)
+        self._tokens = Tokens(workshop.where, self._in_use, cwd)
+        self._broken += [Notice(text, "warning") for text in self._tokens.problems]
+        sizes = Sizes(self._in_use, self._tokens.count, self._fixed)
         self._condensing = Condensing(workshop, sizes, Ties(self._veto, self._said_again, history))
         self.condenser, self.spending = self._condensing.compressor, self._condensing.spending
         self._visible = Visible(self._stock.registry, self._stock.search, system=self._system)
@@ -111,7 +113,8 @@ class Desk:
         shells = EndedShells(self._stock.shells)
         hooked = (self.hooks,) if self.hooks else ()
         rest = (self._prompts, self._egress, Joining(self._visible), shells, UnfinishedTodos(), *hooked)
-        interceptors = self._condensing.around((told,), rest)
+        learning = self._tokens.calibrating(self._fixed)
+        interceptors = (*self._condensing.around((told,), rest), learning)
         fitting = self._condensing.fitting(provider)
         return Agent(fitting, self._visible, self._system, interceptors, settings.max_loops)
 
@@ -123,14 +126,15 @@ class Desk:
         return notes
 
     def context(self, transcript: Transcript, model: str) -> Sequence[ContextPart]:
-        talk, results = conversation_tokens(transcript.messages)
+        tokens = self._tokens
+        talk, results = tokens.parts(transcript.messages)
         info = self.model(model)
         tools = self._visible.visible()
         return [
-            ContextPart("System prompt", estimate(self._system)),
-            ContextPart("Tools", sum(map(tool_tokens, tools)), ", ".join(tool.name for tool in tools)),
+            ContextPart("System prompt", tokens.text(self._system)),
+            ContextPart("Tools", tokens.count_tools(tools), ", ".join(tool.name for tool in tools)),
             *(
-                ContextPart(f"Instructions {item.shown}", estimate(item.text), item.note)
+                ContextPart(f"Instructions {item.shown}", tokens.text(item.text), item.note)
                 for item in self._instructions()
             ),
             ContextPart("Conversation", talk, f"{len(transcript.messages)} messages"),
@@ -149,6 +153,7 @@ class Desk:
         await self._condensing.close()
         await self._stock.close()
         await asyncio.to_thread(self.permissions.save_hits)
+        await asyncio.to_thread(self._tokens.save)
 
     def _instructions(self) -> Sequence[Instructions]:
         return read_instructions(self._cwd, project_root(self._cwd), self._workshop.where.config)
@@ -158,7 +163,7 @@ class Desk:
 
     def _fixed(self) -> int:
         """Tokens of every request beside the conversation."""
-        return estimate(self._system) + sum(map(tool_tokens, self._visible.visible()))
+        return self._tokens.text(self._system) + self._tokens.count_tools(self._visible.visible())
 
     async def _veto(self, trigger: str, focus: str) -> str | None:
         return await self.hooks.before_compress(trigger, focus) if self.hooks else None

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.messages import Message, Text, Thinking, ToolOutput, ToolUse
+from ba_tui.core.messages import Message
+from ba_tui.core.provider import ModelInfo
 from ba_tui.core.tool import Tool
-from ba_tui.resources import bundled, project_root
+from ba_tui.permissions.trust import Trust
+from ba_tui.providers.tokens import DynamicTokenCounter, Scale
+from ba_tui.providers.tokens_calibration import Calibrating, Calibration
+from ba_tui.providers.tokens_registry import ModelEncoderRegistry, encoder_files, load_encoders
+from ba_tui.resources import Places, bundled, project_root
 from ba_tui.settings import Settings
+from ba_tui.tools.images import measured
 
-CHARACTERS_PER_TOKEN = 4
+RATIOS = "token-ratios.json"
 
 
 def system_prompt(settings: Settings, cwd: Path) -> str:
@@ -48,27 +54,74 @@ def _branch(root: Path) -> str:
     return f"Git branch at the start: {head.removeprefix('ref: refs/heads/')}" if head.startswith("ref: ") else ""
 
 
-def estimate(text: str) -> int:
-    """Tokens of ``text``, roughly."""
-    return len(text.encode()) // CHARACTERS_PER_TOKEN
+class Tokens:
+    """Tokens for the model in use: estimates by its family, which real usage corrects. For the event loop: cheap, and
+    what was counted once is not counted again."""
+
+    def __init__(self, where: Places, model: Callable[[], ModelInfo], cwd: Path) -> None:
+        self._model = model
+        self._files = encoders_of(where, cwd)
+        self._registry: ModelEncoderRegistry | None = None
+        self._calibration = Calibration(where.state / RATIOS)
+        self._counters: dict[str, DynamicTokenCounter] = {}
+
+    @property
+    def counter(self) -> DynamicTokenCounter:
+        """Of the model in use."""
+        info = self._model()
+        if info.id not in self._counters:
+            self._counters[info.id] = self._made(info)
+        return self._counters[info.id]
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """Entries that were left out of a token_encoders.yaml of the person's or the project's."""
+        return self._encoders().problems if len(self._files) > 1 else ()
+
+    def text(self, text: str) -> int:
+        return self.counter.text(text)
+
+    def count(self, messages: Sequence[Message]) -> int:
+        return self.counter.conversation(messages)
+
+    def count_tools(self, tools: Sequence[Tool]) -> int:
+        return self.counter.tools(tools)
+
+    def parts(self, messages: Sequence[Message]) -> tuple[int, int]:
+        """What was said and called, and what tools returned; together they are ``count``."""
+        return self.counter.parts(messages)
+
+    def calibrating(self, fixed: Callable[[], int]) -> Calibrating:
+        """The interceptor that learns. ``fixed``: tokens of system prompt and tools, as counted here."""
+
+        def estimated(messages: Sequence[Message]) -> float:
+            return (fixed() + self.count(messages)) / self._calibration.ratio(self._model().id)
+
+        return Calibrating(estimated, self._calibration.learn)
+
+    def save(self) -> None:
+        """Keep what was learned. Writes a file: call it off the loop."""
+        self._calibration.save()
+
+    def _made(self, info: ModelInfo) -> DynamicTokenCounter:
+        config = self._encoders().find(info.name)
+        scale = Scale(lambda: config.margin * self._calibration.ratio(info.id), config.family, _pixels)
+        return DynamicTokenCounter(scale=scale)
+
+    def _encoders(self) -> ModelEncoderRegistry:
+        if self._registry is None:
+            self._registry = load_encoders(self._files)
+        return self._registry
 
 
-def tool_tokens(tool: Tool) -> int:
-    return estimate(f"{tool.name}{tool.description}{tool.input_schema}")
+def encoders_of(where: Places, cwd: Path) -> Sequence[Path]:
+    """The files that say how tokens are counted in ``cwd``; a project's own only where it is trusted."""
+    root = project_root(cwd)
+    files = [file for file in encoder_files(where, root) if file.exists()]
+    inside = [file for file in files if file.is_relative_to(root / ".ba")]
+    return files if not inside or Trust(where).trusted(root) else [file for file in files if file not in inside]
 
 
-def conversation_tokens(messages: Sequence[Message]) -> tuple[int, int]:
-    """Estimates of what was said and of what tools returned."""
-    talk = results = 0
-    for message in messages:
-        for block in message.blocks:
-            match block:
-                case ToolOutput(content=content):
-                    results += estimate(content)
-                case Text(text=text) | Thinking(thinking=text):
-                    talk += estimate(text)
-                case ToolUse(input=given):
-                    talk += estimate(str(given))
-                case _:
-                    pass
-    return talk, results
+def _pixels(data: bytes) -> tuple[int, int] | None:
+    picture = measured(data)
+    return (picture.width, picture.height) if picture else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -51,8 +52,8 @@ class Counts:
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= self._limit:
-                for old in list(islice(self._known, self._limit // 2)):
-                    del self._known[old]
+                # A new one in a single step: another thread may be reading.
+                self._known = dict(list(self._known.items())[self._limit // 2 :])
             found = self._known[key] = count(text)
         return found
 
@@ -93,7 +94,7 @@ class Scale:
 
 
 class DynamicTokenCounter:
-    """``measure`` counts a text; the cheap estimate unless an encoding is given. For one thread at a time."""
+    """``measure`` counts a text; the cheap estimate unless an encoding is given. Any thread may ask."""
 
     def __init__(self, measure: Callable[[str], int] = estimate_tokens, scale: Scale | None = None) -> None:
         self._measure = measure
@@ -101,6 +102,8 @@ class DynamicTokenCounter:
         self._counts = Counts()
         self._media = Counts(500)
         self._prefix = _Prefix()
+        self._alone = threading.Lock()
+        self._tools: dict[str, tuple[Tool, int]] = {}
 
     def text(self, text: str) -> int:
         return self._scaled(self._words(text))
@@ -126,6 +129,10 @@ class DynamicTokenCounter:
         """Words and media of ``messages``, the frame of a conversation included."""
         if not messages:
             return 0, 0
+        with self._alone:
+            return self._grown(messages)
+
+    def _grown(self, messages: Sequence[Message]) -> tuple[int, int]:
         kept = self._prefix
         known = kept.known(messages)
         if not known and len(messages) < len(kept.messages):

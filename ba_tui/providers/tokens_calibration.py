@@ -5,6 +5,7 @@ How an estimate is made is not known here.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -26,6 +27,9 @@ STEADY = 8
 """Answers after which the newest counts for an eighth."""
 KEPT = 100
 LARGEST = 100_000
+MAIN = "main"
+MANY = 50
+"""New messages that are not counted on the event loop: a long conversation was opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +107,23 @@ class Calibrating:
         self._estimate = estimate
         self._learn = learn
         self._sent: dict[str, tuple[int, Message, float]] = {}
+        self._counted = 0
 
     async def before(self, branch: Branch) -> None:
+        if branch.name != MAIN:
+            # Sub-agents have tools and a prompt of their own, which the estimate does not know.
+            return
         messages = branch.transcript.messages
         self._compare(branch.name, messages)
-        if messages:
-            self._sent[branch.name] = (len(messages), messages[-1], self._estimate(messages))
+        if not messages:
+            return
+        sent = tuple(messages)
+        if len(sent) - self._counted > MANY:
+            estimated = await asyncio.to_thread(self._estimate, sent)
+        else:
+            estimated = self._estimate(sent)
+        self._counted = len(sent)
+        self._sent[branch.name] = (len(sent), sent[-1], estimated)
 
     async def after(self, reply: Message, branch: Branch) -> None:
         self._compare(branch.name, branch.transcript.messages)

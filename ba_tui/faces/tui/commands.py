@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from ba_tui.faces.tui.acts import inventory, rewind, sessions, settings, trust, view
+from ba_tui.faces.tui.acts import compacting, inventory, rewind, sessions, settings, trust, view
 from ba_tui.faces.tui.acts.editor import editor
 from ba_tui.faces.tui.widgets.completion import Candidate
 
@@ -53,6 +53,7 @@ COMMANDS: Sequence[Command] = (
     Command("permissions", "Mode and rules, where each comes from", settings.permissions, aliases=("allowed-tools",)),
     Command("trust", "Whether this folder is trusted, and what it brings", trust.trust),
     Command("context", "What fills the window, with tokens", settings.context, aliases=("status",)),
+    Command("compact", "Shorten the conversation, or undo that", compacting.compact, "[focus|undo]", ("compress",)),
     Command("tools", "Every tool: state, source, figures; switch it on or off", inventory.tools),
     Command("shells", "Commands that run in the background", inventory.shells, aliases=("tasks", "bashes")),
     Command("background", "Let the running command go on in the background", inventory.background, keys="ctrl+b"),

@@ -5,7 +5,17 @@ from __future__ import annotations
 from ba_tui.core import results
 from ba_tui.core.session import Reader
 from ba_tui.faces.tui.inspector.model import Inspected, Whole
-from ba_tui.faces.tui.transcript.records import End, Note, Prompt, Prose, Record, Retry, Thought, ToolRow
+from ba_tui.faces.tui.transcript.records import (
+    Compaction,
+    End,
+    Note,
+    Prompt,
+    Prose,
+    Record,
+    Retry,
+    Thought,
+    ToolRow,
+)
 
 
 def inspected(record: Record, stored: Reader | None = None) -> Inspected:
@@ -21,10 +31,21 @@ def inspected(record: Record, stored: Reader | None = None) -> Inspected:
             return Inspected("Your prompt", display=results.Prose(text))
         case Note(text=text, hint=hint):
             return Inspected("Notice", text=f"{text}\n{hint}".strip())
+        case Compaction():
+            return _compaction(record)
         case Retry(reason=reason):
             return Inspected("Retry", text=reason)
         case End(reason=reason, error=error):
             return Inspected(f"Turn {reason}", text=f"{error.message}\n{error.hint}".strip() if error else "")
+
+
+def _compaction(record: Compaction) -> Inspected:
+    title = "Compression taken back" if record.strategy == "undo" else "Compression"
+    cost = "not known" if record.cost is None else f"${record.cost:.4f}" if record.cost else "none"
+    facts = {"tokens before": record.before, "tokens after": record.after, "strategy": record.strategy, "cost": cost}
+    head = f"Kept: {record.kept}." if record.kept else ""
+    notes = f"What the model has in place of the earlier conversation:\n\n{record.notes}" if record.notes else ""
+    return Inspected(title, facts, results.Prose("\n\n".join(part for part in (head, notes) if part), markdown=True))
 
 
 def _call(row: ToolRow, stored: Reader | None) -> Inspected:

@@ -78,6 +78,12 @@ class Turns:
         self._sent = text
         self._follow(self.current)
 
+    def watch(self, turn: Turn) -> None:
+        """Follow work beside the turns; what is sent meanwhile waits for its end."""
+        self._sent = ""
+        self.current = turn
+        self._follow(turn)
+
     def over(self, event: TurnEnded) -> None:
         """The turn ended: go on with the queue, or hold it when the person or an error stopped the turn."""
         self.current = None

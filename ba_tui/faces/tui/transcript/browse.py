@@ -15,7 +15,7 @@ from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.transcript import style
 from ba_tui.faces.tui.transcript.messages import CopyRequested, Opened
 from ba_tui.faces.tui.transcript.pane import Pane
-from ba_tui.faces.tui.transcript.records import Prose, Record, Thought, ToolRow, source
+from ba_tui.faces.tui.transcript.records import Compaction, Prose, Record, Thought, ToolRow, source
 from ba_tui.faces.tui.transcript.search import Search
 from ba_tui.faces.tui.transcript.stack import FIRST, GAP, Place
 
@@ -61,7 +61,7 @@ class Browsing(Pane):
         self._expand(self.chosen())
 
     def _expand(self, at: int) -> None:
-        if at < 0 or not isinstance(self._stack.sheets[at].record, ToolRow | Thought):
+        if at < 0 or not isinstance(self._stack.sheets[at].record, ToolRow | Thought | Compaction):
             return
         sheet = self._stack.sheets[at]
         sheet.expanded = not sheet.expanded
@@ -145,7 +145,7 @@ class Browsing(Pane):
         again = self.cursor == place.sheet
         self.cursor = place.sheet
         record = self._stack.sheets[place.sheet].record
-        if isinstance(record, ToolRow | Thought) and place.line == 0:
+        if isinstance(record, ToolRow | Thought | Compaction) and place.line == 0:
             self._expand(place.sheet)
         elif again and event.chain == 2 and not isinstance(record, Prose):
             self.post_message(Opened(record))

@@ -11,6 +11,7 @@ from dataclasses import replace
 from ba_tui.core.events import (
     Answered,
     Asked,
+    Compressed,
     Event,
     MessageDone,
     MessageRestarted,
@@ -38,6 +39,7 @@ from ba_tui.faces.tui.transcript.records import (
     Retry,
     Thought,
     ToolRow,
+    compaction,
     finished,
     parts,
     prompt_of,
@@ -99,6 +101,8 @@ class Records:
                 self._add(Retry(reason, at + delay, attempt, attempts))
             case Notice(text=text, level=level, hint=hint):
                 self._add(Note(text, level, hint))
+            case Compressed():
+                self._add(compaction(event))
             case TurnStarted() | Steered() | TurnEnded():
                 self._turn(event)
             case Rewound():
@@ -269,6 +273,8 @@ class Records:
                 seconds = max(0.0, at - self._began) if self._began is not None else 0.0
                 if reason != "done" or self._counted or seconds >= 10:
                     self._add(End(reason, seconds, self._counted, error))
+                # Work beside the turns ends too, and has no beginning.
+                self._began, self._counted = None, 0
 
     def _rewound(self, event: Rewound) -> None:
         """Turns that were taken back go, those that were brought back come again."""

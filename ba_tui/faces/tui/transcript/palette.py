@@ -27,6 +27,7 @@ class Glyphs(NamedTuple):
     warning: str = "!"
     error: str = "✗"
     retry: str = "↻"
+    compressed: str = "≡"
     bullets: tuple[str, ...] = ("•", "◦", "▪")
     todo: str = "☐"
     done: str = "☑"
@@ -55,6 +56,7 @@ ASCII = Glyphs(
     warning="!",
     error="x",
     retry="~",
+    compressed="=",
     bullets=("-", "*", "+"),
     todo="[ ]",
     done="[x]",

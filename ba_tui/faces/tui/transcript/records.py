@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.errors import ErrorInfo
-from ba_tui.core.events import Ending
+from ba_tui.core.events import Compressed, Ending, Strategy
 from ba_tui.core.messages import Document, Image, Message, RedactedThinking, Text, Thinking, ToolUse
 from ba_tui.core.results import Command, ToolResult
 
@@ -71,6 +71,18 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Compaction:
+    """The conversation was compressed, or that was taken back. ``notes``: what the model has for what is gone."""
+
+    strategy: Strategy
+    before: int
+    after: int
+    cost: float | None = None
+    kept: str = ""
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Retry:
     """The request goes out again at ``until`` (seconds since the epoch)."""
 
@@ -90,7 +102,7 @@ class End:
     error: ErrorInfo | None = None
 
 
-Record: TypeAlias = Prompt | Prose | Thought | ToolRow | Note | Retry | End
+Record: TypeAlias = Prompt | Prose | Thought | ToolRow | Note | Compaction | Retry | End
 
 _PARTIAL = {
     "cancelled": "interrupted: the answer is not complete",
@@ -114,6 +126,8 @@ def source(record: Record) -> str:
             return f"{head}\n{record.result.text if record.result else record.tail}".strip()
         case Note(text=text, hint=hint):
             return f"{text} {hint}".strip()
+        case Compaction(kept=kept, notes=notes):
+            return f"{kept}\n\n{notes}".strip()
         case Retry(reason=reason):
             return reason
         case End(reason=reason, error=error):
@@ -127,6 +141,12 @@ def prompt_of(message: Message) -> Prompt:
         if isinstance(block, Image | Document)
     )
     return Prompt(message.text, attached)
+
+
+def compaction(event: Compressed) -> Compaction:
+    made = [message for message in event.messages if message.origin == "compaction" and message.role == "user"]
+    notes = [message.text for message in made] if event.strategy != "undo" else []
+    return Compaction(event.strategy, event.before, event.after, event.cost, event.kept, "\n\n".join(notes))
 
 
 def parts(message: Message) -> Iterable[Record]:

@@ -12,11 +12,23 @@ from rich.segment import Segment
 from rich.style import Style
 
 from ba_tui.core.untrusted import paintable
+from ba_tui.faces.tui.meters import money, short_count
 from ba_tui.faces.tui.transcript.lines import Line, Segments, Unit, clipped, clipped_middle, wrapped
 from ba_tui.faces.tui.transcript.markdown import MEASURE, plain
 from ba_tui.faces.tui.transcript.palette import Palette
 from ba_tui.faces.tui.transcript.preview import preview
-from ba_tui.faces.tui.transcript.records import OPEN, End, Note, Prompt, Prose, Record, Retry, Thought, ToolRow
+from ba_tui.faces.tui.transcript.records import (
+    OPEN,
+    Compaction,
+    End,
+    Note,
+    Prompt,
+    Prose,
+    Record,
+    Retry,
+    Thought,
+    ToolRow,
+)
 
 GUTTER = 2
 """Cells for a record's sign and the space behind it."""
@@ -69,6 +81,8 @@ def rows(record: Record, look: Look, *, expanded: bool) -> list[Line]:
         case Note(text=text, level=level, hint=hint):
             style = {"info": look.palette.dim, "warning": look.palette.warning, "error": look.palette.failed}[level]
             return _said(getattr(look.palette.glyphs, level), text, hint, look, style)
+        case Compaction():
+            return _compaction(record, look, expanded=expanded)
         case Retry(reason=reason, until=until, attempt=attempt, attempts=attempts):
             wait = max(0, round(until - look.now))
             hint = f"Trying again in {wait} s ({attempt} of {attempts}). Esc stops." if wait else "Trying again…"
@@ -206,6 +220,36 @@ def _thought(record: Thought, look: Look, *, expanded: bool) -> list[Line]:
     words = clipped(lines[0].strip().strip("*#").expandtabs(1), room, palette.glyphs.more)
     segments = (Segment(f"{head}{tally}  ", palette.dim), Segment(words, palette.thought))
     return [Line(segments, sign, Unit(text))]
+
+
+WAYS = {
+    "truncate": "the oldest rounds left out",
+    "extract": "by rules",
+    "summarize": "with a summary",
+}
+
+
+def _compaction(record: Compaction, look: Look, *, expanded: bool) -> list[Line]:
+    """One line of figures; opened, what was kept and how the notes begin."""
+    palette = look.palette
+    sizes = f"{short_count(record.before)} to {short_count(record.after)} tokens"
+    if record.strategy == "undo":
+        head, more = "Compression taken back", (sizes,)
+    else:
+        cost = money(record.cost) if record.cost != 0 else ""
+        head, more = "Compressed", (sizes, WAYS[record.strategy], cost)
+    words = f"{head}: {f' {palette.glyphs.info} '.join(part for part in more if part)}"
+    kept = f"Kept: {record.kept}" if record.kept else ""
+    sign = _sign(palette.glyphs.compressed, palette.dim)
+    text = paintable(f"{words}\n{kept}".rstrip())
+    if not expanded:
+        return [Line((Segment(clipped(words, look.room, palette.glyphs.more), palette.dim),), sign, Unit(text))]
+    lines = [*plain(words, look.room, palette.dim), *(plain(kept, look.room, palette.dim) if kept else [])]
+    notes = plain(record.notes[:LONG].strip(), look.room, palette.thought) if record.notes else []
+    lines += notes[:SHOWN]
+    if len(notes) > SHOWN or len(record.notes) > LONG:
+        lines.append(Line((Segment(f"{palette.glyphs.more} Enter opens all", palette.dim),), unit=Unit("")))
+    return _signed(lines, sign, look)
 
 
 def _said(sign: str, text: str, hint: str, look: Look, style: Style) -> list[Line]:

@@ -95,6 +95,11 @@ class Activity(Static):
             self._tick = self.set_interval(1 / TICKS, self._advance)
         self._draw()
 
+    def doing(self, word: str) -> None:
+        """What goes on is something else than a turn."""
+        self._say(word)
+        self._draw()
+
     def _stop(self) -> None:
         self._busy = False
         if self._tick:

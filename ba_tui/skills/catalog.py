@@ -56,11 +56,15 @@ class Skill:
         return self.size // CHARACTERS_PER_TOKEN
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def large(self) -> str:
+        """What is said of instructions that are longer than they should be; empty for others."""
         if self.tokens <= BODY_TOKENS:
-            return self.head.warnings
-        large = f"its instructions take about {self.tokens:,} tokens; below {BODY_TOKENS:,} is usual"
-        return (*self.head.warnings, large)
+            return ""
+        return f"its instructions take about {self.tokens:,} tokens; below {BODY_TOKENS:,} is usual"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return (*self.head.warnings, *([self.large] if self.large else []))
 
 
 def shelves(bundled: Path, home: Path | None, config: Path, root: Path, trusted: Callable[[], bool]) -> list[Shelf]:

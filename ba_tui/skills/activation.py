@@ -1,0 +1,97 @@
+"""What starting a skill takes and brings, as values: the request, the notes for model and person, what holds meanwhile.
+
+How they come about stands in ``active``.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from ba_tui.core.work import ActiveSkill
+from ba_tui.skills.content import Level
+
+By: TypeAlias = Literal["model", "person", "file", "core"]
+LONGEST_PARAMETERS = 8_000
+
+
+def _short_id() -> str:
+    return uuid.uuid4().hex[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """``chain`` is the stack that the skill is to join, ``said`` the words of the person that led here."""
+
+    skill: str
+    by: By = "model"
+    parameters: str = ""
+    level: Level = 2
+    chain: tuple[ActiveSkill, ...] = ()
+    conversation: str = ""
+    said: str = ""
+    id: str = field(default_factory=_short_id)
+
+    @property
+    def depth(self) -> int:
+        return len(self.chain)
+
+
+@dataclass(frozen=True, slots=True)
+class Modifier:
+    """What holds while a skill is active. ``tools`` are rules: what the person need not be asked about once they
+    confirmed the skill, and with ``exclusive`` all that may be used. ``only_person``: no model may start it."""
+
+    tools: tuple[str, ...] = ()
+    exclusive: bool = False
+    model: str = ""
+    only_person: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """``metadata`` says that and why a skill is active, ``instruction`` what to do, ``permissions`` what it may,
+    ``warning`` what is odd of it. ``hidden`` ones are for the model only, the others for the person."""
+
+    kind: Literal["metadata", "instruction", "permissions", "warning"]
+    text: str
+    hidden: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Activated:
+    """``active`` is None when the request does not change what is active: level 1, or more of an active skill."""
+
+    request: Request
+    notes: tuple[Note, ...]
+    modifier: Modifier = field(default_factory=Modifier)
+    active: ActiveSkill | None = None
+
+    @property
+    def instructions(self) -> str:
+        """What the model is given."""
+        return "\n\n".join(note.text for note in self.notes if note.hidden)
+
+
+def rule_of(tool: str, names: Mapping[str, str]) -> str:
+    """A tool as front matter names it, ``Bash(git:*)``, as a rule of ours: ``shell(git:*)``. ``names`` has ours for
+    those of other assistants."""
+    name, bracket, rest = tool.partition("(")
+    return f"{names.get(name, name)}{bracket}{rest}"
+
+
+def framed(skill: ActiveSkill, text: str) -> str:
+    """Instructions with marks around them, so that it can be told later whether all of them are still there."""
+    return f'<skill id="{skill.id}" activation="{skill.activation}" size="{len(text)}">\n{text}\n</skill>'
+
+
+def whole_in(text: str, skill: ActiveSkill) -> bool:
+    """Whether ``text`` holds the instructions of just this activation from beginning to end."""
+    for found in re.finditer(rf'<skill id="[^"]*" activation="{re.escape(skill.activation)}" size="(\d+)">\n', text):
+        end = found.end() + int(found.group(1))
+        if text.startswith("\n</skill>", end):
+            return True
+    return False

@@ -1,0 +1,244 @@
+"""The skills of one conversation: which may be started, what starting one brings, what holds while one is active.
+
+It changes no conversation by itself: the tools and the interceptor in ``prompt`` put what is made here into it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.questions import Question, Reply
+from ba_tui.core.work import ActiveSkill
+from ba_tui.skills.activation import LONGEST_PARAMETERS, Activated, Modifier, Note, Request, framed, rule_of
+from ba_tui.skills.catalog import Catalog, Skill
+from ba_tui.skills.config import Choices
+from ba_tui.skills.confirmed import Confirmed
+from ba_tui.skills.content import digest_of, further, instructions
+from ba_tui.skills.stack import SkillRefused, Stack
+
+Ask: TypeAlias = Callable[[Question], Awaitable[Reply]]
+FOLDER, MENTION = "skills", "@skill:"
+OFF = "Skills are switched off in skills.yaml (global.enabled)."
+
+
+def _asks() -> bool:
+    return True
+
+
+def _no_names() -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What surrounds a conversation: its id, the ``root`` of its files, ``names`` of our tools by those of other
+    assistants, ``clean`` which takes secrets out of a text, ``asks``: whether confirming tools would change anything.
+    """
+
+    conversation: str = ""
+    root: Path = Path()
+    names: Callable[[], Mapping[str, str]] = _no_names
+    clean: Callable[[str], str] = str
+    asks: Callable[[], bool] = _asks
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a person wants to begin or to end with the next request; ``core`` and ``file`` begin by themselves."""
+
+    id: str
+    ends: bool = False
+    request: Request = field(default_factory=lambda: Request(""))
+
+
+class ActiveSkills:
+    """``active`` tells what the transcript holds now."""
+
+    def __init__(self, catalog: Catalog, choices: Choices, confirmed: Confirmed, around: Around) -> None:
+        self.catalog = catalog
+        self.choices = choices
+        self.confirmed = confirmed
+        self.around = around
+        self.active: Callable[[], tuple[ActiveSkill, ...]] = tuple[ActiveSkill, ...]
+        self.switched: dict[str, bool] = {}
+        self._wishes: deque[Wish] = deque()
+        self._alone = threading.Lock()
+
+    def found(self, key: str) -> Skill:
+        """Blocks while folders are looked through. Raises UsageError when there is none that can be used."""
+        if not self.choices.enabled:
+            raise UsageError(OFF, "Set it to true to use them.")
+        key = key.strip().removeprefix(MENTION).removeprefix("@")
+        skill = self.catalog.get(key)
+        if skill is None:
+            self.catalog.look()
+            skill = self.catalog.get(key)
+        if skill is None:
+            import difflib  # noqa: PLC0415 - rare path
+
+            ids = [each.id for each in self.catalog.usable()]
+            close = difflib.get_close_matches(key, ids, 3, 0.5)
+            known = f"Did you mean {', '.join(close)}?" if close else f"There are: {', '.join(ids) or 'none'}."
+            raise UsageError(f"There is no skill {key[:80]!r}.", known)
+        if skill.head.trouble:
+            raise UsageError(f"The skill {skill.id} is broken: {skill.head.trouble}.", "Correct its SKILL.md.")
+        return skill
+
+    def offered(self, skill: Skill, *, for_subagent: bool = False) -> bool:
+        """Whether models are told of it and may start it."""
+        choice = self.choices.of(skill.id)
+        enabled = self.switched.get(skill.id, choice.enabled)
+        return enabled and not skill.head.hidden and (choice.available_to_subagent or not for_subagent)
+
+    def place(self, skill: Skill) -> str:
+        """How the folder of a skill is called before a model: never by an absolute path."""
+        own = self.around.root / FOLDER / skill.id
+        taken = os.path.lexists(own) and os.path.realpath(own) != os.path.realpath(skill.folder)
+        return f"{MENTION}{skill.id}" if taken else f"{FOLDER}/{skill.id}"
+
+    def modifier(self, skill: Skill) -> Modifier:
+        names: Mapping[str, str] = self.around.names() if skill.head.tools else {}
+        tools = tuple(dict.fromkeys(rule_of(tool, names) for tool in skill.head.tools))
+        model = "" if skill.head.model in {"inherit", "default"} else skill.head.model
+        return Modifier(tools, skill.head.exclusive and bool(tools), model, skill.head.hidden)
+
+    async def start(self, request: Request, ask: Ask) -> Activated:
+        """Everything up to the point where the stack changes; the caller brings both into the conversation at once.
+
+        Raises:
+            UsageError: it can't be started; the message says why.
+        """
+        skill = await asyncio.to_thread(self.found, request.skill)
+        request = replace(request, skill=skill.id, conversation=self.around.conversation)
+        stack, modifier = Stack(request.chain), self.modifier(skill)
+        if request.by == "model" and not self.offered(skill):
+            why = "is started by the person only" if skill.head.hidden else "is switched off for models"
+            raise SkillRefused(f"The skill {skill.id} {why}.", f"The person can start it with /{skill.id}.")
+        if request.level == 1:
+            return Activated(request, (Note("metadata", _about(skill, self.place(skill)), True),), modifier)
+        if skill.id in stack and request.level == 3:
+            text = await asyncio.to_thread(further, skill, self.place(skill))
+            return Activated(request, (Note("instruction", self.around.clean(text), True),), modifier)
+        stack.check(skill.id, by=request.by)
+        return await self._started(skill, request, modifier, ask)
+
+    async def _started(self, skill: Skill, request: Request, modifier: Modifier, ask: Ask) -> Activated:
+        parameters = request.parameters[:LONGEST_PARAMETERS]
+        reading = partial(instructions, skill, self.place(skill), parameters, whole=request.level == 3)
+        digest, text = await asyncio.to_thread(lambda: (digest_of(skill), reading()))
+        text = await asyncio.to_thread(self.around.clean, text)
+        active = ActiveSkill(
+            skill.id, request.id, digest, parameters, modifier.tools, modifier.exclusive, modifier.model, request.by
+        )
+        notes = [Note("instruction", framed(active, text), True)]
+        if modifier.tools:
+            notes.append(await self._permissions(active, ask))
+        notes += _metadata(skill, request, modifier)
+        return Activated(request, tuple(notes), modifier, active)
+
+    async def _permissions(self, active: ActiveSkill, ask: Ask) -> Note:
+        tools = ", ".join(active.allowed_tools)
+        if active.exclusive:
+            tools = f"{tools}, and while it is active no others"
+        if self.trusts(active):
+            return Note("permissions", f"It may use without asking: {tools}.", True)
+        if not self.around.asks():
+            return Note("permissions", f"It is made for these tools: {tools}.", True)
+        reply = await ask(_question(active))
+        if reply.choice in {"deny", "text"}:
+            said = f" They said: {reply.text.strip()}" if reply.by == "person" and reply.text.strip() else ""
+            text = f"It is made for these tools: {tools}. The person is asked about each call as usual.{said}"
+            return Note("permissions", text, True)
+        try:
+            await asyncio.to_thread(self.confirmed.add, active.id, active.digest, active.allowed_tools)
+        except StorageError as error:
+            return Note("permissions", f"It may use without asking, for now: {tools}. ({error})", True)
+        return Note("permissions", f"It may use without asking: {tools}.", True)
+
+    def trusts(self, active: ActiveSkill) -> bool:
+        """Whether the person confirmed the tools of a skill, with the content it was started with."""
+        return self.confirmed.has(active.id, active.digest)
+
+    def again(self, active: ActiveSkill) -> str:
+        """The instructions of an active skill, to be said once more. Blocks. Raises UsageError when it is gone."""
+        skill = self.found(active.id)
+        changed = "" if digest_of(skill) == active.digest else "It has changed since it was started.\n\n"
+        return self.around.clean(changed + instructions(skill, self.place(skill), active.parameters))
+
+    def granted(self) -> tuple[str, ...]:
+        """The rules that hold while skills are active and confirmed: no one need be asked."""
+        return tuple(dict.fromkeys(rule for one in self.active() if self.trusts(one) for rule in one.allowed_tools))
+
+    def wanted(self) -> list[str]:
+        """The names of all tools that active skills ask for."""
+        return list(dict.fromkeys(rule.partition("(")[0] for one in self.active() for rule in one.allowed_tools))
+
+    def limits(self) -> ActiveSkill | None:
+        """The newest active skill that lets nothing but its own tools be used."""
+        return next((skill for skill in reversed(self.active()) if skill.exclusive), None)
+
+    def model(self) -> str:
+        """The model that the newest active skill wants instead; empty for none."""
+        return next((skill.model for skill in reversed(self.active()) if skill.model), "")
+
+    def wish(self, wish: Wish) -> None:
+        """To be done before the next request. Any thread."""
+        with self._alone:
+            if not wish.ends and wish.request.by != "person" and wish.id in self.waiting():
+                return
+            self._wishes.append(wish)
+
+    def waiting(self) -> list[str]:
+        """The ids of what begins with the next request."""
+        begun: list[str] = []
+        for wish in tuple(self._wishes):
+            if wish.ends and wish.id in begun:
+                begun.remove(wish.id)
+            elif not wish.ends:
+                begun.append(wish.id)
+        return begun
+
+    def wishes(self) -> Sequence[Wish]:
+        """All that wait, in order; they are taken."""
+        with self._alone:
+            taken = tuple(self._wishes)
+            self._wishes.clear()
+        return taken
+
+
+def _about(skill: Skill, place: str) -> str:
+    parts = [f"{skill.id}: {skill.head.description}", f"Instructions: about {skill.tokens:,} tokens, in {place}."]
+    if skill.head.hint:
+        parts.append(f"Parameters: {skill.head.hint}")
+    return "\n".join(parts)
+
+
+def _metadata(skill: Skill, request: Request, modifier: Modifier) -> list[Note]:
+    """What the person is told."""
+    why = {"file": ", as a file for it is attached", "core": ", as skills.yaml says"}.get(request.by, "")
+    notes = [Note("metadata", f"The skill {skill.id} is active{why}.", False)]
+    if modifier.model:
+        text = f"While the skill {skill.id} is active, {modifier.model} answers if there is such a model."
+        notes.append(Note("warning", text, False))
+    if skill.large:
+        notes.append(Note("warning", f"The skill {skill.id} is large: {skill.large}.", False))
+    return notes
+
+
+def _question(active: ActiveSkill) -> Question:
+    return Question(
+        "permission",
+        f"Let the skill {active.id} use its tools without asking?",
+        tool="activate_skill",
+        args={"skill_id": active.id, "allowed_tools": list(active.allowed_tools)},
+        reason="“yes” holds for this skill as it is now, also in later sessions; “no” starts it and asks as usual",
+    )

@@ -1,0 +1,193 @@
+"""What a skill brings when it is started: its instructions, the list of its other files, those files on demand.
+
+Reads files, within bounds; who may start a skill and what follows from it is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.messages import clean_text
+from ba_tui.resources import read_regular
+from ba_tui.skills.catalog import Skill
+from ba_tui.skills.frontmatter import decoded, divided
+
+Level: TypeAlias = Literal[1, 2, 3]
+LARGEST = 1_000_000
+"""Bytes of a SKILL.md that are read at most."""
+INSTRUCTIONS = 36_000
+"""Characters of instructions that a model is given; of more, where to read on."""
+FURTHER = 14_000
+"""Characters of further files that are given at level 3."""
+MOST_FILES = 500
+LISTED, LISTING = 60, 5_000
+"""Files and characters of the list of files."""
+HASHED = 16_000_000
+PASSED_OVER = frozenset({".git", "__pycache__", "node_modules", ".venv", ".DS_Store"})
+ARGUMENTS = "$ARGUMENTS"
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What acts on a terminal and says nothing to a model."""
+HERE = ("${CLAUDE_SKILL_DIR}", "{baseDir}")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file beside SKILL.md; ``name`` from the skill's folder, with ``/``."""
+
+    name: str
+    size: int
+
+
+def files_of(skill: Skill) -> Sequence[File]:
+    """All but SKILL.md, in order of their names. Links that leave the folder, or lead to folders, are passed over."""
+    return sorted(_walk(skill), key=lambda file: file.name)
+
+
+def body_of(skill: Skill) -> str:
+    """The instructions, without front matter.
+
+    Raises:
+        UsageError: they can't be read.
+    """
+    return _body(skill)[0]
+
+
+def digest_of(skill: Skill) -> str:
+    """The hash of all that the skill holds. Of what is larger than a few megabytes, size and time count."""
+    mark, left = hashlib.sha256(), HASHED
+    for name in (skill.file, *(file.name for file in files_of(skill))):
+        path = skill.folder / name
+        try:
+            status = path.stat()
+            content = read_regular(path, left) if status.st_size <= left else b""
+            left -= len(content)
+            known = content if status.st_size == len(content) else f"{status.st_size} {status.st_mtime_ns}".encode()
+        except OSError:
+            known = b"?"
+        mark.update(f"{name}\0{len(known)}\0".encode("utf-8", "replace"))
+        mark.update(known)
+    return mark.hexdigest()[:32]
+
+
+def instructions(skill: Skill, place: str, parameters: str, *, whole: bool = False) -> str:
+    """What a model is given of an activated skill. ``place`` is how its folder is called there; ``whole``: with the
+    content of its other text files, as far as there is room.
+
+    Raises:
+        UsageError: its SKILL.md can't be read.
+    """
+    body, line = _body(skill)
+    for name in HERE:
+        body = body.replace(name, place)
+    used = ARGUMENTS in body
+    body = body.replace(ARGUMENTS, parameters)
+    parts = [_cut(body, f"{place}/{skill.file}", line)]
+    if parameters and not used:
+        parts.append(f"Parameters: {parameters}")
+    files = files_of(skill)
+    if files:
+        parts.append(_listing(files, place))
+    if whole:
+        parts += _contents(skill, files, place)
+    return "\n\n".join(part for part in parts if part)
+
+
+def further(skill: Skill, place: str) -> str:
+    """The other text files of a skill, as far as there is room."""
+    files = files_of(skill)
+    parts = [_listing(files, place), *_contents(skill, files, place)] if files else ["It has no other files."]
+    return "\n\n".join(parts)
+
+
+def _body(skill: Skill) -> tuple[str, int]:
+    """The instructions, and the line of the file in which they begin."""
+    try:
+        raw = read_regular(skill.path, LARGEST)
+        _, body, line = divided(decoded(raw, whole=len(raw) < LARGEST))
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UsageError(f"The skill {skill.id} can't be read: {why or error}.", "See ba skills list.") from error
+    text = _CONTROLS.sub("", clean_text(body))
+    before = len(text) - len(text.lstrip("\n"))
+    return text.strip(), line + before
+
+
+def _cut(body: str, shown: str, line: int) -> str:
+    if len(body) <= INSTRUCTIONS:
+        return body
+    kept = body[:INSTRUCTIONS]
+    kept = kept[: kept.rfind("\n") + 1] or kept
+    next_line = line + kept.count("\n")
+    return f"{kept.rstrip()}\n\n[These instructions are long. Read on in {shown} from line {next_line}.]"
+
+
+def _listing(files: Sequence[File], place: str) -> str:
+    lines, room = list[str](), LISTING
+    for file in files[:LISTED]:
+        room -= len(line := f"- {place}/{file.name} ({_size(file.size)})")
+        if room < 0:
+            break
+        lines.append(line)
+    if len(files) > len(lines):
+        lines.append(f"- and {len(files) - len(lines)} more: list_files {place}")
+    return "Files of this skill, to be read when needed (read only):\n" + "\n".join(lines)
+
+
+def _contents(skill: Skill, files: Sequence[File], place: str) -> Iterator[str]:
+    left, skipped = FURTHER, list[str]()
+    for file in files:
+        text = _text(skill.folder / file.name, left) if file.size <= left * 4 else None
+        if text is None:
+            skipped.append(file.name)
+            continue
+        left -= len(text) + len(place) + len(file.name) + 8
+        yield f"## {place}/{file.name}\n\n{text.rstrip()}"
+    if skipped:
+        more = f" and {len(skipped) - LISTED} more" if len(skipped) > LISTED else ""
+        yield f"Not shown, as too long or no text: {', '.join(skipped[:LISTED])[:1_500]}{more}."
+
+
+def _text(path: Path, room: int) -> str | None:
+    """None for what is no text, or does not fit."""
+    try:
+        raw = read_regular(path, room * 4 + 1)
+        text = decoded(raw, whole=True)
+    except (OSError, UnicodeDecodeError):
+        return None
+    return None if "\0" in text or len(text) > room else clean_text(text)
+
+
+def _walk(skill: Skill) -> Iterator[File]:
+    real, count = os.path.realpath(skill.folder), 0
+    for folder, folders, names in os.walk(skill.folder, onerror=None, followlinks=False):
+        folders[:] = sorted(name for name in folders if name not in PASSED_OVER)
+        for name in sorted(names):
+            path = Path(folder, name)
+            shown = path.relative_to(skill.folder).as_posix()
+            if shown == skill.file or name in PASSED_OVER or not shown.isprintable():
+                continue
+            try:
+                status = path.stat()
+            except OSError:
+                continue
+            inside = os.path.realpath(path).startswith(real + os.sep)
+            if not stat.S_ISREG(status.st_mode) or not inside:
+                continue
+            count += 1
+            if count > MOST_FILES:
+                return
+            yield File(shown, status.st_size)
+
+
+def _size(size: int) -> str:
+    if size < 1_000:
+        return f"{size} bytes"
+    return f"{size / 1_000:.0f} KB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"

@@ -1,0 +1,110 @@
+"""core.skills.Skills: every skill that was found with its state, and what a person does with one.
+
+What is wished here is carried out before the next request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.skills import SkillLine, SkillState
+from ba_tui.skills.activation import LONGEST_PARAMETERS, Request
+from ba_tui.skills.active import ActiveSkills, Wish
+from ba_tui.skills.catalog import Skill
+from ba_tui.skills.content import body_of, digest_of, files_of
+from ba_tui.skills.stack import Stack
+from ba_tui.skills.validator import check
+
+
+class SkillList:
+    """Over the skills of one conversation."""
+
+    def __init__(self, skills: ActiveSkills) -> None:
+        self._skills = skills
+
+    def lines(self) -> Sequence[SkillLine]:
+        found = self._skills.catalog.look()
+        ranked = sorted(found, key=lambda skill: (skill.shadowed, skill.id))
+        return [self._line(skill) for skill in ranked]
+
+    def body(self, id: str) -> str:
+        return body_of(self._skills.found(id))
+
+    def check(self, id: str) -> tuple[Sequence[str], Sequence[str]]:
+        skill = self._skills.catalog.get(id)
+        if skill is None:
+            raise UsageError(f"There is no skill {id!r}.", "See ba skills list.")
+        report = check(skill.folder)
+        return report.errors, report.warnings
+
+    def activate(self, id: str, parameters: str = "") -> None:
+        skill = self._skills.found(id)
+        words = parameters.strip()
+        if len(words) > LONGEST_PARAMETERS:
+            raise UsageError(
+                f"The parameters of {skill.id} have {len(words):,} characters; at most {LONGEST_PARAMETERS:,} go.",
+                "Put them into a file, and name the file.",
+            )
+        waiting = self._skills.waiting()
+        if skill.id not in waiting:
+            # Refused at once where that can be told already; starting an active one again replaces it.
+            stack = Stack(self._skills.active())
+            if skill.id not in stack:
+                stack.check(skill.id, by="person")
+        self._skills.wish(Wish(skill.id, request=Request(skill.id, "person", words)))
+
+    def attach(self, names: Sequence[str]) -> Sequence[str]:
+        if not self._skills.choices.auto_load or not self._skills.choices.enabled:
+            return ()
+        wanted = dict.fromkeys(id for name in names for id in self.handlers(name))
+        begun = [id for id in wanted if id not in Stack(self._skills.active()) and id not in self._skills.waiting()]
+        for id in begun:
+            self._skills.wish(Wish(id, request=Request(id, "file")))
+        return begun
+
+    def handlers(self, name: str) -> Sequence[str]:
+        if not self._skills.choices.enabled:
+            return ()
+        plain, choices = name.lower(), self._skills.choices
+        usable = [skill.id for skill in self._skills.catalog.usable()]
+        return [id for id in usable if any(plain.endswith(f".{kind}") for kind in choices.of(id).file_types)]
+
+    def end(self, id: str) -> None:
+        if id not in Stack(self._skills.active()) and id not in self._skills.waiting():
+            raise UsageError(f"The skill {id} is not active.", "See which are: /skills.")
+        self._skills.wish(Wish(id, ends=True))
+
+    def switch(self, id: str, *, on: bool) -> None:
+        self._skills.switched[self._skills.found(id).id] = on
+
+    def _line(self, skill: Skill) -> SkillLine:
+        head = skill.head
+        usable = not head.trouble
+        modifier = self._skills.modifier(skill)
+        confirmed = usable and bool(modifier.tools) and self._skills.confirmed.has(skill.id, digest_of(skill))
+        return SkillLine(
+            skill.id,
+            self._state(skill),
+            skill.source,
+            self._skills.choices.of(skill.id).description or head.description,
+            skill.tokens,
+            head.trouble,
+            skill.warnings,
+            str(skill.folder),
+            tuple(file.name for file in files_of(skill)) if usable else (),
+            modifier.tools,
+            modifier.model,
+            confirmed,
+        )
+
+    def _state(self, skill: Skill) -> SkillState:
+        if skill.head.trouble:
+            return "broken"
+        if skill.shadowed:
+            return "shadowed"
+        if skill.id in self._skills.waiting():
+            return "waiting"
+        if skill.id in Stack(self._skills.active()):
+            return "active"
+        return "on" if self._skills.choices.enabled and self._skills.offered(skill) else "off"

@@ -1,0 +1,75 @@
+"""The tools activate_skill and end_skill. What a skill brings is made in the skills room; it joins with the result.
+
+Scripts of skills are run by a tool of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.events import Notice
+from ba_tui.core.questions import Question, Reply
+from ba_tui.core.results import Prose, StateChange, ToolResult, failure
+from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.skills.activation import Activated, Request
+from ba_tui.skills.active import ActiveSkills
+from ba_tui.skills.prompt import SkillNotes
+from ba_tui.tools.definitions import Definition
+
+
+def activate_skill_tool(definition: Definition, skills: ActiveSkills, notes: SkillNotes) -> Tool:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        request = Request(
+            str(args["skill_id"]).strip(),
+            parameters=str(args.get("parameters") or "").strip(),
+            level=args.get("level", 2),
+            chain=notes.stack(call.branch).active,
+        )
+
+        async def ask(question: Question) -> Reply:
+            return await call.ask(replace(question, call_id=call.id))
+
+        try:
+            activated = await skills.start(request, ask)
+            return _joined(activated, notes, call)
+        except UsageError as error:
+            return failure("validation_error", str(error), hint=error.hint)
+
+    facts = ToolFacts("skills", target="skill_id", level="full", repeatable=True)
+    return Tool("activate_skill", definition.description, definition.input_schema, run, timeout=None, facts=facts)
+
+
+def end_skill_tool(definition: Definition, notes: SkillNotes) -> Tool:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        stack = notes.stack(call.branch)
+        try:
+            ended = stack.end(str(args.get("skill_id") or "").strip())
+        except UsageError as error:
+            return failure("validation_error", str(error), hint=error.hint)
+        notes.keep(call.branch, stack)
+        names = ", ".join(skill.id for skill in ended)
+        rest = f" Still active: {stack.path()}." if stack.active else ""
+        text = f"Ended: {names}. The instructions hold no longer.{rest}"
+        return ToolResult(text, summary=f"ended {names}", changes=StateChange(skills=stack.active))
+
+    facts = ToolFacts("skills", target="skill_id", repeatable=True)
+    return Tool("end_skill", definition.description, definition.input_schema, run, timeout=30, facts=facts)
+
+
+def _joined(activated: Activated, notes: SkillNotes, call: Call) -> ToolResult:
+    """The result that brings instructions and stack at once."""
+    id, text = activated.request.skill, activated.instructions
+    display = Prose(text, markdown=True)
+    if activated.active is None:
+        return ToolResult(text, display, summary=id)
+    # The person may have been asked meanwhile, and other calls may have changed the stack.
+    stack = notes.stack(call.branch)
+    stack.push(activated.active)
+    notes.keep(call.branch, stack)
+    for note in activated.notes:
+        if note.kind == "warning":
+            call.branch.emit(Notice(note.text, "warning"))
+    return ToolResult(text, display, summary=f"{id} is active", changes=StateChange(skills=stack.active))

@@ -35,6 +35,8 @@ class SessionInfo:
     preview: str = ""
     locked_by: str = ""
     """Who writes it now (``pid 123``); empty when nobody does."""
+    found: str = ""
+    """What stands around the words that were searched for."""
 
 
 class Journal(Protocol):

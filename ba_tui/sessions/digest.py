@@ -13,14 +13,17 @@ from typing import Any, cast
 from ba_tui.core.session import title_of
 from ba_tui.core.untrusted import paintable
 from ba_tui.sessions.foreign import one_line
-from ba_tui.sessions.migrations import SCHEMA_VERSION, Record, migrate
-from ba_tui.sessions.records import HEADER, MAIN, Header, loads, number, read_header
+from ba_tui.sessions.migrations import OURS, SCHEMA_VERSION, Record, Schema
+from ba_tui.sessions.records import HEADER, MAIN, Header, loads, number, read_header, version_of
+from ba_tui.sessions.standing import Standing, rewound_to
 
 _PREVIEW = 120
 _PROMPT = 4_000
 _WORDS = 200_000
 _GUARD = 64
+_NEWER = "Written by a newer ba."
 _SKIPPED = (b'"type":"tool_finished"}\n', b'"type":"tool_started"}\n', b'"type":"asked"}\n', b'"type":"answered"}\n')
+_SKIPPED += (b'"type":"judged"}\n', b'"type":"checkpointed"}\n', b'"type":"skills_changed"}\n')
 """Ends of lines that hold nothing for a list: most of the bytes of a session."""
 
 
@@ -42,17 +45,19 @@ class Digest:
     preview: str = ""
     words: str = ""
     """Title and prompts, case folded, for searching."""
+    course: str = ""
+    """Which turns stand; see standing."""
     read: int = 0
     guard: bytes = b""
 
 
-def digest(path: Path, earlier: Digest | None = None) -> Digest:
+def digest(path: Path, earlier: Digest | None = None, schema: Schema = OURS) -> Digest:
     """The digest of a session file; reads on from ``earlier`` when the file has only grown since."""
     with path.open("rb") as file:
         known = earlier if earlier and _grown(file.seek, file.read, earlier) else None
         if known is None:
             known = _opened(path, read_header(path))
-        if known.schema > SCHEMA_VERSION:
+        if known.schema > schema.version:
             return known
         file.seek(known.read)
         last = b""
@@ -60,7 +65,9 @@ def digest(path: Path, earlier: Digest | None = None) -> Digest:
             if not line.endswith(b"\n"):
                 break
             last = line
-            known = _with(known, line)
+            known = _with(known, line, schema)
+            if known.schema > schema.version:
+                return replace(known, read=0, preview=_NEWER)
     return replace(known, guard=last[-_GUARD:]) if last else known
 
 
@@ -75,7 +82,7 @@ def _grown(seek: Any, read: Any, earlier: Digest) -> bool:
 def _opened(path: Path, header: Header | None) -> Digest:
     if header is None:
         return Digest(path.parent.name, created=path.stat().st_mtime)
-    preview = "Written by a newer ba." if header.schema_version > SCHEMA_VERSION else ""
+    preview = _NEWER if header.schema_version > SCHEMA_VERSION else ""
     return Digest(
         header.id,
         header.schema_version,
@@ -87,14 +94,16 @@ def _opened(path: Path, header: Header | None) -> Digest:
     )
 
 
-def _with(known: Digest, line: bytes) -> Digest:
+def _with(known: Digest, line: bytes, schema: Schema) -> Digest:
     known = replace(known, read=known.read + len(line))
     if line.endswith(_SKIPPED):
         return known
     record = loads(line)
-    if record is None or record.get("type") == HEADER:
+    if record is None:
         return known
-    return _fold(known, migrate(record, known.schema))
+    if record.get("type") == HEADER:
+        return replace(known, schema=version_of(record, known.schema))
+    return _fold(known, schema.migrate(record, known.schema))
 
 
 def _fold(known: Digest, record: Record) -> Digest:
@@ -104,7 +113,18 @@ def _fold(known: Digest, record: Record) -> Digest:
             title = known.title or one_line(title_of(prompt))
             words = f"{known.words}\n{prompt[:_PROMPT].casefold()}"[-_WORDS:]
             preview = one_line(prompt, _PREVIEW)
+            course = Standing.load(known.course)
+            course.begin()
             known = replace(known, turns=known.turns + 1, title=title, words=words, preview=preview)
+            known = replace(known, course=course.dump())
+        case {"type": "rewound", "agent": str(agent), "turns": int()} if agent == MAIN:
+            course = Standing.load(known.course)
+            course.rewind(rewound_to(record, course.last))
+            known = replace(known, turns=len(course.numbers()), course=course.dump(), preview=_last_prompt(record))
+        case {"type": "compressed", "cost": int() | float() as cost} if cost and not known.unpriced:
+            known = replace(known, cost=(known.cost or 0.0) + number(cost))
+        case {"type": "compressed", "cost": None, "strategy": "summarize"}:
+            known = replace(known, cost=None, unpriced=True)
         case {"type": "message_done", "cost": int() | float() as cost} if not known.unpriced:
             known = replace(known, cost=(known.cost or 0.0) + number(cost))
         case {"type": "message_done", "cost": None, "message": {"usage": dict()}}:
@@ -118,6 +138,17 @@ def _fold(known: Digest, record: Record) -> Digest:
         case _:
             return known
     return replace(known, updated=number(record.get("at")) or known.updated)
+
+
+def _last_prompt(record: Record) -> str:
+    """The preview after a rewind: what the person said last of what stands."""
+    for message in reversed(record.get("messages") or []):
+        match message:
+            case {"role": "user", "origin": "user", "hidden": False, "blocks": [*blocks]}:
+                return one_line(_text(blocks), _PREVIEW)
+            case _:
+                pass
+    return ""
 
 
 def _text(blocks: list[Any]) -> str:

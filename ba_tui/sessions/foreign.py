@@ -6,6 +6,7 @@ Whether something may be read at all is the permission policy's business.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, cast
 
 from ba_tui.core.untrusted import paintable
@@ -31,6 +32,8 @@ _SECRETS = (
 )
 
 REDACTED = "[redacted]"
+_SEALED = {"image", "document", "thinking", "redacted_thinking"}
+_AS_IT_IS = ("data", "signature")
 
 
 def one_line(text: str, length: int = 200) -> str:
@@ -51,21 +54,24 @@ def redacted(text: str) -> str:
     return text
 
 
-def without_secrets(value: Any) -> Any:
-    """A JSON value with ``redacted`` applied to each string in it; the name of a field counts as what stands before."""
+def without_secrets(value: Any, hide: Callable[[str], str] = redacted) -> Any:
+    """A JSON value with ``hide`` applied to each string in it; the name of a field counts as what stands before.
+    Pictures and the signatures of thinking are left as they are: a change would make them worthless."""
     if isinstance(value, str):
-        return redacted(value)
+        return hide(value)
     if isinstance(value, dict):
-        return {key: _field(key, item) for key, item in cast("dict[str, Any]", value).items()}
+        fields = cast("dict[str, Any]", value)
+        kept = _AS_IT_IS if fields.get("type") in _SEALED else ()
+        return {key: item if key in kept else _field(key, item, hide) for key, item in fields.items()}
     if isinstance(value, list | tuple):
-        return [without_secrets(item) for item in cast("list[Any]", value)]
+        return [without_secrets(item, hide) for item in cast("list[Any]", value)]
     return value
 
 
-def _field(key: str, value: Any) -> Any:
-    if isinstance(value, str) and redacted(f"{key}={value}") == f"{key}={REDACTED}":
+def _field(key: str, value: Any, hide: Callable[[str], str]) -> Any:
+    if isinstance(value, str) and hide is not str and redacted(f"{key}={value}") == f"{key}={REDACTED}":
         return REDACTED
-    return without_secrets(value)
+    return without_secrets(value, hide)
 
 
 def _blank(match: re.Match[str]) -> str:

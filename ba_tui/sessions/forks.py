@@ -15,7 +15,7 @@ from pathlib import Path
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.sessions.artifacts import FOLDER, NAME, NOTE
 from ba_tui.sessions.journal import make_private, unreadable
-from ba_tui.sessions.migrations import check
+from ba_tui.sessions.migrations import OURS
 from ba_tui.sessions.records import (
     FILE,
     HEADER,
@@ -27,6 +27,7 @@ from ba_tui.sessions.records import (
     read_header,
     starts_turn,
 )
+from ba_tui.sessions.standing import starts as standing_starts
 
 
 def copy_turns(source: Path, target: Path, upto: int | None, *, running: bool) -> None:
@@ -39,7 +40,7 @@ def copy_turns(source: Path, target: Path, upto: int | None, *, running: bool) -
         lines = list(forwards(source / FILE))
     except OSError as error:
         raise unreadable(source, error) from error
-    check(header.schema_version, source.name)
+    OURS.check(header.schema_version, source.name)
     if (loads(lines[0]) or {}).get("type") == HEADER:
         del lines[0]
     chosen = _first_turns(lines, upto, running=running)
@@ -49,6 +50,7 @@ def copy_turns(source: Path, target: Path, upto: int | None, *, running: bool) -
         created=time.time(),
         model=header.model,
         parent=source.name,
+        source=header.source,
         schema_version=header.schema_version,
     )
     try:
@@ -64,9 +66,10 @@ def _first_turns(lines: list[bytes], upto: int | None, *, running: bool) -> Sequ
     if lines and not lines[-1].endswith(b"\n"):
         torn = lines.pop()
         lines += [torn + b"\n"] if is_record(torn) else []
-    starts = [index for index, line in enumerate(lines) if starts_turn(line)]
-    if running and starts and not any(map(ends_turn, lines[starts[-1] :])):
-        del lines[starts.pop() :]
+    begun = [index for index, line in enumerate(lines) if starts_turn(line)]
+    if running and begun and not any(map(ends_turn, lines[begun[-1] :])):
+        del lines[begun[-1] :]
+    starts = standing_starts(lines)
     if not starts:
         raise UsageError("This session has no finished turn to copy.", "Fork it when its first answer is there.")
     if upto is None:

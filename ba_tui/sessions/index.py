@@ -1,32 +1,27 @@
-"""The index of all sessions: a SQLite cache of their digests, brought up to date by file size and time.
+"""The index of all sessions: their digests in a cache, brought up to date by file size and time.
 
-Never the truth: it is built anew when missing, moved aside when corrupt, and kept in memory when it can't be saved.
+Never the truth. What becomes of a missing or damaged cache stands in cache; searching all that was said in fulltext.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 import sqlite3
-import threading
-import time
-import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
-from typing import TypeVar
 
+from ba_tui.sessions.cache import Cache, Layout, busy, writing
 from ba_tui.sessions.digest import Digest, digest
 from ba_tui.sessions.records import FILE
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
-_LAYOUT = 1
 _COLUMNS = tuple(field.name for field in fields(Digest))
 _LISTED = tuple(name for name in _COLUMNS if name != "words")
-_BUSY_SECONDS = 2.0
+_LAYOUT = Layout(
+    2, ("sessions",), (f"CREATE TABLE sessions (key TEXT PRIMARY KEY, size, changed, {', '.join(_COLUMNS)})",)
+)
 
 Stamp = tuple[int, int]
 """Size and time of change of a session file."""
@@ -36,21 +31,19 @@ class Index:
     """Sessions are named by their key: ``<folder-slug>/<id>`` below ``root``."""
 
     def __init__(self, path: Path, root: Path) -> None:
-        self._path = path
         self._root = root
-        self._turn = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
+        self._cache = Cache(path, _LAYOUT)
 
     def digests(self, found: Mapping[str, Stamp]) -> dict[str, Digest]:
         """What is known of the sessions ``found`` on disk; reads the new parts of those that have changed."""
-        return self._ask(lambda db: self._refreshed(db, found))
+        return self._cache.ask(lambda db: self._refreshed(db, found))
 
     def matching(self, words: Sequence[str]) -> set[str]:
         """Keys of the sessions whose title or prompts hold all ``words``, as far as they were read."""
         clause = " AND ".join("instr(words, ?) > 0" for _ in words) or "1"
         query = f"SELECT key FROM sessions WHERE {clause}"  # noqa: S608 - only question marks vary
         folded = [word.casefold() for word in words]
-        return self._ask(lambda db: {row[0] for row in db.execute(query, folded)})
+        return self._cache.ask(lambda db: {row[0] for row in db.execute(query, folded)})
 
     def keep(self, found: Iterable[str]) -> None:
         """Forget the sessions that are not among ``found``, all that there are: no word of a deleted session stays."""
@@ -61,10 +54,10 @@ class Index:
             if gone:
                 db.executemany("DELETE FROM sessions WHERE key = ?", gone)
 
-        self._ask(prune)
+        self._cache.ask(prune)
 
     def forget(self, key: str) -> None:
-        self._ask(lambda db: db.execute("DELETE FROM sessions WHERE key = ?", (key,)))
+        self._cache.ask(lambda db: db.execute("DELETE FROM sessions WHERE key = ?", (key,)))
 
     def _refreshed(self, db: sqlite3.Connection, found: Mapping[str, Stamp]) -> dict[str, Digest]:
         columns = ", ".join(_LISTED)
@@ -97,61 +90,13 @@ class Index:
         marks = ", ".join("?" for _ in range(3 + len(_COLUMNS)))
         query = f"INSERT OR REPLACE INTO sessions (key, size, changed, {', '.join(_COLUMNS)}) VALUES ({marks})"  # noqa: S608
         rows = [(key, *stamp, *astuple(entry)) for key, (stamp, entry) in entries.items()]
-        db.execute("BEGIN IMMEDIATE")
         try:
-            db.executemany(query, rows)
-            db.execute("COMMIT")
-        except BaseException:
-            db.execute("ROLLBACK")
-            raise
-
-    def _ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        """The answer, if need be from a fresh index, if need be from one in memory."""
-        with self._turn:
-            try:
-                return question(self._open(self._path))
-            except sqlite3.OperationalError as error:
-                log.warning("the session index cannot be used: %s", error)
-            except sqlite3.DatabaseError as error:
-                log.warning("the session index is damaged: %s", error)
-                self._set_aside()
-                with contextlib.suppress(sqlite3.DatabaseError):
-                    return question(self._open(self._path))
-            self._drop()
-            return question(self._open(None))
-
-    def _open(self, path: Path | None) -> sqlite3.Connection:
-        if self._connection is None:
-            if path:
-                # Prompts are in it: for nobody else to read.
-                with contextlib.suppress(OSError):
-                    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            where = path or ":memory:"
-            db = sqlite3.connect(where, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            weakref.finalize(self, db.close)
-            self._connection = db
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = NORMAL")
-            if db.execute("PRAGMA user_version").fetchone()[0] != _LAYOUT:
-                columns = ", ".join(_COLUMNS)
-                db.execute("BEGIN IMMEDIATE")
-                db.execute("DROP TABLE IF EXISTS sessions")
-                db.execute(f"CREATE TABLE sessions (key TEXT PRIMARY KEY, size, changed, {columns})")
-                db.execute(f"PRAGMA user_version = {_LAYOUT}")
-                db.execute("COMMIT")
-        return self._connection
-
-    def _drop(self) -> None:
-        if self._connection:
-            self._connection.close()
-        self._connection = None
-
-    def _set_aside(self) -> None:
-        self._drop()
-        aside = f"{self._path}.damaged-{time.time_ns()}"
-        for tail in ("", "-wal", "-shm"):
-            with contextlib.suppress(OSError):
-                Path(f"{self._path}{tail}").rename(f"{aside}{tail}")
+            with writing(db):
+                db.executemany(query, rows)
+        except sqlite3.OperationalError as error:
+            if not busy(error):
+                raise
+            log.info("the session index is being written: %s", error)
 
 
 def _digest(names: Sequence[str], row: Sequence[object]) -> Digest:

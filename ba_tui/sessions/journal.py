@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterable
-from itertools import islice
+from dataclasses import replace
 from pathlib import Path
 
 from ba_tui.core.errors import SessionNotFound, StorageError
@@ -27,7 +27,7 @@ from ba_tui.core.events import (
 )
 from ba_tui.sessions.lock import FILE as LOCK
 from ba_tui.sessions.lock import Lock
-from ba_tui.sessions.migrations import check
+from ba_tui.sessions.migrations import OURS, Schema
 from ba_tui.sessions.records import (
     FILE,
     TORN,
@@ -38,15 +38,16 @@ from ba_tui.sessions.records import (
     forwards,
     is_record,
     loads,
+    newest_version,
     number,
     opens_turn,
     read_header,
     starts_turn,
 )
+from ba_tui.sessions.tails import newest
 
 log = logging.getLogger(__name__)
 _SETTINGS = (ModeChanged, ModelChanged, Notice, Titled)
-_ANSWER = b'"type":"message_done"}\n'
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_RIGHTS = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
 
@@ -54,9 +55,10 @@ _NO_RIGHTS = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIS
 class JournalFile:
     """``header`` opens the file when it is made, which is with the first turn: no session without one is on disk."""
 
-    def __init__(self, folder: Path, header: Header) -> None:
+    def __init__(self, folder: Path, header: Header, schema: Schema = OURS) -> None:
         self.path = folder / FILE
         self.header = header
+        self._schema = schema
         self._writing = threading.Lock()
         """Turns end, and so are synced, in a thread while the next may begin."""
         self._pending = bytearray()
@@ -71,7 +73,7 @@ class JournalFile:
         """Where to cut before the next write, when a broken one could not be taken back."""
 
     @classmethod
-    def peek(cls, folder: Path, *, running: bool = False) -> JournalFile:
+    def peek(cls, folder: Path, *, running: bool = False, schema: Schema = OURS) -> JournalFile:
         """An existing session to read from. Raises as ``open`` does.
 
         ``running``: somebody writes it now, so a turn without its end goes on and was not interrupted.
@@ -80,27 +82,27 @@ class JournalFile:
             header = read_header(folder / FILE) or Header(folder.name, "", (folder / FILE).stat().st_mtime)
         except OSError as error:
             raise unreadable(folder, error) from error
-        check(header.schema_version, folder.name)
-        journal = cls(folder, header)
+        schema.check(header.schema_version, folder.name)
+        journal = cls(folder, header, schema)
         journal._waiting = False
         journal._healed = running
         return journal
 
     @classmethod
-    def open(cls, folder: Path) -> JournalFile:
+    def open(cls, folder: Path, schema: Schema = OURS) -> JournalFile:
         """An existing session, locked and healed.
 
         Raises:
             SessionLocked, SessionNotFound, NewerSchema, StorageError
         """
-        journal = cls.peek(folder)
+        journal = cls.peek(folder, schema=schema)
         try:
             journal._lock = Lock.acquire(folder)
         except OSError as error:
             # Without rights for a lock there are none for writing: it can be read, and the first append will tell.
             log.warning("no lock for %s: %s", folder, error)
         try:
-            journal._pending += cure(journal.path)
+            journal._pending += cure(journal.path) + journal._renewal()
         except OSError as error:
             journal.close()
             raise unreadable(folder, error) from error
@@ -122,7 +124,8 @@ class JournalFile:
         return self._events(forwards(self.path))
 
     def tail(self, limit: int) -> list[Event]:
-        events = self._events(reversed(self._newest(max(1, limit))))
+        older = self.header.schema_version < self._schema.version
+        events = self.read() if older else self._events(reversed(self._newest(max(1, limit))))
         starts = (index for index, event in enumerate(events) if opens_turn(event))
         return events[next(starts, 0) :]
 
@@ -171,25 +174,26 @@ class JournalFile:
             raise unreadable(self.path.parent, error) from error
         with self._writing:
             rest = (missing + self._pending).splitlines(keepends=True)
-        return list(Reading(self.path, self.header.schema_version).events([*stored, *rest]))
+        return list(Reading(self.path, self.header.schema_version, self._schema).events([*stored, *rest]))
 
     def _newest(self, limit: int) -> list[bytes]:
-        """About ``limit`` lines, newest first, and the beginning of a turn among them."""
-        if not self.path.exists():
-            return []
         try:
-            lines = backwards(self.path)
-            taken = list(islice(lines, limit))
-            if any(map(starts_turn, taken)):
-                return taken
-            opening = next(filter(starts_turn, lines), None)
+            return newest(self.path, limit) if self.path.exists() else []
         except OSError as error:
             raise unreadable(self.path.parent, error) from error
-        if opening is None:
-            return taken
-        # The last turn is longer than the limit: its prompt, and its end from a whole answer on.
-        answers = [index for index, line in enumerate(taken) if line.endswith(_ANSWER)]
-        return [*taken[: answers[-1] + 1 if answers else limit], opening]
+
+    def _renewal(self) -> bytes:
+        """What goes before the next entry of a session that an older ba began: entries are of our version from here.
+
+        Raises NewerSchema when a later ba went on with it.
+        """
+        if self.header.schema_version >= self._schema.version:
+            return b""
+        version = newest_version(self.path, self.header)
+        self._schema.check(version, self.path.parent.name)
+        return (
+            replace(self.header, schema_version=self._schema.version).line() if version < self._schema.version else b""
+        )
 
     def _flush(self) -> None:
         if not self._pending or self._waiting:

@@ -22,7 +22,9 @@ from ba_tui.core.messages import clean_text
 from ba_tui.core.session import SessionInfo
 from ba_tui.sessions import lock
 from ba_tui.sessions.digest import Digest
+from ba_tui.sessions.foreign import one_line, redacted
 from ba_tui.sessions.forks import copy_turns
+from ba_tui.sessions.fulltext import Found, FullText
 from ba_tui.sessions.index import Index, Stamp
 from ba_tui.sessions.journal import JournalFile, unreadable
 from ba_tui.sessions.lock import Lock
@@ -33,6 +35,8 @@ Slug = Callable[[Path], str]
 Redact = Callable[[str], str]
 
 _TITLE_LENGTH = 200
+_PLACES = 100
+"""Found sessions for which the place is looked up."""
 _ID_PART = re.compile(r"[0-9a-f-]{3,}")
 
 
@@ -47,31 +51,53 @@ class SessionLibrary:
         self._make = make
         self._redact = redact
         self._index = Index(root.parent / "index.sqlite", root)
+        self._text = FullText(root.parent / "search.sqlite", root)
 
     def sessions(self, *, everywhere: bool = False) -> Sequence[SessionInfo]:
         found = self._found(everywhere=everywhere)
         if everywhere and found:
             self._index.keep(found)
+            self._text.keep(found)
         return self._infos(found)
 
     def search(self, text: str, *, everywhere: bool = False) -> Sequence[SessionInfo]:
-        """Sessions whose title or prompts hold every word of ``text``, newest first."""
+        """Sessions in which every word of ``text`` was said, called or given back, newest first; with the place."""
         found = self._found(everywhere=everywhere)
-        if not found:
-            return []
-        self._index.digests(found)
-        hits = self._index.matching(clean_text(text).split())
-        return self._infos({key: stamp for key, stamp in found.items() if key in hits})
+        words = clean_text(text).split()
+        if not found or not words:
+            return self._infos(found)
+        self._text.update(found)
+        hits = self._matching(found, words, deep=True)
+        keys = {key.partition("/")[2]: key for key in found}
+        places = self._text.places([keys[info.id] for info in hits[:_PLACES]], words)
+        return [replace(info, found=self._shown(places.get(keys[info.id]))) for info in hits]
 
     def find(self, key: str) -> SessionInfo:
-        """An id or an unambiguous part of one; else words, in this folder's sessions before all others."""
+        """An id or an unambiguous part of one; else words: in titles and prompts before all else, in this folder's
+        sessions before all others."""
         keys = self._keys(key)
         if len(keys) == 1:
             return self._info(keys[0])
-        hits = self.search(key) or self.search(key, everywhere=True) if key.strip() else ()
-        if hits:
-            return hits[0]
+        words = clean_text(key).split()
+        for deep in (False, True) if words else ():
+            for everywhere in (False, True):
+                found = self._found(everywhere=everywhere)
+                if deep:
+                    self._text.update(found)
+                if hits := self._matching(found, words, deep=deep):
+                    return hits[0]
         raise _not_one(key, keys)
+
+    def _matching(self, found: Mapping[str, Stamp], words: Sequence[str], *, deep: bool) -> list[SessionInfo]:
+        """Those that hold every word, newest first; ``deep``: anywhere, not only in its title or prompts."""
+        self._index.digests(found)
+        hits = set(found)
+        for word in words:
+            hits &= self._index.matching([word]) | (self._text.matching(word) if deep else set())
+        return self._infos({key: found[key] for key in hits})
+
+    def _shown(self, place: Found | None) -> str:
+        return one_line(self._redact(redacted(place.text))) if place else ""
 
     def create(self) -> Conversation:
         """Nothing is on disk before the first turn."""
@@ -130,11 +156,12 @@ class SessionLibrary:
             hint = f"Check the rights of {folder}."
             raise StorageError(f"Session {folder.name} cannot be deleted: {error.strerror or error}.", hint) from error
         self._index.forget(key)
+        self._text.forget(key)
 
-    def export(self, id: str, format: str) -> str:
+    def export(self, id: str, format: str, *, with_secrets: bool = False) -> str:
         from ba_tui.sessions.transcripts import exporter  # noqa: PLC0415 - for exports alone
 
-        write = exporter(format, self._redact)
+        write = exporter(format, self._redact, with_secrets=with_secrets)
         key = self._key(id)
         info = self._info(key)
         return write(info, JournalFile.peek(self._root / key, running=bool(info.locked_by)).read())

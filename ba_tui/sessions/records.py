@@ -17,7 +17,7 @@ from typing import Any, cast, get_args
 from ba_tui import __version__
 from ba_tui.core.events import Event, Notice, TurnStarted, event_adapter, event_from_json
 from ba_tui.core.messages import clean_json, clean_text
-from ba_tui.sessions.migrations import SCHEMA_VERSION, Record, migrate
+from ba_tui.sessions.migrations import OURS, SCHEMA_VERSION, Record, Schema
 
 FILE = "events.jsonl"
 TORN = "The last entry of this session was cut off, probably by a crash. It stays in the file but is left out here."
@@ -25,6 +25,7 @@ MAIN = "main"
 HEADER = "session"
 BLOCK = 64 * 1024
 _HEADER_LIMIT = 64 * 1024
+_TEXTS = ("id", "model", "parent", "source", "ba_version")
 _KINDS = frozenset(kind.__dataclass_fields__["type"].default for kind in get_args(get_args(Event)[0]))
 
 
@@ -39,6 +40,8 @@ class Header:
     """The model at the start; ModelChanged events tell later ones."""
     parent: str = ""
     """The session this one was forked from, empty for none."""
+    source: str = ""
+    """What it was imported from, empty when it began here."""
     ba_version: str = __version__
     schema_version: int = SCHEMA_VERSION
     type: str = HEADER
@@ -53,14 +56,27 @@ def read_header(path: Path) -> Header | None:
         record = _object(file.readline(_HEADER_LIMIT))
     if record is None or record.get("type") != HEADER or not isinstance(record.get("id"), str):
         return None
-    version = record.get("schema_version")
-    texts = {key: clean_text(str(record.get(key) or "")) for key in ("id", "model", "parent", "ba_version")}
+    texts = {key: clean_text(str(record.get(key) or "")) for key in _TEXTS}
     return Header(
         cwd=_folder(str(record.get("cwd") or "")),
         created=number(record.get("created")),
-        schema_version=version if isinstance(version, int) and version > 0 else SCHEMA_VERSION,
+        schema_version=version_of(record),
         **texts,
     )
+
+
+def version_of(header: Record, otherwise: int = SCHEMA_VERSION) -> int:
+    version = header.get("schema_version")
+    return version if isinstance(version, int) and version > 0 else otherwise
+
+
+def newest_version(path: Path, header: Header) -> int:
+    """The version of the file's last lines: it may have been begun under an older one."""
+    version = header.schema_version
+    for line in forwards(path):
+        if b'"schema_version"' in line[:_HEADER_LIMIT] and (record := _object(line)) and record.get("type") == HEADER:
+            version = version_of(record, version)
+    return version
 
 
 def _folder(name: str) -> str:
@@ -131,16 +147,21 @@ def backwards(path: Path) -> Iterator[bytes]:
 
 
 class Reading:
-    """Turns lines into events. What cannot be read is counted, and a notice stands in its place."""
+    """Turns lines into events. What cannot be read is counted, and a notice stands in its place.
 
-    def __init__(self, path: Path, version: int = SCHEMA_VERSION) -> None:
+    ``version`` is that of the first lines; a header further down says that of the lines after it.
+    """
+
+    def __init__(self, path: Path, version: int = SCHEMA_VERSION, schema: Schema = OURS) -> None:
         self._path = path
         self._version = version
+        self._schema = schema
         self._damaged = 0
         self._unknown = 0
         self._at = 0.0
 
     def events(self, lines: Iterable[bytes]) -> Iterator[Event]:
+        """Raises NewerSchema where a later version of ba went on with the session."""
         for line in lines:
             if not line.strip():
                 continue
@@ -157,17 +178,21 @@ class Reading:
 
     def _parse(self, line: bytes) -> Event | None:
         with contextlib.suppress(ValueError, RecursionError):
-            if self._version >= SCHEMA_VERSION:
+            if self._version >= self._schema.version:
                 return event_from_json(line)
             record = loads(line)
-            return event_adapter().validate_python(migrate(record, self._version)) if record else None
+            if record and record.get("type") != HEADER:
+                return event_adapter().validate_python(self._schema.migrate(record, self._version))
         return None
 
     def _count(self, line: bytes) -> None:
         record = loads(line)
         kind: Any = record.get("type") if record else None
-        if isinstance(kind, str) and kind not in _KINDS:
-            self._unknown += kind != HEADER
+        if record and kind == HEADER:
+            self._version = version_of(record, self._version)
+            self._schema.check(self._version, self._path.parent.name)
+        elif isinstance(kind, str) and kind not in _KINDS:
+            self._unknown += 1
         else:
             self._damaged += 1
 

@@ -91,7 +91,7 @@ def test_export_goes_to_stdout_or_a_file(ba: Ba, tmp_path: Path) -> None:
     assert target.stat().st_mode & 0o077 == 0
     assert ba("export", A, "-o", "/dev/null").exit_code == 0
     assert Path("/dev/null").is_char_device()
-    for args in ((A, "-o", str(tmp_path)), (A, "--format", "html"), ("rows",)):
+    for args in ((A, "-o", str(tmp_path)), (A, "--format", "pdf"), ("rows",)):
         assert isinstance(ba("export", *args).exception, UsageError)
 
 
@@ -144,7 +144,7 @@ def test_errors_are_one_line_with_the_cure_and_exit_1(
     assert (ba_home / "sessions" / folder_slug(tmp_path) / A).is_dir()
     assert run(["sessions", "list"]) == 0
     assert A in capsys.readouterr().out
-    for args in (["show", "nope"], ["export", A, "--format", "html"], ["rename", A, " "], ["delete", "nope", "--yes"]):
+    for args in (["show", "nope"], ["export", A, "--format", "pdf"], ["rename", A, " "], ["delete", "nope", "--yes"]):
         assert run(["sessions", *args]) == 1
         shown = capsys.readouterr()
         assert shown.out == ""

@@ -96,7 +96,7 @@ def test_an_unknown_price_makes_the_cost_unknown() -> None:
     assert "$" not in export("md", events)
 
 
-@pytest.mark.parametrize("format", ["md", "json"])
+@pytest.mark.parametrize("format", ["md", "html", "json", "jsonl"])
 def test_no_control_character_leaves_in_an_export(format: str) -> None:
     nasty = "a\x1b]0;pwned\x07b\x9b31mc\x7fd\x00e\rf\x08"
     call = ToolUse(nasty, nasty, {nasty: nasty})
@@ -130,7 +130,7 @@ SECRETS = [
 
 
 @pytest.mark.parametrize("secret", SECRETS)
-@pytest.mark.parametrize("format", ["md", "json"])
+@pytest.mark.parametrize("format", ["md", "html", "json", "jsonl"])
 def test_keys_are_left_out(format: str, secret: str) -> None:
     events = [TurnStarted(user(f"Use {secret} please")), *edit("", f"KEY = '{secret}'\n"), TurnEnded("done")]
     text = export(format, events)
@@ -183,9 +183,9 @@ def test_redacting_a_long_text_takes_no_time_of_note() -> None:
 
 
 def test_another_format_is_refused() -> None:
-    with pytest.raises(UsageError, match="html") as refused:
-        exporter("html")
-    assert "md, json or workflow" in refused.value.hint
+    with pytest.raises(UsageError, match="pdf") as refused:
+        exporter("pdf")
+    assert "md, html, json, jsonl or workflow" in refused.value.hint
 
 
 @pytest.mark.outside
@@ -199,12 +199,12 @@ def test_hostile_terminal_text_leaves_harmless(outside_data: Path) -> None:
             ToolFinished("c", ToolResult(payload, summary=payload)),
             MessageDone(Message("assistant", (Text(payload),))),
         ]
-        for format in ("md", "json"):
+        for format in ("md", "html", "json", "jsonl"):
             text = export(format, events, replace(INFO, title=payload))
             assert [sign for sign in text if (ord(sign) < 32 and sign not in "\n\t") or 0x7F <= ord(sign) <= 0x9F] == []
 
 
-@pytest.mark.parametrize("format", ["md", "json"])
+@pytest.mark.parametrize("format", ["md", "html", "json", "jsonl"])
 def test_what_is_known_to_be_a_secret_is_taken_out_as_well(format: str) -> None:
     events = [TurnStarted(user('Say "open sesame" twice')), TurnEnded("done")]
     text = exporter(format, lambda text: text.replace("open sesame", "[secret: word]"))(INFO, events)

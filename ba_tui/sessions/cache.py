@@ -1,0 +1,117 @@
+"""A SQLite file that is only a cache: made anew when missing, moved aside when corrupt, in memory without a place.
+
+What is in it is the business of index and fulltext.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+_BUSY_SECONDS = 1.0
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """``tables`` are made by ``statements``; a file of another ``version`` is emptied first."""
+
+    version: int
+    tables: Sequence[str]
+    statements: Sequence[str]
+
+
+class Cache:
+    """Several processes may use one; each waits a second at most, and only while another writes."""
+
+    def __init__(self, path: Path, layout: Layout) -> None:
+        self._path = path
+        self._layout = layout
+        self._turn = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+
+    def ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
+        """The answer, if need be from a fresh file, if need be from one in memory."""
+        with self._turn:
+            try:
+                return question(self._open(self._path))
+            except sqlite3.OperationalError as error:
+                log.warning("%s cannot be used: %s", self._path.name, error)
+            except sqlite3.DatabaseError as error:
+                log.warning("%s is damaged: %s", self._path.name, error)
+                self._set_aside()
+                with contextlib.suppress(sqlite3.DatabaseError):
+                    return question(self._open(self._path))
+            self._drop()
+            return question(self._open(None))
+
+    def _open(self, path: Path | None) -> sqlite3.Connection:
+        if self._connection is None:
+            if path:
+                # What people said is in it: for nobody else to read.
+                with contextlib.suppress(OSError):
+                    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            where = path or ":memory:"
+            db = sqlite3.connect(where, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            weakref.finalize(self, db.close)
+            self._connection = db
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")
+            db.execute("PRAGMA secure_delete = ON")
+            if _version(db) != self._layout.version:
+                with writing(db):
+                    # Another process may have been quicker.
+                    if _version(db) != self._layout.version:
+                        self._lay_out(db)
+        return self._connection
+
+    def _lay_out(self, db: sqlite3.Connection) -> None:
+        for table in self._layout.tables:
+            db.execute(f"DROP TABLE IF EXISTS {table}")
+        for statement in self._layout.statements:
+            db.execute(statement)
+        db.execute(f"PRAGMA user_version = {self._layout.version}")
+
+    def _drop(self) -> None:
+        if self._connection:
+            self._connection.close()
+        self._connection = None
+
+    def _set_aside(self) -> None:
+        self._drop()
+        aside = f"{self._path}.damaged-{time.time_ns()}"
+        for tail in ("", "-wal", "-shm"):
+            with contextlib.suppress(OSError):
+                Path(f"{self._path}{tail}").rename(f"{aside}{tail}")
+
+
+@contextlib.contextmanager
+def writing(db: sqlite3.Connection) -> Generator[None]:
+    """All of it or nothing."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+
+
+def busy(error: sqlite3.OperationalError) -> bool:
+    """True when another process writes just now: what was read is right, only keeping it has to wait."""
+    return error.sqlite_errorcode & 0xFF in _BUSY
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return db.execute("PRAGMA user_version").fetchone()[0]

@@ -16,7 +16,7 @@ from ba_tui.core.messages import Message
 from ba_tui.core.results import Diffs, StateChange
 from ba_tui.core.transcript import Transcript
 
-MAIN = "main"
+_UNCHANGED = "No file was changed since then."
 Scope: TypeAlias = Literal["both", "conversation", "files"]
 
 
@@ -186,7 +186,7 @@ def rewound(read: Callable[[], Sequence[Event]], files: Checkpoints | None, want
     stop = known.find(wanted.turn)
     to = known.files_before(stop.number) if wanted.scope != "conversation" else ""
     if wanted.scope == "files" and not to:
-        raise UsageError("No file was changed since then.", "Rewind the conversation, or choose an earlier turn.")
+        raise UsageError(_UNCHANGED, "Rewind the conversation, or choose an earlier turn.")
     restored = _restored(files, to)
     if wanted.scope == "files":
         return Outcome(Rewound(files=to, undo=restored.undo), None, restored)
@@ -200,8 +200,11 @@ def _undone(events: Sequence[Event], known: Course, files: Checkpoints | None, w
         raise UsageError("Nothing was rewound in this session.")
     was = known.newest
     to = was.event.undo if wanted.scope != "conversation" else ""
+    alone = was.event.turns is None or wanted.scope == "files"
+    if alone and not to:
+        raise UsageError(_UNCHANGED, "Take the conversation back, if it was rewound.")
     restored = _restored(files, to)
-    if was.event.turns is None or wanted.scope == "files":
+    if alone:
         return Outcome(Rewound(files=to, undo=restored.undo), None, restored)
     messages, state = prefix(events, was.index, wanted.cwd)
     return Outcome(Rewound(messages, state, was.last, to, restored.undo), None, restored)

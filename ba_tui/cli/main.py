@@ -89,6 +89,7 @@ COMMANDS = {
     "hooks": Command("hooks", help="List the commands that run on events."),
     "audit": Command("audit", "audit"),
     "tools": Command("tools", help="List, show, try and write tools."),
+    "skills": Command("skills", help="List, show, check, install, write and remove skills."),
     "tokens": Command("tokens", "tokens"),
     "trust": Command("trust", "trust"),
     "doctor": Command("doctor", help="Check that everything ba needs works, and say how to mend it."),

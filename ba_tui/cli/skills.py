@@ -1,0 +1,290 @@
+"""``ba skills``: lists, shows, checks, installs, begins and removes skills.
+
+How they are found and what makes one valid stands in ``ba_tui.skills``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from ba_tui.cli.config import Cwd, folder_of, print_line
+from ba_tui.cli.trust import untrusted
+from ba_tui.core.errors import UsageError
+from ba_tui.resources import bundled, places, project_root, user_home
+
+if TYPE_CHECKING:
+    from ba_tui.skills.catalog import Catalog, Skill
+    from ba_tui.skills.config import Choices
+    from ba_tui.skills.install import Offer
+
+BRIEF = 80
+SHOWN = 8
+
+app = typer.Typer(no_args_is_help=True)
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The skill's name, as `ba skills list` shows it.")]
+Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
+Project = Annotated[bool, typer.Option("--project", help="In the project's .ba/skills instead of your own.")]
+
+
+@app.command("list")
+def list_(json_: Json = False, cwd: Cwd = None) -> int:
+    """Print every skill: whether models are told of it, where it comes from, its size. Broken ones say why."""
+    from ba_tui.settings import printable  # noqa: PLC0415 - --help must not pay for pydantic
+
+    folder = folder_of(cwd)
+    root = project_root(folder)
+    found, choices = _catalog(root).look(), _choices(root)
+    if json_:
+        print_line(json.dumps([_facts(skill, choices) for skill in found], indent=2))
+    else:
+        widest = max((len(skill.id) for skill in found), default=0)
+        for skill in found:
+            row = f"{skill.id:<{widest}}  {_state(skill, choices):<8}  {skill.source:<7}  {skill.tokens:>6,}"
+            print_line(printable(f"{row}  {_brief(skill)}"))
+        if not found:
+            sys.stderr.write("No skills. Begin one: ba skills new NAME\n")
+    for problem in choices.problems:
+        _say(str(problem))
+    if note := untrusted(root):
+        _say(note)
+    return 0
+
+
+@app.command()
+def show(name: Name, json_: Json = False, cwd: Cwd = None) -> int:
+    """Print all there is to know of one skill, its files and its instructions."""
+    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
+    from ba_tui.skills.content import body_of, files_of  # noqa: PLC0415
+
+    root = project_root(folder_of(cwd))
+    skill = _known(_catalog(root), name)
+    facts = {**_facts(skill, _choices(root)), "files": [file.name for file in files_of(skill)]}
+    body = "" if skill.head.trouble else body_of(skill)
+    if json_:
+        print_line(json.dumps({**facts, "instructions": body}, indent=2))
+        return 0
+    for key, value in facts.items():
+        text = ", ".join(cast("list[str]", value)) if isinstance(value, list) else str(value)
+        print_line(printable(f"{key:<12}  {text or '—'}"))
+    if body:
+        print_line("")
+        print_line("\n".join(printable(line) for line in body.splitlines()))
+    return 0
+
+
+@app.command()
+def validate(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Folders of skills, or their SKILL.md.")],
+    json_: Annotated[bool, typer.Option("--json", help="As one JSON object; of several paths, as an array.")] = False,
+) -> int:
+    """Check skills by the rules of the public format; exit 1 when one breaks them."""
+    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
+    from ba_tui.skills.validator import check  # noqa: PLC0415
+
+    reports = [check(path) for path in paths]
+    told = [
+        {"path": str(path), "valid": report.valid, "errors": list(report.errors), "warnings": list(report.warnings)}
+        for path, report in zip(paths, reports, strict=True)
+    ]
+    if json_:
+        print_line(json.dumps(told[0] if len(told) == 1 else told, indent=2))
+    else:
+        for path, report in zip(paths, reports, strict=True):
+            print_line(printable(f"{path}: {'valid' if report.valid else 'not valid'}"))
+            for error in report.errors:
+                print_line(printable(f"  error: {error}"))
+            for warning in report.warnings:
+                print_line(printable(f"  warning: {warning}"))
+    return 0 if all(report.valid for report in reports) else 1
+
+
+@app.command()
+def install(
+    source: Annotated[str, typer.Argument(metavar="PATH-OR-GIT-URL", help="A folder, or a git repository.")],
+    only: Annotated[list[str] | None, typer.Option("--skill", metavar="NAME", help="Of several, this one.")] = None,
+    project: Project = False,
+    force: Annotated[bool, typer.Option("--force", help="Also over one that is there, or against the rules.")] = False,
+    cwd: Cwd = None,
+) -> int:
+    """Copy a skill from a folder or a git repository. It is checked first; nothing of it is run.
+
+    Its scripts run later, each when a model asks for it and you, or your rules, allow it.
+    """
+    from ba_tui.skills.install import fetched, offered, put  # noqa: PLC0415 - see list_
+
+    root = project_root(folder_of(cwd))
+    shelf = _shelf(root, project=project)
+    with tempfile.TemporaryDirectory(prefix="ba-skill-") as near:
+        chosen = _chosen(fetched(source, Path(near, "from")), source, only or [])
+        offers = [offered(folder, Path(near, "new")) for folder in chosen]
+        # All or none: a repository that is half installed helps nobody.
+        for offer in offers:
+            _tell(offer)
+        for offer in offers:
+            _check(offer, shelf, force=force)
+        for offer in offers:
+            print_line(f"Installed: {put(offer, shelf)}")
+    _tell_trust(root, project=project)
+    return 0
+
+
+@app.command()
+def new(name: Name, project: Project = False, cwd: Cwd = None) -> int:
+    """Begin a skill: a valid SKILL.md, to be filled in."""
+    from ba_tui.skills.install import begin  # noqa: PLC0415 - see list_
+
+    root = project_root(folder_of(cwd))
+    file = begin(name, _shelf(root, project=project))
+    print_line(f"{file}\nFill it in, then check it: ba skills validate {file.parent}")
+    _tell_trust(root, project=project)
+    return 0
+
+
+@app.command()
+def remove(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    cwd: Cwd = None,
+) -> int:
+    """Remove a skill with all its files."""
+    from ba_tui.skills.install import remove as remove_folder  # noqa: PLC0415 - see list_
+
+    root = project_root(folder_of(cwd))
+    skill = _known(_catalog(root), name)
+    if skill.source == "bundled":
+        hint = f"Switch it off: optional: {{{skill.id}: {{enabled: false}}}} in {places().config / 'skills.yaml'}"
+        raise UsageError(f"{skill.id} ships with ba and can't be removed.", hint)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("There is nobody to ask.", f"ba skills remove --yes {name}")
+        if not typer.confirm(f"Remove {skill.folder} and all that is in it?"):
+            return 1
+    remove_folder(skill.folder)
+    print_line(f"Removed: {skill.folder}")
+    _tell_trust(root, project=skill.source == "project")
+    return 0
+
+
+def _catalog(root: Path) -> Catalog:
+    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - see list_
+    from ba_tui.skills.catalog import Catalog, shelves  # noqa: PLC0415
+
+    where = places()
+    return Catalog(
+        shelves(bundled("skills"), user_home(), where.config, root, lambda: Trust(where).trusted(root)),
+    )
+
+
+def _choices(root: Path) -> Choices:
+    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - see list_
+    from ba_tui.skills.config import read_choices  # noqa: PLC0415
+
+    where = places()
+    theirs = [root / ".ba" / "skills.yaml"] if Trust(where).trusted(root) else []
+    return read_choices(bundled("config") / "skills.yaml", [where.config / "skills.yaml", *theirs])
+
+
+def _known(catalog: Catalog, name: str) -> Skill:
+    if skill := catalog.get(name):
+        return skill
+    import difflib  # noqa: PLC0415 - for a slip alone
+
+    close = difflib.get_close_matches(name, [skill.id for skill in catalog.all()], 1, 0.5)
+    raise UsageError(f"There is no skill {name!r}.", f"Did you mean {close[0]}?" if close else "See ba skills list.")
+
+
+def _facts(skill: Skill, choices: Choices) -> dict[str, Any]:
+    from ba_tui.skills.scripts import scripts_in  # noqa: PLC0415 - see list_
+
+    return {
+        "id": skill.id,
+        "state": _state(skill, choices),
+        "source": skill.source,
+        "path": str(skill.folder),
+        "description": skill.head.description,
+        "tokens": skill.tokens,
+        "trouble": skill.head.trouble,
+        "warnings": list(skill.warnings),
+        "tools": list(skill.head.tools),
+        "scripts": list(scripts_in(skill.folder)),
+    }
+
+
+def _state(skill: Skill, choices: Choices) -> str:
+    if skill.head.trouble:
+        return "broken"
+    if skill.shadowed:
+        return "shadowed"
+    told = choices.enabled and choices.of(skill.id).enabled and not skill.head.hidden
+    return "on" if told else "off"
+
+
+def _brief(skill: Skill) -> str:
+    text = " ".join((skill.head.trouble or skill.head.description).split())
+    return text if len(text) <= BRIEF else f"{text[: BRIEF - 1]}…"
+
+
+def _shelf(root: Path, *, project: bool) -> Path:
+    return root / ".ba" / "skills" if project else places().config / "skills"
+
+
+def _chosen(folder: Path, source: str, only: Sequence[str]) -> Sequence[Path]:
+    """The skills that are meant, of those that ``folder`` holds."""
+    from ba_tui.skills.install import name_of, skills_in  # noqa: PLC0415 - see list_
+
+    found = {name_of(each): each for each in skills_in(folder)}
+    if not found:
+        raise UsageError(f"There is no skill in {source}: no SKILL.md.", "Name the folder that a SKILL.md lies in.")
+    names = ", ".join(found)
+    if missing := [name for name in only if name not in found]:
+        raise UsageError(f"{source} has no skill {missing[0]!r}.", f"It has: {names}.")
+    if not only and len(found) > 1:
+        raise UsageError(f"{source} has {len(found)} skills: {names}.", "Choose with --skill NAME, once for each.")
+    return [found[name] for name in dict.fromkeys(only)] if only else list(found.values())
+
+
+def _tell(offer: Offer) -> None:
+    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
+
+    files = f"{offer.files} file{'' if offer.files == 1 else 's'}"
+    print_line(printable(f"{offer.id}: {files}; scripts: {_some(offer.scripts) or 'none'}"))
+    if offer.needs:
+        print_line(printable(f"  Its scripts need {_some(offer.needs)}; you are asked before that is installed."))
+    for warning in offer.report.warnings:
+        _say(f"{offer.id}: {warning}")
+
+
+def _check(offer: Offer, shelf: Path, *, force: bool) -> None:
+    """Raises UsageError when it may not be installed."""
+    errors = [offer.trouble] if offer.trouble else list(offer.report.errors)
+    if errors and (offer.trouble or not force):
+        for error in errors[1:]:
+            _say(f"{offer.id}: {error}")
+        cure = "Correct its SKILL.md." if offer.trouble else "Correct it, or install it as it is: --force."
+        raise UsageError(f"{offer.id} is not valid: {errors[0]}.", cure)
+    if os.path.lexists(place := shelf / offer.id) and not force:
+        raise UsageError(f"{place} is there already.", "Replace it: --force.")
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _tell_trust(root: Path, *, project: bool) -> None:
+    if project and (note := untrusted(root)):
+        _say(note)
+
+
+def _say(text: str) -> None:
+    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
+
+    sys.stderr.write(f"ba: {printable(text)}\n")

@@ -1,0 +1,279 @@
+"""Brings skills from a folder or a git repository into a folder of skills, begins new ones, removes old ones.
+
+Nothing that a skill brings is run here. What a skill must be like stands in ``validator``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.resources import read_regular, save_whole
+from ba_tui.skills.dependencies import RequirementsRefused, wants
+from ba_tui.skills.frontmatter import decoded, id_of, read_head
+from ba_tui.skills.scripts import scripts_in
+from ba_tui.skills.validator import Report, check, skill_file
+
+SHELVES = ("", "skills", ".claude/skills", ".agents/skills", ".ba/skills")
+"""Where a repository that is no skill itself holds some."""
+LEFT_OUT = frozenset({".git", "__pycache__", "node_modules", ".venv", ".DS_Store"})
+HEAD = 64_000
+MOST_FILES, MOST_BYTES, DEEPEST = 2_000, 100_000_000, 16
+PATIENCE = 180
+PROTOCOLS = ("https", "http", "ssh", "file")
+_URL = re.compile(rf"(?:{'|'.join(PROTOCOLS)})://[^\s]+|[\w.-]+@[\w.-]+:[^\s:][^\s]*")
+_LOGIN = re.compile(r"//[^/@\s]*@")
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+SKELETON = """\
+---
+name: {name}
+description: What this skill helps with, and when to use it. Write down the words that people use for such work.
+---
+
+# {title}
+
+## When to use it
+
+Say which tasks this is for, and which it is not for.
+
+## Steps
+
+1. Look at what is there before changing anything.
+2. Do the work, one checked step at a time.
+3. Check the result, and say how it was checked.
+
+## Pitfalls
+
+- What goes wrong most often, and how to notice.
+
+Longer material belongs into files beside this one, such as `references/details.md`. Programs belong into `scripts/`:
+they read JSON on standard input and print their result.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A skill as it would be installed, in a temporary ``folder`` that is called as it will be.
+
+    ``trouble``: why it can't be used at all. ``needs``: the lines of its requirements.txt.
+    """
+
+    id: str
+    folder: Path
+    report: Report
+    trouble: str = ""
+    scripts: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    files: int = 0
+
+
+def fetched(source: str, into: Path) -> Path:
+    """The folder that ``source`` names; of a git repository, a copy of its newest state in ``into``. Blocks.
+
+    Raises:
+        UsageError: it is no such thing, or can't be had.
+    """
+    local = Path(source).expanduser()
+    if local.is_file() and local.name.lower() == "skill.md":
+        local = local.parent
+    if local.is_dir():
+        return _cloned(str(local.resolve()), into) if _bare(local) else local
+    if _URL.fullmatch(source):
+        return _cloned(source, into)
+    hint = f"Name a folder with a SKILL.md, or a git repository ({', '.join(PROTOCOLS)}, or user@host:path)."
+    raise UsageError(f"There is no folder {source}, and it is no address of a repository.", hint)
+
+
+def skills_in(folder: Path) -> Sequence[Path]:
+    """The folders of the skills that ``folder`` is or holds. Reads the disk."""
+    if skill_file(folder):
+        return [folder]
+    found: dict[str, Path] = {}
+    for shelf in SHELVES:
+        try:
+            inside = sorted((folder / shelf).iterdir())
+        except OSError:
+            continue
+        for each in inside:
+            if not each.name.startswith(".") and each.is_dir() and skill_file(each):
+                found.setdefault(os.path.realpath(each), each)
+    return list(found.values())
+
+
+def name_of(folder: Path) -> str:
+    """What the skill in ``folder`` is called by. Reads the disk."""
+    return id_of(_head(folder)[0])
+
+
+def offered(folder: Path, into: Path) -> Offer:
+    """A copy of the skill in ``folder`` within ``into``, checked. Reads and writes the disk.
+
+    Raises:
+        UsageError: it holds what can't be copied.
+    """
+    name, trouble = _head(folder)
+    id = id_of(name)
+    copy = into / id
+    try:
+        count = _copied(folder, copy)
+    except OSError as error:
+        raise UsageError(f"{folder} can't be copied: {error.strerror or error}.", "Check it and try again.") from error
+    try:
+        wanted = wants(id, copy)
+    except RequirementsRefused as error:
+        trouble = trouble or str(error).rstrip(".")
+        wanted = None
+    return Offer(id, copy, check(copy), trouble, scripts_in(copy), wanted.lines if wanted else (), count)
+
+
+def put(offer: Offer, shelf: Path) -> Path:
+    """The skill in its place on ``shelf``; what lay there is gone then. Writes the disk.
+
+    Raises:
+        StorageError: it can't be written; what was there still is.
+    """
+    place = shelf / offer.id
+    try:
+        shelf.mkdir(parents=True, exist_ok=True, mode=0o755)
+        # Beside its place, so that it takes one step to put it there. The dot keeps it from being taken for a skill.
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=shelf) as near:
+            new, old = Path(near, "new"), Path(near, "old")
+            shutil.copytree(offer.folder, new, symlinks=True)
+            there = os.path.lexists(place)
+            if there:
+                place.rename(old)
+            try:
+                new.rename(place)
+            except OSError:
+                if there:
+                    old.rename(place)
+                raise
+    except OSError as error:
+        raise StorageError(
+            f"{place} can't be written: {error.strerror or error}.", "Check the folder's rights."
+        ) from error
+    return place
+
+
+def begin(name: str, shelf: Path) -> Path:
+    """The SKILL.md of a new skill on ``shelf``, to be filled in. Writes the disk.
+
+    Raises:
+        UsageError: nothing can be called so, or something is. StorageError: it can't be written.
+    """
+    if not _NAME.fullmatch(name) or len(name) > 64:
+        raise UsageError(
+            f"{name!r} can't be the name of a skill.", "Such as sales-report: a-z, 0-9 and single hyphens."
+        )
+    place = shelf / name
+    if os.path.lexists(place):
+        raise UsageError(f"{place} is there already.", "Choose another name.")
+    title = name.replace("-", " ").capitalize()
+    save_whole(place / "SKILL.md", SKELETON.format(name=name, title=title), mode=0o644)
+    return place / "SKILL.md"
+
+
+def remove(folder: Path) -> None:
+    """Remove a skill; of a link, the link alone. Raises StorageError."""
+    try:
+        if folder.is_symlink():
+            folder.unlink()
+        else:
+            shutil.rmtree(folder)
+    except OSError as error:
+        raise StorageError(
+            f"{folder} can't be removed: {error.strerror or error}.", "Check the folder's rights."
+        ) from error
+
+
+def _head(folder: Path) -> tuple[str, str]:
+    """The name of a skill, and why it can't be used; empty when it can."""
+    own = Path(os.path.abspath(folder)).name  # noqa: PTH100 - its name counts as it is written, not where a link leads
+    file = skill_file(folder)
+    if file is None:
+        return own, "there is no file SKILL.md"
+    try:
+        raw = read_regular(file, HEAD)
+        head = read_head(decoded(raw, whole=len(raw) < HEAD), own)
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        return own, f"{file.name} can't be read: {why or error}"
+    return head.name, head.trouble
+
+
+def _copied(source: Path, target: Path) -> int:
+    """Copy what belongs to a skill; how many files that were."""
+    real, left = Path(os.path.realpath(source)), [MOST_FILES, MOST_BYTES]
+    todo = [(real, target, 0)]
+    while todo:
+        folder, into, depth = todo.pop()
+        into.mkdir(parents=True)
+        for entry in sorted(folder.iterdir()):
+            if entry.name in LEFT_OUT:
+                continue
+            shown = entry.relative_to(real)
+            if entry.is_symlink() and not Path(os.path.realpath(entry)).is_relative_to(real):
+                raise UsageError(f"{shown} is a link that leads out of the skill.", "Put the file itself there.")
+            about = entry.stat()
+            if stat.S_ISDIR(about.st_mode) and not entry.is_symlink() and depth < DEEPEST:
+                todo.append((entry, into / entry.name, depth + 1))
+                continue
+            if not stat.S_ISREG(about.st_mode):
+                raise UsageError(f"{shown} is neither a file nor a folder of the skill.", "Take it out.")
+            left[0] -= 1
+            left[1] -= about.st_size
+            if min(left) < 0:
+                most = f"{MOST_FILES:,} files or {MOST_BYTES // 1_000_000} MB"
+                raise UsageError(f"{source} holds more than {most}.", "A skill is small; is it the right folder?")
+            shutil.copyfile(entry, into / entry.name)
+            (into / entry.name).chmod(0o755 if about.st_mode & 0o100 else 0o644)
+    return MOST_FILES - left[0]
+
+
+def _bare(folder: Path) -> bool:
+    """Whether it is a repository without files of its own."""
+    return not skill_file(folder) and all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
+
+
+def _cloned(address: str, into: Path) -> Path:
+    git = shutil.which("git")
+    if git is None:
+        raise UsageError("git is not installed.", "Install it, or download the skill and name its folder.")
+    name = re.sub(r"\.git$", "", address.rstrip("/").replace(":", "/").rsplit("/", 1)[-1]) or "skill"
+    target = into / name.lstrip(".-")
+    allowed = [word for protocol in PROTOCOLS for word in ("-c", f"protocol.{protocol}.allow=always")]
+    # No hook, no template, no submodule and no other transport: nothing of the repository can run.
+    safe = ["-c", "protocol.allow=never", *allowed, "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]
+    clone = ["clone", "--quiet", "--depth=1", "--no-tags", "--single-branch", "--no-recurse-submodules", "--template="]
+    if "://" not in address and "@" not in address:
+        # A path is copied whole unless it is an address.
+        address = f"file://{address}"
+    shown = _LOGIN.sub("//", address)
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1"}
+    for variable in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_TEMPLATE_DIR"):
+        environment.pop(variable, None)
+    try:
+        done = subprocess.run(
+            [git, *safe, *clone, "--", address, str(target)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=environment,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise UsageError(f"{shown} took longer than {PATIENCE} s to fetch.", "Try again, or name a folder.") from error
+    if done.returncode:
+        lines = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+        why = _LOGIN.sub("//", lines[-1]).removeprefix("fatal: ") if lines else f"exit code {done.returncode}"
+        raise UsageError(f"{shown} can't be fetched: {why}", "Check the address and the network.")
+    return target

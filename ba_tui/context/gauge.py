@@ -16,7 +16,7 @@ FLATTEST, STEEPEST = 0.5, 4.0
 """What a vendor counts beyond these shares of our estimate is not believed."""
 _WINDOW = re.compile(
     r"(?:>|max(?:imum)?(?: model| context| prompt| input| allowed)*(?: length| size| tokens| limit| window)*"
-    r"|context (?:size|length|window|limit)|limit)(?: is| of|:| to)? ?[(\[]?\s?(?:of )?(\d[\d,]{3,9})"
+    r"|context (?:size|length|window|limit)|limit)(?: is| of|:| to)? ?[(\[]?\s?(?:of )?(\d[\d,]{3,9})(?![\d,]|\s?\+)"
     r"|(\d[\d,]{3,9}) (?:tokens? )?maximum",
     re.IGNORECASE,
 )

@@ -30,9 +30,13 @@ from ba_tui.providers.shapes import decode, fields, items, words
 LONGEST = 300
 _KEY = re.compile(r"\b(?:sk|pk|gsk|xai|key)[-_][\w.*\-]{6,}|\bBearer\s+\S{6,}|\bAIza[\w\-]{10,}")
 _TOO_LONG = re.compile(
-    r"prompt is too long|maximum context length|context[_ ]length|context[_ ]window|context[_ ]size|context limit"
-    r"|exceeds? the (?:maximum number of (?:input )?tokens|model'?s? (?:maximum|limit))|input token count"
-    r"|reduce the length of the (?:messages|prompt)|too many (?:input )?tokens|token limit exceeded|request_too_large",
+    r"(?:prompt|input|request|query|conversation|messages?)(?: tokens?| length| size)? (?:is|are|was) (?:too long|too large)"
+    r"|(?:prompt|input) (?:too long|exceeds|exceeded)|too long for (?:the|this|requested) model|too large for model"
+    r"|maximum context length|maximum (?:model|prompt|input) length|context[_ ]length|context[_ ]window|context[_ ]size"
+    r"|context limit|exceeds? the (?:maximum number of (?:input )?tokens|model'?s? (?:maximum|limit))"
+    r"|input token count|exceeded model token limit|range of input length"
+    r"|reduce the length of the (?:messages|prompt|input)|too many (?:input )?tokens|token limit exceeded"
+    r"|tokens? .{0,40}exceeds? .{0,40}(?:limit|maximum)|string_above_max_length|request_too_large",
     re.IGNORECASE,
 )
 _NO_MONEY = re.compile(

@@ -173,6 +173,9 @@ async def test_keys_in_a_servers_words_are_not_repeated(model_server: START, con
         "Please reduce the length of the messages or completion.",
         "Trying to keep the first 9000 tokens when context the overflows. However, the model is loaded with context "
         "length of only 4096 tokens",
+        "Input is too long for requested model.",
+        "Range of input length should be [1, 129024]",
+        "Prompt exceeds max length",
     ],
 )
 async def test_a_prompt_that_is_too_long_is_known_in_many_words(

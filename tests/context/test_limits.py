@@ -1,0 +1,144 @@
+"""What a session may cost, when its goal is said again, and when the model hears that the window fills."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ba_tui.context.gauge import Gauge
+from ba_tui.context.limits import Limits, Spending
+from ba_tui.context.reminders import NearlyFull, Refocus
+from ba_tui.core.conversation import Conversation
+from ba_tui.core.events import Compressed, Event, MessageDone, Steered, ToolFinished, TurnEnded, TurnStarted
+from ba_tui.core.messages import Usage, user
+from ba_tui.core.provider import ModelInfo
+from ba_tui.core.results import StateChange, ToolResult
+from ba_tui.core.work import Todo
+from tests.context.talk import MODEL, count, history, told
+from tests.script import Memory, Script, collect, conversation, says
+
+
+def limited(script: Script, model: ModelInfo = MODEL, **limits: Any) -> tuple[Conversation, Spending]:
+    spending = Spending()
+    limit = Limits(spending, lambda: model, limits.get("max_cost"), limits.get("max_tokens"))
+    talk = conversation(script, interceptors=(limit,))
+    return talk, spending
+
+
+async def spent(talk: Conversation, spending: Spending, prompt: str) -> TurnEnded:
+    events = await collect(talk.say(prompt))
+    for event in events:
+        spending.apply(event)
+    assert isinstance(events[-1], TurnEnded)
+    return events[-1]
+
+
+async def test_at_max_cost_the_turn_stops_before_the_next_request() -> None:
+    script = Script(told("One.", 1_000_000), says("Two."))
+    talk, spending = limited(script, max_cost=1.0)
+    assert (await spent(talk, spending, "first")).reason == "done"
+    end = await spent(talk, spending, "second")
+    assert end.reason == "limit"
+    assert end.error is not None
+    assert "$1" in end.error.message
+    assert len(script.requests) == 1
+    assert talk.transcript.messages[-1].text == "second"
+
+
+async def test_at_max_tokens_too() -> None:
+    script = Script(told("One.", 990), says("Two."))
+    talk, spending = limited(script, max_tokens=1_000)
+    assert (await spent(talk, spending, "first")).reason == "done"
+    assert (await spent(talk, spending, "second")).reason == "limit"
+
+
+async def test_a_cost_that_cannot_be_known_is_refused_before_anything_is_sent() -> None:
+    script = Script(says("One."))
+    talk, spending = limited(script, replace(MODEL, prices=None), max_cost=1.0)
+    end = await spent(talk, spending, "first")
+    assert end.reason == "error"
+    assert end.error is not None
+    assert end.error.kind == "usage"
+    assert "prices" in end.error.message
+    assert not script.requests
+
+
+def test_summaries_and_sub_agents_count() -> None:
+    spending = Spending()
+    events: list[Event] = [
+        MessageDone(replace(says("x"), usage=Usage(10, 5, 100, 1)), 0.25, agent="main/explore-1"),
+        Compressed((), "summarize", 100, 50, 0.5),
+        Compressed((), "extract", 100, 50),
+        MessageDone(says("y"), None),
+    ]
+    for event in events:
+        spending.apply(event)
+    assert spending.cost == pytest.approx(0.75)
+    assert spending.tokens == 116 + 110
+
+
+def with_todos(*todos: Todo) -> list[Event]:
+    change = ToolResult("noted", changes=StateChange(todos=todos))
+    return [*history(3), TurnStarted(user("plan it")), MessageDone(says("", ("todo_write", {}))), ToolFinished(
+        "todo_write-0-", change
+    ), MessageDone(says("Planned.")), TurnEnded("done")]  # fmt: skip
+
+
+def reminders(events: list[Event], words: str) -> list[str]:
+    notes = [event.message for event in events if isinstance(event, Steered)]
+    return [note.text for note in notes if words in note.text and note.hidden and note.origin == "reminder"]
+
+
+async def test_every_fifth_round_goal_and_open_todos_are_said_again() -> None:
+    todos = (Todo("1", "read part 4", "in_progress"), Todo("2", "sum up"), Todo("3", "begin", "completed"))
+    talk = conversation(
+        Script(says("One."), says("Two.")), journal=Memory(with_todos(*todos)), interceptors=(Refocus(5),)
+    )
+    (note,) = reminders(await collect(talk.say("fifth")), "todo list")
+    assert "Look at part 1." in note
+    assert "read part 4 (in progress)" in note
+    assert "- sum up" in note
+    assert "begin" not in note.split("todo list")[1]
+    assert not reminders(await collect(talk.say("sixth")), "todo list")
+
+
+@pytest.mark.parametrize(("rounds", "todos"), [(0, (Todo("1", "x"),)), (5, ()), (5, (Todo("1", "x", "completed"),))])
+async def test_without_open_todos_or_when_off_nothing_is_said(rounds: int, todos: tuple[Todo, ...]) -> None:
+    talk = conversation(Script(says("One.")), journal=Memory(with_todos(*todos)), interceptors=(Refocus(rounds),))
+    assert not reminders(await collect(talk.say("fifth")), "todo list")
+
+
+async def test_the_model_hears_once_that_the_window_fills() -> None:
+    gauge = Gauge(lambda: MODEL, lambda: 100, count)
+    script = Script(
+        told("One.", 6_800), told("Two.", 6_900), told("Three.", 1_000), told("Four.", 6_800), says("Five.")
+    )
+    talk = conversation(script, interceptors=(NearlyFull(gauge, 0.8, automatic=True),))
+    heard = [len(reminders(await collect(talk.say("go on")), "% full")) for _ in range(5)]
+    assert heard == [0, 1, 0, 0, 1]
+
+
+def test_the_room_keeps_an_answer_free_but_never_more_than_half() -> None:
+    model = replace(MODEL, window=8_000, max_output=16_000)
+    assert Gauge(lambda: model, lambda: 0, count).room == 4_000
+    assert Gauge(lambda: MODEL, lambda: 0, count, lambda: 500).room == 9_500
+
+
+@pytest.mark.parametrize(
+    ("words", "window"),
+    [
+        ("prompt is too long: 10000 tokens > 8,000 maximum", 8_000),
+        ("input length and `max_tokens` exceed context limit: 9000 + 3200 > 8000, decrease input length", 8_000),
+        ("This model's maximum context length is 4096 tokens. However, you requested 5000 tokens", 4_096),
+        ("the request exceeds the available context size (8192 tokens)", 8_192),
+        ("The prompt (token length 9000) is longer than the maximum model length of 8192", 8_192),
+        ("The conversation is too long.", 10_000),
+        ("status 400, limit 12", 10_000),
+    ],
+)
+def test_a_refusal_may_tell_how_large_the_window_is(words: str, window: int) -> None:
+    gauge = Gauge(lambda: MODEL, lambda: 0, count)
+    gauge.learn(words)
+    assert gauge.room == window - min(1_000, window // 2)

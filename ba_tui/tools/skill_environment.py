@@ -103,6 +103,9 @@ class Installer:
         cell = self._cell(wanted)
         commands = await asyncio.to_thread(self.environments.commands, wanted)
         environment = {**child_environment(self.shell), "PYTHONDONTWRITEBYTECODE": "1", "UV_HTTP_RETRIES": "1"}
+        if self.cell.sandbox and self.cell.sandbox.reach.home is None:
+            # There is no folder for caches that could be written then.
+            environment |= {"UV_NO_CACHE": "1", "PIP_NO_CACHE_DIR": "1"}
         limits = {"core": 0, **self.shell.limits.for_seconds(LONGEST)}
         for argv in commands:
             program = await cell.enclosed(Program(argv, wanted.folder, environment, limits))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import sys
 import zipfile
 from pathlib import Path
 
@@ -13,8 +14,10 @@ import pytest
 from ba_tui.core.events import Judged, ToolProgress
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import Command
+from ba_tui.permissions.sandbox import Sandbox
+from ba_tui.permissions.sandbox_layout import Reach
 from ba_tui.permissions.verdicts import Allow, Deny
-from ba_tui.skills.dependencies import Environments, Wants, wants
+from ba_tui.skills.dependencies import Environments, Wants, find_uv, wants
 from ba_tui.tools.cell import Cell
 from tests.tools.running import all_gone, floor, printed, until_printed
 from tests.tools.test_skill_scripts import Kit, kit
@@ -137,3 +140,17 @@ async def test_two_programs_do_not_install_the_same_at_once(needy: Kit) -> None:
     os.close(handle)
     assert (await task).text == "made by the other"
     assert not any("Installing" in event.text for event in needy.desk.events if isinstance(event, ToolProgress))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs name spaces")
+async def test_in_the_sandbox_the_installer_writes_its_own_environment_only(needy: Kit, tmp_path: Path) -> None:
+    sandbox = Sandbox(Reach((needy.desk.root,), hidden=(tmp_path / "cache",)), "required")
+    if sandbox.found.mechanism is None:
+        pytest.skip("nothing confines here")
+    tried = needy.write("uv", f'#!/bin/sh\necho x >> {needy.desk.root}/made\nexec {find_uv()} "$@"\n')
+    tried.chmod(0o700)
+    needy.environments = Environments(tmp_path / "cache" / "skills", lambda: str(tried))
+    needy.equip(Cell(sandbox))
+    assert (await needy.run("x.py")).text == "hello skills"
+    assert not (needy.desk.root / "made").exists()
+    sandbox.close()

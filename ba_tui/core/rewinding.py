@@ -64,7 +64,7 @@ class Checkpoints(Protocol):
         ...
 
     def diffs(self, before: str, after: str = "") -> Diffs:
-        """As ``changes``, with texts; only the first files when there are many."""
+        """As ``changes``, with texts; only of the first ones when there are many."""
         ...
 
     def patch(self, before: str, after: str = "", *, stat: bool = False) -> bytes:

@@ -22,6 +22,8 @@ from ba_tui.sessions.shadow import Change, Entry, Kept, Snapshot, Store
 log = logging.getLogger(__name__)
 SHOWN = 200
 """Files whose texts are shown."""
+LONGEST = 1_000_000
+"""Bytes of a text that is shown."""
 _GONE = "The checkpoint is gone: the store was deleted or cleaned."
 
 
@@ -156,6 +158,7 @@ def _text(entry: Entry, contents: Contents) -> str:
     data = contents.read(entry.id)
     if entry.mode == "120000":
         return f"link to {os.fsdecode(data)}\n"
-    if b"\0" in data[:8_000]:
-        return f"no text, {len(data):,} bytes, {entry.id[:8]}\n"
+    if b"\0" in data[:8_000] or len(data) > LONGEST:
+        what = "too long to show" if len(data) > LONGEST else "no text"
+        return f"{what}, {len(data):,} bytes, {entry.id[:8]}\n"
     return data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")

@@ -77,7 +77,7 @@ class Limits:
     largest: int = 10_000_000
     files: int = 100_000
     new: int = 1_000_000_000
-    seconds: float = 60.0
+    seconds: float = 30.0
     wait: float = 10.0
 
 

@@ -72,4 +72,6 @@ async def diff(chat: ChatScreen, __: str) -> None:
     shown = await asyncio.to_thread(past.files.diffs, first)
     if not shown.items:
         raise UsageError("The files are as they were when this session began.")
-    chat.ba.push_screen(InspectorScreen(Inspected("What changed since this session began", {}, shown)))
+    count = len(await asyncio.to_thread(past.files.changes, first))
+    note = f"the first {len(shown.items)} of {count} files" if count > len(shown.items) else ""
+    chat.ba.push_screen(InspectorScreen(Inspected("What changed since this session began", {}, shown, note=note)))

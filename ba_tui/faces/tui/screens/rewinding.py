@@ -175,7 +175,9 @@ class RewindSheet(ModalScreen[Scope | None]):
             self._trouble = f"{error} {error.hint}".strip()
             self._draw()
             return
-        value = Inspected("What the rewind does to the files", {}, shown)
+        more = self._changes is not None and len(self._changes) > len(shown.items)
+        note = f"the first {len(shown.items)} files" if more else ""
+        value = Inspected("What the rewind does to the files", {}, shown, note=note)
         self._chat.ba.push_screen(InspectorScreen(value))
 
     @on(CopyRequested)

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from ba_tui.core.agent import Agent
@@ -41,6 +42,7 @@ from ba_tui.core.session import (
     Brain,
     Condenser,
     ContextPart,
+    Imported,
     Inventory,
     Journal,
     Permissions,
@@ -297,8 +299,12 @@ class Library(Protocol):
 
     def delete(self, id: str) -> None: ...
 
-    def export(self, id: str, format: str) -> str:
-        """``md``, ``json`` or ``workflow``. Raises UsageError for another format."""
+    def export(self, id: str, format: str, *, with_secrets: bool = False) -> str:
+        """``md``, ``html``, ``json``, ``jsonl`` or ``workflow``. Raises UsageError for another format."""
+        ...
+
+    def take_in(self, path: Path) -> Imported:
+        """A session from a file of another program. Raises UsageError, StorageError, NewerSchema."""
         ...
 
 

@@ -39,6 +39,16 @@ class SessionInfo:
     """What stands around the words that were searched for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A session that was made from a file of another program. ``source`` names the original; ``remarks`` say what
+    of it was left out."""
+
+    info: SessionInfo
+    source: str
+    remarks: tuple[str, ...] = ()
+
+
 class Journal(Protocol):
     """The session's file. ``append`` raises StorageError; what it could not write goes out with the next append."""
 

@@ -1,4 +1,4 @@
-"""What can be searched for in a line of a session, beside its title: prompts, answers, what tools were called with and what they gave.
+"""What can be searched for in a line of a session: prompts, answers, what tools were called with, what they gave.
 
 Pure. Long texts count by their beginning, those of tools also by their end, where errors stand.
 """

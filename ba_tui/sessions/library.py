@@ -19,8 +19,9 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
 from ba_tui.core.events import Titled
 from ba_tui.core.messages import clean_text
-from ba_tui.core.session import SessionInfo
+from ba_tui.core.session import Imported, SessionInfo
 from ba_tui.sessions import lock
+from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.digest import Digest
 from ba_tui.sessions.foreign import one_line, redacted
 from ba_tui.sessions.forks import copy_turns
@@ -28,7 +29,7 @@ from ba_tui.sessions.fulltext import Found, FullText
 from ba_tui.sessions.index import Index, Stamp
 from ba_tui.sessions.journal import JournalFile, unreadable
 from ba_tui.sessions.lock import Lock
-from ba_tui.sessions.records import FILE, Header
+from ba_tui.sessions.records import FILE, Header, read_header
 
 Make = Callable[[SessionInfo, JournalFile], Conversation]
 Slug = Callable[[Path], str]
@@ -157,6 +158,38 @@ class SessionLibrary:
             raise StorageError(f"Session {folder.name} cannot be deleted: {error.strerror or error}.", hint) from error
         self._index.forget(key)
         self._text.forget(key)
+
+    def take_in(self, path: Path) -> Imported:
+        """Raises UsageError, StorageError, NewerSchema."""
+        from ba_tui.sessions.importing import journalled, read_transcript  # noqa: PLC0415 - for imports alone
+
+        taken = read_transcript(path)
+        self._refuse_twice(taken.source)
+        cwd = Path(taken.cwd) if taken.cwd and Path(taken.cwd).is_dir() else self._cwd
+        now = time.time()
+        header = Header(self._new_id(now), str(cwd), taken.created or now, taken.model, source=taken.source)
+        folder = self._root / self._slug(cwd) / header.id
+        journal = JournalFile(folder, header)
+        try:
+            for event in journalled(taken, Artifacts(folder / FOLDER)):
+                journal.append(event)
+            journal.sync()
+        except BaError:
+            # Half a session is none.
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        finally:
+            journal.close()
+        # A turn that was going on when it was written is closed now, as for any session that is opened.
+        JournalFile.open(folder).close()
+        return Imported(self._info(f"{folder.parent.name}/{folder.name}"), taken.source, tuple(taken.remarks))
+
+    def _refuse_twice(self, source: str) -> None:
+        for key in self._found(everywhere=True):
+            with contextlib.suppress(OSError):
+                header = read_header(self._root / key / FILE)
+                if header and header.source == source and not header.parent:
+                    raise UsageError(f"{source} was imported before, as {header.id}.", "Delete that session first.")
 
     def export(self, id: str, format: str, *, with_secrets: bool = False) -> str:
         from ba_tui.sessions.transcripts import exporter  # noqa: PLC0415 - for exports alone

@@ -21,7 +21,7 @@ import typer
 from ba_tui.cli.config import Cwd, folder_of, load, print_line
 from ba_tui.core.errors import UsageError
 from ba_tui.core.untrusted import paintable
-from ba_tui.resources import places, project_root
+from ba_tui.resources import places
 
 if TYPE_CHECKING:
     from ba_tui.providers.tokens_config import EncoderConfig
@@ -36,13 +36,7 @@ SHOWN_FROM = 20_000_000
 ASKED = 4_000_000
 """Characters; more than this no provider counts in one request."""
 HEAD = 8_192
-MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+CACHE = "encodings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +99,18 @@ class _Counter:
     """For one model; says on stderr, once each, what is not as it should be."""
 
     def __init__(self, model: str | None, folder: Path) -> None:
-        from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - --help must not wait for it
-        from ba_tui.providers.tokens_encodings import Encodings  # noqa: PLC0415
-        from ba_tui.providers.tokens_registry import encoder_files, load_encoders  # noqa: PLC0415
+        from ba_tui.assembly.words import encoders_of  # noqa: PLC0415 - --help must not wait for it
+        from ba_tui.providers.tokens_encodings import Encodings, encoding_of  # noqa: PLC0415
+        from ba_tui.providers.tokens_registry import load_encoders  # noqa: PLC0415
 
         self._folder = folder
-        where, root = places(), project_root(folder)
+        where = places()
         self.model = model or load(folder).settings.model
-        registry = load_encoders(encoder_files(where, root if Trust(where).trusted(root) else None))
+        registry = load_encoders(encoders_of(where, folder))
         for problem in registry.problems:
             _say(problem)
         self._config: EncoderConfig = registry.find(self.model)
-        self._encoding: Encoding = Encodings(where.cache / "encodings").load(self._config.encoding)
+        self._encoding: Encoding = encoding_of(self._config, registry, Encodings(where.cache / CACHE))
         if self._encoding.warning:
             _say(self._encoding.warning)
         self._exact: ExactCounts | None = None
@@ -175,9 +169,15 @@ def _until(parts: Iterable[str], limit: int) -> Generator[str]:
 
 def _parts(file: BinaryIO, name: str, size: int) -> Generator[str]:
     """The text in parts that end where no token can lie across. Raises UsageError when it is no text."""
+    from ba_tui.tools.documents import binary_kind, detect  # noqa: PLC0415 - --help must not wait for it
+
     head = file.read(HEAD)
-    decoder = codecs.getincrementaldecoder(_encoding_of(head, name))("replace")
-    held, read = decoder.decode(head), len(head)
+    if kind := binary_kind(head):
+        shown = "stdin" if name == STDIN else name
+        raise UsageError(f"{shown} is {kind}: it has no tokens as text.", "Convert it to text first.")
+    found = detect(head, whole=len(head) < HEAD)
+    decoder = codecs.getincrementaldecoder(found.codec)("replace")
+    held, read = decoder.decode(head[len(found.mark) :]), len(head)
     while data := file.read(PART):
         read += len(data)
         held += decoder.decode(data)
@@ -199,17 +199,6 @@ def _cut(text: str) -> int:
     if place > 0:
         return place + 1
     return len(text) if len(text) > LONGEST_PART else 0
-
-
-def _encoding_of(head: bytes, name: str) -> str:
-    for mark, encoding in MARKS:
-        if head.startswith(mark):
-            return encoding
-    text = head.decode("utf-8", "replace")
-    if b"\0" in head or text.count("\ufffd") * 5 > len(text):
-        shown = "stdin" if name == STDIN else name
-        raise UsageError(f"{shown} is a binary file: it has no tokens as text.", "Convert it to text first.")
-    return "utf-8"
 
 
 def _progress(read: int, size: int, *, done: bool = False) -> None:

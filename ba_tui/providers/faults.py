@@ -30,7 +30,7 @@ from ba_tui.providers.shapes import decode, fields, items, words
 LONGEST = 300
 _KEY = re.compile(r"\b(?:sk|pk|gsk|xai|key)[-_][\w.*\-]{6,}|\bBearer\s+\S{6,}|\bAIza[\w\-]{10,}")
 _TOO_LONG = re.compile(
-    r"(?:prompt|input|request|query|conversation|messages?)(?: tokens?| length| size)? (?:is|are|was) (?:too long|too large)"
+    r"(?:prompt|input|request|query|conversation|messages?)(?: tokens?| length| size)? (?:is|are) too (?:long|large)"
     r"|(?:prompt|input) (?:too long|exceeds|exceeded)|too long for (?:the|this|requested) model|too large for model"
     r"|maximum context length|maximum (?:model|prompt|input) length|context[_ ]length|context[_ ]window|context[_ ]size"
     r"|context limit|exceeds? the (?:maximum number of (?:input )?tokens|model'?s? (?:maximum|limit))"

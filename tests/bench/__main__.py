@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.bench import engine, flow, long, rest, start, steps
+from tests.bench import counting, engine, flow, long, rest, start, steps
 from tests.bench.figures import HEAD, QUICK, Effort, Family, Figure, as_json, line
 
 FAMILIES: dict[str, Family] = {
@@ -20,6 +20,7 @@ FAMILIES: dict[str, Family] = {
     "idle": rest.idle,
     "sessions": long.sessions,
     "engine": engine.engine,
+    "tokens": counting.tokens,
 }
 
 

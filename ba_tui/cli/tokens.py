@@ -53,7 +53,7 @@ class Counted:
 
 def tokens(
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="[FILE…|-]", help="Text files; - or nothing reads stdin.")
+        list[str] | None, typer.Argument(metavar="FILE|-", help="Text files; - or nothing reads stdin.")
     ] = None,
     model: Annotated[
         str | None, typer.Option("-m", "--model", metavar="NAME", help="Count for this model; else for yours.")

@@ -12,6 +12,7 @@ from typing import Protocol
 from ba_tui.assembly.confining import judge_of, limits_for, sandbox_for
 from ba_tui.assembly.hooking import hooking_for
 from ba_tui.assembly.keeping import checkpointing, checkpoints_for
+from ba_tui.assembly.scripting import finder, script_tool
 from ba_tui.core.events import Event
 from ba_tui.core.tool import Tool
 from ba_tui.permissions.paths import Lent, Workspace
@@ -34,6 +35,7 @@ from ba_tui.tools.recall import History
 from ba_tui.tools.search import find_ripgrep
 from ba_tui.tools.senses import Senses
 from ba_tui.tools.shell import Shell
+from ba_tui.tools.skill_scripts import Ground
 from ba_tui.tools.toolbox import Means, Place, Shared, Supply, builtin_tools, pipeline, stocked
 
 
@@ -86,7 +88,9 @@ class Stock:
         cell, limits = Cell(self.sandbox, judge_of(self.permissions)), limits_for(settings)
         python, senses = Python(None, limits, cell), setting.senses
         means = Means(self.shells, setting.results, online, setting.history, python, cell, senses)
-        tools = builtin_tools(self.definitions, place, means)
+        ground, find = Ground(workspace, shop.shell, self.shells, cell), finder(shop.where, root)
+        scripts = script_tool(self.definitions["run_skill_script"], ground, settings, shop.where, find)
+        tools = (*builtin_tools(self.definitions, place, means), scripts)
         self.health = Health(tools)
         delivery = Delivery(setting.results, setting.fullness)
         self.sharing = Sharing(settings.secrets)

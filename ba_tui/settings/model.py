@@ -142,6 +142,7 @@ class Commands(Group):
     processes: Annotated[Whole, Field(ge=0)] = Field(
         default=1024, description="Processes and threads that may run at a time; 0 for no limit."
     )
+    skill_timeout: Seconds = Field(default=30, description="Seconds that a script of a skill gets.")
 
 
 class ChildEnvironment(Group):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ba_tui.core.errors import BaError
+from ba_tui.core.errors import BaError, StorageError, UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Question
@@ -141,7 +141,11 @@ class _Runs:
         return await asyncio.to_thread(self._look, args["skill_id"], args["script_name"])
 
     def _look(self, skill: str, name: str) -> Script:
-        return script_of(skill, self._skills.find(skill), name)
+        try:
+            folder = self._skills.find(skill)
+        except UsageError as error:
+            raise Failed("not_found", str(error), error.hint) from error
+        return script_of(skill, folder, name)
 
     async def _agreed(self, script: Script, tool: Tool, args: Mapping[str, Any], call: Call) -> None:
         """A rule that allows a script does not mean another one in its place."""
@@ -187,7 +191,10 @@ class _Runs:
                 wanted = await asyncio.to_thread(wants, script.skill, script.folder)
                 if wanted is None:
                     return (sys.executable, "-B", "-X", "utf8"), ()
-                python = await self._installer.python(wanted, call, tool, self._ground.workspace.root)
+                try:
+                    python = await self._installer.python(wanted, call, tool, self._ground.workspace.root)
+                except StorageError as error:
+                    raise Failed("resource_error", str(error), error.hint) from error
                 return (str(python), "-B", "-X", "utf8"), (self._skills.environments.place(wanted),)
             case "bash":
                 path = self._ground.shell.path

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ba_tui.core.errors import UsageError
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Command, ToolResult
 from ba_tui.core.session import RuleLine
@@ -22,7 +23,6 @@ from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.scripts import Allowed
 from ba_tui.tools.cell import Cell
-from ba_tui.tools.failed import Failed
 from ba_tui.tools.shell import Shell
 from ba_tui.tools.skill_scripts import Ground, SkillScripts, run_skill_script_tool
 from tests.tools.running import Floor, all_gone, floor, within_guards
@@ -72,7 +72,7 @@ class Kit:
 
     def find(self, skill: str) -> Path:
         if skill != "pdf":
-            raise Failed("not_found", f"There is no skill {skill!r}.")
+            raise UsageError(f"There is no skill {skill!r}.")
         return self.folder
 
     def answer(self, question: Question) -> Reply:
@@ -139,7 +139,7 @@ async def test_only_what_lies_in_the_scripts_folder_runs(kit: Kit, tmp_path: Pat
     assert "can't be run: scripts end in .py" in (await kit.run("notes.txt")).text
     assert [(await kit.run(name)).text for name in ("sub/ok.py", "near.py")] == ["fine", "fine"]
     other = await kit.desk.run("run_skill_script", skill_id="other", script_name="ok.py")
-    assert "There is no skill 'other'." in other.text
+    assert "Error Type: not_found\nError Message: There is no skill 'other'." in other.text
 
 
 async def test_a_scripts_folder_that_is_a_link_is_none(kit: Kit, tmp_path: Path) -> None:

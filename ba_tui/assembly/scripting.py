@@ -1,0 +1,46 @@
+"""The tool for the scripts of skills, out of the settings and the person's folders.
+
+Where it is listed and which skills there are is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.tool import Tool
+from ba_tui.permissions.trust import Trust
+from ba_tui.resources import Places, bundled, user_home
+from ba_tui.settings import Settings
+from ba_tui.skills.catalog import Catalog, shelves
+from ba_tui.skills.dependencies import Environments
+from ba_tui.skills.scripts import Allowed
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.skill_scripts import Ground, SkillScripts, run_skill_script_tool
+
+
+def script_tool(
+    definition: Definition, ground: Ground, settings: Settings, where: Places, find: Callable[[str], Path]
+) -> Tool:
+    """``find`` the folder of a skill that can be used; raises BaError when there is none."""
+    environments, allowed = Environments(where.cache / "skills"), Allowed(where.state / "skill_scripts.json")
+    skills = SkillScripts(find, environments, allowed, settings.commands.skill_timeout)
+    return run_skill_script_tool(definition, ground, skills)
+
+
+def finder(where: Places, root: Path) -> Callable[[str], Path]:
+    """The folder of a skill by its id, for the project at ``root``. Blocks while folders are looked through."""
+    catalog = Catalog(shelves(bundled("skills"), user_home(), where.config, root, lambda: Trust(where).trusted(root)))
+
+    def find(id: str) -> Path:
+        skill = catalog.get(id)
+        if skill is None:
+            catalog.look()
+            skill = catalog.get(id)
+        if skill is None:
+            known = ", ".join(each.id for each in catalog.usable())
+            raise UsageError(f"There is no skill {id[:80]!r}.", f"There are: {known or 'none'}.")
+        return skill.folder
+
+    return find

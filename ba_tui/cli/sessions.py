@@ -1,4 +1,4 @@
-"""``ba sessions``: list, show, export, rename, delete, fork and compare saved sessions.
+"""``ba sessions``: list, show, search, export, import, rename, delete, prune, fork and compare saved sessions.
 
 What is asked for goes to stdout, everything else to stderr. It knows the library's protocol, not its files.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -20,11 +21,12 @@ from rich.text import Text
 
 from ba_tui.cli.launch import current_folder
 from ba_tui.core.conversation import Library
-from ba_tui.core.errors import SessionNotFound, UsageError
+from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
 from ba_tui.core.session import SessionInfo
 from ba_tui.core.untrusted import paintable
 from ba_tui.resources import save_whole
 from ba_tui.sessions.foreign import one_line
+from ba_tui.sessions.retention import Rule, doomed, seconds
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -81,14 +83,22 @@ def export(
     format: Annotated[
         str,
         typer.Option(
-            "--format", "-f", metavar="md|json|workflow", help="Markdown, JSON, or the newest turn as a workflow."
+            "--format",
+            "-f",
+            metavar="md|html|json|jsonl|workflow",
+            help="By default as FILE is named, or Markdown. workflow: the newest turn, to be run again.",
         ),
-    ] = "md",
+    ] = "",
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Not to stdout.")] = None,
+    with_secrets: Annotated[
+        bool, typer.Option("--with-secrets", help="Leave keys and passwords in: for your own eyes only.")
+    ] = False,
 ) -> None:
-    """Write a session as Markdown or JSON. Keys and passwords that can be recognised are left out."""
+    """Write a session for people (Markdown, HTML) or programs. Recognised keys and passwords are left out."""
+    suffix = output.suffix.lstrip(".").lower() if output else ""
+    chosen = format or (suffix if suffix in {"html", "json", "jsonl"} else "md")
     with _named():
-        text = _library(ctx).export(id, format)
+        text = _library(ctx).export(id, chosen, with_secrets=with_secrets)
     if output is None:
         sys.stdout.write(text)
         return
@@ -100,6 +110,106 @@ def export(
     else:
         save_whole(output, text)
     _say(f"Wrote {output}.")
+
+
+@app.command()
+def search(
+    ctx: typer.Context,
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="All of them must be there, in any order.")],
+    here: Annotated[bool, typer.Option("--here", help="In sessions of this folder only.")] = False,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Show at most N.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Find sessions by what was said, called or printed in them, newest first."""
+    found = _library(ctx).search(" ".join(words), everywhere=not here)
+    if as_json:
+        _print_json([{**_record(info), "found": info.found} for info in found[:limit]])
+        return
+    console = Console(highlight=False)
+    for info in found[:limit]:
+        facts = " · ".join((_when(info.updated), _count(info.turns), one_line(str(info.cwd))))
+        console.print(Text.assemble((info.id, "bold"), "  ", one_line(info.title or "Untitled")))
+        console.print(Text(f"  {facts}", style="dim"))
+        if info.found:
+            console.print(Text(f"  {one_line(info.found)}"))
+    if not found:
+        _say("No session holds all of these words.")
+    elif len(found) > limit:
+        _say(f"{len(found) - limit} more: --limit {len(found)} shows them all.")
+
+
+@app.command("import")
+def import_files(
+    ctx: typer.Context,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Transcripts, one session each.")],
+    as_json: AsJson = False,
+) -> None:
+    """Take in transcripts of Claude Code (~/.claude/projects), ba's own jsonl exports, lists of tool results."""
+    library = _library(ctx)
+    taken: list[dict[str, Any]] = []
+    trouble: list[tuple[Path, BaError]] = []
+    for file in files:
+        try:
+            imported = library.take_in(file)
+        except BaError as error:
+            trouble.append((file, error))
+            continue
+        taken.append({**_record(imported.info), "source": imported.source, "remarks": list(imported.remarks)})
+        if not as_json:
+            sys.stdout.write(f"{imported.info.id}\n")
+            _say(f"{one_line(imported.source)}: “{imported.info.title}”, {_count(imported.info.turns)}.")
+        for remark in imported.remarks:
+            _say(f"  {remark}")
+    if as_json:
+        _print_json(taken)
+    if len(trouble) == 1:
+        raise trouble[0][1]
+    if trouble:
+        for _, error in trouble:
+            _say(f"{error} {error.hint}")
+        raise UsageError(f"{len(trouble)} of {len(files)} files were not imported.", "Why stands above.")
+
+
+@app.command()
+def prune(
+    ctx: typer.Context,
+    older_than: Annotated[str, typer.Option("--older-than", metavar="AGE", help="Not used for so long: 30d, 6m.")] = "",
+    keep: Annotated[int | None, typer.Option("--keep", metavar="N", min=0, help="Keep the newest N.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete old sessions of all folders for good; never one that is open. The ids of what went are printed."""
+    if not older_than and keep is None:
+        raise UsageError("Nothing says which sessions are old.", "Add --older-than 30d, or --keep 100, or both.")
+    library = _library(ctx)
+    rule = Rule(seconds(older_than) if older_than else None, keep)
+    going = doomed(library.sessions(everywhere=True), rule, time.time())
+    if not going:
+        _say("No session is that old.")
+        return
+    if dry_run or not yes:
+        Console(stderr=not dry_run).print(_table(going, everywhere=True))
+    if dry_run:
+        return
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(f"Deleting {_sessions(len(going))} needs a yes.", "Add --yes.")
+        if not typer.confirm(f"Delete {_sessions(len(going))} for good?", err=True):
+            _say("Kept.")
+            return
+    deleted = sum(_deleted(library, info) for info in going)
+    _say(f"Deleted {_sessions(deleted)}.")
+
+
+def _deleted(library: Library, info: SessionInfo) -> bool:
+    """Said when it can't be: somebody may have opened it meanwhile."""
+    try:
+        library.delete(info.id)
+    except StorageError as error:
+        _say(f"Kept {info.id}: {error}")
+        return False
+    sys.stdout.write(f"{info.id}\n")
+    return True
 
 
 @app.command()
@@ -255,6 +365,10 @@ def _price(cost: float | None) -> str:
 
 def _count(turns: int) -> str:
     return "1 turn" if turns == 1 else f"{turns} turns"
+
+
+def _sessions(count: int) -> str:
+    return "1 session" if count == 1 else f"{count} sessions"
 
 
 def _print_json(value: Any) -> None:

@@ -67,7 +67,13 @@ COMMANDS: Sequence[Command] = (
     Command("redraw", "Draw the screen again", view.redraw, keys="ctrl+l"),
     Command("exit", "Leave; the session is kept", sessions.leave, aliases=("quit", "q")),
     Command("cycle-mode", "Next permission mode", settings.cycle_mode, keys="shift+tab", slash=False),
-    Command("interrupt", "Close what is open, else interrupt the turn", view.escape, keys="escape", slash=False),
+    Command(
+        "interrupt",
+        "Close what is open or interrupt; twice: clear the line, or rewind",
+        view.escape,
+        keys="escape",
+        slash=False,
+    ),
     Command("suspend", "Put ba into the background", view.suspend, keys="ctrl+z", slash=False),
 )
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.errors import BaError
+from ba_tui.core.messages import clean_text
 from ba_tui.resources import alone, read_regular, save_whole
 
 FOLDER = "scripts"
@@ -22,7 +23,7 @@ SHOWN = 20
 MANY = 2_000
 LARGE = 32_000_000
 """Files and bytes of a scripts folder that are looked into; of the rest, size and time count."""
-LONGEST = 1_000_000
+LONGEST = 200_000
 
 RUNNERS: Mapping[str, str] = {".py": "python", ".sh": "bash", ".js": "node", ".mjs": "node", ".cjs": "node"}
 """What runs a script, by the end of its name."""
@@ -59,12 +60,12 @@ class Script:
         return f"{self.skill}/{self.name}"
 
     @property
-    def lines(self) -> int:
-        """How long it is; 0 when that can't be told."""
+    def text(self) -> str:
+        """What it says, for people; of a very long one the beginning. Reads the disk."""
         try:
-            return len(read_regular(self.path, LONGEST).splitlines())
+            return clean_text(read_regular(self.path, LONGEST).decode("utf-8", "replace"))
         except OSError:
-            return 0
+            return ""
 
 
 def script_of(skill: str, folder: Path, name: str) -> Script:

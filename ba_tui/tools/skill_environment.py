@@ -77,7 +77,7 @@ class Installer:
     async def _consent(self, wanted: Wants, call: Call, tool: Tool, folder: Path) -> None:
         facts = ToolFacts(category=tool.facts.category, target_of=_skill)
         asked = replace(tool, name=NAME, facts=facts)
-        args = {"skill_id": wanted.skill, "requirements": list(wanted.lines)}
+        args = {"skill_id": wanted.skill}
         judge = self.cell.judge
         verdict = await asyncio.to_thread(judge, asked, args, folder) if judge else Ask("", None)
         match verdict:
@@ -166,7 +166,7 @@ def _question(wanted: Wants, call: Call, args: Mapping[str, Any], timeout: float
         preview=Command(f"uv pip install -r skills/{wanted.skill}/{FILE}\n{lines}"),
         reason=REASON,
         risks=("network", "runs a command"),
-        warnings=(*places, *warnings_of(args)),
+        warnings=(*places, *warnings_of({"requirements": list(wanted.lines)})),
         timeout=timeout,
     )
 

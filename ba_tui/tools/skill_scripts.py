@@ -19,7 +19,7 @@ from ba_tui.core.errors import BaError, StorageError, UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Question
-from ba_tui.core.results import Command, Display, ToolResult
+from ba_tui.core.results import Command, Display, Source, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.sandbox import Sandbox
@@ -97,12 +97,10 @@ class _Runs:
         self._sandboxes: dict[tuple[Path, ...], Sandbox] = {}
 
     async def preview(self, args: Mapping[str, Any]) -> Display | None:
+        """What would run, to be read; the args stand beside it."""
         script = await self._script(args)
-        self._shown[script.path] = await asyncio.to_thread(digest, script)
-        given = json.dumps(clean_json(args.get("args") or {}), indent=1, ensure_ascii=False)
-        head = f"# {script.runner}, {await asyncio.to_thread(lambda: script.lines)} lines"
-        text = f"{head}\nskills/{script.skill}/scripts/{script.name} <<< {given}"
-        return Command(text, self._ground.workspace.shown(self._ground.workspace.root))
+        self._shown[script.path], text = await asyncio.to_thread(lambda: (digest(script), script.text))
+        return Source(f"skills/{script.skill}/scripts/{script.name}", text)
 
     async def run(self, tool: Tool, args: Mapping[str, Any], call: Call) -> ToolResult:
         script = await self._script(args)
@@ -181,7 +179,8 @@ class _Runs:
         reply = await call.ask(question)
         if reply.choice in {"deny", "text"}:
             del self._shown[script.path]
-            said = f" The person said: {reply.text.strip()}" if reply.text.strip() else ""
+            words = "" if reply.by == "nobody" else "The person said: "
+            said = f" {words}{reply.text.strip()}" if reply.text.strip() else ""
             raise Failed("permission_denied", f"{CHANGED} Running it was not allowed.{said}")
 
     async def _runner(self, script: Script, call: Call, tool: Tool) -> tuple[tuple[str, ...], tuple[Path, ...]]:

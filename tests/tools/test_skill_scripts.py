@@ -12,7 +12,7 @@ import pytest
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.results import Command, ToolResult
+from ba_tui.core.results import Command, Source, ToolResult
 from ba_tui.core.session import RuleLine
 from ba_tui.core.tool import Tool
 from ba_tui.permissions.bounds import Bounds
@@ -180,8 +180,7 @@ async def test_a_rule_for_a_script_does_not_mean_another_in_its_place(kit: Kit) 
     assert "The person said: not now" in refused.text
     (question,) = kit.asked
     assert (question.kind, question.text) == ("permission", "Run pdf/x.py, which has changed?")
-    assert isinstance(question.preview, Command)
-    assert "skills/pdf/scripts/x.py <<< {}" in question.preview.command
+    assert question.preview == Source("skills/pdf/scripts/x.py", "print('old')")
     kit.reply = Reply("once")
     assert (await kit.run("x.py")).text == "old"
     assert (await kit.run("x.py")).text == "old"

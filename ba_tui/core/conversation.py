@@ -29,7 +29,6 @@ from ba_tui.core.events import (
     ModeChanged,
     ModelChanged,
     Notice,
-    Rewound,
     Steered,
     Titled,
     TurnEnded,
@@ -249,7 +248,7 @@ class Conversation:
     def context(self) -> Sequence[ContextPart]:
         return self._brain.context(self.transcript, self.model)
 
-    def _rewound(self, event: Rewound) -> None:
+    def _rewound(self, event: Event) -> None:
         self._record(event)
         self._folded = None
 

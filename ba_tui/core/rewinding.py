@@ -33,9 +33,8 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """``undo`` is the checkpoint of what was before; ``left`` are the files that stay as they are, and why."""
+    """``left`` are the files that stay as they are, and why."""
 
-    undo: str
     done: tuple[str, ...] = ()
     left: tuple[tuple[str, str], ...] = ()
 
@@ -71,8 +70,12 @@ class Checkpoints(Protocol):
         """The same as a patch or, with ``stat``, as a line a file."""
         ...
 
-    def restore(self, to: str) -> Restored:
-        """Bring the files back, after a checkpoint of the present was taken."""
+    def begin(self, to: str) -> str:
+        """See that ``to`` can be restored, and keep the files as they are now; that checkpoint's id."""
+        ...
+
+    def restore(self, to: str, undo: str) -> Restored:
+        """Bring the files back. What is no more as in ``undo`` stays as it is."""
         ...
 
 
@@ -133,6 +136,9 @@ def course(events: Sequence[Event]) -> Course:
                 number = len(every) + 1
                 every[number] = Stop(number, prompt, at, last, index)
                 last = number
+            case Checkpointed(id=id, turn=0):
+                # A rewind begins; when nothing follows, it was cut off.
+                newest = Rewind(index, Rewound(undo=id, at=event.at), last)
             case Checkpointed(id=id, turn=turn):
                 first = first or id
                 if (stop := every.get(turn)) and not stop.checkpoint:
@@ -170,61 +176,54 @@ class Outcome:
 
     event: Rewound
     prompt: Message | None = None
-    restored: Restored = field(default_factory=lambda: Restored(""))
+    restored: Restored = field(default_factory=Restored)
 
 
-def rewound(read: Callable[[], Sequence[Event]], files: Checkpoints | None, wanted: Wanted) -> Outcome:
-    """Restore files as wanted, and work out where the conversation stands then. Slow: call it off the loop.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be done: the checkpoint ``to`` restore, empty for none; the ``event`` that says it; the ``prompt``
+    that is taken back."""
 
-    Raises:
-        UsageError: there is nothing to go back to. StorageError: the files can't be restored; nothing was changed.
-    """
-    events = read()
+    to: str
+    event: Rewound
+    prompt: Message | None = None
+
+
+def planned(events: Sequence[Event], wanted: Wanted) -> Plan:
+    """Where the conversation stands after the rewind, and which files with it. Raises UsageError when it can't be."""
     known = course(events)
     if wanted.turn is None:
-        return _undone(events, known, files, wanted)
+        return _undone(events, known, wanted)
     stop = known.find(wanted.turn)
     to = known.files_before(stop.number) if wanted.scope != "conversation" else ""
-    if wanted.scope == "files" and not to:
-        raise UsageError(_UNCHANGED, "Rewind the conversation, or choose an earlier turn.")
-    restored = _restored(files, to)
     if wanted.scope == "files":
-        return Outcome(Rewound(files=to, undo=restored.undo), None, restored)
+        if not to:
+            raise UsageError(_UNCHANGED, "Rewind the conversation, or choose an earlier turn.")
+        return Plan(to, Rewound(files=to))
     messages, state = prefix(events, stop.index, wanted.cwd)
-    event = Rewound(messages, state, stop.before, to, restored.undo)
-    return Outcome(event, stop.prompt, restored)
+    return Plan(to, Rewound(messages, state, stop.before, to), stop.prompt)
 
 
-def _undone(events: Sequence[Event], known: Course, files: Checkpoints | None, wanted: Wanted) -> Outcome:
+def _undone(events: Sequence[Event], known: Course, wanted: Wanted) -> Plan:
     if known.newest is None:
         raise UsageError("Nothing was rewound in this session.")
     was = known.newest
     to = was.event.undo if wanted.scope != "conversation" else ""
-    alone = was.event.turns is None or wanted.scope == "files"
-    if alone and not to:
-        raise UsageError(_UNCHANGED, "Take the conversation back, if it was rewound.")
-    restored = _restored(files, to)
-    if alone:
-        return Outcome(Rewound(files=to, undo=restored.undo), None, restored)
+    if was.event.turns is None or wanted.scope == "files":
+        if not to:
+            raise UsageError(_UNCHANGED, "Take the conversation back, if it was rewound.")
+        return Plan(to, Rewound(files=to))
     messages, state = prefix(events, was.index, wanted.cwd)
-    return Outcome(Rewound(messages, state, was.last, to, restored.undo), None, restored)
-
-
-def _restored(files: Checkpoints | None, to: str) -> Restored:
-    if not to:
-        return Restored("")
-    if files is None:
-        raise StorageError("This session has no checkpoints.", "Rewind the conversation alone.")
-    return files.restore(to)
+    return Plan(to, Rewound(messages, state, was.last, to))
 
 
 class Past:
-    """The course of one conversation: ``read`` its events, ``keep`` the event of a rewind, ``busy`` with a turn."""
+    """The course of one conversation: ``read`` its events, ``keep`` the events of a rewind, ``busy`` with a turn."""
 
     def __init__(
         self,
         read: Callable[[], Sequence[Event]],
-        keep: Callable[[Rewound], None],
+        keep: Callable[[Event], None],
         busy: Callable[[], bool],
         files: Checkpoints | None = None,
         cwd: str = "",
@@ -257,7 +256,16 @@ class Past:
         return await asyncio.shield(self._running)
 
     async def _rewind(self, wanted: Wanted) -> Outcome:
-        outcome = await asyncio.to_thread(rewound, self._read, self.files, wanted)
+        plan = await asyncio.to_thread(lambda: planned(self._read(), wanted))
+        outcome = Outcome(plan.event, plan.prompt)
+        if plan.to:
+            if self.files is None:
+                raise StorageError("This session has no checkpoints.", "Rewind the conversation alone.")
+            undo = await asyncio.to_thread(self.files.begin, plan.to)
+            # From here on it can be taken back, also when it is cut off.
+            self._keep(Checkpointed(undo, 0))
+            restored = await asyncio.to_thread(self.files.restore, plan.to, undo)
+            outcome = Outcome(replace(plan.event, undo=undo), plan.prompt, restored)
         self._keep(outcome.event)
         return outcome
 

@@ -16,7 +16,7 @@ from ba_tui.core.errors import StorageError
 from ba_tui.core.results import Diff, Diffs
 from ba_tui.core.rewinding import FileChange, Restored
 from ba_tui.resources import user_home
-from ba_tui.sessions.restoring import Contents, restore
+from ba_tui.sessions.restoring import Contents, check, restore
 from ba_tui.sessions.shadow import Change, Entry, Kept, Snapshot, Store
 
 log = logging.getLogger(__name__)
@@ -81,15 +81,20 @@ class SessionCheckpoints:
             how = ["--stat=100"] if stat else ["-p", "--binary"]
             return self._store.git("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", *how, old, new)
 
-    def restore(self, to: str) -> Restored:
+    def begin(self, to: str) -> str:
         self._fit()
         store = self._store
         with store.locked():
-            target = self._read(to)
-            undo = store.keep(store.snapshot(), f"{self._session}/undo-{os.urandom(4).hex()}", self._session, 0)
-            done = restore(store, self._read(undo), target)
+            target, now = self._read(to), store.snapshot()
+            check(store, now.tree, target.tree)
+            return store.keep(now, f"{self._session}/undo-{os.urandom(4).hex()}", self._session, 0)
+
+    def restore(self, to: str, undo: str) -> Restored:
+        store = self._store
+        with store.locked():
+            done = restore(store, self._read(undo), self._read(to))
             store.keep(done.after, f"{self._session}/left-{undo}", self._session, 0)
-        return Restored(undo, tuple(done.done), tuple(done.left))
+        return Restored(tuple(done.done), tuple(done.left))
 
     def _read(self, id: str) -> Kept:
         self._store.ready()

@@ -87,8 +87,7 @@ def restore(store: Store, now: Kept, target: Kept) -> Restored:
     Raises:
         StorageError: something of the target is missing; nothing was touched then.
     """
-    changes = store.changed(now.tree, target.tree)
-    _check(store, [change.after.id for change in changes if change.after])
+    changes = check(store, now.tree, target.tree)
     with Contents(store) as contents:
         work = _Work(store.root, contents, now.skipped, target.skipped, safe=len(changes) <= SAFE)
         rules = [change for change in changes if (b"/" + change.path).endswith(b"/.gitignore")]
@@ -106,10 +105,13 @@ def restore(store: Store, now: Kept, target: Kept) -> Restored:
     return work.result
 
 
-def _check(store: Store, ids: Sequence[str]) -> None:
-    said = store.git("cat-file", "--batch-check", given="".join(f"{id}\n" for id in ids).encode())
-    if b" missing\n" in said:
+def check(store: Store, now: str, target: str) -> Sequence[Change]:
+    """What leads from one tree to the other. Raises StorageError when a content for it is missing."""
+    changes = store.changed(now, target)
+    given = "".join(f"{change.after.id}\n" for change in changes if change.after)
+    if b" missing\n" in store.git("cat-file", "--batch-check", given=given.encode()):
         raise StorageError(_DAMAGED, "No file was touched.")
+    return changes
 
 
 def _ignored(store: Store, paths: Sequence[bytes]) -> set[bytes]:

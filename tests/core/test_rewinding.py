@@ -51,15 +51,18 @@ class Files:
 
     def __init__(self) -> None:
         self.restored: list[str] = []
-        self.broken = False
-        self.go = asyncio.Event()
-        self.go.set()
+        self.broken = self.cut = False
 
-    def restore(self, to: str) -> Restored:
+    def begin(self, to: str) -> str:
         if self.broken:
             raise StorageError("The checkpoint is gone.")
+        return f"undo-{len(self.restored) + 1}"
+
+    def restore(self, to: str, undo: str) -> Restored:
+        if self.cut:
+            raise StorageError("It was cut off.")
         self.restored.append(to)
-        return Restored(f"undo-{len(self.restored)}", ("a.txt",))
+        return Restored(("a.txt",))
 
 
 def talk(*events: Event) -> tuple[Any, Files, Memory]:
@@ -146,4 +149,18 @@ async def test_one_at_a_time_and_never_beside_a_turn():
     first.cancel()
     await made.past.wait()
     assert standing(journal.read()) == [1]
+    await made.close()
+
+
+async def test_a_rewind_that_was_cut_off_can_be_taken_back():
+    made, files, journal = talk(*turn(1, "c1"), *turn(2))
+    files.cut = True
+    with pytest.raises(StorageError, match="cut off"):
+        await made.past.rewind(1)
+    assert standing(journal.read()) == [1, 2]
+    files.cut = False
+    outcome = await made.past.rewind(None)
+    assert files.restored == ["undo-1"]
+    assert outcome.event.turns is None
+    assert standing(journal.read()) == [1, 2]
     await made.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.rewinding import FileChange
+from ba_tui.core.rewinding import FileChange, Restored
 from ba_tui.sessions.checkpoints import SessionCheckpoints
 from ba_tui.sessions.restoring import restore
 from ba_tui.sessions.shadow import Limits, Store
@@ -32,6 +32,10 @@ def store_of(work: Path, **limits: float) -> Store:
 
 def session(work: Path, id: str = "one", **limits: float) -> SessionCheckpoints:
     return SessionCheckpoints(store_of(work, **limits), id)
+
+
+def back(own: SessionCheckpoints, id: str) -> Restored:
+    return own.restore(id, own.begin(id))
 
 
 def git(folder: Path, *args: str) -> None:
@@ -86,11 +90,12 @@ def test_everything_comes_back_as_it_was_and_goes_again(work: Path):
     (work / "nowhere").unlink()
     write(work, nowhere__now="a folder", made__by__shell="new", nested__inner="changed", text__below="a folder too")
     middle = state(work)
-    done = own.restore(id)
+    undo = own.begin(id)
+    done = own.restore(id, undo)
     assert not done.left
     assert state(work) == before
     assert not (work / "made").exists()
-    assert own.restore(done.undo).left == ()
+    assert back(own, undo).left == ()
     assert state(work) == middle
 
 
@@ -113,7 +118,7 @@ def test_the_persons_own_repository_is_never_touched(work: Path, monkeypatch: py
     write(work, a="3", c="3", d="3")
     own.settle(1)
     own.undoing(id, [(1, id)])
-    own.restore(id)
+    back(own, id)
     assert (work / "a").read_text() == "in the folder"
     assert not (work / "d").exists()
     assert {name: about for name, about in state(work).items() if name.startswith(".git/")} == before
@@ -128,7 +133,7 @@ def test_what_is_ignored_stays_even_when_the_rules_have_changed(work: Path):
     write(work, _dot_gitignore="", secret="changed", build__out="o2", a="2", mine="m2")
     changed = {item.path for item in own.changes(id)}
     assert changed == {".gitignore", "secret", "build/out", "a"}
-    done = own.restore(id)
+    done = back(own, id)
     assert dict(done.left).keys() == {"secret", "build/out"}
     assert (work / "secret").read_text() == "changed"
     assert (work / "a").read_text() == "1"
@@ -140,7 +145,7 @@ def test_large_files_are_left_out_told_and_never_lost(work: Path):
     own = session(work, largest=1_000)
     id = own.take(1)
     write(work, grew="y" * 2_000, shrank="small now", a="2")
-    done = own.restore(id)
+    done = back(own, id)
     assert dict(done.left) == {
         "grew": "it is too large now to be kept first",
         "shrank": "it was there but too large to be kept",
@@ -159,7 +164,7 @@ def test_a_folder_that_became_a_link_leads_nowhere_outside(work: Path):
     id = own.take(1)
     shutil.rmtree(work / "d")
     (work / "d").symlink_to(outside)
-    done = own.restore(id)
+    done = back(own, id)
     assert not done.left
     assert (outside / "f").read_text() == "theirs"
     assert not (work / "d").is_symlink()
@@ -209,7 +214,8 @@ def test_changes_by_hand_are_told_from_those_of_the_turns(work: Path):
         ("more", "gone", False),
     }
     assert {item.path for item in own.undoing(two, [(2, two)]) if item.by_hand} == {"later"}
-    undo = own.restore(one).undo
+    undo = own.begin(one)
+    own.restore(one, undo)
     write(work, hand="again by hand\n")
     assert {item.path for item in own.undoing(undo, []) if item.by_hand} == {"hand"}
 
@@ -227,7 +233,7 @@ def test_diffs_have_texts_and_a_patch_can_be_applied(work: Path):
     assert shown["b"][1].startswith("no text, 5 bytes")
     assert b"4 files changed" in own.patch(id, stat=True)
     patch = own.patch(id)
-    own.restore(id)
+    back(own, id)
     subprocess.run(["git", "apply", "-"], cwd=work, input=patch, check=True, env={**os.environ, **GIT})
     assert (work / "a").read_bytes() == b"1\r\n3\r\n"
     assert (work / "b").read_bytes() == b"\0bin2"
@@ -244,13 +250,13 @@ def test_a_store_that_was_deleted_or_damaged_costs_no_file(work: Path):
     assert content
     (work.parent / "store" / "objects" / content.id[:2] / content.id[2:]).unlink()
     with pytest.raises(StorageError, match="damaged"):
-        own.restore(id)
+        back(own, id)
     assert (work / "a").read_text() == "2"
     shutil.rmtree(work.parent / "store")
     with pytest.raises(StorageError, match="gone"):
-        own.restore(id)
+        back(own, id)
     assert (work / "a").read_text() == "2"
-    assert own.restore(own.take(3)).left == ()
+    assert back(own, own.take(3)).left == ()
 
 
 def test_without_git_room_or_rights_it_says_so(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -276,8 +282,8 @@ def test_one_at_a_time(work: Path):
     write(work, a="1")
     id = session(work).take(1)
     with store_of(work).locked(), pytest.raises(StorageError, match="Another ba"):
-        session(work, wait=0).restore(id)
-    assert session(work, wait=0).restore(id).left == ()
+        back(session(work, wait=0), id)
+    assert back(session(work, wait=0), id).left == ()
 
 
 def test_a_home_is_no_project(work: Path, monkeypatch: pytest.MonkeyPatch):

@@ -13,11 +13,12 @@ from ba_tui.core.agent import Agent
 from ba_tui.core.choices import LocalServer
 from ba_tui.core.conversation import Conversation, Doors, Start
 from ba_tui.core.errors import SessionLocked, SessionNotFound, StorageError, UsageError
-from ba_tui.core.events import TRANSIENT, Event, Mode, Notice, TextDelta, Titled, TurnStarted
+from ba_tui.core.events import TRANSIENT, Event, MessageDone, Mode, Notice, TextDelta, Titled, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.provider import Chunk, ModelInfo, Prices, Request
 from ba_tui.core.session import (
     ContextPart,
+    Imported,
     Inventory,
     Job,
     RuleLine,
@@ -181,7 +182,19 @@ class Shelf:
         return [info for info in listed if self.journals[info.id].events or info.title]
 
     def search(self, text: str, *, everywhere: bool = False) -> Sequence[SessionInfo]:
-        return [info for info in self.sessions(everywhere=everywhere) if text.casefold() in info.title.casefold()]
+        listed = self.sessions(everywhere=everywhere)
+        said = {info.id: self._place(info.id, text) for info in listed}
+        return [
+            changed(info, found=said[info.id])
+            for info in listed
+            if said[info.id] or text.casefold() in info.title.casefold()
+        ]
+
+    def _place(self, id: str, words: str) -> str:
+        """The answer that holds ``words``."""
+        events = self.journals[id].events
+        texts = [event.message.text for event in events if isinstance(event, MessageDone)]
+        return next((text for text in texts if words.casefold() in text.casefold()), "")
 
     def find(self, key: str) -> SessionInfo:
         for info in self.infos.values():
@@ -212,7 +225,10 @@ class Shelf:
     def delete(self, id: str) -> None:
         del self.infos[id], self.journals[id]
 
-    def export(self, id: str, format: str) -> str:
+    def take_in(self, path: Path) -> Imported:
+        raise UsageError(f"{path} is of no format that can be imported.")
+
+    def export(self, id: str, format: str, *, with_secrets: bool = False) -> str:
         return f"{format} of {id} with {len(self.journals[id].events)} events\n"
 
 

@@ -1,11 +1,15 @@
-"""The session picker: this folder's sessions or all, searched by typing; rename, fork, delete pressed twice."""
+"""The session picker: this folder's sessions or all, sorted, searched by typing; rename, fork, delete pressed twice.
+
+Titles are searched at once, all that was said in a thread; the rows show where.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -17,7 +21,16 @@ from ba_tui.faces.tui.meters import age, money
 from ba_tui.faces.tui.screens.picker import Choice, Picker
 from ba_tui.faces.tui.session import OpenSession
 
-KEYS = "Enter opens · Ctrl+A all folders · Ctrl+E rename · Ctrl+F fork · Ctrl+D delete"
+KEYS = "Enter opens · Ctrl+A all folders · Ctrl+O order · Ctrl+E rename · Ctrl+F fork · Ctrl+D delete"
+SHOWN = 200
+PAUSE = 0.15
+"""Seconds after a key before all that was said is searched."""
+ORDERS: dict[str, Callable[[SessionInfo], tuple[object, ...]]] = {
+    "newest first": lambda info: (-info.updated,),
+    "by title": lambda info: (info.title.casefold(), -info.updated),
+    "most turns first": lambda info: (-info.turns, -info.updated),
+    "dearest first": lambda info: (-(info.cost or 0.0), -info.updated),
+}
 
 
 class SessionPicker(Picker):
@@ -25,6 +38,7 @@ class SessionPicker(Picker):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+a", "everywhere", "All folders", priority=True),
+        Binding("ctrl+o", "order", "Order", priority=True),
         Binding("ctrl+e", "rename", "Rename", priority=True),
         Binding("ctrl+f", "fork", "Fork", priority=True),
         Binding("ctrl+d,delete", "delete", "Delete", priority=True),
@@ -36,7 +50,13 @@ class SessionPicker(Picker):
         self._library = session.live[0].library
         self._clock = clock
         self._everywhere = False
+        self._order = 0
         self._infos: dict[str, SessionInfo] = {}
+        self._wanted = ""
+        self._looked = ""
+        """The words for which ``_places`` were found."""
+        self._places: dict[str, str] = {}
+        self._looking = False
         self._renaming: str | None = None
         self._deleting: str | None = None
         self.empty = "No sessions yet. Ctrl+A looks in all folders."
@@ -57,11 +77,56 @@ class SessionPicker(Picker):
             self._say(f"{error} {error.hint}")
             return
         self._infos = {info.id: info for info in infos}
-        self.choices = [_choice(info, self._clock(), self._everywhere, self._session.cwd) for info in infos]
-        self.query_one(".title", Static).update(
-            "Sessions of all folders" if self._everywhere else "Sessions of this folder"
-        )
+        self._looked = ""
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Put the sessions in order, and show them."""
+        key = list(ORDERS.values())[self._order]
+        infos = sorted(self._infos.values(), key=key)
+        self.choices = [_choice(info, self._clock(), everywhere=self._everywhere) for info in infos]
         self.refill()
+
+    def matching(self) -> Sequence[Choice]:
+        """What the titles say at once, and what was found in all the rest; as many as can be looked through."""
+        places = self._places if self._looked and self._looked == self._wanted else {}
+        said = {choice.id for choice in super().matching()}
+        found = [
+            replace(choice, below=places.get(choice.id) or choice.below)
+            for choice in self.choices
+            if choice.id in said or choice.id in places
+        ]
+        self._entitle(len(found))
+        return found[:SHOWN]
+
+    def _entitle(self, count: int) -> None:
+        where = "Sessions of all folders" if self._everywhere else "Sessions of this folder"
+        order = f" · {list(ORDERS)[self._order]}" if self._order else ""
+        more = f" · {SHOWN} of {count:,}, type to find others" if count > SHOWN else ""
+        self.query_one(".title", Static).update(where + order + more)
+
+    def _search(self) -> None:
+        """Look for the words in all that was said, once they stop changing."""
+        self._wanted = self.words.strip()
+        if len(self._wanted) > 1 and not self._looking:
+            self._looking = True
+            self.run_worker(self._look(), group="search", exit_on_error=False)
+
+    async def _look(self) -> None:
+        try:
+            await asyncio.sleep(PAUSE)
+            while len(words := self._wanted) > 1 and words != self._looked:
+                everywhere = self._everywhere
+                work = partial(self._library.search, words, everywhere=everywhere)
+                found = await asyncio.to_thread(work)
+                if everywhere == self._everywhere:
+                    self._looked, self._places = words, {info.id: info.found for info in found}
+        except BaError as error:
+            self._say(f"{error} {error.hint}")
+        finally:
+            self._looking = False
+        if self._renaming is None and self._deleting is None:
+            super().refill()
 
     def _say(self, text: str) -> None:
         self.query_one(".keys", Static).update(text)
@@ -70,6 +135,7 @@ class SessionPicker(Picker):
         if self._renaming is None:
             self._deleting = None
             self._say(self.keys)
+            self._search()
             super().refill()
 
     def choose(self, id: str) -> None:
@@ -95,6 +161,11 @@ class SessionPicker(Picker):
     def action_everywhere(self) -> None:
         self._everywhere = not self._everywhere
         self._reload()
+
+    def action_order(self) -> None:
+        if self._renaming is None:
+            self._order = (self._order + 1) % len(ORDERS)
+            self._arrange()
 
     def action_rename(self) -> None:
         if (id := self.highlighted) and self._renaming is None:
@@ -134,10 +205,10 @@ class SessionPicker(Picker):
         self.run_worker(run(), group="sessions", exit_on_error=False)
 
 
-def _choice(info: SessionInfo, now: float, everywhere: bool, cwd: Path) -> Choice:
+def _choice(info: SessionInfo, now: float, *, everywhere: bool) -> Choice:
     turns = f"{info.turns} turn" + ("s" if info.turns != 1 else "")
     cells = [info.title or "Untitled", age(now - info.updated), turns, money(info.cost)]
-    if everywhere and info.cwd != cwd:
+    if everywhere:
         cells.append(info.cwd.name or str(info.cwd))
     below = f"in use by {info.locked_by} · {info.preview}" if info.locked_by else info.preview
     return Choice(info.id, tuple(cells), below)

@@ -128,7 +128,8 @@ class _Counter:
                 parts = (part for several in (held, parts) for part in several)
             raw = sum(map(encoding.measure, parts))
         exact = config.exact and config.margin == 1 and encoding.name == config.encoding
-        total = math.ceil(raw * config.margin - 1e-9)
+        frame = config.params.get("frame")
+        total = math.ceil(raw * config.margin - 1e-9) + (frame if raw and isinstance(frame, int) else 0)
         return Counted(name, total, config.family.value, encoding.name, config.margin, exact)
 
     def _by_provider(self, text: str) -> int | None:

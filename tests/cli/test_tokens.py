@@ -48,7 +48,7 @@ def test_files_are_listed_in_the_order_given(capsys: pytest.CaptureFixture[str])
 
 def test_an_estimate_says_so(capsys: pytest.CaptureFixture[str]):
     (found,) = listed(capsys, "a.txt", "-m", "claude-opus-4-8")
-    assert (found["tokens"], found["family"], found["margin"], found["exact"]) == (18, "claude", 1.43, False)
+    assert (found["tokens"], found["family"], found["margin"], found["exact"]) == (18 + 3, "claude", 1.43, False)
     assert run(["tokens", "a.txt", "b.txt", "-m", "glm-5"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         " 15  a.txt",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeAlias
 
 from ba_tui.context import selection
-from ba_tui.context.drafts import Draft, Split, drafted, placed, split
+from ba_tui.context.drafts import Draft, Split, drafted, notes, placed, split
 from ba_tui.context.extract import extract
 from ba_tui.context.fit import fit
 from ba_tui.context.gauge import Gauge, uncounted
@@ -27,6 +27,7 @@ from ba_tui.core.messages import Message
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.undoing import undone
+from ba_tui.core.work import Todo
 
 log = logging.getLogger(__name__)
 Trigger: TypeAlias = Literal["auto", "manual", "overflow"]
@@ -87,6 +88,7 @@ class Task:
 
     messages: tuple[Message, ...]
     starts: Mapping[str, int]
+    todos: tuple[Todo, ...]
     trigger: Trigger
     focus: str
     used: int
@@ -193,7 +195,7 @@ class Compressor:
         messages: Sequence[Message] | None = None,
     ) -> Compressed | None:
         given = tuple(transcript.messages if messages is None else messages)
-        task = await asyncio.to_thread(self._task, given, dict(transcript.rounds), trigger, focus)
+        task = await asyncio.to_thread(self._task, given, transcript, trigger, focus)
         way, parts = await asyncio.to_thread(self._way, task)
         if old := self._drafts.pop(name, None):
             old.task.cancel()
@@ -216,7 +218,7 @@ class Compressor:
             self._begin_draft(name, parts, done)
         return done
 
-    def _task(self, messages: tuple[Message, ...], starts: Mapping[str, int], trigger: Trigger, focus: str) -> Task:
+    def _task(self, messages: tuple[Message, ...], transcript: Transcript, trigger: Trigger, focus: str) -> Task:
         gauge, choices = self._means.gauge, self._choices
         ratio, fixed = gauge.ratio(messages), gauge.fixed()
         used = round(ratio * gauge.estimate(messages))
@@ -225,7 +227,8 @@ class Compressor:
             goal = min(goal, used * choices.target)
         target = max(LEAST, int(goal / ratio) - fixed)
         limit = max(target, int(gauge.room * choices.trigger / ratio) - fixed)
-        return Task(messages, starts, trigger, focus, used, ratio, target, limit)
+        starts = dict(transcript.rounds)
+        return Task(messages, starts, transcript.todos, trigger, focus, used, ratio, target, limit)
 
     def _way(self, task: Task) -> tuple[selection.Way, Split | None]:
         """Which way, and for a summary what it is to be of; None where everything is too new for one."""
@@ -256,7 +259,7 @@ class Compressor:
         return self._checked(task, extract(task.messages, task.target, count, keep, task.focus))
 
     def _with_summary(self, task: Task, parts: Split, summary: Summary) -> Compression:
-        messages = (*opening(summary.text), *parts.rest)
+        messages = (*opening(notes(summary, parts.source, task.todos)), *parts.rest)
         count, keep = self._means.gauge.count, Keep(parts.keep, task.starts)
         kept = _kept(parts, summary)
         if count(messages) > task.target:
@@ -273,7 +276,7 @@ class Compressor:
             log.error("a compression broke a rule: %s", wrong[0])
             made = truncate(task.messages, task.target, count, Keep(0, task.starts))
         if wrong and faults(made.messages, task.messages):
-            made = Compression(fit(task.messages, 0, count), 0, "the end of the last words")
+            made = Compression(fit(task.messages, task.target, count), 0, "the end of the last words")
         if count(made.messages) > task.limit:
             messages = fit(made.messages, task.target, count)
             made = Compression(messages, turn_start(messages, task.starts), made.kept, made.stubs)
@@ -326,10 +329,10 @@ class Compressor:
         if rest is None:
             self._owed += summary.cost or 0.0
             return
-        given, starts = tuple(transcript.messages), dict(transcript.rounds)
-        task = await asyncio.to_thread(self._task, given, starts, "auto", "")
-        messages = (*opening(summary.text), *rest)
-        made = Compression(messages, turn_start(messages, starts), _kept(draft.parts, summary))
+        given = tuple(transcript.messages)
+        task = await asyncio.to_thread(self._task, given, transcript, "auto", "")
+        messages = (*opening(notes(summary, draft.parts.source, transcript.todos)), *rest)
+        made = Compression(messages, turn_start(messages, task.starts), _kept(draft.parts, summary))
         gauge = self._means.gauge
         after = round(task.ratio * gauge.estimate(messages))
         if faults(messages, given) or after > gauge.room * self._choices.target:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ba_tui.context.rounds import Count, Keep, base_id, rounds_of
 from ba_tui.context.summarize import Summary
-from ba_tui.core.messages import Message
+from ba_tui.core.messages import Message, Text
+from ba_tui.core.work import Todo
+
+GOAL, TODOS = "## The first request", "## Open todos"
+LONGEST = 2_000
+"""Characters of the first request, half from either end."""
+_GOAL = re.compile(rf"^{GOAL}\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,26 @@ def split(messages: Sequence[Message], keep: Keep, room: int, count: Count) -> S
             return here
         best = best or here
     return best
+
+
+def notes(summary: Summary, source: Sequence[Message], todos: Sequence[Todo]) -> str:
+    """``summary`` behind what no summary may lose: the first request word for word, and the open todos."""
+    goal = _first_request(source)
+    left = [f"- {todo.content}" for todo in todos if todo.status != "completed"]
+    parts = [f"{GOAL}\n{goal}" if goal else "", "\n".join([TODOS, *left]) if left else "", summary.text]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _first_request(source: Sequence[Message]) -> str:
+    for message in source:
+        if message.role != "user":
+            continue
+        if message.origin == "compaction" and (found := _GOAL.search(message.text)):
+            return found[1].strip()
+        words = next((block.text for block in message.blocks if isinstance(block, Text)), "")
+        if message.origin == "user" and not message.hidden and words:
+            return words if len(words) <= LONGEST else f"{words[: LONGEST // 2]} … {words[-LONGEST // 2 :]}"
+    return ""
 
 
 def drafted(parts: Split, messages: Sequence[Message]) -> tuple[str, ...] | None:

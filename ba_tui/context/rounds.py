@@ -70,7 +70,8 @@ def rounds_of(messages: Sequence[Message], starts: Mapping[str, int] | None = No
     found: list[tuple[int, list[Message]]] = []
     number = first - 1
     for message in messages[cut:]:
-        given = known.get(base_id(message))
+        # A prompt after an interrupted call stands in one message with its results, which belong to the call.
+        given = known.get(base_id(message)) if not _answers(message) else None
         if given is not None or not found or _is_prompt(message):
             number = given if given is not None else number + 1
             found.append((number, []))
@@ -90,7 +91,11 @@ def turn_start(messages: Sequence[Message], starts: Mapping[str, int] | None = N
 def _is_prompt(message: Message) -> bool:
     if message.role != "user" or message.origin != "user" or message.hidden:
         return False
-    return not any(isinstance(block, ToolOutput) for block in message.blocks)
+    return not _answers(message)
+
+
+def _answers(message: Message) -> bool:
+    return any(isinstance(block, ToolOutput) for block in message.blocks)
 
 
 def opening(text: str) -> tuple[Message, Message]:

@@ -70,10 +70,11 @@ class Room:
         writer: Script | None = None,
         folder: Path = Path("/nowhere"),
         budget: float = 1.0,
+        window: int = MODEL.window,
         veto: Any = None,
         **settings: Any,
     ) -> None:
-        script.model = replace(MODEL)
+        script.model = replace(MODEL, window=window)
         self.script, self.writer = script, writer or Script()
         chosen: dict[str, Any] = {"enable_llm_summarization": writer is not None, **settings}
         self.settings = Compression(**chosen)

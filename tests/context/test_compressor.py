@@ -12,7 +12,8 @@ import pytest
 from ba_tui.context.validity import valid
 from ba_tui.core.compacting import compact, undo_compact
 from ba_tui.core.errors import ContextOverflow, Overloaded, UsageError
-from ba_tui.core.events import Compressed, MessageDone, Notice, TextDelta, TurnEnded
+from ba_tui.core.events import Compressed, MessageDone, Notice, TextDelta, ToolStarted, TurnEnded, TurnStarted
+from ba_tui.core.messages import Message, Text, ToolUse, user
 from ba_tui.core.provider import Chunk, Request
 from ba_tui.core.transcript import Transcript
 from tests.context.talk import MODEL, Room, compressions, history, told
@@ -211,6 +212,16 @@ async def test_five_thousand_tiny_messages_are_made_to_fit() -> None:
     assert valid(room.script.requests[0].messages)
 
 
+async def test_a_prompt_after_an_interrupted_call_keeps_call_and_result_together() -> None:
+    call = ToolUse("cut", "shell", {"command": "make"})
+    asked = MessageDone(Message("assistant", (Text("I run it."), call), origin="assistant"))
+    events = [*history(LONG), TurnStarted(user("Run it.")), asked, ToolStarted(call), TurnEnded("cancelled")]
+    room = Room(Script(says("Done.")), events)
+    assert compressions(await collect(room.talk.say("And now?")))
+    assert valid(room.script.requests[0].messages)
+    assert room.script.requests[0].messages[-1].text == "And now?"
+
+
 # Summaries
 
 
@@ -227,6 +238,7 @@ async def test_a_summary_comes_in_the_background_and_takes_the_place(tmp_path: P
     assert (first.strategy, second.strategy) == ("extract", "summarize")
     sent = room.script.requests[1].messages
     assert NOTES.splitlines()[1] in sent[0].text
+    assert "## The first request\nLook at part 1." in sent[0].text
     assert valid(sent)
     assert [message.text for message in sent[-3:]] == ["And now?", "One.", "Then?"]
     assert second.cost == pytest.approx((900 * 1 + 10 * 2) / 1e6)
@@ -330,6 +342,7 @@ async def test_a_second_compression_keeps_the_first_summary_in_what_is_summarise
     await collect(compact(room.talk))
     await collect(compact(room.talk))
     assert "Look at all parts." in room.writer.requests[1].messages[0].text
+    assert room.talk.transcript.messages[0].text.count("## The first request\nLook at part 1.") == 1
 
 
 async def test_closing_ends_a_summary_that_is_being_written(tmp_path: Path) -> None:

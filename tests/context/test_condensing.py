@@ -17,7 +17,6 @@ from ba_tui.core.events import Compressed, Event, MessageDone, TurnEnded
 from ba_tui.core.messages import Usage
 from ba_tui.providers.scripted import Step
 from tests.loopback import ModelServer, Status
-from tests.loopback.fixtures import model_server  # noqa: F401 - a fixture
 from tests.script import collect
 
 START = Callable[..., ModelServer]
@@ -49,7 +48,7 @@ async def said(conversation: Conversation, count: int) -> list[Event]:
     return events
 
 
-async def test_a_server_that_refuses_a_long_prompt_gets_a_shorter_one(folder: Path, model_server: START) -> None:  # noqa: F811
+async def test_a_server_that_refuses_a_long_prompt_gets_a_shorter_one(folder: Path, model_server: START) -> None:
     refusal = Status(400, "This model's maximum context length is 16384 tokens. However, you requested 20000 tokens.")
     steps = [*(Step(say=f"Part {number} is read.") for number in range(8)), refusal, Step(say="Now it fits.")]
     server = model_server(steps)
@@ -70,7 +69,7 @@ async def test_a_server_that_refuses_a_long_prompt_gets_a_shorter_one(folder: Pa
 
 async def test_what_the_server_counts_compresses_in_time_and_instructions_stay(
     folder: Path,
-    model_server: START,  # noqa: F811
+    model_server: START,
 ) -> None:
     counted = [*range(10_000, 170_000, 10_000), 40_000]
     server = model_server([Step(say="It is read.", usage=Usage(tokens, 10)) for tokens in counted])
@@ -83,7 +82,7 @@ async def test_what_the_server_counts_compresses_in_time_and_instructions_stay(
     await conversation.close()
 
 
-async def test_compact_and_undo_survive_opening_the_session_again(folder: Path, model_server: START) -> None:  # noqa: F811
+async def test_compact_and_undo_survive_opening_the_session_again(folder: Path, model_server: START) -> None:
     server = model_server([Step(say=f"Part {number} is read.") for number in range(9)])
     conversation = talk(folder, server)
     await said(conversation, 8)
@@ -101,7 +100,7 @@ async def test_compact_and_undo_survive_opening_the_session_again(folder: Path, 
     await again.close()
 
 
-async def test_limits_stop_a_session(folder: Path, model_server: START) -> None:  # noqa: F811
+async def test_limits_stop_a_session(folder: Path, model_server: START) -> None:
     server = model_server([Step(say="One.", usage=Usage(900, 200)), Step(say="Two.")])
     conversation = talk(folder, server, max_tokens=1_000)
     events = await said(conversation, 2)
@@ -111,7 +110,7 @@ async def test_limits_stop_a_session(folder: Path, model_server: START) -> None:
     await conversation.close()
 
 
-async def test_a_cost_limit_needs_a_price(folder: Path, model_server: START) -> None:  # noqa: F811
+async def test_a_cost_limit_needs_a_price(folder: Path, model_server: START) -> None:
     server = model_server([Step(say="One.")])
     conversation = talk(folder, server, max_cost=1.0)
     end = (await said(conversation, 1))[-1]

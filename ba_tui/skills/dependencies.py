@@ -45,6 +45,7 @@ _OFFLINE = re.compile(
     r"|network was disabled",
     re.IGNORECASE,
 )
+_REFUSED = re.compile(r"\b(401|403|407)\b[ :]*(?:Client Error|Unauthorized|Forbidden|Proxy)", re.IGNORECASE)
 _MISSING = (
     re.compile(r"No matching distribution found for (\S+)"),
     re.compile(r"Could not find a version that satisfies the requirement (\S+)"),
@@ -220,6 +221,11 @@ class Environments:
 def why_not(wanted: Wants, output: str) -> tuple[str, str]:
     """What an installer that failed said, as one sentence, and what a person can do."""
     file = f"{wanted.skill}/{FILE}"
+    if refused := _REFUSED.search(output):
+        return (
+            f"the package index refused access ({refused[1]}), so {wanted.names} could not be installed",
+            "Tell the person that their package index wants other credentials.",
+        )
     if _OFFLINE.search(output):
         return (
             f"the package index could not be reached, so {wanted.names} could not be installed",

@@ -65,6 +65,7 @@ def test_what_is_no_list_is_refused(tmp_path: Path, text: str | bytes, said: str
         ("WARNING: NewConnectionError(...)\nERROR: No matching distribution found for pypdf", "could not be reached"),
         ("error: Failed to fetch: `https://x`\n Caused by: dns error", "could not be reached"),
         ("hint: Packages were unavailable because the network was disabled.", "could not be reached"),
+        ("Failed to fetch: `x`\n HTTP status client error (401 Unauthorized) for url", "refused access .401"),
         ("ERROR: Failed building wheel for lxml", "lxml could not be built"),
         ("ERROR: ResolutionImpossible: for help visit", "contradicts itself"),
         ("first\n\x1b[31merror: disk\x1b[0m full\n\n", "could not be installed: .*disk"),

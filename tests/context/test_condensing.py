@@ -119,3 +119,23 @@ async def test_a_cost_limit_needs_a_price(folder: Path, model_server: START) -> 
     assert "prices" in end.error.message
     assert not server.requests
     await conversation.close()
+
+
+def same(one: bytes, other: bytes) -> int:
+    """How many bytes both begin with."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+async def test_without_compression_each_request_is_the_last_with_more_behind_it(
+    folder: Path, model_server: START
+) -> None:
+    counted = [Usage(30_000 * number, 10) for number in (1, 2, 3, 4, 4, 4)]
+    server = model_server([Step(say="It is read.", usage=usage) for usage in counted])
+    conversation = talk(folder, server)
+    await said(conversation, 6)
+    for earlier, later in pairwise(request.body for request in server.requests):
+        front = same(earlier, later)
+        back = same(earlier[::-1], later[::-1])
+        assert front + back >= len(earlier)
+        assert front > 0.9 * len(earlier)
+    await conversation.close()

@@ -24,6 +24,8 @@ TORN = "The last entry of this session was cut off, probably by a crash. It stay
 MAIN = "main"
 HEADER = "session"
 BLOCK = 64 * 1024
+_ZEROS = b"\0"
+"""What a power cut may leave before the next whole line."""
 _HEADER_LIMIT = 64 * 1024
 _TEXTS = ("id", "model", "parent", "source", "ba_version")
 _KINDS = frozenset(kind.__dataclass_fields__["type"].default for kind in get_args(get_args(Event)[0]))
@@ -97,7 +99,7 @@ def loads(line: bytes) -> Record | None:
 
 def _object(line: bytes) -> Record | None:
     try:
-        value = json.loads(line)
+        value = json.loads(line.lstrip(_ZEROS))
     except (ValueError, RecursionError):
         return None
     return cast("Record", value) if isinstance(value, dict) else None
@@ -179,7 +181,7 @@ class Reading:
     def _parse(self, line: bytes) -> Event | None:
         with contextlib.suppress(ValueError, RecursionError):
             if self._version >= self._schema.version:
-                return event_from_json(line)
+                return event_from_json(line.lstrip(_ZEROS))
             record = loads(line)
             if record and record.get("type") != HEADER:
                 return event_adapter().validate_python(self._schema.migrate(record, self._version))

@@ -127,11 +127,14 @@ def hard_cuts(text: str, width: int) -> list[tuple[int, int]]:
         return [(at, min(at + width, len(text))) for at in range(0, len(text), width)] or [(0, 0)]
     found: list[tuple[int, int]] = []
     start, used = 0, 0
-    for begin, _end, size in split_graphemes(text)[0]:
-        if used and used + size > width:
+    # A joiner changes what its neighbours take, so that their sizes do not add up.
+    joined = "\u200d" in text
+    for begin, end, size in split_graphemes(text)[0]:
+        wide = cell_len(text[start:end]) if joined else used + size
+        if begin > start and wide > width:
             found.append((start, begin))
-            start, used = begin, 0
-        used += size
+            start, wide = begin, size
+        used = wide
     found.append((start, len(text)))
     return found
 

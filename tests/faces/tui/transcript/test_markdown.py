@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -186,6 +186,7 @@ def test_no_line_is_wider_than_it_may_be(source: str, width: int) -> None:
 
 
 @given(st.text(st.sampled_from("ab c中文，。👍🏽é한글\u200d❤\ufe0f"), max_size=60), st.integers(2, 20))
+@example("\u200d\u200da글", 2)
 def test_cuts_fit_and_lose_only_spaces(text: str, width: int) -> None:
     places = cuts(text, width)
     assert all(cell_len(text[start:end]) <= width for start, end in places)

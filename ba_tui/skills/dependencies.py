@@ -15,8 +15,9 @@ import re
 import shutil
 import sys
 import sysconfig
+import time
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,8 @@ DEEPEST = 5
 WAIT = 0.2
 SHOWN = 6
 READY = "ready.json"
+KEPT = 90 * 86_400.0
+"""Seconds that an environment is kept without being used."""
 USABLE = "Its scripts can't run without that; all else of the skill can be used."
 
 _COMMENT = re.compile(r"(?:^|\s)#.*")
@@ -153,8 +156,13 @@ class Environments:
 
     def python(self, wanted: Wants) -> Path | None:
         """The interpreter of the environment; None while there is none that is whole. Reads the disk."""
-        python = self._python(wanted)
-        return python if (self.place(wanted) / READY).is_file() and os.access(python, os.X_OK) else None
+        python, mark = self._python(wanted), self.place(wanted) / READY
+        if not mark.is_file() or not os.access(python, os.X_OK):
+            return None
+        with suppress(OSError):
+            # Its age is the time since it was last wanted.
+            mark.touch()
+        return python
 
     def commands(self, wanted: Wants) -> tuple[tuple[str, ...], ...]:
         """What makes the environment, one program after the other, each in the skill's folder. Reads the disk."""
@@ -190,6 +198,17 @@ class Environments:
         """Remove what was half made."""
         if not (self.place(wanted) / READY).is_file():
             shutil.rmtree(self.place(wanted), ignore_errors=True)
+
+    def tidy(self) -> None:
+        """Remove what nobody wanted for a long time, and what was left half made by a program that is gone."""
+        for lock in self.folder.glob("*.lock"):
+            place = lock.with_suffix("")
+            with suppress(OSError), lock.open("rb") as file:
+                if not _locked(file.fileno()):
+                    continue
+                mark = place / READY
+                if not mark.is_file() or time.time() - mark.stat().st_mtime > KEPT:
+                    shutil.rmtree(place, ignore_errors=True)
 
     @asynccontextmanager
     async def alone(self, wanted: Wants, waits: Callable[[], None]) -> AsyncGenerator[None]:

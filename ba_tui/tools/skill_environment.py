@@ -70,9 +70,11 @@ class Installer:
             await asyncio.to_thread(known.begin, wanted)
             try:
                 await self._install(wanted, call)
-                return await asyncio.to_thread(known.finish, wanted)
+                python = await asyncio.to_thread(known.finish, wanted)
             finally:
                 await asyncio.shield(asyncio.to_thread(known.drop, wanted))
+        await asyncio.to_thread(known.tidy)
+        return python
 
     async def _consent(self, wanted: Wants, call: Call, tool: Tool, folder: Path) -> None:
         facts = ToolFacts(category=tool.facts.category, target_of=_skill)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 
-from ba_tui.skills.dependencies import RequirementsRefused, Wants, wants, why_not
+from ba_tui.skills.dependencies import READY, Environments, RequirementsRefused, Wants, wants, why_not
 
 
 def written(folder: Path, text: str | bytes, name: str = "requirements.txt") -> Wants | None:
@@ -80,3 +81,19 @@ def test_why_it_failed_is_said_in_a_line(tmp_path: Path, output: str, said: str)
     assert "\n" not in what
     assert what.isprintable()
     assert cure
+
+
+async def test_what_was_left_half_made_or_long_unused_is_removed(tmp_path: Path) -> None:
+    environments = Environments(tmp_path / "cache")
+    made = {text: written(tmp_path / text, f"{text}\n") for text in ("fresh", "old", "half", "busy")}
+    found = {text: wanted for text, wanted in made.items() if wanted}
+    for text, wanted in found.items():
+        async with environments.alone(wanted, lambda: None):
+            environments.begin(wanted)
+            if text in {"fresh", "old"}:
+                environments.finish(wanted)
+    os.utime(environments.place(found["old"]) / READY, (1, 1))
+    async with environments.alone(found["busy"], lambda: None):
+        environments.tidy()
+    left = [text for text, wanted in found.items() if environments.place(wanted).exists()]
+    assert left == ["fresh", "busy"]

@@ -15,15 +15,17 @@ from ba_tui.core.untrusted import paintable
 from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.migrations import OURS, SCHEMA_VERSION, Record, Schema
 from ba_tui.sessions.records import HEADER, MAIN, Header, loads, number, read_header, version_of
-from ba_tui.sessions.standing import Standing, rewound_to
+from ba_tui.sessions.standing import Standing
 
 _PREVIEW = 120
 _PROMPT = 4_000
 _WORDS = 200_000
 _GUARD = 64
 _NEWER = "Written by a newer ba."
-_SKIPPED = (b'"type":"tool_finished"}\n', b'"type":"tool_started"}\n', b'"type":"asked"}\n', b'"type":"answered"}\n')
-_SKIPPED += (b'"type":"judged"}\n', b'"type":"checkpointed"}\n', b'"type":"skills_changed"}\n')
+_SKIPPED = tuple(
+    f'"type":"{kind}"}}\n'.encode()
+    for kind in ("tool_finished", "tool_started", "asked", "answered", "judged", "checkpointed", "skills_changed")
+)
 """Ends of lines that hold nothing for a list: most of the bytes of a session."""
 
 
@@ -117,9 +119,9 @@ def _fold(known: Digest, record: Record) -> Digest:
             course.begin()
             known = replace(known, turns=known.turns + 1, title=title, words=words, preview=preview)
             known = replace(known, course=course.dump())
-        case {"type": "rewound", "agent": str(agent), "turns": int()} if agent == MAIN:
+        case {"type": "rewound", "agent": str(agent), "turns": int(turn)} if agent == MAIN:
             course = Standing.load(known.course)
-            course.rewind(rewound_to(record, course.last))
+            course.rewind(turn)
             known = replace(known, turns=len(course.numbers()), course=course.dump(), preview=_last_prompt(record))
         case {"type": "compressed", "cost": int() | float() as cost} if cost and not known.unpriced:
             known = replace(known, cost=(known.cost or 0.0) + number(cost))

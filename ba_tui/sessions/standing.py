@@ -6,13 +6,15 @@ Pure. Turns are numbered from 1 in the order they began; a number is never used 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from ba_tui.core.events import Event, Rewound, TurnStarted
 from ba_tui.sessions.records import MAIN, loads, starts_turn
 
 _REWOUND = b'"rewound"'
+_OF_MAIN = b'{"agent":"main","at":'
+_ENDING = re.compile(rb'"turns":(null|\d{1,9}),"files":"[^"\\]*","undo":"[^"\\]*","type":"rewound"\}\n?$')
 
 
 class Standing:
@@ -75,8 +77,8 @@ def standing_lines(lines: Iterable[bytes]) -> list[bytes]:
     course = Standing()
     owned: list[tuple[int, bytes]] = []
     for line in lines:
-        if rewinds(line):
-            course.rewind(rewound_to(loads(line) or {}, course.last))
+        if (turn := rewound_by(line)) is not None:
+            course.rewind(turn)
             continue
         if starts_turn(line):
             course.begin()
@@ -93,19 +95,19 @@ def starts(lines: Sequence[bytes]) -> list[int]:
         if starts_turn(line):
             course.begin()
             places.append(index)
-        elif rewinds(line):
-            course.rewind(rewound_to(loads(line) or {}, course.last))
+        elif (turn := rewound_by(line)) is not None:
+            course.rewind(turn)
     return [places[number - 1] for number in course.numbers()]
 
 
-def rewinds(line: bytes) -> bool:
-    """True for a rewind of the conversation, not of files alone."""
+def rewound_by(line: bytes) -> int | None:
+    """The turn that the conversation stands at after this line; None for all lines but such a rewind."""
     if _REWOUND not in line[-64:]:
-        return False
+        return None
+    if (found := _ENDING.search(line[-400:])) and line.startswith(_OF_MAIN):
+        # As we write it: all messages stand in such a line, and need not be read for this.
+        return int(found[1]) if found[1] != b"null" else None
     record = loads(line) or {}
-    return record.get("type") == "rewound" and record.get("agent") == MAIN and isinstance(record.get("turns"), int)
-
-
-def rewound_to(record: dict[str, Any], last: int) -> int:
     turn = record.get("turns")
-    return turn if isinstance(turn, int) else last
+    of_main = record.get("type") == "rewound" and record.get("agent") == MAIN
+    return turn if of_main and isinstance(turn, int) else None

@@ -46,7 +46,7 @@ COMMANDS: Sequence[Command] = (
     Command("rewind", "Back to before a prompt: conversation, files or both", rewind.rewind, "[turn|undo]", ("undo",)),
     Command("diff", "What changed in files since this session began", rewind.diff),
     Command("rename", "Give this session a title", sessions.rename, "<title>"),
-    Command("export", "Write this session to a file", sessions.export, "[md|json] [file]"),
+    Command("export", "Write this session to a file", sessions.export, "[md|html|json|jsonl] [file]"),
     Command("copy", "Copy the last answer, or the n-th from the end", sessions.copy, "[n]", keys="ctrl+y"),
     Command("model", "Choose the model", settings.model, "[provider/model]"),
     Command("mode", "What may run without asking", settings.mode, "[name]"),

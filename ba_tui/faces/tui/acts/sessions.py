@@ -15,7 +15,7 @@ from ba_tui.resources import save_whole
 if TYPE_CHECKING:
     from ba_tui.faces.tui.screens.chat import ChatScreen
 
-FORMATS = ("md", "json")
+FORMATS = ("md", "html", "json", "jsonl")
 
 
 async def clear(chat: ChatScreen, _: str) -> None:
@@ -65,7 +65,7 @@ def rename(chat: ChatScreen, title: str) -> None:
 
 
 async def export(chat: ChatScreen, argument: str) -> None:
-    """``[md|json] [file]``; a file that exists is not overwritten."""
+    """``[md|html|json|jsonl] [file]``; a file that exists is not overwritten."""
     doors, conversation = chat.session.live
     if not chat.session.started:
         raise UsageError("This session is still empty.", "Export it after the first turn.")

@@ -14,7 +14,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
@@ -157,8 +157,8 @@ class Sandbox:
             return ""
         return "sandboxed" if found.mechanism else "no sandbox"
 
-    def confine(self) -> Confinement | None:
-        """How the next program is started; None when it runs as it is. Blocks.
+    def confine(self, readable: Sequence[Path] = ()) -> Confinement | None:
+        """How the next program is started, which may read these paths too; None when it runs as it is. Blocks.
 
         Raises:
             NotConfined: a sandbox is required, and there is none.
@@ -172,7 +172,7 @@ class Sandbox:
                 raise NotConfined(f"Commands must run in a sandbox here, and there is none ({why}).", CURE)
             return None
         temporary = self._private()
-        parts = layout(self.reach, temporary)
+        parts = layout(replace(self.reach, readable=(*self.reach.readable, *readable)), temporary)
         prefix = mechanism.prefix(parts, network=self.reach.network)
         return Confinement(prefix, mechanism.environment(temporary), mechanism.separate)
 

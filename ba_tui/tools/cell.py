@@ -57,7 +57,7 @@ class Cell:
         if self.sandbox is None:
             return program
         try:
-            return replace(program, confinement=await asyncio.to_thread(self.sandbox.confine))
+            return replace(program, confinement=await asyncio.to_thread(self.sandbox.confine, program.readable))
         except BaError as error:
             raise Failed("dependency_error", str(error), error.hint) from error
         except OSError as error:

@@ -59,13 +59,15 @@ NewSpill = Callable[[], Spill]
 @dataclass(frozen=True, slots=True)
 class Program:
     """``argv`` begins with a path. ``limits``: rlimits by their names (``cpu``, ``data``, ``fsize``, ``nproc``).
-    ``confinement``: how it is kept in the sandbox, supervisor and all; None when it is not."""
+    ``confinement``: how it is kept in the sandbox, supervisor and all; None when it is not. ``readable``: what it needs
+    to read there."""
 
     argv: tuple[str, ...]
     folder: Path
     environment: Mapping[str, str]
     limits: Mapping[str, int] = field(default_factory=dict[str, int])
     confinement: Confinement | None = None
+    readable: tuple[Path, ...] = ()
 
     def command(self, *arguments: str) -> tuple[tuple[str, ...], dict[str, str]]:
         """The supervisor's words, with ``arguments`` before the program's own, and its environment."""

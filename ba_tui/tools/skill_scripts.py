@@ -22,7 +22,6 @@ from ba_tui.core.questions import Question
 from ba_tui.core.results import Command, Display, Source, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.sandbox import Sandbox
 from ba_tui.permissions.verdicts import Allow, Deny
 from ba_tui.skills.dependencies import Environments, wants
 from ba_tui.skills.scripts import Allowed, Script, digest, plain_name, script_of
@@ -37,6 +36,7 @@ from ba_tui.tools.skill_environment import Installer, child_environment
 NAME = "run_skill_script"
 RUNNER = Path(__file__).with_name("script_input.py")
 SECONDS = 30.0
+SHOWN = 2_000
 CHANGED = "The script, or one beside it, is not what it was when it was last allowed to run."
 _MISSING = re.compile(r"(?:ModuleNotFoundError: No module named|Error: Cannot find module) '([\w@./-]+)'")
 
@@ -94,7 +94,6 @@ class _Runs:
         self._skills = skills
         self._installer = Installer(skills.environments, ground.shell, ground.cell)
         self._shown: dict[Path, str] = {}
-        self._sandboxes: dict[tuple[Path, ...], Sandbox] = {}
 
     async def preview(self, args: Mapping[str, Any]) -> Display | None:
         """What would run, to be read; the args stand beside it."""
@@ -118,21 +117,21 @@ class _Runs:
                 "AGENT_WORKSPACE_PATH": str(root),
                 "MPLBACKEND": "Agg",
             }
-            return Program(argv, root, environment, {"core": 0, **self._ground.shell.limits.for_seconds(seconds)})
+            limits = {"core": 0, **self._ground.shell.limits.for_seconds(seconds)}
+            return Program(argv, root, environment, limits, readable=(script.folder, *place))
 
-        cell = self._cell(script.folder, *place)
         errand = Errand(tool, args, "script_name", program, root, seconds)
         try:
-            outcome, notes = await cell.run(errand, self._ground.shells, call)
+            outcome, notes = await self._ground.cell.run(errand, self._ground.shells, call)
         except OSError as error:
-            raise Failed(
-                "resource_error", f"{script.shown} could not be started: {error.strerror or error}."
-            ) from error
+            message = f"{script.shown} could not be started: {error.strerror or error}."
+            raise Failed("resource_error", message) from error
         notes += _lacking(script, outcome.job.process.output.text()) if outcome.job.exit_code else []
         shown = self._ground.workspace.shown(root)
         result = await asyncio.to_thread(observed, outcome, shown, seconds, notes)
         if isinstance(result.display, Command):
-            result = replace(result, display=replace(result.display, command=f"{script.shown} <<< {text}"))
+            given = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+            result = replace(result, display=replace(result.display, command=f"{script.shown} <<< {given}"))
         return replace(result, kind="json") if not result.is_error and _is_json(result.text) else result
 
     async def _script(self, args: Mapping[str, Any]) -> Script:
@@ -203,16 +202,6 @@ class _Runs:
             message = f"{script.shown} needs {script.runner}, which is not installed."
             raise Failed("dependency_error", message, f"Tell the person to install {script.runner}, or go on without.")
         return ((path, "--noprofile", "--norc") if script.runner == "bash" else (path,)), ()
-
-    def _cell(self, *folders: Path) -> Cell:
-        """Where these folders can be read too."""
-        sandbox = self._ground.cell.sandbox
-        if sandbox is None:
-            return self._ground.cell
-        if folders not in self._sandboxes:
-            reach = replace(sandbox.reach, readable=(*sandbox.reach.readable, *folders))
-            self._sandboxes[folders] = Sandbox(reach, sandbox.mode)
-        return replace(self._ground.cell, sandbox=self._sandboxes[folders])
 
 
 def _input(args: Mapping[str, Any]) -> str:

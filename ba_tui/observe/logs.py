@@ -23,6 +23,8 @@ from ba_tui.resources import Places
 SIZE = 2_000_000
 KEPT = 3
 LONGEST = 20_000
+SHORT = 12
+"""Characters: no secret is told by so few, and most words of a line are shorter."""
 Redact: TypeAlias = Callable[[str], str]
 
 WHERE: ContextVar[Mapping[str, str]] = ContextVar("where", default={})  # noqa: B039 - never changed, only replaced
@@ -54,7 +56,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=True, default=str)
 
     def _safe(self, text: str) -> str:
-        return redacted(self._redact(text))
+        return text if len(text) < SHORT else redacted(self._redact(text))
 
 
 class LogFile(RotatingFileHandler):

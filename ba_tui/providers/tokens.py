@@ -149,9 +149,11 @@ class DynamicTokenCounter:
 
     def tool(self, tool: Tool) -> int:
         """A tool as a model is told of it: name, description, schema."""
-        return self._scaled(
-            TOOL + self._words(tool.name) + self._words(tool.description) + self._json(tool.input_schema)
-        )
+        known = self._tools.get(tool.name)
+        if known is None or known[0] is not tool:
+            words = TOOL + self._words(tool.name) + self._words(tool.description) + self._json(tool.input_schema)
+            known = self._tools[tool.name] = (tool, words)
+        return self._scaled(known[1])
 
     def tools(self, tools: Sequence[Tool]) -> int:
         return sum(map(self.tool, tools))

@@ -131,7 +131,7 @@ def search(
         console.print(Text.assemble((info.id, "bold"), "  ", one_line(info.title or "Untitled")))
         console.print(Text(f"  {facts}", style="dim"))
         if info.found:
-            console.print(Text(f"  {one_line(info.found)}"))
+            console.print(Text(f"  {one_line(info.found, max(20, console.width - 2))}"))
     if not found:
         _say("No session holds all of these words.")
     elif len(found) > limit:

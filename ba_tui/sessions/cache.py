@@ -20,6 +20,7 @@ from typing import TypeVar
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 _BUSY_SECONDS = 1.0
+_TRIES = 2
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
@@ -44,15 +45,16 @@ class Cache:
     def ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
         """The answer, if need be from a fresh file, if need be from one in memory."""
         with self._turn:
-            try:
-                return question(self._open(self._path))
-            except sqlite3.OperationalError as error:
-                log.warning("%s cannot be used: %s", self._path.name, error)
-            except sqlite3.DatabaseError as error:
-                log.warning("%s is damaged: %s", self._path.name, error)
-                self._set_aside()
-                with contextlib.suppress(sqlite3.DatabaseError):
+            for _ in range(_TRIES):
+                try:
                     return question(self._open(self._path))
+                except sqlite3.OperationalError as error:
+                    log.warning("%s cannot be used: %s", self._path.name, error)
+                    if not busy(error):
+                        break
+                except sqlite3.DatabaseError as error:
+                    log.warning("%s is damaged: %s", self._path.name, error)
+                    self._set_aside()
             self._drop()
             return question(self._open(None))
 

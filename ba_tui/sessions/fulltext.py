@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import re
 import sqlite3
-import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -79,8 +78,11 @@ class FullText:
         self._cache = Cache(path, _LAYOUT)
 
     def update(self, found: Mapping[str, Stamp]) -> None:
-        """Take in what is new in the sessions ``found``. Slow the first time: some seconds for thousands."""
-        self._cache.ask(lambda db: self._updated(db, found))
+        """Take in what is new in the sessions ``found``. Slow the first time: some seconds for thousands. In steps, so
+        that other questions need not wait for all of it."""
+        waiting = self._cache.ask(lambda db: _unknown(db, found))
+        while waiting and self._cache.ask(lambda db: self._step(db, found, waiting)):
+            pass
 
     def matching(self, word: str) -> set[str]:
         """Keys of the sessions that hold ``word``, or a word that begins with it."""
@@ -111,11 +113,12 @@ class FullText:
         return self._cache.ask(look)
 
     def keep(self, found: Iterable[str]) -> None:
-        """Forget the sessions that are not among ``found``, all that there are: no word of a deleted one stays."""
+        """Forget the sessions that are not among ``found``, all that there are."""
         present = set(found)
         self._forget(lambda key: key not in present)
 
     def forget(self, key: str) -> None:
+        """No place of that session is found any more; its words leave the file with the next ``tidy``."""
         self._forget(key.__eq__)
 
     def _forget(self, lost: Callable[[str], bool]) -> None:
@@ -125,31 +128,50 @@ class FullText:
                 with writing(db):
                     _empty(db, number)
                     db.execute("DELETE FROM sessions WHERE number = ?", (number,))
-            if gone:
-                # Until the parts of the list of words are put together, the words of what is gone stay in them.
+                    db.execute("PRAGMA application_id = 1")
+
+        self._change(prune)
+
+    def tidy(self) -> None:
+        """Take the words of sessions that were forgotten out of the file. A second for thousands of sessions, once."""
+
+        def put_together(db: sqlite3.Connection) -> None:
+            if db.execute("PRAGMA application_id").fetchone()[0]:
+                # Until the parts of the list of words are put together, what is gone stays in them.
                 db.execute("INSERT INTO words(words) VALUES ('optimize')")
+                db.execute("PRAGMA application_id = 0")
+
+        self._change(put_together)
+
+    def _change(self, change: Callable[[sqlite3.Connection], None]) -> None:
+        """Make a change that can wait for the next time when another process writes just now."""
+
+        def attempt(db: sqlite3.Connection) -> None:
+            try:
+                change(db)
+            except sqlite3.OperationalError as error:
+                if not busy(error):
+                    raise
+                log.info("another process writes the search index: %s", error)
 
         if self._path.exists():
-            self._cache.ask(prune)
+            self._cache.ask(attempt)
 
-    def _updated(self, db: sqlite3.Connection, found: Mapping[str, Stamp]) -> None:
-        known = {row[0]: row[1:] for row in db.execute("SELECT key, size, changed FROM sessions")}
-        waiting = [key for key, stamp in found.items() if known.get(key) != stamp]
+    def _step(self, db: sqlite3.Connection, found: Mapping[str, Stamp], waiting: list[str]) -> bool:
+        """Take in some of those that wait, the last first; False when it has to be left for another time."""
         try:
-            while waiting:
-                with writing(db):
-                    room = _STEP
-                    while waiting and room > 0:
-                        key = waiting[-1]
-                        room -= self._take_in(db, key, found[key], room)
-                        if room > 0:
-                            waiting.pop()
-                # Others who wait for their turn look for it every few milliseconds.
-                time.sleep(0)
+            with writing(db):
+                room = _STEP
+                while waiting and room > 0:
+                    room -= self._take_in(db, waiting[-1], found[waiting[-1]], room)
+                    if room > 0:
+                        waiting.pop()
         except sqlite3.OperationalError as error:
             if not busy(error):
                 raise
             log.info("another process writes the search index: %s", error)
+            return False
+        return True
 
     def _take_in(self, db: sqlite3.Connection, key: str, stamp: Stamp, room: int) -> int:
         """Read on in one session, at most about ``room`` bytes; how many were read."""
@@ -177,6 +199,12 @@ class FullText:
             (size, changed, state.read, state.guard, state.version, state.turns, state.filled, state.number),
         )
         return state.read - before
+
+
+def _unknown(db: sqlite3.Connection, found: Mapping[str, Stamp]) -> list[str]:
+    """The keys of those that have changed since they were taken in, or never were; the newest last."""
+    known = {row[0]: row[1:] for row in db.execute("SELECT key, size, changed FROM sessions")}
+    return sorted((key for key, stamp in found.items() if known.get(key) != stamp), key=lambda key: found[key][1])
 
 
 def _state(db: sqlite3.Connection, key: str) -> _Reached:
@@ -223,6 +251,8 @@ def _empty(db: sqlite3.Connection, number: int) -> None:
 
 
 def _folded(text: str) -> str:
+    if text.isascii():
+        return text.lower()
     return _UNSPACED.sub(r" \1 ", text.casefold())
 
 

@@ -59,6 +59,7 @@ class SessionLibrary:
         if everywhere and found:
             self._index.keep(found)
             self._text.keep(found)
+        self._text.tidy()
         return self._infos(found)
 
     def search(self, text: str, *, everywhere: bool = False) -> Sequence[SessionInfo]:

@@ -167,6 +167,11 @@ def test_another_process_that_writes_the_cache_holds_nobody_up_for_long(tmp_path
     stored(tmp_path, B, turn("turnover again"))
     with sqlite3.connect(tmp_path / "search.sqlite", isolation_level=None) as db:
         db.execute("BEGIN IMMEDIATE")
-        assert {info.id for info in library(tmp_path).search("turnover")} == {A, B}
+        shelf = library(tmp_path)
+        assert {info.id for info in shelf.search("turnover")} == {A, B}
+        shelf.delete(B)
         db.execute("ROLLBACK")
+    assert [info.id for info in shelf.sessions(everywhere=True)] == [A]
+    stored(tmp_path, B, turn("something new"))
+    assert [info.id for info in shelf.search("About new")] == [B]
     db.close()

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Any, cast
 
 from ba_tui.core.events import (
@@ -89,9 +90,10 @@ def told(records: Sequence[Record]) -> Story:
     timed = [_at(record) for record in talk if _at(record)]
     story.created = min(timed, default=0.0)
     threads = [(MAIN, current), *_threads(aside)]
-    told = [event for agent, thread in threads for event in _Telling(agent, story).tell(thread)]
+    told = [list(_Telling(agent, story).tell(thread)) for agent, thread in threads]
     # Sub-agents speak while the call runs that started them; the order of what each says stays as it is.
-    story.events = sorted(told, key=lambda event: event.at) if len(threads) > 1 else told
+    keyed = [pair for events in told for pair in zip(accumulate((one.at for one in events), max), events, strict=True)]
+    story.events = [event for _, event in sorted(keyed, key=lambda pair: pair[0])]
     if title := next((_title(record) for record in reversed(titles) if _title(record)), ""):
         story.events.append(Titled(one_line(title), at=max(timed, default=0.0)))
     return story

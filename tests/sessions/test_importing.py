@@ -288,11 +288,15 @@ WHO = st.sampled_from(["user", "assistant"])
 BLOCKS = st.sampled_from([text("w"), text(" "), call("a"), call("b"), output("a"), output("b"), [{"type": "new"}], "s"])
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(WHO, BLOCKS, st.integers(0, 9), st.booleans()), max_size=8))
-def test_any_order_of_entries_makes_a_valid_conversation(steps: list[tuple[str, Any, int, bool]]) -> None:
+STEPS = st.lists(st.tuples(WHO, BLOCKS, st.integers(0, 9), st.booleans(), st.integers(0, 59)), max_size=8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_any_order_of_entries_makes_a_valid_conversation(steps: list[tuple[str, Any, int, bool, int]]) -> None:
     records = [
         entry(number, kind, content, parent=min(parent, number - 1) or None, isSidechain=aside)
-        for number, (kind, content, parent, aside) in enumerate(steps, 1)
+        | {"timestamp": f"2026-11-20T10:00:{second:02d}Z" if second else "yesterday"}
+        for number, (kind, content, parent, aside, second) in enumerate(steps, 1)
     ]
     assert valid(Transcript(events=told(records).events).messages)

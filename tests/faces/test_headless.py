@@ -121,6 +121,13 @@ async def test_a_provider_error_is_exit_2_with_its_cure_in_one_line():
     assert err.splitlines()[-1] == "ba: The key was refused (401). Check ANTHROPIC_API_KEY."
 
 
+async def test_stream_json_tells_an_error_as_a_line():
+    _, out, _ = await run(AuthFailed("The key was refused (401).", "Check ANTHROPIC_API_KEY."), format="stream-json")
+    (error,) = [line for line in map(json.loads, out.splitlines()) if line["type"] == "error"]
+    assert (error["kind"], error["retrying"]) == ("auth_failed", False)
+    assert error["message"].startswith("The key was refused")
+
+
 async def test_a_time_limit_is_exit_3_and_keeps_the_words():
     async def stuck(request: Request) -> AsyncIterator[Chunk]:
         yield TextDelta("Half")

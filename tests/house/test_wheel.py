@@ -47,7 +47,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 
 def shipped_files(root: Path) -> dict[str, bytes]:
-    files = [path for name in SHIPPED for path in (root / name).rglob("*") if path.is_file()]
+    found = (path for name in SHIPPED for path in (root / name).rglob("*"))
+    # Installing compiles the scripts of skills.
+    files = [path for path in found if path.is_file() and "__pycache__" not in path.parts]
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ba_tui.assembly import connect, trust
-from ba_tui.core.conversation import Doors
+from ba_tui.core.conversation import Conversation, Doors
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Asked, Event, ToolFinished, TurnEnded
 from ba_tui.core.questions import Reply
@@ -67,21 +67,28 @@ async def test_flags_win_over_what_a_session_had(folder: Path):
 async def test_instructions_go_with_the_first_prompt_once_and_show_in_the_context(folder: Path):
     (folder / "AGENTS.md").write_text("Use tabs.")
     talk = doors(folder).library.create()
-    assert any(part.label == "Instructions AGENTS.md" for part in talk.context())
+    assert told(talk) == [("AGENTS.md", "goes with the next prompt", "Use tabs.")]
     await collect(talk.say("hello"))
     await collect(talk.say("again"))
     first, _, second, _ = talk.transcript.messages
     assert "Use tabs." in first.text
     assert "Use tabs." not in second.text
     assert "It is " in second.text
+    assert told(talk) == [("AGENTS.md", "told in round 1", "Use tabs.")]
     await talk.close()
+
+
+def told(talk: Conversation) -> list[tuple[str, str, str]]:
+    """The memory files in the window, when they are told, and their words."""
+    part = next(part for part in talk.context() if part.label == "Memory files")
+    return [(item.label, item.detail, item.text) for item in part.items]
 
 
 async def test_the_context_tells_system_tools_and_window(folder: Path):
     parts = {part.label: part.tokens for part in doors(folder).library.create().context()}
     assert parts["System prompt"] > 200
     assert parts["Tools"] > 500
-    assert parts["Kept free for the answer"] > 0
+    assert parts["Kept for the answer"] > 0
 
 
 async def test_a_system_prompt_of_the_persons_own(folder: Path):

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from ba_tui.assembly.breakdown import Loaded, context_parts
 from ba_tui.assembly.condensing import Condensing, Counter, Sizes, Ties
 from ba_tui.assembly.inventory import ToolList
 from ba_tui.assembly.models import provider_for
@@ -126,21 +127,14 @@ class Desk:
         return notes
 
     def context(self, transcript: Transcript, model: str) -> Sequence[ContextPart]:
-        tokens = self._tokens
-        talk, results = tokens.parts(transcript.messages)
-        info = self.model(model)
-        tools = self._visible.visible()
-        return [
-            ContextPart("System prompt", tokens.text(self._system)),
-            ContextPart("Tools", tokens.count_tools(tools), ", ".join(tool.name for tool in tools)),
-            *(
-                ContextPart(f"Instructions {item.shown}", tokens.text(item.text), item.note)
-                for item in self._instructions()
-            ),
-            ContextPart("Conversation", talk, f"{len(transcript.messages)} messages"),
-            ContextPart("Tool results", results),
-            ContextPart("Kept free for the answer", info.max_output, f"of a window of {info.window:,}"),
-        ]
+        settings, info = self._workshop.settings, self.model(model)
+        own = settings.system_prompt_file
+        origin = str(own) if own else "built in"
+        origin += ", append_system_prompt" if settings.append_system_prompt else ""
+        tools, deferred = self._visible.visible(), len(self._visible.deferred())
+        loaded = Loaded(self._system, origin, tools, deferred, self._instructions())
+        reserve = min(settings.max_output_tokens or info.max_output, info.max_output, info.window // 2)
+        return context_parts(loaded, transcript, self._tokens, info, reserve)
 
     @property
     def hooks(self) -> HookTurns | None:
@@ -174,7 +168,7 @@ class Desk:
 
     def _fullness(self) -> float:
         """How full the window was at the newest answer, from 0 to 1."""
-        return self.metrics.filled / self._model.window if self._model and self._model.window else 0.0
+        return self.metrics.ledger.filled / self._model.window if self._model and self._model.window else 0.0
 
     def _sees(self, what: str) -> bool:
         if self._model is None:

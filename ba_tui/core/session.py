@@ -298,13 +298,30 @@ class Trusting(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ContextItem:
+    """One thing in a share of the window, with the ``text`` that the model reads of it. ``said``: a message or a
+    result, which a compression could shorten."""
+
+    label: str
+    tokens: int
+    detail: str = ""
+    text: str = ""
+    said: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ContextPart:
-    """A share of the window: ``tokens`` are an estimate unless ``exact``; ``detail`` says what is in it and why."""
+    """A share of the window: ``tokens`` are an estimate unless ``exact``; ``detail`` says what is in it and why.
+
+    ``kept_free``: nothing stands there yet.
+    """
 
     label: str
     tokens: int
     detail: str = ""
     exact: bool = False
+    items: tuple[ContextItem, ...] = ()
+    kept_free: bool = False
 
 
 class Condenser(Protocol):

@@ -28,7 +28,8 @@ from ba_tui.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from ba_tui.core.messages import Message, Thinking, Usage
+from ba_tui.core.ledger import Account, Ledger
+from ba_tui.core.messages import Message, Thinking
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.turn import Turn
 from ba_tui.core.untrusted import paintable
@@ -49,8 +50,7 @@ class Outcome:
     ending: str = "error"
     error: ErrorInfo | None = None
     loops: int = 0
-    usage: Usage = field(default_factory=Usage)
-    cost: float | None = 0.0
+    ledger: Ledger = field(default_factory=Ledger)
     tools: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     denied: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     timed_out: bool = False
@@ -70,11 +70,10 @@ class Outcome:
         return DENIED if self.denied else OK
 
     def apply(self, event: Event) -> None:
+        self.ledger.apply(event)
         match event:
-            case MessageDone(message=message, cost=cost, agent=agent):
+            case MessageDone(message=message, agent=agent):
                 self.loops += 1
-                self.usage += message.usage or Usage()
-                self.cost = None if cost is None or self.cost is None else self.cost + cost
                 if agent == "main" and message.text.strip():
                     self.result = message.text
             case ToolStarted(call=call, target=target):
@@ -113,8 +112,9 @@ class Outcome:
             "model": self.model,
             "stop_reason": "timeout" if self.timed_out else self.ending,
             "num_turns": self.loops,
-            "usage": asdict(self.usage),
-            "cost_usd": None if self.cost is None else round(self.cost, 6),
+            **_account(self.ledger.session),
+            "models": {model: _account(each) for model, each in self.ledger.models.items()},
+            "summaries_cost_usd": _dollars(self.ledger.summaries),
             "duration_ms": round((time.monotonic() - started) * 1000),
             "tool_calls": [{key: row[key] for key in ("name", "ok", "duration_ms")} for row in self.tools],
             "denied": self.denied,
@@ -164,7 +164,7 @@ class Printer:
     def failed(self, error: BaError) -> None:
         """Before there was a session to talk to."""
         if self._format != "text":
-            self.finish(Outcome(error=error.info(), cost=None))
+            self.finish(Outcome(error=error.info()))
         self.say(f"{error} {error.hint}".strip())
 
     def say(self, text: str) -> None:
@@ -184,8 +184,8 @@ class Printer:
             case _:
                 pass
 
-    def _line(self, kind: str, **fields: Any) -> None:
-        self._out.write(_json({"type": kind, **fields}) + "\n")
+    def _line(self, type: str, /, **fields: Any) -> None:
+        self._out.write(_json({"type": type, **fields}) + "\n")
         self._out.flush()
 
 
@@ -227,6 +227,14 @@ def _message_lines(message: Message) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "tool_use", {"id": call.id, "name": call.name, "input": call.input}
     if message.usage:
         yield "usage", asdict(message.usage)
+
+
+def _account(of: Account) -> dict[str, Any]:
+    return {"usage": asdict(of.usage), "cost_usd": _dollars(of.cost)}
+
+
+def _dollars(cost: float | None) -> float | None:
+    return None if cost is None else round(cost, 6)
 
 
 def refusals(denied: Sequence[Mapping[str, Any]]) -> Iterator[str]:

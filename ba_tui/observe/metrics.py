@@ -8,10 +8,10 @@ from __future__ import annotations
 import statistics
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
-from ba_tui.core.events import Event, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
-from ba_tui.core.messages import Usage
+from ba_tui.core.events import Event, ToolFinished, ToolStarted, TurnEnded
+from ba_tui.core.ledger import Account, Ledger, cached_share
 
 SAMPLES = 1_000
 """Durations kept of each tool: the newest ones decide its p95."""
@@ -63,25 +63,13 @@ class Metrics:
 
     def __init__(self) -> None:
         self.tools: dict[str, ToolMetrics] = {}
-        self.turns = 0
-        self.requests = 0
-        self.usage = Usage()
-        self.filled = 0
-        """Tokens of the window that the newest answer of the main agent used."""
-        self.cost: float | None = 0.0
+        self.ledger = Ledger()
         self.endings: Counter[str] = Counter()
         self._running: dict[str, str] = {}
 
     def apply(self, event: Event) -> None:
+        self.ledger.apply(event)
         match event:
-            case TurnStarted():
-                self.turns += 1
-            case MessageDone(message=message, cost=cost):
-                self.requests += 1
-                if message.usage and event.agent == "main":
-                    self.filled = message.usage.prompt + message.usage.output
-                self.usage += message.usage or Usage()
-                self.cost = None if cost is None or self.cost is None else self.cost + cost
             case ToolStarted(call=call):
                 self._running[call.id] = call.name
             case ToolFinished(call_id=call_id):
@@ -108,17 +96,20 @@ class Metrics:
 
     def report(self) -> Mapping[str, object]:
         """JSON-ready."""
-        usage = self.usage
+        ledger = self.ledger
+        share = cached_share(ledger.session.usage)
         return {
-            "turns": self.turns,
-            "requests": self.requests,
-            "usage": {
-                "input": usage.input,
-                "output": usage.output,
-                "cache_read": usage.cache_read,
-                "cache_write": usage.cache_write,
-            },
-            "cost_usd": self.cost,
+            "turns": len(ledger.turns),
+            **account(ledger.session),
+            "cached_share": None if share is None else round(share, 4),
+            "models": {model: account(each) for model, each in sorted(ledger.models.items())},
+            "compressions": len(ledger.shortened),
+            "summaries_cost_usd": ledger.summaries,
             "endings": dict(self.endings),
             "tools": {name: tool.as_dict() for name, tool in sorted(self.tools.items())},
         }
+
+
+def account(of: Account) -> dict[str, object]:
+    """JSON-ready."""
+    return {"requests": of.requests, "usage": asdict(of.usage), "cost_usd": of.cost}

@@ -12,8 +12,8 @@ import pytest
 
 from ba_tui.core.conversation import Conversation, Doors, Start
 from ba_tui.core.errors import AuthFailed, SessionNotFound
-from ba_tui.core.events import Notice, TextDelta
-from ba_tui.core.messages import Message, Text, Thinking
+from ba_tui.core.events import Compressed, Notice, TextDelta
+from ba_tui.core.messages import Message, Text, Thinking, Usage
 from ba_tui.core.provider import Chunk, Request
 from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult, failure
@@ -136,6 +136,20 @@ async def test_a_time_limit_is_exit_3_and_keeps_the_words():
     code, out, err = await run(stuck, timeout=0.05)
     assert (code, out) == (3, "Half\n")
     assert "time limit" in err
+
+
+async def test_json_tells_usage_and_cost_by_model_and_of_summaries():
+    async def shortened(request: Request) -> AsyncIterator[Chunk]:
+        yield Compressed(tuple(request.messages), "summarize", 900, 300, 0.25, "the goal")
+        yield Message("assistant", (Text("Done."),), Usage(100, 10, 800, 90), "end_turn", "test/model", "assistant")
+
+    _, out, _ = await run(shortened, format="json")
+    report = json.loads(out)
+    answer = (100 + 2 * 10 + 0.1 * 800 + 1.25 * 90) / 1e6
+    usage = {"input": 100, "output": 10, "cache_read": 800, "cache_write": 90}
+    assert report["models"] == {"test/model": {"usage": usage, "cost_usd": round(answer, 6)}}
+    assert report["summaries_cost_usd"] == 0.25
+    assert report["cost_usd"] == pytest.approx(0.25 + answer, abs=1e-6)
 
 
 async def test_an_empty_prompt_is_exit_1():

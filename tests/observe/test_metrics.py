@@ -47,10 +47,10 @@ def test_p95_is_what_most_calls_stay_under():
 
 def test_one_unknown_price_makes_the_cost_unknown():
     done = MessageDone(Message("assistant", (Text("x"),), Usage(1, 2, 3, 4)), 0.5)
-    assert metrics(done, done).cost == 1.0
-    found = metrics(done, replace(done, cost=None))
-    assert found.cost is None
-    assert found.usage == Usage(2, 4, 6, 8)
+    assert metrics(done, done).ledger.session.cost == 1.0
+    report = metrics(done, replace(done, cost=None)).report()
+    assert report["cost_usd"] is None
+    assert report["usage"] == {"input": 2, "output": 4, "cache_read": 6, "cache_write": 8}
 
 
 def test_a_result_without_a_start_is_left_out():

@@ -1,38 +1,18 @@
-"""What the meters show, as one fold over events: tokens, cost, how full the window is, todos, the branch of git.
+"""How the meters say what a session used: tokens, money, how full the window is; and the branch of git.
 
-Values and text only; where they stand on the screen is for the widgets.
+Text only. What is counted is core.ledger's; where it stands on the screen is for the widgets.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ba_tui.core.events import Event, MessageDone, TurnStarted
+from ba_tui.core.ledger import Ledger, cached_share
 from ba_tui.core.messages import Usage
 from ba_tui.resources import read_regular
 
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """``cost`` None once any answer had no price; ``filled`` is the window used by the newest answer."""
-
-    usage: Usage = field(default_factory=Usage)
-    cost: float | None = 0.0
-    filled: int = 0
-    turns: int = 0
-
-    def after(self, event: Event) -> Totals:
-        match event:
-            case MessageDone(message=message) if message.usage is not None:
-                used = message.usage
-                cost = None if self.cost is None or event.cost is None else self.cost + event.cost
-                filled = used.prompt + used.output if event.agent == "main" else self.filled
-                return replace(self, usage=self.usage + used, cost=cost, filled=filled)
-            case TurnStarted(agent="main"):
-                return replace(self, turns=self.turns + 1)
-            case _:
-                return self
+NEARLY, FULL = 80, 95
+"""Per cent of the window from which people are warned."""
 
 
 def short_count(number: int) -> str:
@@ -68,6 +48,24 @@ def bar(percent: int, width: int) -> str:
     """A bar of ``width`` cells."""
     full = round(percent * width / 100)
     return "━" * full + "─" * (width - full)
+
+
+def fullness(percent: int) -> tuple[str, str]:
+    """A warning in a word, and the colour that goes with it."""
+    if percent >= FULL:
+        return "full", "$text-error"
+    return ("nearly full", "$text-warning") if percent >= NEARLY else ("", "$text-muted")
+
+
+def filled(ledger: Ledger) -> str:
+    """Tokens of the window in use; ``~`` when not all of them were counted by the vendor."""
+    return f"{'~' * ledger.estimated}{short_count(ledger.filled)}"
+
+
+def hits(usage: Usage) -> str:
+    """How much of what went in came from the prompt cache."""
+    part = cached_share(usage)
+    return "—" if part is None else f"{100 * part:.0f}%"
 
 
 def git_branch(cwd: Path) -> str:

@@ -11,7 +11,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ba_tui.core.events import Event
-from ba_tui.faces.tui.meters import Totals, bar, money, share, short_count
+from ba_tui.core.ledger import Ledger
+from ba_tui.faces.tui.meters import bar, filled, fullness, hits, money, share, short_count
 from ba_tui.faces.tui.widgets.status import REST
 from ba_tui.faces.tui.widgets.todos import TodoList
 
@@ -21,7 +22,7 @@ class SidePanel(VerticalScroll, can_focus=False):
         super().__init__(id="side")
         self.todos = TodoList(id="side-todos")
         self.usage = Static(id="side-usage", markup=False)
-        self.totals = Totals()
+        self.ledger = Ledger()
         self._title = ""
         self._window = 0
         self._drawing = False
@@ -35,32 +36,31 @@ class SidePanel(VerticalScroll, can_focus=False):
         self._draw()
 
     def reset(self) -> None:
-        self.totals = Totals()
+        self.ledger = Ledger()
         self.todos.reset()
         self._draw()
 
     def apply(self, event: Event) -> None:
         self.todos.apply(event)
-        totals = self.totals.after(event)
-        if totals is not self.totals:
-            self.totals = totals
-            if not self._drawing:
-                self._drawing = True
-                self.set_timer(REST, self._draw)
+        if self.ledger.apply(event) and not self._drawing:
+            self._drawing = True
+            self.set_timer(REST, self._draw)
 
     def _draw(self) -> None:
         self._drawing = False
-        used, muted = self.totals.usage, "$text-muted"
-        percent = share(self.totals.filled, self._window)
+        ledger, muted = self.ledger, "$text-muted"
+        used, percent = ledger.session.usage, share(ledger.filled, self._window)
+        warning, colour = fullness(percent)
         rows = [
-            ("Context", f"{short_count(self.totals.filled)} of {short_count(self._window)}"),
-            ("In", short_count(used.prompt)),
+            ("Context", f"{filled(ledger)} of {short_count(self._window)}" if ledger.filled else "—"),
+            ("In", f"{short_count(used.prompt)}, {hits(used)} cached" if used.prompt else "0"),
             ("Out", short_count(used.output)),
-            ("Cached", short_count(used.cache_read)),
-            ("Cost", money(self.totals.cost)),
-            ("Turns", str(self.totals.turns)),
+            ("Turn", money(ledger.turn.cost)),
+            ("Session", money(ledger.session.cost)),
+            ("Turns", str(len(ledger.turns))),
         ]
         lines = [Content.styled(self._title or "New session", "bold"), Content("")]
         lines += [Content.assemble((f"{name:<9}", muted), value) for name, value in rows]
-        lines.insert(3, Content.styled(f"{bar(percent, 20)} {percent}%", "$accent"))
+        gauge = f"{bar(percent, 16)} {percent:>3}% {warning}".rstrip()
+        lines.insert(3, Content.styled(gauge, colour if warning else "$accent"))
         self.usage.update(Content("\n").join(lines))

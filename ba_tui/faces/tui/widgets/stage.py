@@ -48,10 +48,10 @@ class Stage(Vertical):
         return self.size.width >= ROOM
 
     def apply(self, event: Event) -> None:
-        turns = self.side.totals.turns
+        turns = len(self.side.ledger.turns)
         self.side.apply(event)
         self.todos.apply(event)
-        if not turns and self.side.totals.turns:
+        if not turns and self.side.ledger.turns:
             self.settle()
 
     def reset(self) -> None:
@@ -69,7 +69,7 @@ class Stage(Vertical):
 
     def settle(self) -> None:
         """The side panel when there is room and something in it; else the todos as a strip, when wanted."""
-        filled = bool(self.side.todos.items) or self.side.totals.turns > 0
+        filled = bool(self.side.todos.items) or bool(self.side.ledger.turns)
         wanted = filled if self._side_wanted is None else self._side_wanted
         self.side.display = wanted and self.has_room and self.inspector is None
         self.todos.display = self._todos_wanted and not self.side.display

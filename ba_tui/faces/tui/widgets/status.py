@@ -14,8 +14,10 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from ba_tui.core.events import Event, Mode
+from ba_tui.core.ledger import Ledger
+from ba_tui.core.messages import Usage
 from ba_tui.core.untrusted import paintable
-from ba_tui.faces.tui.meters import Totals, bar, money, share, short_count
+from ba_tui.faces.tui.meters import bar, filled, fullness, money, share, short_count
 
 MODE_STYLE: dict[Mode, str] = {
     "default": "$foreground",
@@ -66,7 +68,7 @@ class StatusLine(Static):
 
     def __init__(self) -> None:
         super().__init__(id="status", markup=False)
-        self.totals = Totals()
+        self.ledger = Ledger()
         self._drawing = False
 
     def show(self, **changes: object) -> None:
@@ -75,17 +77,14 @@ class StatusLine(Static):
 
     def reset(self) -> None:
         """Before another session is folded."""
-        self.totals = Totals()
+        self.ledger = Ledger()
         self._draw()
 
     def apply(self, event: Event) -> None:
-        totals = self.totals.after(event)
-        if totals is not self.totals:
-            self.totals = totals
-            if not self._drawing:
-                # Steps can follow each other within milliseconds; people read slower.
-                self._drawing = True
-                self.set_timer(REST, self._draw)
+        if self.ledger.apply(event) and not self._drawing:
+            # Steps can follow each other within milliseconds; people read slower.
+            self._drawing = True
+            self.set_timer(REST, self._draw)
 
     def watch_situation(self) -> None:
         self._draw()
@@ -96,15 +95,16 @@ class StatusLine(Static):
     def _draw(self) -> None:
         self._drawing = False
         if self.size.width:
-            self.update(line(self.situation, self.totals, self.size.width - 2), layout=False)
+            self.update(line(self.situation, self.ledger, self.size.width - 2), layout=False)
 
 
-def line(now: Situation, totals: Totals, width: int) -> Content:
+def line(now: Situation, ledger: Ledger, width: int) -> Content:
     """The whole line in ``width`` cells: what matters least goes first when it does not fit."""
     muted = "$text-muted"
-    percent = share(totals.filled, now.window)
-    fill = "$error" if percent >= 90 else "$warning" if percent >= 75 else muted
-    used = totals.usage
+    percent = share(ledger.filled, now.window)
+    warning, fill = fullness(percent)
+    used = bool(ledger.session.requests)
+    known = bool(ledger.filled and now.window)
     folder = now.folder + (f" ({now.branch})" if now.branch else "")
     model = paintable(now.model.rpartition("/")[2], newlines=False)
     # Each part: (importance, side, text, style). A larger number goes first; one name may have a shorter spare.
@@ -116,10 +116,13 @@ def line(now: Situation, totals: Totals, width: int) -> Content:
         (5, "left", folder, muted),
         (1, "right", queue_words(now), "$accent"),
         (2, "right", f"{now.shells} shell{'s' if now.shells > 1 else ''}" if now.shells else "", "$accent"),
-        (7, "right", f"{bar(percent, 10)}" if totals.filled else "", fill),
-        (2, "right", f"{percent}%" if totals.filled else "", fill),
-        (6, "right", tokens(totals) if used.prompt or used.output else "", muted),
-        (4, "right", money(totals.cost) if used.prompt or used.output else "", muted),
+        (8, "right", f"{filled(ledger)}/{short_count(now.window)}" if known else "", fill),
+        (9, "right", bar(percent, 10) if known else "", fill),
+        (2, "right", f"{percent}%" if known else "", fill),
+        (3, "right", warning if known else "", fill),
+        (6, "right", tokens(ledger.session.usage) if used else "", muted),
+        (7, "right", f"turn {money(ledger.turn.cost)}" if used and len(ledger.turns) > 1 else "", muted),
+        (4, "right", money(ledger.session.cost) if used else "", muted),
     ]
     parts = [part for part in parts if part[2]]
     while len(parts) > 1 and _width(parts) > width:
@@ -130,9 +133,8 @@ def line(now: Situation, totals: Totals, width: int) -> Content:
     return Content.assemble(*_spaced(left), " " * space if right else "", *_spaced(right))
 
 
-def tokens(totals: Totals) -> str:
+def tokens(used: Usage) -> str:
     """In, out and how much of what went in came from the cache."""
-    used = totals.usage
     cached = f" {short_count(used.cache_read)} cached" if used.cache_read else ""
     return f"↑{short_count(used.prompt)} ↓{short_count(used.output)}{cached}"
 

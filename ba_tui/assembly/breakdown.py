@@ -1,0 +1,176 @@
+"""What fills a model's window, share by share, and each thing in it. How tokens are counted stands in words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ba_tui.assembly.words import Tokens
+from ba_tui.context.instructions import Instructions, said
+from ba_tui.core.messages import Block, Image, Message, RedactedThinking, Text, Thinking, ToolOutput, ToolUse
+from ba_tui.core.provider import ModelInfo
+from ba_tui.core.session import ContextItem, ContextPart
+from ba_tui.core.tool import Tool
+from ba_tui.core.transcript import Transcript
+
+NOTE, SKILL = "<system-reminder>", re.compile(r'<skill id="([^"]*)" activation="')
+FILE = re.compile(
+    r'<project-instructions source="([^"]*)" id="[0-9a-f]{12}">\n(.*?)\n</project-instructions>', re.DOTALL
+)
+FRAME = 4
+"""Tokens that the counter puts around a message."""
+LABEL = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What goes with every request, and why. ``deferred``: tools that the model has to search for."""
+
+    system: str
+    origin: str
+    tools: Sequence[Tool]
+    deferred: int
+    instructions: Sequence[Instructions]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A block of the conversation under the share that it counts to, in round ``number`` (0 for before the first)."""
+
+    share: str
+    block: Block
+    label: str
+    number: int
+    message: int
+
+
+def context_parts(
+    loaded: Loaded, transcript: Transcript, tokens: Tokens, model: ModelInfo, reserve: int
+) -> Sequence[ContextPart]:
+    """The whole window. Blocks on long conversations: call it off the loop."""
+    messages = transcript.messages
+    found = list(_found(messages, transcript.rounds))
+    results = [_item(each, tokens) for each in found if each.share == "results"]
+    skills = [_item(each, tokens) for each in found if each.share == "skills"]
+    memory = [item for each in found if each.share == "memory" for item in _files(each, tokens)]
+    waiting = _waiting(loaded.instructions, messages, tokens)
+    talk = _talk(messages, [each for each in found if each.share == "talk"], tokens)
+    rest = sum(item.tokens for item in (*results, *skills, *memory))
+    conversation = max(0, tokens.count(messages) - rest)
+    active = ", ".join(skill.id for skill in transcript.skills)
+    listed = f"{len(loaded.tools)} listed" + (f", {loaded.deferred} found by searching" if loaded.deferred else "")
+    tools = sorted((_tool(tool, tokens) for tool in loaded.tools), key=lambda item: -item.tokens)
+    system = ContextItem("System prompt", tokens.text(loaded.system), loaded.origin, loaded.system)
+    return [
+        ContextPart("System prompt", system.tokens, loaded.origin, items=(system,)),
+        ContextPart("Tools", tokens.count_tools(loaded.tools), listed, items=tuple(tools)),
+        _part("Memory files", (*memory, *waiting), ", ".join(item.label for item in (*memory, *waiting))),
+        _part("Skills", skills, f"active: {active}" if active else ""),
+        ContextPart("Conversation", conversation, f"{len(messages)} messages", items=tuple(talk)),
+        _part("Tool results", results, f"{len(results)} results" if results else ""),
+        ContextPart("Kept for the answer", reserve, f"of a window of {model.window:,}", kept_free=True),
+    ]
+
+
+def _part(label: str, items: Sequence[ContextItem], detail: str) -> ContextPart:
+    return ContextPart(label, sum(item.tokens for item in items), detail, items=tuple(items))
+
+
+def _found(messages: Sequence[Message], rounds: Mapping[str, int]) -> Iterator[Found]:
+    number, calls = 0, dict[str, ToolUse]()
+    for place, message in enumerate(messages):
+        number = rounds.get(message.id, number)
+        for block in message.blocks:
+            if isinstance(block, ToolUse):
+                calls[block.id] = block
+            share, label = _shared(block, message, calls)
+            yield Found(share, block, label, number, place)
+
+
+def _shared(block: Block, message: Message, calls: Mapping[str, ToolUse]) -> tuple[str, str]:
+    match block:
+        case ToolOutput(content=text) if skill := SKILL.search(text):
+            return "skills", skill[1]
+        case ToolOutput(tool_use_id=id):
+            return "results", _called(calls[id]) if id in calls else "a tool"
+        case Text(text=text) if message.role == "user" and text.startswith(NOTE):
+            if FILE.search(text):
+                return "memory", ""
+            if skill := SKILL.search(text):
+                return "skills", skill[1]
+            return "talk", "reminder"
+        case _ if message.origin == "compaction":
+            return "talk", "earlier rounds, compressed"
+        case _:
+            return "talk", "answer" if message.role == "assistant" else "you"
+
+
+def _called(call: ToolUse) -> str:
+    """The tool, and what it was called for: its first words."""
+    words = next((value for value in call.input.values() if isinstance(value, str) and value.strip()), "")
+    return f"{call.name} {_start(words)}".rstrip()
+
+
+def _start(text: str) -> str:
+    line = " ".join(text[: 4 * LABEL].split())
+    return line if len(line) <= LABEL else line[: LABEL - 1] + "…"
+
+
+def _item(each: Found, tokens: Tokens) -> ContextItem:
+    size = max(0, tokens.counter.message(Message("user", (each.block,))) - FRAME)
+    return ContextItem(each.label, size, _round(each.number), _readable(each.block), each.share == "results")
+
+
+def _round(number: int) -> str:
+    return f"round {number}" if number else ""
+
+
+def _talk(messages: Sequence[Message], found: Sequence[Found], tokens: Tokens) -> Iterator[ContextItem]:
+    """What was said, message by message; notes and answers that share a message are told apart."""
+    grouped: dict[tuple[int, str], list[Found]] = {}
+    for each in found:
+        grouped.setdefault((each.message, each.label), []).append(each)
+    for (place, label), group in grouped.items():
+        blocks = tuple(each.block for each in group)
+        size = tokens.counter.message(Message(messages[place].role, blocks))
+        text = "\n\n".join(filter(None, map(_readable, blocks)))
+        shown = f"{label}: {_start(text.removeprefix(NOTE))}"
+        yield ContextItem(shown, size, _round(group[0].number), text, said=True)
+
+
+def _files(each: Found, tokens: Tokens) -> Iterator[ContextItem]:
+    text = each.block.text if isinstance(each.block, Text) else ""
+    for source, words in FILE.findall(text):
+        yield ContextItem(source, tokens.text(words), f"told in {_round(each.number) or 'an earlier round'}", words)
+
+
+def _waiting(files: Sequence[Instructions], messages: Sequence[Message], tokens: Tokens) -> list[ContextItem]:
+    """Files that go with the next prompt, and those that can't be used."""
+    told = said(files, messages)
+    items = [
+        ContextItem(source, tokens.text(words), "goes with the next prompt", words)
+        for source, words in FILE.findall(told.text if told else "")
+    ]
+    return items + [ContextItem(file.shown, 0, file.note) for file in files if file.note and not file.text]
+
+
+def _tool(tool: Tool, tokens: Tokens) -> ContextItem:
+    schema = json.dumps(dict(tool.input_schema), ensure_ascii=False, indent=2, default=str)
+    about = _start(tool.description.strip().partition("\n")[0])
+    return ContextItem(tool.name, tokens.count_tools([tool]), about, f"{tool.description.strip()}\n\n{schema}")
+
+
+def _readable(block: Block) -> str:
+    match block:
+        case Text(text=text) | Thinking(thinking=text) | ToolOutput(content=text):
+            return text
+        case ToolUse(name=name, input=given):
+            return f"{name} {json.dumps(given, ensure_ascii=False, indent=2, default=str)}"
+        case Image(media_type=kind):
+            return f"[a picture, {kind}]"
+        case RedactedThinking():
+            return "[thinking that the vendor encrypted]"
+        case _:
+            return f"[{block.type}]"

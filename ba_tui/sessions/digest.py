@@ -62,15 +62,18 @@ def digest(path: Path, earlier: Digest | None = None, schema: Schema = OURS) -> 
         if known.schema > schema.version:
             return known
         file.seek(known.read)
-        last = b""
+        last, read = b"", known.read
         for line in file:
             if not line.endswith(b"\n"):
                 break
             last = line
+            read += len(line)
+            if line.endswith(_SKIPPED):
+                continue
             known = _with(known, line, schema)
             if known.schema > schema.version:
                 return replace(known, read=0, preview=_NEWER)
-    return replace(known, guard=last[-_GUARD:]) if last else known
+    return replace(known, read=read, guard=last[-_GUARD:]) if last else known
 
 
 def _grown(seek: Any, read: Any, earlier: Digest) -> bool:
@@ -97,9 +100,6 @@ def _opened(path: Path, header: Header | None) -> Digest:
 
 
 def _with(known: Digest, line: bytes, schema: Schema) -> Digest:
-    known = replace(known, read=known.read + len(line))
-    if line.endswith(_SKIPPED):
-        return known
     record = loads(line)
     if record is None:
         return known
@@ -109,42 +109,52 @@ def _with(known: Digest, line: bytes, schema: Schema) -> Digest:
 
 
 def _fold(known: Digest, record: Record) -> Digest:
+    """All that a record changes in one go: there are many of them."""
+    changed: dict[str, Any] = {}
     match record:
         case {"type": "turn_started", "agent": str(agent), "prompt": {"blocks": [*blocks]}} if agent == MAIN:
-            prompt = _text(blocks)
-            title = known.title or one_line(title_of(prompt))
-            words = f"{known.words}\n{prompt[:_PROMPT].casefold()}"[-_WORDS:]
-            preview = one_line(prompt, _PREVIEW)
-            course = Standing.load(known.course)
-            course.begin()
-            known = replace(known, turns=known.turns + 1, title=title, words=words, preview=preview)
-            known = replace(known, course=course.dump())
+            changed = _begun(known, _text(blocks))
         case {"type": "rewound", "agent": str(agent), "turns": int(turn)} if agent == MAIN:
             course = Standing.load(known.course)
             course.rewind(turn)
-            known = replace(known, turns=len(course.numbers()), course=course.dump(), preview=_last_prompt(record))
-        case {"type": "compressed", "cost": int() | float() as cost} if cost and not known.unpriced:
-            known = replace(known, cost=(known.cost or 0.0) + number(cost))
-        case {"type": "compressed", "cost": None, "strategy": "summarize"}:
-            known = replace(known, cost=None, unpriced=True)
-        case {"type": "message_done", "cost": int() | float() as cost} if not known.unpriced:
-            known = replace(known, cost=(known.cost or 0.0) + number(cost))
+            preview = _last_prompt(record.get("messages"))
+            changed = {"turns": len(course.numbers()), "course": course.dump(), "preview": preview}
+        case {"type": "message_done" | "compressed", "cost": int() | float() as cost}:
+            if cost and not known.unpriced:
+                changed = {"cost": (known.cost or 0.0) + number(cost)}
+            elif known.cost is None and not known.unpriced and record["type"] == "message_done":
+                changed = {"cost": 0.0}
         case {"type": "message_done", "cost": None, "message": {"usage": dict()}}:
-            known = replace(known, cost=None, unpriced=True)
+            changed = {"cost": None, "unpriced": True}
+        case {"type": "compressed", "cost": None, "strategy": "summarize"}:
+            changed = {"cost": None, "unpriced": True}
         case {"type": "titled", "title": str(title)}:
-            return replace(known, title=one_line(title), words=f"{title.casefold()}\n{known.words}"[:_WORDS])
+            words = f"{title.casefold()}\n{known.words}"[:_WORDS]
+            return replace(known, title=one_line(title), words=words)
         case {"type": "model_changed", "model": str(model)}:
             return replace(known, model=model)
         case {"type": "turn_ended" | "message_done"}:
             pass
         case _:
             return known
-    return replace(known, updated=number(record.get("at")) or known.updated)
+    return replace(known, updated=number(record.get("at")) or known.updated, **changed)
 
 
-def _last_prompt(record: Record) -> str:
+def _begun(known: Digest, prompt: str) -> dict[str, Any]:
+    course = Standing.load(known.course)
+    course.begin()
+    return {
+        "turns": known.turns + 1,
+        "title": known.title or one_line(title_of(prompt)),
+        "words": f"{known.words}\n{prompt[:_PROMPT].casefold()}"[-_WORDS:],
+        "preview": one_line(prompt, _PREVIEW),
+        "course": course.dump(),
+    }
+
+
+def _last_prompt(messages: object) -> str:
     """The preview after a rewind: what the person said last of what stands."""
-    for message in reversed(record.get("messages") or []):
+    for message in reversed(cast("list[Any]", messages)) if isinstance(messages, list) else ():
         match message:
             case {"role": "user", "origin": "user", "hidden": False, "blocks": [*blocks]}:
                 return one_line(_text(blocks), _PREVIEW)

@@ -82,7 +82,7 @@ def draw(picture: Picture) -> str:
     top = 20 + (26 if picture.title else 0) + (20 if len(picture.series) > 1 else 0)
 
     def across(share: float) -> float:
-        return left + share * (width - left - 16)
+        return left + share * (width - left - 32)
 
     def down(value: float) -> float:
         return bottom - (value - marks[0]) / (marks[-1] - marks[0]) * (bottom - top)
@@ -93,7 +93,7 @@ def draw(picture: Picture) -> str:
     parts.append(f'<rect class="p" width="{width}" height="{height}"/>')
     for mark in marks:
         y, line = f"{down(mark):.1f}", "a" if mark == 0 else "g"
-        parts.append(f'<line class="{line}" x1="{left}" x2="{width - 16}" y1="{y}" y2="{y}"/>')
+        parts.append(f'<line class="{line}" x1="{left}" x2="{width - 32}" y1="{y}" y2="{y}"/>')
         parts.append(label(left - 6, down(mark) + 4, short(mark), "end"))
     for place, name in thinned(x_marks, turned, width):
         parts.append(label(across(place), bottom + 16, name[:24], "end" if turned else "middle", -40 if turned else 0))

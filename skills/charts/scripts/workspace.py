@@ -34,7 +34,10 @@ def option(args: Args, key: str, kind: type[T], default: T) -> T:
 
 def inside(name: str) -> Path:
     """The place of that name; links followed, it must lie in the workspace."""
-    path = (ROOT / name).resolve() if name.strip() and "\0" not in name else ROOT
+    try:
+        path = (ROOT / name).resolve() if name.strip() else ROOT
+    except ValueError:
+        path = ROOT
     if path == ROOT or not path.is_relative_to(ROOT):
         raise Refused(f"{name!r} is not a path inside the workspace")
     return path

@@ -18,6 +18,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
@@ -40,21 +41,25 @@ def encoding_of(start: bytes) -> str:
     return "utf-8-sig"
 
 
-def opened(path: Path, args: Args) -> tuple[Iterator[list[str]], list[str], Args]:
-    """Rows of text, the columns' names, and how it was read."""
-    kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
-    if kind in {"xlsx", "xls", "ods", "parquet", "db", "sqlite", "duckdb", "pdf", "zip"}:
+@contextmanager
+def opened(path: Path, args: Args) -> Iterator[io.TextIOWrapper]:
+    """The file as text, unpacked."""
+    if kind_of(path) in {"xlsx", "xls", "ods", "parquet", "db", "sqlite", "duckdb", "pdf", "zip"}:
         raise Refused(f"{shown(path)} is not text: the skills xlsx and sql read workbooks and databases")
-    raw = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115 - rows are read lazily
-    try:
-        encoding = option(args, "encoding", str, "") or encoding_of(raw.read(1 << 20))
-        raw.seek(0)
-        text = io.TextIOWrapper(raw, encoding, errors="replace", newline="")
-    except (LookupError, EOFError, gzip.BadGzipFile) as error:
-        raise Refused(f"{shown(path)}: {error}") from None
-    if kind in {"json", "jsonl", "ndjson"}:
-        return records(text, kind, option(args, "pointer", str, ""))
-    return separated(text, args)
+    with path.open("rb") as file:
+        raw = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+        try:
+            encoding = option(args, "encoding", str, "") or encoding_of(raw.read(1 << 20))
+            raw.seek(0)
+            text = io.TextIOWrapper(raw, encoding, errors="replace", newline="")
+        except (LookupError, ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise Refused(f"{shown(path)}: {error}") from None
+        with text:
+            yield text
+
+
+def kind_of(path: Path) -> str:
+    return path.name.lower().removesuffix(".gz").rpartition(".")[2]
 
 
 def separated(text: io.TextIOWrapper, args: Args) -> tuple[Iterator[list[str]], list[str], Args]:
@@ -104,7 +109,8 @@ def records(text: io.TextIOWrapper, kind: str, pointer: str) -> tuple[Iterator[l
     else:
         held = [parsed(line, place) for place, line in enumerate(text, 1) if line.strip()]
     names = list(dict.fromkeys(key for record in held if isinstance(record, dict) for key in record))
-    rows = ([plain(record.get(name)) for name in names] if isinstance(record, dict) else [] for record in held)
+    strange = [*names, "no record"]
+    rows = ([plain(record.get(name)) for name in names] if isinstance(record, dict) else strange for record in held)
     return rows, names, {"encoding": text.encoding, "records_at": pointer or "/"}
 
 
@@ -166,15 +172,20 @@ def counted(rows: Iterator[list[str]], columns: list[Column], key: list[int], se
 
 def profile(args: Args) -> Args:
     path = source(args)
-    rows, names, read_as = opened(path, args)
-    key = [str(name) for name in option(args, "key", list, [])]
-    if absent := [name for name in key if name not in names]:
-        raise Refused(f"no column {', '.join(absent)}; there are {', '.join(names)}")
-    columns = [Column(name or f"column {place}") for place, name in enumerate(names, 1)]
-    try:
-        count = counted(rows, columns, [names.index(name) for name in key], option(args, "seconds", int, 20))
-    except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise Refused(f"{shown(path)} cannot be read to its end: {error}") from None
+    with opened(path, args) as text:
+        kind = kind_of(path)
+        if kind in {"json", "jsonl", "ndjson"}:
+            rows, names, read_as = records(text, kind, option(args, "pointer", str, ""))
+        else:
+            rows, names, read_as = separated(text, args)
+        key = [str(name) for name in option(args, "key", list, [])]
+        if absent := [name for name in key if name not in names]:
+            raise Refused(f"no column {', '.join(absent)}; there are {', '.join(names)}")
+        columns = [Column(name or f"column {place}") for place, name in enumerate(names, 1)]
+        try:
+            count = counted(rows, columns, [names.index(name) for name in key], option(args, "seconds", int, 20))
+        except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise Refused(f"{shown(path)} cannot be read to its end: {error}") from None
     seen = [described(column, count.rows) for column in columns]
     unique = [said["name"] for said, _ in seen if count.rows > 1 and said["distinct"] == said["filled"] == count.rows]
     answer: Args = {

@@ -146,7 +146,7 @@ def saved_pictures(document: Any, folder: Path) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     done: list[str] = []
     for part in document.part.package.iter_parts():
-        if part.content_type.startswith("image/"):
+        if part.content_type.startswith("image/") and str(part.partname).startswith("/word/"):
             place = inside(f"{folder}/{Path(str(part.partname)).name}")
             place.write_bytes(part.blob)
             done.append(shown(place))

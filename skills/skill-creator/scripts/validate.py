@@ -1,6 +1,6 @@
 """Whether a folder is a valid skill, by the public Agent Skills rules, and what would make it a better one.
 
-In: {"path": "my-skill"}. Out: path, valid, errors, warnings. Errors are what the format forbids.
+In: {"path": "my-skill"}, or paths for several. Out: path, valid, errors, warnings. Errors are what the format forbids.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ WHEN = re.compile(r"\b(when|use|for|if|before|after|whenever)\b", re.IGNORECASE)
 
 
 def validate(args: Args) -> Args:
-    name = option(args, "path", str, "")
+    if "paths" in args:
+        found = [verdict(str(name)) for name in option(args, "paths", list, [])]
+        return {"valid": all(one["valid"] for one in found), "skills": found}
+    return verdict(option(args, "path", str, ""))
+
+
+def verdict(name: str) -> Args:
     if not name:
         raise Refused('"path" is missing: name the folder of a skill')
     folder = inside(name)
@@ -94,4 +100,4 @@ def advice(fields: Args, body: str, folder: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(run(validate, "path"))
+    sys.exit(run(validate, "path paths"))

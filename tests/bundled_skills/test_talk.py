@@ -1,0 +1,58 @@
+"""What holds for every script: bad input is told in one line, and nothing outside of the workspace is touched."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bundled_skills.bench import SKILLS, Bench
+
+# One script for each way of reading its input, and those that write.
+READERS = {
+    "data-analysis/profile.py": {},
+    "sql/schema.py": {},
+    "charts/chart.py": {"kind": "bar", "output": "c.svg"},
+    "report/build.py": {"output": "r.html"},
+}
+
+
+@pytest.mark.parametrize("script", READERS)
+def test_files_outside_are_not_read(bench: Bench, script: str) -> None:
+    (bench.folder.parent / "secret.csv").write_text("a\n1\n")
+    (bench.folder / "link.csv").symlink_to(bench.folder.parent / "secret.csv")
+    for name in ("link.csv", "../secret.csv"):
+        assert "is not a path inside the workspace" in bench.refused(script, {"path": name, **READERS[script]})
+    assert not list(bench.folder.glob("*.svg")) + list(bench.folder.glob("*.html"))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("", '"path" is missing'),
+        ("{", "standard input is not JSON"),
+        ("[1]", "must hold one JSON object"),
+        ('{"path": 5}', '"path" must be text'),
+        ('{"path": "a.csv", "pth": 1}', "unknown: pth; known: path, delimiter"),
+        ('{"path": "none.csv"}', "none.csv: there is no such file"),
+        ('{"path": "a.csv\\u0000"}', "is not a path inside the workspace"),
+        ('{"path": "\\ud800"}', "is not a path inside the workspace"),
+        ('{"path": "a.csv", "header": 1}', '"header" must be true or false'),
+    ],
+)
+def test_wrong_input_is_told(bench: Bench, given: str, said: str) -> None:
+    bench.write("a.csv", "a,b\n1,2\n")
+    assert said in bench.refused("data-analysis/profile.py", given)
+
+
+def test_what_exists_is_replaced_only_when_that_was_said(bench: Bench) -> None:
+    bench.write("a.csv", "x,y\na,1\n")
+    bench.write("c.svg", "mine")
+    args = {"kind": "bar", "path": "a.csv", "x": "x", "y": "y", "output": "c.svg"}
+    assert '"overwrite" to true' in bench.refused("charts/chart.py", args)
+    assert (bench.folder / "c.svg").read_text() == "mine"
+    assert "is not a path inside" in bench.refused("charts/chart.py", {**args, "output": "../c.svg"})
+    assert bench.run("charts/chart.py", {**args, "overwrite": True})["written"] == "c.svg"
+    assert not (bench.folder.parent / "c.svg").exists()
+
+
+def test_running_leaves_nothing_in_the_skills(bench: Bench) -> None:
+    assert list(SKILLS.rglob("__pycache__")) == []

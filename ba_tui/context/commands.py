@@ -1,0 +1,260 @@
+"""Commands that people write as Markdown files: where they are found, what their front matter says.
+
+What one stands for when it is called is made in ``expansion``; nothing is run here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+import re
+import stat
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from ba_tui.core.commands import CommandLine
+from ba_tui.core.errors import UsageError
+from ba_tui.core.messages import clean_text
+from ba_tui.resources import read_regular
+
+Source: TypeAlias = Literal["user", "project"]
+LARGEST = 200_000
+MOST = 500
+"""Files of one folder that are looked at."""
+DEEPEST = 6
+PROJECT = (".claude/commands", ".ba/commands")
+DESCRIPTION = 200
+_MARK = "---"
+_FIELD = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?$")
+_ITEM = re.compile(r"[ \t]*-[ \t]+(.*)$")
+_TOOL = re.compile(r"[^\s,()]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
+_CALL = re.compile(r"/([^\s/]+)(?:\s+(.*))?\Z", re.DOTALL)
+_OWN = ("model", "description", "argument-hint", "allowed-tools")
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Where commands lie. ``shown`` is how people call it, ``open`` whether it may be looked into now."""
+
+    path: Path
+    source: Source
+    shown: str
+    open: Callable[[], bool] = lambda: True
+
+
+@dataclass(frozen=True, slots=True)
+class CommandFile:
+    """One command; ``model`` and ``tools`` are what it wants for its turn, ``digest`` the hash of the file."""
+
+    name: str
+    source: Source
+    shown: str
+    body: str = ""
+    description: str = ""
+    hint: str = ""
+    tools: tuple[str, ...] = ()
+    model: str = ""
+    trouble: str = ""
+    digest: str = ""
+
+    @property
+    def line(self) -> CommandLine:
+        return CommandLine(self.name, self.source, self.description, self.hint, self.shown, self.trouble)
+
+
+def folders(home: Path | None, config: Path, root: Path, trusted: Callable[[], bool]) -> list[Folder]:
+    """The person's own, then the project's if it is trusted; a later one wins."""
+    found = [Folder(config / "commands", "user", _tilde(config / "commands", home))]
+    if home:
+        found.append(Folder(home / ".claude" / "commands", "user", "~/.claude/commands"))
+    return [*found, *(Folder(root / name, "project", name, trusted) for name in PROJECT)]
+
+
+def _tilde(path: Path, home: Path | None) -> str:
+    return f"~/{path.relative_to(home).as_posix()}" if home and path.is_relative_to(home) else str(path)
+
+
+def called(text: str) -> tuple[str, str] | None:
+    """Name and arguments when ``text`` has the form of a command; ``/etc/hosts`` has not."""
+    found = _CALL.match(text)
+    return (found[1], (found[2] or "").strip()) if found else None
+
+
+class CommandFiles:
+    """All commands of some folders. What was read once is read again only when the file has changed. Any thread."""
+
+    def __init__(self, folders: Sequence[Folder]) -> None:
+        self._folders = tuple(folders)
+        self._alone = threading.Lock()
+        self._read: dict[Path, tuple[tuple[int, int], CommandFile]] = {}
+
+    def look(self) -> Sequence[CommandFile]:
+        """Every command, by name; of those of one name, the one that counts comes first."""
+        with self._alone:
+            found: dict[str, list[CommandFile]] = {}
+            seen: set[str] = set()
+            for folder in self._folders:
+                real = os.path.realpath(folder.path)
+                if real in seen or not folder.open():
+                    continue
+                seen.add(real)
+                for path, names in _below(folder.path):
+                    command = self._command(path, ":".join(names), folder)
+                    found.setdefault(command.name.casefold(), []).insert(0, command)
+            return [command for key in sorted(found) for command in found[key]]
+
+    def lines(self) -> Sequence[CommandLine]:
+        """See core.commands.Commands."""
+        counting: dict[str, CommandLine] = {}
+        for command in self.look():
+            counting.setdefault(command.name.casefold(), command.line)
+        return tuple(counting.values())
+
+    def find(self, key: str) -> CommandFile | None:
+        """By name; ``project:name`` and ``user:name`` say where from, and the last part will do where it is the only
+        one."""
+        every, key = self.look(), key.casefold()
+        source, _, rest = key.partition(":")
+        exact = [each for each in every if each.name.casefold() == key]
+        named = [each for each in every if each.source == source and each.name.casefold() == rest]
+        if exact or named:
+            return (exact or named)[0]
+        last = {each.name.casefold(): each for each in reversed(every) if each.name.casefold().endswith(f":{key}")}
+        return next(iter(last.values())) if len(last) == 1 else None
+
+    def nearest(self, key: str, others: Sequence[str] = ()) -> str:
+        """What may have been meant, as a sentence; empty when nothing is near."""
+        names = [*(each.name for each in self.look()), *others]
+        close = difflib.get_close_matches(key.casefold(), names, 1, 0.6)
+        return f"Did you mean /{close[0]}?" if close else ""
+
+    def _command(self, path: Path, name: str, folder: Folder) -> CommandFile:
+        shown = f"{folder.shown}/{path.relative_to(folder.path).as_posix()}"
+        bare = CommandFile(name, folder.source, shown)
+        if not name.isprintable() or re.search(r"[\s/]", name):
+            return replace(bare, trouble=f"{shown}: its name has a space or the like, and so can't be typed")
+        try:
+            status = path.stat()
+            stamp = (status.st_mtime_ns, status.st_size)
+            known = self._read.get(path)
+            if known is None or known[0] != stamp:
+                known = (stamp, read_command(bare, read_regular(path, LARGEST + 1)))
+                self._read[path] = known
+        except OSError as error:
+            return replace(bare, trouble=f"{shown}: it can't be read: {error.strerror or error}")
+        return known[1]
+
+
+def _below(folder: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Markdown files with the parts of their names; a link to a folder above is not followed again."""
+    pending: list[tuple[Path, tuple[str, ...], frozenset[str]]] = [(folder, (), frozenset())]
+    count = 0
+    while pending:
+        here, above, seen = pending.pop(0)
+        real = os.path.realpath(here)
+        try:
+            entries = sorted(here.iterdir()) if real not in seen else []
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            try:
+                mode = entry.stat().st_mode
+            except OSError:
+                # A broken link is listed when it is meant as a command.
+                mode = stat.S_IFREG
+            if stat.S_ISDIR(mode) and len(above) < DEEPEST:
+                pending.append((entry, (*above, entry.name), seen | {real}))
+            elif stat.S_ISREG(mode) and entry.suffix.lower() == ".md":
+                count += 1
+                if count > MOST:
+                    return
+                yield entry, (*above, entry.stem)
+
+
+def read_command(bare: CommandFile, raw: bytes) -> CommandFile:
+    """``bare`` with all that its file says; what is wrong with it is its trouble."""
+    digest = hashlib.sha256(raw).hexdigest()[:32]
+    if len(raw) > LARGEST:
+        return replace(bare, trouble=f"{bare.shown}: it is larger than {LARGEST // 1_000} KB")
+    try:
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        return replace(bare, trouble=f"{bare.shown}:{line}: it is not UTF-8 text")
+    try:
+        fields, body = _divided(clean_text(text))
+    except UsageError as error:
+        return replace(bare, trouble=f"{bare.shown}:{error}")
+    first = next((line.strip("#>-* \t") for line in body.split("\n") if line.strip("#>-* \t")), "")
+    if not first:
+        return replace(bare, trouble=f"{bare.shown}: there is no prompt in it")
+    description = " ".join((fields.get("description") or first).split())
+    model = fields.get("model", "")
+    return replace(
+        bare,
+        body=body.strip("\n"),
+        description=description if len(description) <= DESCRIPTION else f"{description[: DESCRIPTION - 1]}…",
+        hint=" ".join(fields.get("argument-hint", "").split()),
+        tools=tuple(dict.fromkeys(_TOOL.findall(fields.get("allowed-tools", "").strip("[]").replace('"', "")))),
+        model="" if model in {"inherit", "default"} else model,
+        digest=digest,
+    )
+
+
+@dataclass(slots=True)
+class _Front:
+    """Front matter, line by line. Not YAML: files for other programs hold ``argument-hint: [a] [b]`` and bare colons,
+    which no parser of YAML takes."""
+
+    fields: dict[str, str] = field(default_factory=dict[str, str])
+    key: str = ""
+
+    def take(self, line: str, number: int) -> None:
+        if not line.strip() or line.lstrip().startswith("#"):
+            return
+        if found := _FIELD.match(line):
+            self.key = found[1].lower()
+            value = (found[2] or "").strip()
+            self.fields[self.key] = "" if re.fullmatch(r"[|>][+-]?", value) else _plain(value)
+        elif (item := _ITEM.match(line)) and self.key:
+            self._more(_plain(item[1].strip()))
+        elif line[0] in " \t" and self.key:
+            self._more(line.strip())
+        else:
+            raise UsageError(f"{number}: {line.strip()[:40]!r} is no field of the form name: value")
+
+    def _more(self, text: str) -> None:
+        if self.key in _OWN:
+            self.fields[self.key] = f"{self.fields[self.key]} {text}".strip()
+
+
+def _divided(text: str) -> tuple[dict[str, str], str]:
+    """The fields of the front matter and the rest. Raises UsageError that begins with the line."""
+    lines = text.split("\n")
+    if lines[0].rstrip() != _MARK:
+        return {}, text
+    front = _Front()
+    for number, line in enumerate(lines[1:], 2):
+        if line.rstrip() == _MARK:
+            return front.fields, "\n".join(lines[number:])
+        front.take(line, number)
+    raise UsageError("1: the front matter is not closed with a line ---")
+
+
+def _plain(value: str) -> str:
+    """A value without its quotes, if the whole of it stands in some."""
+    if len(value) > 1 and value[0] == value[-1] == '"':
+        try:
+            return str(json.loads(value))
+        except ValueError:
+            return value
+    if len(value) > 1 and value[0] == value[-1] == "'":
+        return value[1:-1].replace("''", "'")
+    return value

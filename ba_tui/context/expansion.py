@@ -1,0 +1,92 @@
+"""What a command stands for: its text with the arguments put in, and with what the commands in it printed.
+
+Commands are run by whoever is given for that, so that each is judged as any other; files are attached by others.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Run: TypeAlias = Callable[[str], Awaitable[str]]
+LONGEST = 100_000
+"""Characters that commands may print into one prompt."""
+_COMMAND = re.compile(r"^```!\s*\n(.*?)\n```[ \t]*$|(?:^|(?<=\s))!`([^`\n]+)`", re.MULTILINE | re.DOTALL)
+_ARGUMENT = re.compile(r"\\(\$(?:ARGUMENTS\b|[1-9]))|\$ARGUMENTS\b|\$([1-9])(?!\w|[.,]\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """``text`` is all of it; ``spoken`` that part of it which no command printed; ``ran`` the commands."""
+
+    text: str
+    spoken: str
+    ran: tuple[str, ...] = ()
+
+
+async def expand(body: str, arguments: str, run: Run) -> Expansion:
+    """``body`` for ``arguments``. What ``run`` raises goes through: then nothing is to be sent.
+
+    Commands are found before arguments are put in, and never in what other commands print.
+    """
+    given = words_of(arguments)
+    text, spoken, ran, left, used = list[str](), list[str](), list[str](), LONGEST, False
+    for words, command in _pieces(body):
+        filled, taken = put_in(command or words, arguments, given)
+        used = used or taken
+        if not command:
+            text.append(filled)
+            spoken.append(filled)
+            continue
+        printed = await run(filled)
+        ran.append(filled)
+        text.append(printed if len(printed) <= left else f"{printed[:left]}\n[cut: commands printed too much]")
+        left = max(0, left - len(printed))
+    if arguments and not used:
+        text.append(f"\n\nArguments: {arguments}")
+        spoken.append(f"\n\nArguments: {arguments}")
+    return Expansion("".join(text).strip(), "".join(spoken).strip(), tuple(ran))
+
+
+def commands_in(body: str) -> list[str]:
+    """The commands that would run, arguments not put in."""
+    return [command for _, command in _pieces(body) if command]
+
+
+def _pieces(body: str) -> Iterator[tuple[str, str]]:
+    """Words and commands in turn, one of each pair being empty."""
+    at = 0
+    for found in _COMMAND.finditer(body):
+        yield body[at : found.start()], ""
+        yield "", (found[1] or found[2]).strip()
+        at = found.end()
+    yield body[at:], ""
+
+
+def put_in(text: str, arguments: str, given: list[str]) -> tuple[str, bool]:
+    """``text`` with ``$ARGUMENTS``, ``$1`` … replaced, and whether there was any; ``\\$1`` stays ``$1``, and so do
+    amounts such as $1,000."""
+    taken = False
+
+    def value(found: re.Match[str]) -> str:
+        nonlocal taken
+        if found[1]:
+            return found[1]
+        taken = True
+        if not found[2]:
+            return arguments
+        place = int(found[2]) - 1
+        return given[place] if place < len(given) else ""
+
+    return _ARGUMENT.sub(value, text), taken
+
+
+def words_of(arguments: str) -> list[str]:
+    """The arguments one by one; quotes hold words together."""
+    try:
+        return shlex.split(arguments)
+    except ValueError:
+        return arguments.split()

@@ -15,9 +15,7 @@ SAID = 20_000
 CALLED = 1_000
 HEAD, TAIL = 2_000, 500
 LONGEST_LINE = 8_000_000
-_READ = tuple(
-    f'"type":"{kind}"'.encode() for kind in ("turn_started", "steered", "message_done", "tool_finished")
-)
+_READ = tuple(f'"type":"{kind}"'.encode() for kind in ("turn_started", "steered", "message_done", "tool_finished"))
 
 
 def searched(line: bytes) -> bool:

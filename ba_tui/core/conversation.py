@@ -78,6 +78,8 @@ class Conversation:
         self.inventory = inventory or Inventory()
         self.admit: Admit | None = None
         self.condenser: Condenser | None = None
+        self.turn_model = ""
+        """Answers the turn that begins, if ``admit`` said so; empty for the model of the session."""
         self.past = Past(journal.read, self._rewound, lambda: self.busy, self.inventory.checkpoints, str(info.cwd))
         self._journal = journal
         self._brain = brain
@@ -120,7 +122,8 @@ class Conversation:
     async def warm(self) -> None:
         """Do ahead what the first prompt needs: fold the history, import the SDK of the model."""
         await self.history()
-        await self._agent()
+        if not self.busy:
+            await self._agent()
 
     def say(self, prompt: str | Message) -> Turn:
         """Start a turn. Raises UsageError when one is running or the prompt is empty."""
@@ -156,9 +159,10 @@ class Conversation:
         async def work(branch: Branch) -> None:
             notes = await self._admitted(prompt, branch)
             self._open_turn(branch, prompt, notes)
-            agent = await self._agent()
+            agent = await self._agent(self.turn_model)
             await agent.run(branch)
 
+        self.turn_model = ""
         ending = await self._ending(turn, work)
         if ending.error and ending.error.kind == PromptRefused.kind:
             # No turn was opened, so the journal has none to close.
@@ -211,11 +215,12 @@ class Conversation:
         for note in (*self._brain.reminders(self.transcript), *notes):
             branch.emit(Steered(note))
 
-    async def _agent(self) -> Agent:
-        if self.model not in self._agents:
+    async def _agent(self, model: str = "") -> Agent:
+        model = model or self.model
+        if model not in self._agents:
             await self._dismiss()
-            self._agents = {self.model: await asyncio.to_thread(self._brain.agent, self.model)}
-        return self._agents[self.model]
+            self._agents = {model: await asyncio.to_thread(self._brain.agent, model)}
+        return self._agents[model]
 
     async def _dismiss(self) -> None:
         for agent in self._agents.values():

@@ -129,19 +129,23 @@ class Course:
 def course(events: Sequence[Event]) -> Course:
     """Where a session stands."""
     every: dict[int, Stop] = {}
+    early: dict[int, str] = {}
     last, newest, first = 0, None, ""
     for index, event in enumerate(events):
         match event:
             case TurnStarted(agent="main", prompt=prompt, at=at):
                 number = len(every) + 1
-                every[number] = Stop(number, prompt, at, last, index)
+                every[number] = Stop(number, prompt, at, last, index, early.get(number, ""))
                 last = number
             case Checkpointed(id=id, turn=0):
                 # A rewind begins; when nothing follows, it was cut off.
                 newest = Rewind(index, Rewound(undo=id, at=event.at), last)
             case Checkpointed(id=id, turn=turn):
                 first = first or id
-                if (stop := every.get(turn)) and not stop.checkpoint:
+                if (stop := every.get(turn)) is None:
+                    # What makes a prompt out of a command may change files before its turn begins.
+                    early.setdefault(turn, id)
+                elif not stop.checkpoint:
                     every[turn] = replace(stop, checkpoint=id)
             case Rewound(agent="main", turns=turns):
                 newest = Rewind(index, event, last)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 from ba_tui.core.agent import Agent
+from ba_tui.core.commands import Commands
 from ba_tui.core.events import Event, Mode
 from ba_tui.core.messages import Message
 from ba_tui.core.provider import ModelInfo
@@ -195,6 +196,7 @@ class Inventory:
     """Whether commands run confined, in a word or two; empty while nobody has looked."""
     skills: Skills | None = None
     checkpoints: Checkpoints | None = None
+    commands: Commands | None = None
 
 
 RuleVerdict: TypeAlias = Literal["allow", "ask", "deny"]

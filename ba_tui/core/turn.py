@@ -104,6 +104,10 @@ class Branch:
         self._turn.publish(event)
         self.transcript.apply(event)
 
+    def fork(self, name: str) -> Branch:
+        """The end of another agent in the same turn, with a transcript of its own."""
+        return Branch(self._turn, Transcript(name))
+
     async def ask(self, question: Question) -> Reply:
         """Wait for the person, or as long as the question says. Cancelling withdraws the question."""
         ask_id = uuid.uuid4().hex

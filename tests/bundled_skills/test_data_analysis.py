@@ -74,6 +74,12 @@ def test_dates_that_can_be_read_both_ways_are_not_guessed_silently(bench: Bench)
     assert "cannot be told apart" in "\n".join(bench.run(PROFILE, {"path": "d.csv"})["beware"])
 
 
+def test_a_quote_that_is_not_closed_is_told(bench: Bench) -> None:
+    lines = "\n".join(f"{n},x" for n in range(40))
+    bench.write("q.csv", f'n,note\n1,"open\n{lines}\n')
+    assert "is a quote not closed" in "\n".join(bench.run(PROFILE, {"path": "q.csv"})["beware"])
+
+
 def test_json_and_packed_files_are_read(bench: Bench) -> None:
     records = [{"a": 1, "b": None}, {"a": 2.5, "b": "x", "c": True}]
     bench.write("r.json", json.dumps({"items": records}))

@@ -30,6 +30,7 @@ def test_it_is_valid_and_short(folder: Path) -> None:
     assert re.search(r"\bUse (when|for|to)\b", about.description)
     body = (folder / "SKILL.md").read_text("utf-8")
     assert len(body) < 4 * 5000
+    assert "$ARGUMENTS" not in body, "it would be replaced"
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

@@ -83,10 +83,10 @@ def test_a_query_without_end_is_ended(shop: Bench) -> None:
 
 def test_csv_files_are_tables(bench: Bench) -> None:
     bench.write("s.csv", "\ufeffregion,amount,zip\nN,10,01\nN,2.5,02\nS,,03\nbad\n")
-    bench.write("r.csv", "region;name\nN;North\nS;South\n")
+    (bench.folder / "r.csv").write_bytes("region;name\nN;Nörd\nS;South\n".encode("cp1252"))
     sql = "SELECT name, SUM(amount), COUNT(*), MIN(zip) FROM s JOIN r USING (region) GROUP BY name ORDER BY name"
     said = bench.run(QUERY, {"tables": {"s": "s.csv", "r": "r.csv"}, "sql": sql})
-    assert said["rows"] == [["North", 12.5, 2, "01"], ["South", None, 1, "03"]]
+    assert said["rows"] == [["Nörd", 12.5, 2, "01"], ["South", None, 1, "03"]]
     assert said["notes"] == ["s: 3 rows of s.csv; 1 rows with another number of cells LEFT OUT", "r: 2 rows of r.csv"]
 
 

@@ -19,8 +19,7 @@ READERS = {
 def test_files_outside_are_not_read(bench: Bench, script: str) -> None:
     (bench.folder.parent / "secret.csv").write_text("a\n1\n")
     (bench.folder / "link.csv").symlink_to(bench.folder.parent / "secret.csv")
-    for name in ("link.csv", "../secret.csv"):
-        assert "is not a path inside the workspace" in bench.refused(script, {"path": name, **READERS[script]})
+    assert "is not a path inside the workspace" in bench.refused(script, {"path": "link.csv", **READERS[script]})
     assert not list(bench.folder.glob("*.svg")) + list(bench.folder.glob("*.html"))
 
 
@@ -34,6 +33,7 @@ def test_files_outside_are_not_read(bench: Bench, script: str) -> None:
         ('{"path": "a.csv", "pth": 1}', "unknown: pth; known: path, delimiter"),
         ('{"path": "none.csv"}', "none.csv: there is no such file"),
         ('{"path": "a.csv\\u0000"}', "is not a path inside the workspace"),
+        ('{"path": "../a.csv"}', "is not a path inside the workspace"),
         ('{"path": "\\ud800"}', "is not a path inside the workspace"),
         ('{"path": "a.csv", "header": 1}', '"header" must be true or false'),
     ],

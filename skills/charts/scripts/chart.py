@@ -16,7 +16,7 @@ from collections.abc import Callable
 from statistics import median
 
 from drawing import Picture, draw
-from workspace import Args, Refused, option, run, shown, source, target
+from workspace import Args, Refused, encoding_of, option, run, shown, source, target
 
 KNOWN = (
     "kind path data x y group aggregate output overwrite title unit x_label y_label sort limit bins zero width height"
@@ -107,7 +107,8 @@ def rows_of(args: Args) -> list[Args]:
         held: object = option(args, "data", list, [])
     else:
         path = source(args)
-        text = path.read_text(encoding="utf-8-sig", errors="replace")
+        data = path.read_bytes()
+        text = data.decode(encoding_of(data), "replace")
         try:
             held = json.loads(text) if path.suffix.lower() == ".json" else table(text)
         except (ValueError, RecursionError, csv.Error) as error:

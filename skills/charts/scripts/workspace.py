@@ -5,6 +5,7 @@ Each skill that has scripts carries this same file, so that its folder works whe
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import sys
@@ -36,7 +37,7 @@ def inside(name: str) -> Path:
     """The place of that name; links followed, it must lie in the workspace."""
     try:
         path = (ROOT / name).resolve() if name.strip() else ROOT
-    except ValueError:
+    except (ValueError, RuntimeError):
         path = ROOT
     if path == ROOT or not path.is_relative_to(ROOT):
         raise Refused(f"{name!r} is not a path inside the workspace")
@@ -45,6 +46,17 @@ def inside(name: str) -> Path:
 
 def shown(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
+
+
+def encoding_of(start: bytes) -> str:
+    """Of a text that begins so."""
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    try:
+        codecs.getincrementaldecoder("utf-8-sig")().decode(start)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8-sig"
 
 
 def source(args: Args, key: str = "path") -> Path:

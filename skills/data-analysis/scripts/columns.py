@@ -108,6 +108,7 @@ class Column:
     percent: int = 0
     leading_zero: int = 0
     longest: int = 0
+    lines: int = 0
     totals: list[str] = field(default_factory=list)
     only_comma: int = 0
     only_point: int = 0
@@ -134,6 +135,7 @@ class Column:
         self.filled += times
         self.padded += times * (raw != value)
         self.longest = max(self.longest, len(value))
+        self.lines = max(self.lines, value.count("\n"))
         if len(self.seen) < REMEMBERED:
             self.seen.add(hash(value))
         self.truths += times * (value.lower() in TRUTHS)
@@ -218,6 +220,8 @@ def described(column: Column, rows: int) -> tuple[Args, list[str]]:
         )
     if odd:
         notes.append(f"{odd} of {column.filled} values are not a {kind}: {', '.join(column.unlike[kind])}")
+    if column.lines > 20:
+        notes.append(f"one cell holds {column.lines} lines: is a quote not closed, and are rows hidden in it?")
     if column.padded:
         notes.append(f"{column.padded} values have spaces around them")
     if not column.flushed:

@@ -7,7 +7,6 @@ Reads CSV, TSV, JSON and JSON lines, also with .gz, with the standard library al
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import hashlib
@@ -26,19 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from columns import DAY, POINT, REMEMBERED, Column, described
-from workspace import Args, Refused, option, run, shown, source
+from workspace import Args, Refused, encoding_of, option, run, shown, source
 
 KNOWN = "path delimiter encoding header skip pointer key seconds"
-
-
-def encoding_of(start: bytes) -> str:
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
-    try:
-        codecs.getincrementaldecoder("utf-8-sig")().decode(start)
-    except UnicodeDecodeError:
-        return "cp1252"
-    return "utf-8-sig"
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from workspace import Args, Refused, shown
+from workspace import Args, Refused, encoding_of, shown
 
 READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 ASKING = {"table_info", "table_xinfo", "foreign_key_list", "index_list", "index_info"}
@@ -201,7 +201,9 @@ def from_files(files: dict[str, Path], seconds: float) -> Iterator[Sqlite]:
 
 
 def load(connection: sqlite3.Connection, name: str, path: Path) -> str:
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+    with path.open("rb") as raw:
+        encoding = encoding_of(raw.read(1 << 20))
+    with path.open(encoding=encoding, errors="replace", newline="") as file:
         start = file.read(1 << 16)
         file.seek(0)
         first = start.split("\n", 1)[0]

@@ -9,6 +9,7 @@ Text that begins with "=" is a formula only under "set" and in sheets with "form
 from __future__ import annotations
 
 import csv
+import io
 import re
 import sys
 from datetime import date
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from books import opened
-from workspace import Args, Refused, option, run, shown, source, target
+from workspace import Args, Refused, encoding_of, option, run, shown, source, target
 
 try:
     from openpyxl import Workbook
@@ -84,16 +85,22 @@ def made(args: Args, output: Path) -> Args:
 
 def rows_of(spec: Args) -> list[list[Any]]:
     if "csv" in spec:
-        with source(spec, "csv").open(encoding="utf-8-sig", newline="") as file:
-            try:
-                rows: list[Any] = list(csv.reader(file))
-            except (csv.Error, UnicodeDecodeError) as error:
-                raise Refused(f"{spec['csv']}: {error}") from None
+        data = source(spec, "csv").read_bytes()
+        text = data.decode(encoding_of(data), "replace")
+        try:
+            rows: list[Any] = list(csv.reader(io.StringIO(text, newline=""), delimiter=sign_of(text)))
+        except csv.Error as error:
+            raise Refused(f"{spec['csv']}: {error}") from None
     else:
         rows = option(spec, "rows", list, [])
     if not rows or not all(isinstance(row, list) for row in rows) or not rows[0]:
         raise Refused('a sheet needs "csv", or "rows" whose first row holds the names')
     return rows
+
+
+def sign_of(text: str) -> str:
+    """What stands between the cells of the first line."""
+    return max(",;\t|", key=text.split("\n", 1)[0].count)
 
 
 def from_text(value: str) -> Any:
@@ -119,7 +126,10 @@ def put(cell: Any, value: Any, formulas: bool) -> None:
 def styled(sheet: Any, spec: Args, names: list[str], rows: int) -> None:
     for cell in sheet[1]:
         cell.font, cell.fill = Font(bold=True), PatternFill("solid", fgColor="DDE6F0")
-    columns = {option(column, "name", str, ""): column for column in option(spec, "columns", list, [])}
+    given = option(spec, "columns", list, [])
+    if not all(isinstance(column, dict) for column in given):
+        raise Refused('each of "columns" is an object')
+    columns = {option(column, "name", str, ""): column for column in given}
     if absent := [name for name in columns if name not in names]:
         raise Refused(f"no column {', '.join(absent)}; there are {', '.join(names)}")
     for number, name in enumerate(names, 1):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ba_tui.assembly.breakdown import Loaded, context_parts
+from ba_tui.assembly.commanding import Means, OwnCommands, command_files
 from ba_tui.assembly.condensing import Condensing, Counter, Sizes, Ties
 from ba_tui.assembly.inventory import ToolList
 from ba_tui.assembly.models import provider_for
@@ -90,7 +91,16 @@ class Desk:
         self._visible = Visible(self._stock.registry, self._stock.search, system=self._system)
         tools = ToolList(self._stock, self._visible, self.metrics)
         stock = self._stock
-        self.inventory = Inventory(tools, stock.results, stock.shells, stock.confinement, checkpoints=stock.checkpoints)
+        means = Means(lambda: stock.registry.get_tool("shell"), lambda: self.inventory.skills, workshop.access.missing)
+        self.commands = OwnCommands(command_files(workshop.where, project_root(cwd)), means)
+        self.inventory = Inventory(
+            tools,
+            stock.results,
+            stock.shells,
+            stock.confinement,
+            checkpoints=stock.checkpoints,
+            commands=self.commands,
+        )
         self.keeping = stock.keeping
 
     @property

@@ -6,8 +6,10 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+from ba_tui.assembly.commanding import Admission
 from ba_tui.assembly.confining import limits_for
 from ba_tui.assembly.desk import Desk
 from ba_tui.context.selection import Budget
@@ -70,9 +72,11 @@ class Workshop:
         listening = (desk.metrics.apply, desk.spending.apply, CallLog(info.id).apply, desk.keeping.apply)
         observers = (*listening, *((hooks.apply,) if hooks else ()))
         conversation = Conversation(named, journal, desk, observers, desk.inventory)
-        conversation.admit = hooks.admit if hooks else None
+        choose = partial(setattr, conversation, "turn_model")
+        admission = Admission(desk.commands, hooks.admit if hooks else None, choose)
+        conversation.admit = admission.admit
         conversation.condenser = desk.condenser
-        desk.keeping.turn = lambda: conversation.transcript.turns
+        desk.keeping.turn = lambda: conversation.transcript.turns + admission.opening
         if info.model and "model" in self._flags and self.settings.model != info.model:
             conversation.use_model(self.settings.model)
         mode = self.settings.permission_mode

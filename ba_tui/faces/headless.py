@@ -272,6 +272,8 @@ async def speak(doors: Doors, start: Start, printer: Printer, timeout: float | N
         if missing:
             printer.failed(BaError(missing))
             return USAGE
+        if conversation.inventory.commands:
+            await asyncio.to_thread(conversation.inventory.commands.check, start.prompt)
         turn = conversation.say(start.prompt)
     except BaError as error:
         await conversation.close()

@@ -1,0 +1,195 @@
+"""Commands in whole conversations: what is sent for one, what it runs, and who is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ba_tui.assembly import connect, trust
+from ba_tui.cli.main import run
+from ba_tui.core.conversation import Conversation
+from ba_tui.core.errors import UsageError
+from ba_tui.core.events import Asked, Event, Judged, Notice, Steered, TurnEnded, TurnStarted
+from ba_tui.core.questions import Reply
+
+SCRIPT = "steps: [{say: One.}, {say: Two.}]\nlast: {say: More.}\n"
+
+
+class Work:
+    """A trusted project with commands, and a conversation in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / ".git").mkdir(parents=True)
+        for name in "ab":
+            (folder / f"{name}.yaml").write_text(SCRIPT)
+
+    def command(self, name: str, text: str, where: str = ".claude") -> None:
+        path = self.folder / where / "commands" / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def open(self, **flags: object) -> Conversation:
+        trust(self.folder)
+        return connect({"model": f"scripted:{self.folder}/a.yaml", **flags}, self.folder).library.create()
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Work:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    work = Work(tmp_path / "work")
+    monkeypatch.chdir(work.folder)
+    return work
+
+
+async def said(talk: Conversation, text: str, reply: Callable[[Asked], Reply] | None = None) -> list[Event]:
+    turn, events = talk.say(text), list[Event]()
+    async for event in turn:
+        events.append(event)
+        if isinstance(event, Asked):
+            assert reply, event.question
+            turn.answer(event.ask_id, reply(event))
+    return events
+
+
+def sent(events: list[Event]) -> str:
+    """What went with the prompt for the command."""
+    notes = [event.message for event in events if isinstance(event, Steered) and event.message.origin == "user"]
+    (note,) = notes
+    assert note.hidden
+    return note.text
+
+
+async def test_a_command_is_sent_with_its_text_and_shown_as_typed(work: Work):
+    work.command("fix", "---\nargument-hint: [issue]\n---\nFix issue $1 now.")
+    work.command("frontend/form", "Make a form.")
+    talk = work.open()
+    events = await said(talk, "/fix 12")
+    (started,) = [event for event in events if isinstance(event, TurnStarted)]
+    assert started.prompt.text == talk.title == "/fix 12"
+    assert sent(events) == "The command /fix stands for:\n\nFix issue 12 now."
+    assert "Make a form.\n\nArguments: a b" in sent(await said(talk, "/frontend:form a b"))
+    assert "Fix issue 12 now." in talk.transcript.messages[0].text
+    assert talk.inventory.commands
+    assert [line.name for line in talk.inventory.commands.lines()] == ["fix", "frontend:form"]
+    await talk.close()
+
+
+async def test_what_it_runs_is_judged_like_any_call(work: Work):
+    work.command("look", "Now: !`echo one-$1`")
+    asked: list[Asked] = []
+
+    def once(event: Asked) -> Reply:
+        asked.append(event)
+        return Reply("once")
+
+    talk = work.open(**{"permissions.ask": ["shell"], "sandbox": "off"})
+    events = await said(talk, "/look two", once)
+    assert asked[0].question.args == {"command": "echo one-two"}
+    assert asked[0].question.reason.startswith("It stands in .claude/commands/look.md. ")
+    assert "Now: one-two" in sent(events)
+    assert [event.text for event in events if isinstance(event, Notice)] == ["/look ran: `echo one-two`"]
+    assert [event.agent for event in events if isinstance(event, Judged)] == ["command"] * 2
+    await talk.close()
+
+
+@pytest.mark.parametrize("flags", [{"permissions.deny": ["shell"]}, {"permission_mode": "plan"}, {}])
+async def test_a_denied_command_sends_nothing(work: Work, flags: dict[str, object]):
+    work.command("go", "Then !`touch made`, !`touch more`")
+    talk = work.open(**flags, sandbox="off")
+    events = await said(talk, "/go", lambda _: Reply("deny", "not now"))
+    ended = events[-1]
+    assert isinstance(ended, TurnEnded)
+    assert ended.error
+    assert ended.error.kind == "prompt_refused"
+    assert "/go was not sent, as `touch made` was not run: " in ended.error.message
+    assert not talk.transcript.messages
+    assert not (work.folder / "made").exists()
+    await said(talk, "go on")
+    assert [message.text for message in talk.transcript.messages][1:] == ["One."]
+    await talk.close()
+
+
+async def test_a_turn_that_is_stopped_while_a_command_runs_is_not_begun(work: Work):
+    work.command("wait", "!`sleep 60`")
+    talk = work.open(**{"permissions.allow": ["shell"], "sandbox": "off"})
+    turn, events = talk.say("/wait"), list[Event]()
+    async for event in turn:
+        events.append(event)
+        if event.type == "judged":
+            asyncio.get_running_loop().call_soon(turn.cancel)
+    assert not talk.transcript.messages
+    assert events[-1].type == "turn_ended"
+    assert events[-2].type == "tool_finished"
+    await talk.close()
+
+
+async def test_files_it_changes_are_kept_for_a_rewind(work: Work):
+    work.command("make", "Made: !`touch made`")
+    talk = work.open(**{"permissions.allow": ["shell"], "sandbox": "off"})
+    await said(talk, "hello")
+    await said(talk, "/make")
+    assert (work.folder / "made").exists()
+    stops = (await talk.past.course()).stops
+    assert [bool(stop.checkpoint) for stop in stops] == [False, True]
+    await talk.past.rewind(2)
+    assert not (work.folder / "made").exists()
+    await talk.close()
+
+
+async def test_its_model_answers_this_turn_only(work: Work):
+    (work.folder / "b.yaml").write_text("steps: [{say: From the other.}]\nlast: {say: More.}\n")
+    work.command("other", f"---\nmodel: scripted:{work.folder}/b.yaml\n---\nHello.")
+    work.command("none", "---\nmodel: nobody/nothing\n---\nHello.")
+    talk = work.open()
+    for prompt in ("/other", "again", "/none"):
+        notices = [event for event in await said(talk, prompt) if isinstance(event, Notice)]
+    answers = [message for message in talk.transcript.messages if message.role == "assistant"]
+    assert [message.model for message in answers] == [f"scripted:{work.folder}/{name}.yaml" for name in "baa"]
+    assert answers[0].text == "From the other."
+    assert "asks for the model nobody/nothing, but the one of the session answers" in notices[0].text
+    await talk.close()
+
+
+async def test_broken_and_unknown_commands(work: Work):
+    work.command("bad", "---\nx\n---\nHello.")
+    work.command("good", "Hello.")
+    talk = work.open()
+    commands = talk.inventory.commands
+    assert commands
+    commands.check("/good")
+    commands.check("/tmp is a folder")
+    commands.check("/a/b")
+    with pytest.raises(UsageError, match=r"/bad can't be used: \.claude/commands/bad\.md:2: "):
+        commands.check("/bad")
+    with pytest.raises(UsageError, match="There is no command /goood") as caught:
+        commands.check("/goood 1")
+    assert caught.value.hint == "Did you mean /good?"
+    ended = (await said(talk, "/bad"))[-1]
+    assert isinstance(ended, TurnEnded)
+    assert ended.error
+    assert "bad.md:2" in ended.error.message
+    await talk.close()
+
+
+def test_print_mode_takes_commands(
+    work: Work, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    work.command("fix", "Fix $ARGUMENTS: !`echo now`")
+    trust(work.folder)
+    model = ["-m", f"scripted:{work.folder}/a.yaml"]
+    assert run(["-p", "/fix it", *model, "--allow", "shell(echo *)", "--output-format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["result"] == "One."
+    assert run(["-p", "/fixx it", *model]) == 1
+    assert "There is no command /fixx. Did you mean /fix?" in capsys.readouterr().err
+    assert run(["-p", "/fix it", *model, "--deny", "shell"]) == 4
+    assert "/fix was not sent, as `echo now` was not run" in capsys.readouterr().err
+    work.command("later", "Not vouched for.")
+    assert run(["-p", "/fix it", *model]) == 1
+    assert "There is no command /fix." in capsys.readouterr().err

@@ -76,8 +76,8 @@ class Ledger:
         self.summaries: float | None = 0.0
         """What writing summaries cost, in US dollars; None once one had no price."""
         self.shortened: list[Shortening] = []
-        self.broken = 0
-        """Answers that broke off: nobody said what they used."""
+        self.uncounted = 0
+        """Answers that broke off, or came without a word of what they used."""
         self.filled = 0
         """Tokens of the window in use; 0 while nothing is known."""
         self.estimated = False
@@ -118,7 +118,7 @@ class Ledger:
     def _answered(self, event: MessageDone) -> None:
         used, main = event.message.usage, event.agent == "main"
         if used is None:
-            self.broken += 1
+            self.uncounted += 1
             if main:
                 self._joined(event.message)
             return

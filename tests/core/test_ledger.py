@@ -90,7 +90,7 @@ def test_rules_compress_for_nothing() -> None:
 
 def test_an_answer_that_broke_off_is_told_apart() -> None:
     found = ledger(*STORY, done(None, None))
-    assert found.broken == 1
+    assert found.uncounted == 1
     assert found.session.cost == ledger(*STORY).session.cost
 
 

@@ -133,6 +133,11 @@ class Brain:
     tools: Sequence[Tool] = ()
     permissions: Rules = field(default_factory=Rules)
     warmed: list[str] = field(default_factory=list)
+    parts: Sequence[ContextPart] = (
+        ContextPart("System prompt", 1_900, "built in", exact=True),
+        ContextPart("Memory files", 240, "AGENTS.md"),
+        ContextPart("Conversation", 800, "2 messages"),
+    )
 
     def model(self, name: str) -> ModelInfo:
         found = next((model for model in MODELS if name in {model.id, model.name}), None)
@@ -151,11 +156,7 @@ class Brain:
         return ()
 
     def context(self, transcript: Transcript, model: str) -> Sequence[ContextPart]:
-        return (
-            ContextPart("System prompt", 1_900, "built in", exact=True),
-            ContextPart("AGENTS.md", 240, "/work/app/AGENTS.md, read at the start"),
-            ContextPart("Conversation", 800, f"{len(transcript.messages)} messages"),
-        )
+        return self.parts
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, OptionList
 
 from ba_tui.core.conversation import Start
 from ba_tui.core.errors import StorageError
@@ -14,7 +14,6 @@ from ba_tui.core.messages import user
 from ba_tui.faces.tui.commands import COMMANDS, complete, find, nearest, parse
 from ba_tui.faces.tui.screens.help import HelpScreen, spelled
 from ba_tui.faces.tui.screens.picker import Picker
-from ba_tui.faces.tui.screens.report import Report
 from ba_tui.faces.tui.screens.sessions import SessionPicker
 from ba_tui.faces.tui.screens.themes import ThemePicker
 from tests.faces.tui.conftest import Hand, running
@@ -169,15 +168,6 @@ async def test_shift_tab_goes_round_the_modes(world: World) -> None:
             await hand.press("shift+tab")
             await hand.until(lambda mode=mode: hand.chat.session.mode == mode)
             assert hand.status.startswith(mode)
-
-
-async def test_the_window_says_where_its_parts_come_from(world: World) -> None:
-    async with running(world, size=(100, 30)) as hand:
-        await hand.send("/context")
-        await shown(hand, Report)
-        await hand.until(lambda: "AGENTS.md" in str(hand.app.screen.query_one(".rows", Static).content))
-        await hand.press("escape")
-        await hand.until(lambda: hand.app.screen is hand.chat)
 
 
 async def test_help_lists_every_command_and_live_key(world: World) -> None:

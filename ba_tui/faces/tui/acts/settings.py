@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
-from ba_tui.faces.tui.meters import share, short_count
 from ba_tui.faces.tui.session import MEANING
 
 if TYPE_CHECKING:
@@ -55,27 +54,11 @@ def permissions(chat: ChatScreen, __: str) -> None:
     chat.ba.push_screen(PermissionsScreen(chat, conversation.permissions))
 
 
-async def context(chat: ChatScreen, __: str) -> None:
-    from ba_tui.faces.tui.screens.report import Report, ReportRow  # noqa: PLC0415 - most runs never show it
+def context(chat: ChatScreen, __: str) -> None:
+    from ba_tui.faces.tui.screens.context import ContextScreen  # noqa: PLC0415 - most runs never show it
 
     _, conversation = chat.session.live
-    await conversation.history()
-    parts = await asyncio.to_thread(conversation.context)
-    window = conversation.model_info().window
-    total = sum(part.tokens for part in parts)
-    rows = [
-        ReportRow(
-            (
-                part.label,
-                f"{'' if part.exact else '~'}{short_count(part.tokens)}",
-                f"{share(part.tokens, window)}%",
-                part.detail,
-            )
-        )
-        for part in parts
-    ]
-    lead = f"{short_count(total)} of {short_count(window)} tokens ({share(total, window)}%). ~ marks an estimate."
-    chat.ba.push_screen(Report("Context", lead, rows))
+    chat.ba.push_screen(ContextScreen(chat, conversation))
 
 
 async def theme(chat: ChatScreen, name: str) -> None:

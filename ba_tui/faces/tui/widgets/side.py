@@ -53,14 +53,15 @@ class SidePanel(VerticalScroll, can_focus=False):
         warning, colour = fullness(percent)
         rows = [
             ("Context", f"{filled(ledger)} of {short_count(self._window)}" if ledger.filled else "—"),
-            ("In", f"{short_count(used.prompt)}, {hits(used)} cached" if used.prompt else "0"),
-            ("Out", short_count(used.output)),
-            ("Turn", money(ledger.turn.cost)),
-            ("Session", money(ledger.session.cost)),
+            ("In", f"{short_count(used.prompt)}, {hits(used)} cached" if used.prompt else "—"),
+            ("Out", short_count(used.output) if used.prompt else "—"),
+            ("Cost", money(ledger.session.cost if ledger.session.requests else None)),
+            ("This turn", money(ledger.turn.cost if ledger.session.requests else None)),
             ("Turns", str(len(ledger.turns))),
         ]
         lines = [Content.styled(self._title or "New session", "bold"), Content("")]
-        lines += [Content.assemble((f"{name:<9}", muted), value) for name, value in rows]
-        gauge = f"{bar(percent, 16)} {percent:>3}% {warning}".rstrip()
-        lines.insert(3, Content.styled(gauge, colour if warning else "$accent"))
+        lines += [Content.assemble((f"{name:<10}", muted), value) for name, value in rows]
+        if ledger.filled:
+            gauge = f"{bar(percent, 16)} {percent:>3}% {warning}".rstrip()
+            lines.insert(3, Content.styled(gauge, colour if warning else "$accent"))
         self.usage.update(Content("\n").join(lines))

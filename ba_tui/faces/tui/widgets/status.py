@@ -119,9 +119,9 @@ def line(now: Situation, ledger: Ledger, width: int) -> Content:
         (8, "right", f"{filled(ledger)}/{short_count(now.window)}" if known else "", fill),
         (9, "right", bar(percent, 10) if known else "", fill),
         (2, "right", f"{percent}%" if known else "", fill),
-        (3, "right", warning if known else "", fill),
+        (2, "right", warning if known else "", fill),
         (6, "right", tokens(ledger.session.usage) if used else "", muted),
-        (7, "right", f"turn {money(ledger.turn.cost)}" if used and len(ledger.turns) > 1 else "", muted),
+        (7, "right", _turn(ledger), muted),
         (4, "right", money(ledger.session.cost) if used else "", muted),
     ]
     parts = [part for part in parts if part[2]]
@@ -137,6 +137,12 @@ def tokens(used: Usage) -> str:
     """In, out and how much of what went in came from the cache."""
     cached = f" {short_count(used.cache_read)} cached" if used.cache_read else ""
     return f"↑{short_count(used.prompt)} ↓{short_count(used.output)}{cached}"
+
+
+def _turn(ledger: Ledger) -> str:
+    """What the newest turn cost, when that is known and not all there is."""
+    cost = ledger.turn.cost
+    return f"turn {money(cost)}" if cost and len(ledger.turns) > 1 else ""
 
 
 def queue_words(now: Situation) -> str:

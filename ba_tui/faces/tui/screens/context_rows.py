@@ -1,0 +1,238 @@
+"""The breakdown of the window as sections of aligned rows: what fills it, what was used, what it cost. Pure values.
+
+How rows are chosen and what they open is the screen's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len, set_cell_size
+from textual.content import Content
+
+from ba_tui.core.ledger import Account, Ledger, Shortening
+from ba_tui.core.provider import ModelInfo
+from ba_tui.core.session import ContextItem, ContextPart
+from ba_tui.core.untrusted import paintable
+from ba_tui.faces.tui.meters import bar, filled, fullness, hits, money, share, short_count
+
+BIGGEST, TURNS = 10, 100
+ROOMY = 60
+"""Cells from which there is room for a bar."""
+LABEL, LEAST, DETAIL = 36, 16, 10
+"""Cells: the most and the least of a label, the least of a detail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a row opens: a text to read, or ``items`` to choose from."""
+
+    title: str
+    text: str = ""
+    items: tuple[ContextItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """``figures`` stand in columns, the least important last; ``detail`` gets what room is left."""
+
+    label: str
+    figures: tuple[str, ...] = ()
+    detail: str = ""
+    page: Page | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    title: str
+    heads: tuple[str, ...]
+    entries: Sequence[Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """``used`` of the window as the ledger knows it; where that knows nothing, the sum of the estimates."""
+
+    model: ModelInfo
+    parts: Sequence[ContextPart]
+    ledger: Ledger
+
+    @property
+    def estimate(self) -> int:
+        return sum(part.tokens for part in self.parts if not part.kept_free)
+
+    @property
+    def used(self) -> int:
+        return self.ledger.filled or self.estimate
+
+    @property
+    def percent(self) -> int:
+        return share(self.used, self.model.window)
+
+
+def lead(of: Window, width: int) -> Content:
+    """How full it is, and how that is known."""
+    warning, colour = fullness(of.percent)
+    known = bool(of.ledger.filled)
+    used = filled(of.ledger) if known else f"~{short_count(of.used)}"
+    gauge = f"  {bar(of.percent, 16)}" if width >= ROOMY else ""
+    first = f"{used} of {short_count(of.model.window)} tokens{gauge}  {of.percent}% {warning}".rstrip()
+    if width < ROOMY:
+        how = "~ marks an estimate."
+    elif not known:
+        how = "Nothing was counted by the vendor yet: ~ marks an estimate."
+    elif of.ledger.estimated:
+        how = "What came since the vendor last counted is estimated, and so are the shares (~)."
+    else:
+        how = "Counted by the vendor at the newest answer; the shares are estimates (~)."
+    if not of.model.known:
+        how += f" The model's window is not known; {short_count(of.model.window)} are assumed."
+    return Content("\n").join([Content.styled(first, colour if warning else ""), Content.styled(how, "$text-muted")])
+
+
+def sections(of: Window) -> list[Section]:
+    found = [
+        _shares(of),
+        _totals(of.ledger),
+        _models(of.ledger),
+        _turns(of.ledger),
+        _biggest(of),
+        _shortened(of.ledger),
+    ]
+    return [section for section in found if section.entries]
+
+
+def _shares(of: Window) -> Section:
+    window = of.model.window
+
+    def entry(part: ContextPart) -> Entry:
+        return Entry(
+            part.label, figures(part.tokens, window, exact=part.exact or part.kept_free), part.detail, _opened(part)
+        )
+
+    taken = [entry(part) for part in of.parts if not part.kept_free]
+    kept = [part for part in of.parts if part.kept_free]
+    free = window - of.used - sum(part.tokens for part in kept)
+    left = [Entry("Free", figures(max(0, free), window))] if of.parts else []
+    return Section("Window", ("tokens", "share"), [*taken, *left, *map(entry, kept)])
+
+
+def _opened(part: ContextPart) -> Page | None:
+    if len(part.items) == 1:
+        return Page(part.items[0].label, part.items[0].text)
+    return Page(part.label, items=part.items) if part.items else None
+
+
+def figures(tokens: int, window: int, *, exact: bool = False) -> tuple[str, str]:
+    """Tokens and their share of the window."""
+    return f"{'' if exact or not tokens else '~'}{short_count(tokens)}", f"{share(tokens, window)}%"
+
+
+def _totals(ledger: Ledger) -> Section:
+    turn, all_of = ledger.turn, ledger.session
+    used = (all_of.usage, turn.usage)
+    rows = [
+        Entry("Fresh input", tuple(short_count(each.input) for each in used)),
+        Entry("Written to the cache", tuple(short_count(each.cache_write) for each in used)),
+        Entry("Read from the cache", tuple(short_count(each.cache_read) for each in used)),
+        Entry("Output", tuple(short_count(each.output) for each in used)),
+        Entry("Input from the cache", tuple(map(hits, used))),
+        Entry("Cost", (money(all_of.cost), money(turn.cost)), _unknown(ledger)),
+    ]
+    if ledger.summaries != 0:
+        rows.append(Entry("of it for summaries", (money(ledger.summaries), "")))
+    return Section("Tokens and cost", ("session", "turn"), rows)
+
+
+def _unknown(ledger: Ledger) -> str:
+    """Why a cost is not known, or not all of it."""
+    if ledger.session.cost is None:
+        return "a model that was used has no known price"
+    if ledger.uncounted:
+        return f"without {ledger.uncounted} answer{'s' * (ledger.uncounted != 1)} that nobody counted"
+    return ""
+
+
+def _models(ledger: Ledger) -> Section:
+    rows = [Entry(model or "unnamed", _account(account)) for model, account in ledger.models.items()]
+    return Section("Models", ("cost", "in", "out", "cached", "requests"), rows if len(rows) > 1 else [])
+
+
+def _account(of: Account) -> tuple[str, ...]:
+    used = of.usage
+    return money(of.cost), short_count(used.prompt), short_count(used.output), hits(used), str(of.requests)
+
+
+def _turns(ledger: Ledger) -> Section:
+    rows = [
+        Entry(
+            f"{turn.number} {_line(turn.prompt)}", _account(turn.account), page=Page(f"Turn {turn.number}", turn.prompt)
+        )
+        for turn in reversed(ledger.turns[-TURNS:])
+    ]
+    more = f", the newest {TURNS} of {len(ledger.turns)}" if len(ledger.turns) > TURNS else ""
+    return Section(f"Turns{more}", ("cost", "in", "out", "cached", "requests"), rows)
+
+
+def _biggest(of: Window) -> Section:
+    said = [item for part in of.parts for item in part.items if item.said]
+    most = sorted(said, key=lambda item: -item.tokens)[:BIGGEST]
+    window = of.model.window
+    rows = [Entry(item.label, figures(item.tokens, window), item.detail, Page(item.label, item.text)) for item in most]
+    return Section("Biggest messages", ("tokens", "share"), rows)
+
+
+def _shortened(ledger: Ledger) -> Section:
+    rows = [_shortening(each) for each in reversed(ledger.shortened)]
+    return Section("Compressions", ("before", "after", "cost"), rows)
+
+
+def _shortening(of: Shortening) -> Entry:
+    when = time.strftime("%H:%M", time.localtime(of.at))
+    name = "taken back" if of.strategy == "undo" else of.strategy
+    who = "" if of.agent == "main" else f" ({of.agent})"
+    sizes = (short_count(of.before), short_count(of.after), money(of.cost))
+    text = f"{of.before:,} to {of.after:,} tokens, {money(of.cost)}.\nKept: {of.kept}."
+    return Entry(f"{when} {name}{who}", sizes, of.kept, Page(f"Compression at {when}: {name}", text))
+
+
+def _line(text: str) -> str:
+    return " ".join(text[:400].split())
+
+
+def painted_section(section: Section, width: int) -> tuple[Content, list[Content]]:
+    """Its heading and its rows in ``width`` cells: columns that find no room are left out, the last one first."""
+    labels = [_clean(entry.label) for entry in section.entries]
+    widths = [
+        max(cell_len(cell) for cell in (head, *(entry.figures[place] for entry in section.entries if entry.figures)))
+        for place, head in enumerate(section.heads)
+    ]
+    widest = min(LABEL, max(map(cell_len, (*labels, section.title))))
+    while widths and min(widest, LEAST) + sum(widths) + 2 * len(widths) > width:
+        widths.pop()
+    taken = sum(widths) + 2 * len(widths)
+    room = max(1, min(widest, width - taken))
+    if not any(entry.detail for entry in section.entries):
+        room = max(1, min(max(map(cell_len, (*labels, section.title))), width - taken))
+    left = width - taken - room - 2
+    heads = "".join(f"  {head:>{size}}" for head, size in zip(section.heads, widths, strict=False))
+    title = Content.assemble((_fitted(section.title, room), "bold"), (heads, "$text-muted"))
+    rows: list[Content] = []
+    for label, entry in zip(labels, section.entries, strict=True):
+        cells = "".join(
+            "  " + " " * (size - cell_len(cell)) + cell for cell, size in zip(entry.figures, widths, strict=False)
+        )
+        detail = f"  {_fitted(_clean(entry.detail), left).rstrip()}" if entry.detail and left >= DETAIL else ""
+        rows.append(Content.assemble(_fitted(label, room), cells, (detail, "$text-muted")))
+    return title, rows
+
+
+def _clean(text: str) -> str:
+    return paintable(text, newlines=False)
+
+
+def _fitted(text: str, width: int) -> str:
+    """``text`` in ``width`` cells; what is cut off is marked."""
+    return set_cell_size(text, width) if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"

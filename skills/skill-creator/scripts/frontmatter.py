@@ -47,13 +47,19 @@ class Lines:
         return Wrong(f"line {self.place + 1}: {why}")
 
     def deeper(self, depth: int, blank: bool = False) -> Iterator[str]:
-        """The lines that follow and stand further in."""
+        """The lines that follow and stand further in; of a block none less than its first."""
+        least = depth + 1
         while self.place < len(self.lines):
             line = self.lines[self.place]
             if line.strip() and len(line) - len(line.lstrip(" ")) <= depth:
                 return
             if not line.strip() and not blank:
                 return
+            if blank and line.strip():
+                inset = len(line) - len(line.lstrip(" "))
+                if inset < least:
+                    raise self.wrong("the text below | or > begins further left than its first line")
+                least = inset if least == depth + 1 else least
             self.place += 1
             yield line.strip()
 
@@ -64,7 +70,7 @@ def mapping(lines: Lines, depth: int) -> Args:
         inset = len(line) - len(line.lstrip(" "))
         if inset < depth:
             break
-        match = KEY.fullmatch(line.rstrip())
+        match = KEY.fullmatch(line.rstrip(" \r"))
         if "\t" in line[: inset + 1]:
             raise lines.wrong("a tab at the start; use spaces")
         if inset > depth or not match:
@@ -73,7 +79,7 @@ def mapping(lines: Lines, depth: int) -> Args:
         if key in fields:
             raise lines.wrong(f"{key} stands here twice")
         lines.place += 1
-        fields[key] = value(lines, (match[3] or "").strip(), depth)
+        fields[key] = value(lines, (match[3] or "").strip(" "), depth)
     return fields
 
 
@@ -84,13 +90,16 @@ def value(lines: Lines, text: str, depth: int) -> object:
         if not re.fullmatch(r"[|>][+-]?\d?(\s+#.*)?", text):
             raise lines.wrong("after | or > the text begins on the next line")
         return ("\n" if text[0] == "|" else " ").join(lines.deeper(depth, blank=True)).strip()
-    if text[0] in "[{&*!%@`" or text in "-?" or text.startswith(("- ", "? ")):
+    if text[0] in "[]{}&*!%@`," or text in "-?" or text.startswith(("- ", "? ")):
         lines.place -= 1
         raise lines.wrong(f"a value may not begin with {text[0]}; put it in quotes")
     text = " ".join([text, *lines.deeper(depth)])
     if text[0] in "'\"":
         return unquoted(lines, text)
     text = re.split(r"\s+#", text)[0]
+    if "\t" in text:
+        lines.place -= 1
+        raise lines.wrong("a tab in a value needs quotes around the value")
     if re.search(r":(\s|$)", text):
         lines.place -= 1
         raise lines.wrong('": " in a value needs quotes around the value')
@@ -116,6 +125,6 @@ def below(lines: Lines, depth: int) -> object:
         return mapping(lines, inset)
     found: list[str] = []
     while (line := lines.next()) is not None and line.startswith(f"{' ' * inset}- "):
-        found.append(line.strip()[2:].strip().strip("'\""))
         lines.place += 1
+        found.append(str(value(lines, line.strip()[2:].strip(), inset)))
     return found

@@ -16,6 +16,7 @@ from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 
 NOTE, SKILL = "<system-reminder>", re.compile(r'<skill id="([^"]*)" activation="')
+NOTE_END = "</system-reminder>"
 FILE = re.compile(
     r'<project-instructions source="([^"]*)" id="[0-9a-f]{12}">\n(.*?)\n</project-instructions>', re.DOTALL
 )
@@ -136,7 +137,7 @@ def _talk(messages: Sequence[Message], found: Sequence[Found], tokens: Tokens) -
         blocks = tuple(each.block for each in group)
         size = tokens.counter.message(Message(messages[place].role, blocks))
         text = "\n\n".join(filter(None, map(_readable, blocks)))
-        shown = f"{label}: {_start(text.removeprefix(NOTE))}"
+        shown = f"{label}: {_start(text.removeprefix(NOTE).removesuffix(NOTE_END))}"
         yield ContextItem(shown, size, _round(group[0].number), text, said=True)
 
 

@@ -1,0 +1,116 @@
+"""What fills the window, share by share: each thing counts once, and all of it adds up to the request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ba_tui.assembly.breakdown import Loaded, context_parts
+from ba_tui.assembly.words import Tokens
+from ba_tui.context.instructions import Instructions, said
+from ba_tui.core.events import Event, MessageDone, SkillsChanged, Steered, ToolFinished, ToolStarted, TurnStarted
+from ba_tui.core.messages import Image, Message, Text, Thinking, ToolUse, reminder, user
+from ba_tui.core.provider import ModelInfo
+from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.session import ContextItem, ContextPart
+from ba_tui.core.tool import Call, Tool
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.work import ActiveSkill
+from ba_tui.resources import places
+
+MODEL = ModelInfo("openai/gpt-5.4", "openai", "gpt-5.4", window=100_000, known=True)
+RULES = Instructions("AGENTS.md", "Use tabs. " * 40)
+SKILL = '<skill id="charts" activation="a1" size="2000">\n' + "Draw bars. " * 200 + "\n</skill>"
+
+
+async def nothing(args: object, call: Call) -> ToolResult:
+    return ToolResult("ok")
+
+
+TOOLS = [Tool(name, f"The tool {name}.\n\nMore.", {"type": "object"}, nothing) for name in ("grep", "read_file")]
+LOADED = Loaded("You are ba.", "built in", TOOLS, 3, (RULES,))
+
+
+def called(id: str, name: str, result: ToolResult, **given: object) -> list[Event]:
+    call = ToolUse(id, name, given)
+    answer = Message("assistant", (Thinking("hm"), Text("I look."), call), origin="assistant")
+    return [MessageDone(answer), ToolStarted(call), ToolFinished(id, result)]
+
+
+def story() -> list[Event]:
+    told = said((RULES,), ())
+    assert told is not None
+    picture = Message("user", (Text("What is [wrong]?"), Image("image/png", "QUJD")))
+    return [
+        TurnStarted(picture),
+        Steered(reminder("It is Monday.")),
+        Steered(told),
+        *called("1", "read_file", ToolResult("1,390.00\n" * 800), path="sales.csv"),
+        *called("2", "use_skill", ToolResult(SKILL), skill="charts"),
+        SkillsChanged((ActiveSkill("charts", "a1", "d1"),)),
+        *called("3", "grep", failure("timeout", "slow"), pattern="x"),
+        MessageDone(Message("assistant", (Text("It adds up."),), origin="assistant")),
+        TurnStarted(user("And now?")),
+    ]
+
+
+@pytest.fixture
+def tokens(ba_home: Path, tmp_path: Path) -> Tokens:
+    return Tokens(places(), lambda: MODEL, tmp_path)
+
+
+def parts(events: Sequence[Event], tokens: Tokens, loaded: Loaded = LOADED) -> dict[str, ContextPart]:
+    found = context_parts(loaded, Transcript(events=events), tokens, MODEL, 8_000)
+    return {part.label: part for part in found}
+
+
+def labels(items: Sequence[ContextItem]) -> list[str]:
+    return [item.label for item in items]
+
+
+def test_everything_counts_once(tokens: Tokens) -> None:
+    found = parts(story(), tokens)
+    messages = Transcript(events=story()).messages
+    whole = tokens.text(LOADED.system) + tokens.count_tools(TOOLS) + tokens.count(messages)
+    assert sum(part.tokens for part in found.values() if not part.kept_free) == whole
+    assert found["Kept for the answer"].tokens == 8_000
+    assert found["Tool results"].tokens > 2_000
+    assert 300 < found["Skills"].tokens < 1_000
+    assert 50 < found["Memory files"].tokens < 300
+    assert 0 < found["Conversation"].tokens < found["Skills"].tokens + 1_500
+
+
+def test_what_is_loaded_and_why(tokens: Tokens) -> None:
+    found = parts(story(), tokens)
+    assert found["System prompt"].items[0].text == "You are ba."
+    assert found["Tools"].detail == "2 listed, 3 found by searching"
+    assert sorted(labels(found["Tools"].items)) == ["grep", "read_file"]
+    assert [(item.label, item.detail) for item in found["Memory files"].items] == [("AGENTS.md", "told in round 1")]
+    assert found["Memory files"].items[0].text == RULES.text
+    assert (labels(found["Skills"].items), found["Skills"].detail) == (["charts"], "active: charts")
+
+
+def test_results_and_messages_say_where_they_stand(tokens: Tokens) -> None:
+    found = parts(story(), tokens)
+    results = found["Tool results"].items
+    assert labels(results) == ["read_file sales.csv", "grep x"]
+    assert results[0].said
+    assert results[0].text.startswith("1,390.00")
+    talk = found["Conversation"].items
+    assert labels(talk)[0] == "you: What is [wrong]? [a picture, image/png]"
+    assert talk[-1].label == "you: And now?"
+    assert talk[-1].detail == "round 2"
+    assert "reminder: It is Monday." in labels(talk)
+
+
+def test_before_the_first_prompt_files_wait_and_bad_ones_are_told(tokens: Tokens) -> None:
+    gone = Instructions("CLAUDE.md", "", "can't be read: Permission denied")
+    loaded = Loaded("You are ba.", "built in", TOOLS, 0, (RULES, gone))
+    items = parts([], tokens, loaded)["Memory files"].items
+    assert [(item.label, item.detail) for item in items] == [
+        ("AGENTS.md", "goes with the next prompt"),
+        ("CLAUDE.md", "can't be read: Permission denied"),
+    ]
+    assert items[0].tokens > 50

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from ba_tui.context.cues import line_score, prose_score
 from ba_tui.context.facts import Fact, Facts, Kind, newest, open_todos
 from ba_tui.context.rounds import Count, Round, opening
 from ba_tui.core.messages import Message
@@ -42,7 +43,7 @@ _SHARES: dict[Kind, float] = {
     "goal": 0.3,
     "trouble": 0.25,
     "file": 0.15,
-    "note": 0.5,
+    "note": 0.8,
 }
 """How much of the room each section may take, so that none crowds out the rest."""
 _HEADING = 14
@@ -176,17 +177,20 @@ def _read(text: str) -> Iterator[Fact]:
             yield Fact(kind, round_, place, numbered[2] if numbered else line, _BEFORE[kind])
         elif line.startswith(("✓", "✗")):
             step = place
-            yield Fact("step", number, place, line, 3.0)
+            yield Fact("step", number, place, line, 2.0)
         else:
             yield _word(line, number, place, step)
 
 
 def _word(line: str, number: int, place: int, step: int) -> Fact:
+    """A line of a round. It was chosen once for what it says, and counts for that again."""
     if line.startswith(_PREFIX["seen"]):
-        return Fact("seen", number, place, line.removeprefix(_PREFIX["seen"]), 4.0, step)
+        text = line.removeprefix(_PREFIX["seen"])
+        return Fact("seen", number, place, text, 0.8 + line_score(text), step)
     if line.startswith(_PREFIX["person"]):
         return Fact("person", number, place, line.removeprefix(_PREFIX["person"]), _BEFORE["person"])
-    return Fact("said", number, place, line.removeprefix(_PREFIX["said"]), 5.0)
+    text = line.removeprefix(_PREFIX["said"])
+    return Fact("said", number, place, text, 1.5 + prose_score(text))
 
 
 def notes(facts: Sequence[Fact], room: int, count: Count) -> tuple[Message, ...]:

@@ -45,12 +45,16 @@ class _Extraction:
         if (stubbed := self._old_stubbed(old, len(parts.earlier), total)) is not None:
             return stubbed
         least = min(self.target // NOTES_SHARE, self.count(self.messages[: len(self.messages) - _length(tail)]))
-        cut: list[str] = []
         moved: list[Round] = []
-        if self.count(_flat(tail)) > self.target - least:
-            tail, cut = self._tail_stubbed(tail, self.target - least)
-        if self.count(_flat(tail)) > self.target - least:
-            moved, tail = self._tail_folded(tail, self.target // OVERFLOWING)
+        whole, room = tail, self.target - least
+        tail, cut = self._tail_stubbed(whole, room)
+        if self.count(_flat(tail)) > room:
+            # Cutting results is not enough. Rounds become notes first, so that the current one may stay whole.
+            room = self.target // OVERFLOWING
+            moved, tail = self._rounds_folded(whole, room)
+            tail, cut = self._tail_stubbed(tail, room)
+            steps, tail = self._steps_folded(tail, room)
+            moved += steps
         size = self.count(_flat(tail))
         facts = facts_before(parts.earlier, [*old, *moved], _flat(tail), self.focus)
         opening = notes(facts, self.target - size, self.count)
@@ -95,8 +99,9 @@ class _Extraction:
         if over <= 0:
             return tail, []
         found = [item for item in observations(tail) if item.message < len(flat) - 1]
-        # The last result counts as the newest of all: it is what the model works on now.
-        found.sort(key=lambda item: -item.size * (1.5 - item.message / len(flat)))
+        # The current round is what the model works on: it is cut last.
+        current = len(flat) - len(tail[-1].messages)
+        found.sort(key=lambda item: (item.message >= current, -item.size * (1.5 - item.message / len(flat))))
         shapes = shapes_of(found)
         cut: dict[tuple[int, int], Block] = {}
         titles: list[str] = []
@@ -109,15 +114,20 @@ class _Extraction:
             titles.append(item.title)
         return _again(tail, with_stubs(flat, cut)), titles
 
-    def _tail_folded(self, tail: list[Round], room: int) -> tuple[list[Round], list[Round]]:
-        """The rounds, then the first steps of the current one, that must become notes as well; and what stays."""
+    def _rounds_folded(self, tail: list[Round], room: int) -> tuple[list[Round], list[Round]]:
+        """The last rounds that must become notes as well, and those that stay: at least the current one."""
         sizes = [self.count(item.messages) for item in tail]
+        first, left = 0, sum(sizes)
+        while first < len(tail) - 1 and left > room:
+            left -= sizes[first]
+            first += 1
+        return tail[:first], tail[first:]
+
+    def _steps_folded(self, tail: list[Round], room: int) -> tuple[list[Round], list[Round]]:
+        """The first steps of the current round that must become notes as well, and what stays of it."""
+        if len(tail) != 1:
+            return [], tail
         moved: list[Round] = []
-        while len(tail) > 1 and sum(sizes) > room:
-            moved.append(tail.pop(0))
-            sizes.pop(0)
-        if not tail or sum(sizes) <= room:
-            return moved, tail
         current = tail[0].messages
         steps = [self.count([message]) for message in current]
         left, first = sum(steps), 1

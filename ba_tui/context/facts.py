@@ -152,14 +152,10 @@ class Facts:
             if isinstance(block, ToolOutput)
             for line in block.content.splitlines()
         )
-        self._phrases = Phrases(
-            sentence
-            for item in rounds
-            for message in item.messages
-            if message.role == "assistant"
-            for sentence in sentences(message.text)
-        )
-        self._settled = _successes([*(message for item in rounds for message in item.messages), *later])
+        whole = [*(message for item in rounds for message in item.messages), *later]
+        answers = (message.text for message in whole if message.role == "assistant")
+        self._phrases = Phrases(sentence for text in answers for sentence in sentences(text))
+        self._settled = _successes(whole)
 
     def gather(self) -> list[Fact]:
         span = max(1, len(self._rounds) - 1)

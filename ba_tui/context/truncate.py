@@ -10,9 +10,9 @@ from ba_tui.context.fit import fit
 from ba_tui.context.rounds import KEEP, Compression, Count, Keep, opening, rounds_of, turn_start
 from ba_tui.core.messages import Message
 
-NOTES_SHARE = 8
+NOTES_SHARE = 6
 """The notes on what must not be lost get this part of the room."""
-ESSENTIAL: frozenset[Kind] = frozenset({"standing", "goal", "todo", "decision", "trouble", "note"})
+LEFT_OUT: frozenset[Kind] = frozenset({"step", "seen"})
 
 
 def truncate(messages: Sequence[Message], target: int, count: Count, keep: Keep = KEEP) -> Compression:
@@ -28,7 +28,7 @@ def truncate(messages: Sequence[Message], target: int, count: Count, keep: Keep 
         rest -= sizes[first]
         first += 1
     kept = tuple(message for item in rounds[first:] for message in item.messages)
-    facts = [fact for fact in facts_before(parts.earlier, rounds[:first], kept) if fact.kind in ESSENTIAL]
+    facts = [fact for fact in facts_before(parts.earlier, rounds[:first], kept) if fact.kind not in LEFT_OUT]
     said = notes(facts, room, count)
     if first and not said:
         said = opening(f"Rounds 1 to {rounds[first - 1].number} are not shown. recall(round=N) gives one whole.")

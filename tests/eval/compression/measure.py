@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ba_tui.context.extract import extract
+from ba_tui.context.rounds import Keep
 from ba_tui.context.truncate import truncate
 from ba_tui.core.messages import Message, Text, Thinking, ToolOutput, ToolUse
 from tests.eval.compression.stories import Label, Story
@@ -86,8 +87,10 @@ WAYS: dict[str, Way] = {
 def _twice(messages: Sequence[Message], room: int) -> Sequence[Message]:
     """Compressed once when six tenths of it were said, and again at the end."""
     cut = next(place for place in range(len(messages) * 6 // 10, len(messages)) if messages[place].role == "assistant")
-    first = extract(messages[:cut], room, Counted()).messages
-    return extract([*first, *messages[cut:]], room, Counted()).messages
+    prompts = [message.id for message in messages if message.role == "user" and message.origin == "user"]
+    keep = Keep(starts={id: number for number, id in enumerate(prompts, 1)})
+    first = extract(messages[:cut], room, Counted(), keep).messages
+    return extract([*first, *messages[cut:]], room, Counted(), keep).messages
 
 
 def holds(text: str, label: Label) -> bool:

@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
@@ -29,15 +29,16 @@ from ba_tui.permissions.commands import (
     without_operators,
 )
 from ba_tui.permissions.conditions import terms_text
-from ba_tui.permissions.covering import Covered, Files, cover, offered, risks
 from ba_tui.permissions.given import Given
 from ba_tui.permissions.hits import add_hits, read_hits
 from ba_tui.permissions.hosts import domain_of
-from ba_tui.permissions.judgement import Study, study
 from ba_tui.permissions.paths import PathRefused, Workspace, is_guarded, is_secret
 from ba_tui.permissions.rules import CODE_TOOLS, SHELL_TOOLS, Rule, Seen, Subject, literal, read_rule, read_rules
-from ba_tui.permissions.sql import classify
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, Judgement
+
+if TYPE_CHECKING:
+    from ba_tui.permissions.judging import Covered, Files
+    from ba_tui.permissions.parts import Part
 
 REMEMBERED_ASKS = 32
 PLAN = (
@@ -47,7 +48,6 @@ PLAN = (
 
 
 UNBOUND = Bounds()
-UNSTUDIED = Study((), "nothing was looked at")
 
 
 class Policy:
@@ -118,7 +118,7 @@ class Policy:
         if subject.tool in SHELL_TOOLS and subject.command is not None:
             covered = self._covered(subject)
             lack = covered.lacks[0].why if covered.lacks else ""
-            subject = replace(subject, lack=lack, offer=offered(subject, covered.lacks))
+            subject = replace(subject, lack=lack, offer=_judging().offered(subject, covered.lacks))
             by = covered.by[0] if covered.by else None
         planned = self._mode == "plan" and not (subject.command is not None and self._only_reads(subject))
         if subject.effect is not Effect.READ and (self.bounds.restricted or planned):
@@ -257,7 +257,7 @@ class Policy:
         if subject.command is not None:
             code = subject.tool in CODE_TOOLS
             if subject.parts and not subject.trouble:
-                return risks(subject)
+                return _judging().risks(subject)
             text = literals(subject.command) if code else subject.command
             away = subject.outside or looks_outside(text, self.workspace, cwd)
             return risks_of_code(subject.command, away) if code else risks_of(subject.command, away)
@@ -276,25 +276,25 @@ class Policy:
         paths = tuple(self._lent(seen, tool) for text in texts for seen in self._both(text))
         command: str | None = None
         named: tuple[Seen, ...] = ()
-        studied = UNSTUDIED
+        parts: tuple[Part, ...] = ()
+        trouble = ""
         if tool.effect is Effect.EXECUTE and tool.facts.target:
-            command = str(args.get(tool.facts.target, ""))
+            command, trouble = str(args.get(tool.facts.target, "")), "nothing was looked at"
             text = without_operators(command) if tool.name in CODE_TOOLS else command
             if tool.name in SHELL_TOOLS:
-                studied = study(command, self.workspace.root, cwd, self._both)
-            if tool.name in SHELL_TOOLS and not studied.trouble:
-                text = " ".join(part.unread for part in studied.parts).strip()
+                studied = _judging().study(command, self.workspace.root, cwd, self._both)
+                parts, trouble = studied.parts, studied.trouble
+                text = text if trouble else " ".join(part.unread for part in parts).strip()
             if text:
                 found = dict.fromkeys(path for pair in named_paths(text, self.workspace, cwd) for path in pair)
                 named = tuple(self._seen(path) for path in found)
         subject = Subject(tool.name, tool.effect, tool.target(args), command, paths, named, args=_whole(tool, args))
-        trouble = studied.trouble if command is not None else ""
-        subject = replace(subject, parts=studied.parts, trouble=trouble, confined=tool.facts.confined)
+        subject = replace(subject, parts=parts, trouble=trouble, confined=tool.facts.confined)
         return self._with_sql(subject, tool, args) if tool.facts.sql else subject
 
     def _with_sql(self, subject: Subject, tool: Tool, args: Mapping[str, Any]) -> Subject:
         """The call with what its SQL does, which may be more than the tool's usual effect, and the files it names."""
-        sql = classify(str(args.get(tool.facts.sql) or ""))
+        sql = _judging().classify(str(args.get(tool.facts.sql) or ""))
         files = tuple(seen for text in sql.files for seen in self._both(text))
         effect = Effect.NETWORK if sql.network else Effect.WRITE if sql.kinds - {"read"} else subject.effect
         kinds = {*sql.kinds, *(["network"] if sql.network else [])}
@@ -303,7 +303,7 @@ class Policy:
     def _both(self, text: str, cwd: Path | None = None) -> list[Seen]:
         """A path as written and as its links lead: a rule about either holds."""
         name, resolved = self.workspace.named(text, cwd), self._seen(self.workspace.resolve(text, cwd))
-        if name == resolved.path:
+        if name is target or name == target:
             return [resolved]
         written = self._seen(name)
         # Where the file really lies decides about the workspace; what it is called may only make things stricter.
@@ -313,10 +313,10 @@ class Policy:
     def _covered(self, subject: Subject) -> Covered:
         """Whether what is known of its commands and the allow rules cover a shell command."""
         rules = [rule for rule in (*self._rules, *self._given.rules("allow")) if rule.verdict == "allow"]
-        return cover(subject, [rule for rule in rules if rule.meant(subject)], self._files())
+        return _judging().cover(subject, [rule for rule in rules if rule.meant(subject)], self._files())
 
     def _only_reads(self, subject: Subject) -> bool:
-        return bool(subject.parts) and not cover(subject, (), self._files()).lacks
+        return bool(subject.parts) and not _judging().cover(subject, (), self._files()).lacks
 
     def _files(self) -> Files:
         def readable(seen: Seen) -> bool:
@@ -325,7 +325,7 @@ class Policy:
         def writable(seen: Seen) -> bool:
             return bool(self._first("allow", Subject("write_file", Effect.WRITE, paths=(seen,))))
 
-        return Files(readable, writable, lambda seen: self.workspace.shown(seen.path))
+        return _judging().Files(readable, writable, lambda seen: self.workspace.shown(seen.path))
 
     def _lent(self, seen: Seen, tool: Tool) -> Seen:
         """What is lent counts as inside for who reads, and for nobody else."""
@@ -344,6 +344,13 @@ class Policy:
         guarded = guarded or any(path.is_relative_to(folder) for folder in folders)
         relative = self.workspace.relative(path) if places else None
         return Seen(path, relative, places, bool(places), secret, guarded)
+
+
+def _judging():
+    """Not before a command is judged: most of what it takes to read one is grammar."""
+    from ba_tui.permissions import judging  # noqa: PLC0415
+
+    return judging
 
 
 def _named(rule: Rule) -> str:

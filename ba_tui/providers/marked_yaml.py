@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import yaml
+from yaml.constructor import SafeConstructor
 
 from ba_tui.core.errors import UsageError
 
@@ -56,9 +57,9 @@ class Node:
 
     def plain(self) -> Any:
         """The value as Python has it."""
-        loader: Any = yaml.SafeLoader("")
+        constructor: Any = SafeConstructor()
         try:
-            return loader.construct_document(self.value)
+            return constructor.construct_document(self.value)
         except (yaml.YAMLError, ValueError) as error:
             raise self.wrong("a plain value") from error
 

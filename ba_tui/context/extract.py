@@ -46,15 +46,16 @@ class _Extraction:
             return stubbed
         least = min(self.target // NOTES_SHARE, self.count(self.messages[: len(self.messages) - _length(tail)]))
         moved: list[Round] = []
-        whole, room = tail, self.target - least
-        tail, cut = self._tail_stubbed(whole, room)
+        whole, room, half = tail, self.target - least, self.target // OVERFLOWING
+        spared = self.count(_flat(tail[-1:])) <= half
+        tail, cut = self._tail_stubbed(whole, room, spared=spared)
         if self.count(_flat(tail)) > room:
             # Cutting results is not enough. Rounds become notes first, so that the current one may stay whole.
-            room = self.target // OVERFLOWING
-            moved, tail = self._rounds_folded(whole, room)
-            tail, cut = self._tail_stubbed(tail, room)
-            steps, tail = self._steps_folded(tail, room)
-            moved += steps
+            moved, tail = self._rounds_folded(whole, half)
+            tail, cut = self._tail_stubbed(tail, half if moved else room)
+            if self.count(_flat(tail)) > room:
+                steps, tail = self._steps_folded(tail, half)
+                moved += steps
         size = self.count(_flat(tail))
         facts = facts_before(parts.earlier, [*old, *moved], _flat(tail), self.focus)
         opening = notes(facts, self.target - size, self.count)
@@ -92,7 +93,7 @@ class _Extraction:
     def _all(self, messages: Sequence[Message]) -> Sequence[Round]:
         return rounds_of(messages, self.keep.starts).rounds
 
-    def _tail_stubbed(self, tail: list[Round], room: int) -> tuple[list[Round], list[str]]:
+    def _tail_stubbed(self, tail: list[Round], room: int, *, spared: bool = False) -> tuple[list[Round], list[str]]:
         """The bulkiest and oldest observations of the last rounds cut, one by one, until the rest has room."""
         flat = _flat(tail)
         over = self.count(flat) - room
@@ -101,6 +102,7 @@ class _Extraction:
         found = [item for item in observations(tail) if item.message < len(flat) - 1]
         # The current round is what the model works on: it is cut last.
         current = len(flat) - len(tail[-1].messages)
+        found = [item for item in found if not spared or item.message < current]
         found.sort(key=lambda item: (item.message >= current, -item.size * (1.5 - item.message / len(flat))))
         shapes = shapes_of(found)
         cut: dict[tuple[int, int], Block] = {}

@@ -9,25 +9,22 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from ba_tui.context import selection
-from ba_tui.context.drafts import Draft, Split, drafted, notes, placed, split
-from ba_tui.context.extract import extract
-from ba_tui.context.fit import fit
 from ba_tui.context.gauge import Gauge, uncounted
 from ba_tui.context.rounds import Compression, Keep, opening, turn_start
 from ba_tui.context.selection import Budget, Case, choose
 from ba_tui.context.summarize import Summarizer, Summary
-from ba_tui.context.truncate import truncate
-from ba_tui.context.validity import faults
 from ba_tui.core.errors import ProviderError, UsageError
 from ba_tui.core.events import Compressed, Event, Notice, Steered
 from ba_tui.core.messages import Message
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
-from ba_tui.core.undoing import undone
 from ba_tui.core.work import Todo
+
+if TYPE_CHECKING:
+    from ba_tui.context.drafts import Draft, Split
 
 log = logging.getLogger(__name__)
 Trigger: TypeAlias = Literal["auto", "manual", "overflow"]
@@ -151,7 +148,7 @@ class Compressor:
     async def undo(self, branch: Branch) -> None:
         """See core.session.Condenser."""
         events = await self._means.events()
-        back = await asyncio.to_thread(undone, events, branch.transcript)
+        back = await asyncio.to_thread(_ways().undone, events, branch.transcript)
         if back is None:
             raise UsageError("There is no compression to take back.", "/compact compresses.")
         messages, start = uncounted(back[0]), back[1]
@@ -235,7 +232,7 @@ class Compressor:
         summarizer, count = self._means.summarizer, self._means.gauge.count
         keep = Keep(self._choices.keep_rounds, task.starts)
         room = task.target - self._choices.summary_tokens
-        parts = split(task.messages, keep, room, count) if summarizer else None
+        parts = _ways().split(task.messages, keep, room, count) if summarizer else None
         many = len(task.messages) >= self._choices.summarize_from
         cost = summarizer.expected(parts.source) if summarizer and parts and many else None
         return choose(self._choices, Case(len(task.messages), cost, self._means.budget.left())), parts
@@ -255,15 +252,15 @@ class Compressor:
         keep = Keep(self._choices.keep_rounds, task.starts)
         count = self._means.gauge.count
         if way == "truncate":
-            return self._checked(task, truncate(task.messages, task.target, count, keep))
-        return self._checked(task, extract(task.messages, task.target, count, keep, task.focus))
+            return self._checked(task, _ways().truncate(task.messages, task.target, count, keep))
+        return self._checked(task, _ways().extract(task.messages, task.target, count, keep, task.focus))
 
     def _with_summary(self, task: Task, parts: Split, summary: Summary) -> Compression:
-        messages = (*opening(notes(summary, parts.source, task.todos)), *parts.rest)
+        messages = (*opening(_ways().notes(summary, parts.source, task.todos)), *parts.rest)
         count, keep = self._means.gauge.count, Keep(parts.keep, task.starts)
         kept = _kept(parts, summary)
         if count(messages) > task.target:
-            made = extract(messages, task.target, count, keep)
+            made = _ways().extract(messages, task.target, count, keep)
             kept += "; long results of these were shortened" if made.stubs else ""
             messages = made.messages
         return self._checked(task, Compression(messages, turn_start(messages, task.starts), kept))
@@ -271,14 +268,14 @@ class Compressor:
     def _checked(self, task: Task, made: Compression) -> Compression:
         """What goes out always fits and is always sound."""
         count = self._means.gauge.count
-        wrong = faults(made.messages, task.messages)
+        wrong = _ways().faults(made.messages, task.messages)
         if wrong:
             log.error("a compression broke a rule: %s", wrong[0])
-            made = truncate(task.messages, task.target, count, Keep(0, task.starts))
-        if wrong and faults(made.messages, task.messages):
-            made = Compression(fit(task.messages, task.target, count), 0, "the end of the last words")
+            made = _ways().truncate(task.messages, task.target, count, Keep(0, task.starts))
+        if wrong and _ways().faults(made.messages, task.messages):
+            made = Compression(_ways().fit(task.messages, task.target, count), 0, "the end of the last words")
         if count(made.messages) > task.limit:
-            messages = fit(made.messages, task.target, count)
+            messages = _ways().fit(made.messages, task.target, count)
             made = Compression(messages, turn_start(messages, task.starts), made.kept, made.stubs)
         return made
 
@@ -307,7 +304,7 @@ class Compressor:
     def _begin_draft(self, name: str, parts: Split, done: Compressed) -> None:
         """The turn goes on with what rules kept; the summary takes its place when it has come."""
         work = self._summary(parts.source, "")
-        if (draft := drafted(parts, done.messages)) is None:
+        if (draft := _ways().drafted(parts, done.messages)) is None:
             work.close()
             return
         task = asyncio.get_running_loop().create_task(work)
@@ -325,23 +322,30 @@ class Compressor:
             log.info("no summary: %s", error)
             return
         transcript = branch.transcript
-        rest = placed(draft, transcript.messages)
+        rest = _ways().placed(draft, transcript.messages)
         if rest is None:
             self._owed += summary.cost or 0.0
             return
         given = tuple(transcript.messages)
         task = await asyncio.to_thread(self._task, given, transcript, "auto", "")
-        messages = (*opening(notes(summary, draft.parts.source, transcript.todos)), *rest)
+        messages = (*opening(_ways().notes(summary, draft.parts.source, transcript.todos)), *rest)
         made = Compression(messages, turn_start(messages, task.starts), _kept(draft.parts, summary))
         gauge = self._means.gauge
         after = round(task.ratio * gauge.estimate(messages))
-        if faults(messages, given) or after > gauge.room * self._choices.target:
+        if _ways().faults(messages, given) or after > gauge.room * self._choices.target:
             self._owed += summary.cost or 0.0
             return
         owed, self._owed = self._owed, 0.0
         cost = None if summary.cost is None else summary.cost + owed
         self._again.add(branch.name)
         branch.emit(Compressed(uncounted(messages), "summarize", task.used, after, cost, made.kept, made.turn_start))
+
+
+def _ways():
+    """Not before something is compressed: most conversations never are."""
+    from ba_tui.context import ways  # noqa: PLC0415
+
+    return ways
 
 
 def _kept(parts: Split, summary: Summary) -> str:

@@ -69,8 +69,10 @@ def context_parts(
         ContextPart("Tools", tokens.count_tools(loaded.tools), listed, items=tuple(tools)),
         _part("Memory files", (*memory, *waiting), ", ".join(item.label for item in (*memory, *waiting))),
         _part("Skills", skills, f"active: {active}" if active else ""),
-        ContextPart("Conversation", conversation, f"{len(messages)} messages", items=tuple(talk)),
-        _part("Tool results", results, f"{len(results)} results" if results else ""),
+        ContextPart(
+            "Conversation", conversation, f"{len(messages)} message{'s' * (len(messages) != 1)}", items=tuple(talk)
+        ),
+        _part("Tool results", results, f"{len(results)} result{'s' * (len(results) != 1)}" if results else ""),
         ContextPart("Kept for the answer", reserve, f"of a window of {model.window:,}", kept_free=True),
     ]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ba_tui.core.events import Event, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
+from ba_tui.core.events import Compressed, Event, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, Usage, user
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.observe.metrics import Metrics
@@ -51,6 +51,15 @@ def test_one_unknown_price_makes_the_cost_unknown():
     report = metrics(done, replace(done, cost=None)).report()
     assert report["cost_usd"] is None
     assert report["usage"] == {"input": 2, "output": 4, "cache_read": 6, "cache_write": 8}
+
+
+def test_models_and_compressions_are_in_the_report():
+    done = MessageDone(Message("assistant", (Text("x"),), Usage(100, 2, 300), model="a/one"), 0.5)
+    report = metrics(done, Compressed((), "summarize", 900, 300, 0.25)).report()
+    usage = {"input": 100, "output": 2, "cache_read": 300, "cache_write": 0}
+    assert report["models"] == {"a/one": {"requests": 1, "usage": usage, "cost_usd": 0.5}}
+    assert (report["compressions"], report["summaries_cost_usd"], report["cost_usd"]) == (1, 0.25, 0.75)
+    assert report["cached_share"] == 0.75
 
 
 def test_a_result_without_a_start_is_left_out():

@@ -75,8 +75,8 @@ def test_the_shares_add_up_to_the_window() -> None:
     assert shown == [
         "Window               tokens  share",
         "System prompt         ~1.9k     1%  built in",
-        "Tools                  ~900     0%  2 listed",
-        "Memory files           ~240     0%  AGENTS.md",
+        "Tools                  ~900    <1%  2 listed",
+        "Memory files           ~240    <1%  AGENTS.md",
         "Skills                    0     0%",
         "Conversation          ~9.0k     4%  4 messages",
         "Tool results         ~31.0k    16%  1 result",
@@ -124,6 +124,17 @@ def test_models_turns_messages_and_compressions() -> None:
         ["read_file", "sales.csv", "~31.0k", "16%", "round", "2"]
     )
     assert "summarize    120k  40.2k  $0.002  the goal, 3 facts" in texts(named("Compressions", of), 80)[1]
+
+
+def test_what_others_wrote_is_painted_as_text() -> None:
+    foul = ContextItem("grep \x1b]0;pwned\x07[red]", 9, "round 1\x9b31m", said=True)
+    of = Window(
+        MODEL, (ContextPart("Tool results", 9, items=(foul, foul)),), ledger(TurnStarted(user("a\x1b[31mb\nc")))
+    )
+    shown = "\n".join(row for section in sections(of) for row in texts(section, 100))
+    assert not set(shown) & {"\x1b", "\x07", "\x9b"}
+    assert "grep [red]" in shown
+    assert "1 ab c" in shown
 
 
 @pytest.mark.parametrize("width", [20, 32, 36, 60, 90, 116])

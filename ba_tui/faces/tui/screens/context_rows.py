@@ -127,7 +127,8 @@ def _opened(part: ContextPart) -> Page | None:
 
 def figures(tokens: int, window: int, *, exact: bool = False) -> tuple[str, str]:
     """Tokens and their share of the window."""
-    return f"{'' if exact or not tokens else '~'}{short_count(tokens)}", f"{share(tokens, window)}%"
+    part = share(tokens, window)
+    return f"{'' if exact or not tokens else '~'}{short_count(tokens)}", "<1%" if tokens and not part else f"{part}%"
 
 
 def _totals(ledger: Ledger) -> Section:

@@ -62,6 +62,6 @@ class SidePanel(VerticalScroll, can_focus=False):
         lines = [Content.styled(self._title or "New session", "bold"), Content("")]
         lines += [Content.assemble((f"{name:<10}", muted), value) for name, value in rows]
         if ledger.filled:
-            gauge = f"{bar(percent, 16)} {percent:>3}% {warning}".rstrip()
+            gauge = f"{bar(percent, 10 if warning else 16)} {percent:>3}% {warning}".rstrip()
             lines.insert(3, Content.styled(gauge, colour if warning else "$accent"))
         self.usage.update(Content("\n").join(lines))

@@ -182,7 +182,7 @@ class _Walk:
 
     def _named(self, text: str) -> bool:
         """Whether an option is itself the name of a subcommand, as in ``unzip -l``."""
-        return any(fits(text, word) for pattern in self.entry.commands for word in pattern if "-" in word)
+        return any(fits(text, word) for word in self.entry.dashed)
 
     def _before(self, at: int) -> int:
         entry = self.entry

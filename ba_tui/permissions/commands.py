@@ -155,7 +155,7 @@ def named_paths(command: str, workspace: Workspace, cwd: Path) -> Iterator[tuple
         plain = _HOME.sub("~", word)
         for candidate in (plain, *_matches(plain, cwd)):
             try:
-                yield workspace.named(candidate, cwd), workspace.resolve(candidate, cwd)
+                yield workspace.both(candidate, cwd)
             except PathRefused:
                 continue
 

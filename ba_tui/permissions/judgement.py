@@ -9,7 +9,8 @@ import os
 import re
 from collections.abc import Callable
 from collections.abc import Sequence as Several
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,6 @@ from ba_tui.permissions.known_commands import Known, known
 from ba_tui.permissions.parts import Part, Surplus
 from ba_tui.permissions.paths import PathRefused
 from ba_tui.permissions.shell_grammar import analyse
-from ba_tui.permissions.shell_syntax import Parser
-from ba_tui.permissions.shell_tokens import Findings
-from ba_tui.permissions.shell_tree import Block, Chain, Node, Pipeline, Sequence
 from ba_tui.permissions.simple import Simple, Word
 from ba_tui.permissions.word_paths import TooMany, matches, may_be_secret, pieces, secrets_below, spellings
 
@@ -59,20 +57,12 @@ def study(command: str, root: Path, folder: Path, see: See) -> Study:
     """``folder`` is where the command would run, ``root`` the workspace's."""
     about = known()
     analysis = analyse(command)
-    if not analysis.trouble and "(" in command and _has_subshell(Parser(command, Findings()).whole()):
-        analysis = replace(analysis, trouble="a group in parentheses runs in a shell of its own")
-    parts = tuple(_Simple(simple, about, root, folder, see).part() for simple in analysis.commands)
-    return Study(parts, analysis.trouble)
-
-
-def _has_subshell(node: Node) -> bool:
-    match node:
-        case Block(kind=kind, bodies=bodies):
-            return kind == "subshell" or any(map(_has_subshell, bodies))
-        case Pipeline(items=items) | Chain(items=items) | Sequence(items=items):
-            return any(map(_has_subshell, items))
-        case _:
-            return False
+    trouble = analysis.trouble or ("a group in parentheses runs in a shell of its own" if analysis.grouped else "")
+    # A script names the same files again and again; what was found when one was first named holds for all of it.
+    once = cache(see)
+    foreign = cache(_own_repository)
+    parts = tuple(_Simple(simple, about, root, folder, once, foreign).part() for simple in analysis.commands)
+    return Study(parts, trouble)
 
 
 @dataclass(slots=True)
@@ -84,6 +74,7 @@ class _Simple:
     root: Path
     start: Path
     see: See
+    foreign: Callable[[Path, Path], bool]
     stops: list[str] = field(default_factory=list[str])
     surplus: list[Surplus] = field(default_factory=list[Surplus])
     reads: list[Seen] = field(default_factory=list["Seen"])
@@ -113,9 +104,9 @@ class _Simple:
             text=" ".join(simple.text.split()),
             known=reading.known if reading else not simple.argv,
             surplus=tuple(self.surplus),
-            reads=tuple(dict.fromkeys(self.reads)),
-            writes=tuple(dict.fromkeys(self.writes)),
-            named=tuple(dict.fromkeys(self.named)),
+            reads=_each_once(self.reads),
+            writes=_each_once(self.writes),
+            named=_each_once(self.named),
             stops=self.stops[0] if self.stops else "",
             effects=reading.effects if reading else frozenset(),
             unread=" ".join(word.raw for word in simple.argv if word.text is None),
@@ -248,9 +239,13 @@ class _Simple:
         texts = [word.text or "" for word in self.simple.argv]
         inside = [folder / texts[at + 1] for at, text in enumerate(texts[:-1]) if text == "-C"]
         for place in (folder, *inside):
-            if _own_repository(place, self.start):
+            if self.foreign(place, self.start):
                 self.stops.append("`git` would use the settings of another repository")
                 return
+
+
+def _each_once(files: list[Seen]) -> tuple[Seen, ...]:
+    return tuple(files) if len(files) < 2 else tuple(dict.fromkeys(files))
 
 
 def _own_repository(place: Path, start: Path) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from dataclasses import fields as fields_of
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, cast
 
 from ba_tui.core.errors import UsageError
@@ -54,6 +54,8 @@ class Entry:
     recursive: frozenset[str] = frozenset()
     before: Mapping[str, str] = field(default_factory=dict[str, str])
     commands: Mapping[tuple[str, ...], Entry] = field(default_factory=dict[tuple[str, ...], "Entry"])
+    dashed: frozenset[str] = frozenset()
+    """The words of ``commands`` that read like options."""
     groups: frozenset[str] = frozenset()
     help: bool = False
 
@@ -64,6 +66,8 @@ class Entry:
             led += 1
         best: tuple[Entry | None, int] = (None, 0)
         for pattern, entry in self.commands.items():
+            if led >= len(words) or not fits(words[led], pattern[0]):
+                continue
             taken = words[led : led + len(pattern)]
             if len(taken) == len(pattern) and all(map(fits, taken, pattern)) and led + len(pattern) > best[1]:
                 best = (entry, led + len(pattern))
@@ -72,7 +76,16 @@ class Entry:
 
 def fits(word: str, pattern: str) -> bool:
     """Whether ``word`` is one of the alternatives in ``pattern``."""
-    return any(fnmatchcase(word, each) for each in pattern.split(","))
+    plain, wild = _alternatives(pattern)
+    return word in plain or (bool(wild) and any(fnmatchcase(word, each) for each in wild))
+
+
+@cache
+def _alternatives(pattern: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Those of ``pattern``, which the bundled file holds, that are words as they stand, and the others."""
+    given = pattern.split(",")
+    wild = tuple(each for each in given if set(each) & set("*?["))
+    return frozenset(given) - set(wild), wild
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +157,11 @@ def _entry(name: str, given: Any, above: Entry | None) -> Entry:
     for words, sub in cast("dict[str, Any]", fields.get("commands") or {}).items():
         commands[tuple(str(words).split())] = _entry(f"{name} {words}", sub, entry)
     object.__setattr__(entry, "commands", commands)
+    object.__setattr__(entry, "dashed", frozenset(word for words in commands for word in words if "-" in word))
     return entry
 
 
-_FIELDS = frozenset(each.name for each in fields_of(Entry)) - {"name"} | {"source"}
+_FIELDS = frozenset(each.name for each in fields_of(Entry)) - {"name", "dashed"} | {"source"}
 
 
 def _operands(fields: Mapping[str, Any], above: Entry | None) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import lru_cache
 from pathlib import Path, PurePath
@@ -108,12 +108,15 @@ class Workspace:
     root: Path
     extra: tuple[Path, ...] = ()
     lent: tuple[Lent, ...] = ()
+    heads: frozenset[str] = field(init=False, default=frozenset())
+    """What the paths of lent files begin with."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", Path(os.path.realpath(self.root)))
         object.__setattr__(self, "extra", tuple(Path(os.path.realpath(folder)) for folder in self.extra))
         lent = tuple(Lent(one.name, Path(os.path.realpath(one.folder))) for one in self.lent)
         object.__setattr__(self, "lent", lent)
+        object.__setattr__(self, "heads", frozenset(PurePath(one.name).parts[0] for one in lent))
 
     def resolve(self, text: str, cwd: Path | None = None) -> Path:
         """The absolute path that ``text`` names, with ``~``, ``..``, ``file://`` and every link followed.
@@ -121,7 +124,10 @@ class Workspace:
         Raises:
             PathRefused: no path can be named so.
         """
-        joined, held = self._joined(text, cwd), _HELD.get()
+        return self._resolved(text, self._joined(text, cwd), cwd)
+
+    def _resolved(self, text: str, joined: Path, cwd: Path | None) -> Path:
+        held = _HELD.get()
         if held is not None and joined in held:
             return held[joined]
         # A descriptor of ours says nothing about one of a command.
@@ -137,24 +143,34 @@ class Workspace:
         """As ``resolve``, but links are not followed: what the path is called, not where it leads."""
         return Path(os.path.normpath(self._joined(text, cwd)))
 
+    def both(self, text: str, cwd: Path | None = None) -> tuple[Path, Path]:
+        """What ``named`` and ``resolve`` say."""
+        joined = self._joined(text, cwd)
+        name, resolved = os.path.normpath(joined), self._resolved(text, joined, cwd)
+        return resolved if name == str(resolved) else Path(name), resolved
+
     def _joined(self, text: str, cwd: Path | None) -> Path:
         # ``..`` stays in: behind a link it means the folder above the link's target.
         if not text.strip():
             raise PathRefused("The path is empty.", "Name a file or folder; '.' is the current one.")
-        if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
+        plainly = text.isascii() and len(text) <= LONGEST_NAME
+        if "\0" in text or (not plainly and any(0xD800 <= ord(char) <= 0xDFFF for char in text)):
             raise PathRefused(f"{_brief(text)} holds a character that no path has.", "Check the path.")
-        if len(text) > LONGEST or any(len(os.fsencode(part)) > LONGEST_NAME for part in text.split("/")):
+        if not plainly and (
+            len(text) > LONGEST or any(len(os.fsencode(part)) > LONGEST_NAME for part in text.split("/"))
+        ):
             raise PathRefused(f"{_brief(text)} is too long for a path.", "Check the path.")
         plain = _from_address(text)
         try:
-            path = Path(plain).expanduser()
+            path = Path(plain).expanduser() if "~" in plain else Path(plain)
         except RuntimeError as error:
             raise PathRefused(f"{_brief(text)} names the home of an unknown user.", "Write the whole path.") from error
-        if cwd and (here := _OWN_FOLDER.match(str(path))):
-            return Path(cwd, str(path)[here.end() :])
-        if not path.is_absolute() and (lent := self._lent(path)):
+        if path.is_absolute():
+            here = _OWN_FOLDER.match(str(path)) if cwd else None
+            return Path(cwd, str(path)[here.end() :]) if cwd and here else path
+        if path.parts and path.parts[0] in self.heads and (lent := self._lent(path)):
             return lent
-        return Path(cwd or self.root) / path
+        return (cwd or self.root) / path
 
     def _lent(self, path: Path) -> Path | None:
         for one in self.lent:
@@ -250,7 +266,7 @@ def _same(one: Path, other: Path) -> bool:
 
 def _from_address(text: str) -> str:
     """The path in a ``file://`` address; any other text as it is."""
-    if not text.lower().startswith("file:"):
+    if text[:5].lower() != "file:":
         return text
     address = urlsplit(text)
     if address.netloc.lower() not in {"", "localhost"} or not address.path.startswith("/"):

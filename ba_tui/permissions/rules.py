@@ -95,12 +95,13 @@ class Subject:
 
     def files(self) -> Iterator[Subject]:
         """What a shell command does with files, as calls of the tools for files: strict rules about those hold."""
-        read = tuple(seen for part in self.parts for seen in (*part.reads, *part.named))
-        written = tuple(seen for part in self.parts for seen in (*part.writes, *(() if part.harmless else part.named)))
-        for seen in read:
+        read = (seen for part in self.parts for seen in (*part.reads, *part.named))
+        written = (seen for part in self.parts for seen in (*part.writes, *(() if part.harmless else part.named)))
+        for seen in _each_once(read):
             yield Subject("read_file", Effect.READ, paths=(seen,), args={"path": seen.shown})
+        files = _each_once(written)
         for tool in ("write_file", "edit_file"):
-            for seen in written:
+            for seen in files:
                 yield Subject(tool, Effect.WRITE, paths=(seen,), args={"path": seen.shown})
 
 
@@ -316,6 +317,11 @@ def read_rules(lines: Iterable[RuleLine]) -> tuple[list[Rule], list[str]]:
 def literal(text: str) -> str:
     """``text`` as a pattern that fits only itself."""
     return re.sub(r"([*?\[])", r"[\1]", text)
+
+
+def _each_once(files: Iterable[Seen]) -> list[Seen]:
+    """``files`` without those that were named twice, which are the very same value then."""
+    return list({id(seen): seen for seen in files}.values())
 
 
 def _below(path: Path, base: Path) -> str | None:

@@ -10,11 +10,12 @@ from typing import Literal
 
 from ba_tui.permissions.shell_tokens import Findings, Token, Unreadable
 from ba_tui.permissions.shell_tree import Assignment, Command, Node, Redirection
-from ba_tui.permissions.shell_words import Lexer
+from ba_tui.permissions.shell_words import BLANK, Lexer
 
 _REDIRECT = re.compile(
     r"([0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\})?(<<<|<<-|<<|<>|<&|<(?!\()|>>|>\||>&|>(?!\())|()(&>>|&>(?!\())"
 )
+_REDIRECTING = frozenset("0123456789{<>&")
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[|\+?=)")
 _NUMBER = re.compile(r"[0-9]+-?|-")
 _JOINED = re.compile(r"(?<!\\)(?:\\\\)*\\$")
@@ -39,8 +40,11 @@ class SimpleReader(Lexer):
     # -- blanks, newlines, here-documents
 
     def blank(self) -> None:
-        self.spaces()
-        if self.text.startswith("#", self.at):
+        char = self.text[self.at : self.at + 1]
+        if char in BLANK:
+            self.spaces()
+            char = self.text[self.at : self.at + 1]
+        if char == "#":
             end = self.text.find("\n", self.at)
             self.at = len(self.text) if end < 0 else end
 
@@ -109,8 +113,8 @@ class SimpleReader(Lexer):
         return token
 
     def redirect(self, found: list[Redirection]) -> bool:
-        match = _REDIRECT.match(self.text, self.at)
-        if match is None:
+        # Most words can't be one, and the pattern is slow to find that out.
+        if self.text[self.at : self.at + 1] not in _REDIRECTING or not (match := _REDIRECT.match(self.text, self.at)):
             return False
         self.at = match.end()
         descriptor, operator = match.group(1) or "", match.group(2) or match.group(4)
@@ -176,13 +180,13 @@ class SimpleReader(Lexer):
 
     def _assignment(self, command: Command) -> bool:
         """Read ``name=value`` where the shell takes it for one: before the command, or a list after ``declare``."""
+        if command.words and command.words[0].bare() not in DECLARING:
+            return False
         match = _ASSIGNED.match(self.text, self.at)
         if match is None:
             return False
-        if command.words:
-            name = command.words[0].bare()
-            if name not in DECLARING or match.group(2) == "[" or not self.text.startswith("(", match.end()):
-                return False
+        if command.words and (match.group(2) == "[" or not self.text.startswith("(", match.end())):
+            return False
         place, self.at = self.at, match.end()
         indexed = match.group(2) == "["
         append = match.group(2) == "+="

@@ -22,18 +22,27 @@ class Part:
     quoted: bool
 
 
+# There is a word for every few characters of a command, and ``list[Part]()`` takes five times as long.
+def _parts() -> list[Part]:
+    return []
+
+
+def _runs() -> list[object]:
+    return []
+
+
 @dataclass(slots=True)
 class Token:
     """A word as written: its pieces, the commands that run to make it, and ``behind`` those in ``${x:-…}``."""
 
     start: int
     end: int = 0
-    parts: list[Part] = field(default_factory=list[Part])
-    runs: list[object] = field(default_factory=list[object])
+    parts: list[Part] = field(default_factory=_parts)
+    runs: list[object] = field(default_factory=_runs)
     pattern: bool = False
     braces: bool = False
     raw: str = ""
-    behind: list[Part] = field(default_factory=list[Part])
+    behind: list[Part] = field(default_factory=_parts)
 
     def add(self, text: str, quoted: bool) -> None:
         """Append literal text."""

@@ -79,3 +79,14 @@ class Sequence:
 
 
 Node = Command | Block | Pipeline | Chain | Sequence
+
+
+def has_group(node: Node) -> bool:
+    """Whether a group in parentheses stands in ``node``; substitutions are none."""
+    match node:
+        case Block(kind=kind, bodies=bodies):
+            return kind == "subshell" or any(map(has_group, bodies))
+        case Pipeline(items=items) | Chain(items=items) | Sequence(items=items):
+            return any(map(has_group, items))
+        case _:
+            return False

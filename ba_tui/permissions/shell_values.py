@@ -27,7 +27,7 @@ def words_of(token: Token, known: Mapping[str, str]) -> list[Word]:
     if token.braces and _unfolds(token):
         return _unfolded(token)
     text = value_of(token, known)
-    if text is not None and _ELSEWHERE.match(token.raw):
+    if text is not None and token.raw.startswith("~") and _ELSEWHERE.match(token.raw):
         text = None
     glob = token.pattern and _globs("".join(part.text for part in token.parts if not part.quoted))
     return [Word(text, token.raw, glob)]
@@ -35,6 +35,8 @@ def words_of(token: Token, known: Mapping[str, str]) -> list[Word]:
 
 def value_of(token: Token, known: Mapping[str, str]) -> str | None:
     """The text of ``token`` without regard to braces and patterns, as an assignment takes it."""
+    if len(token.parts) == 1 and token.parts[0].kind == "text":
+        return token.parts[0].text
     found: list[str] = []
     for part in token.parts:
         if part.kind == "text":

@@ -17,7 +17,7 @@ from ba_tui.permissions.shell_numbers import uncertain
 from ba_tui.permissions.shell_scope import Scope, feed, printed
 from ba_tui.permissions.shell_syntax import Parser
 from ba_tui.permissions.shell_tokens import Findings, Unreadable
-from ba_tui.permissions.shell_tree import Assignment, Block, Chain, Command, Pipeline, Redirection, Sequence
+from ba_tui.permissions.shell_tree import Assignment, Block, Chain, Command, Pipeline, Redirection, Sequence, has_group
 from ba_tui.permissions.shell_values import value_of, words_of
 from ba_tui.permissions.shell_witness import unseen
 from ba_tui.permissions.shell_wrappers import opened
@@ -62,7 +62,7 @@ class Walk:
         self.trouble = self.trouble or self._risky() or uncertain(self.findings)
         if not self.trouble and (name := unseen(command, self.findings.programs)):
             self.trouble = f"two readers differ over {name[:40]!r}"
-        return Analysis(tuple(dict.fromkeys(self.found)), self.trouble)
+        return Analysis(tuple(dict.fromkeys(self.found)), self.trouble, has_group(tree))
 
     def _risky(self) -> str:
         """A variable that the shell runs and that was set in a way other than ``NAME=value``."""
@@ -217,7 +217,7 @@ class Walk:
             self._learn(command, assigned, scope)
             self._add(simple, scope, folders)
             return folders, folders
-        part = replace(scope)
+        part = scope.same()
         feed(part, command.redirects)
         if words[0].text == "exec" and any(redirect.kind != "write" for redirect in command.redirects):
             self.fed = True

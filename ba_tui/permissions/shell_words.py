@@ -14,6 +14,7 @@ from ba_tui.permissions.shell_tree import Block, Node
 DEEPEST = 24
 
 _PLAIN = re.compile(r"[^ \t\n|&;()<>$`\"'\\*?\[{]+")
+_WHOLE = re.compile(_PLAIN.pattern + r"+(?=[ \t\n|&;()]|\Z)")
 _QUOTED = re.compile(r"[^\"$`\\]+")
 _HERE = re.compile(r"[^$`\\]+")
 _BRACED = re.compile(r"[^}\"'$`\\<>]+")
@@ -23,6 +24,7 @@ _SUM = re.compile(r"[-+*/%<>=!~^&|?:,. \t\n]+|[0-9][0-9A-Za-z_@#]*|#")
 _SIDE_BY_SIDE = re.compile(r"[ \t\n]+[\w$\"'`]")
 _NOT_PLAIN = re.compile(r"[^\w\s.+*/%()-]")
 _SPACES = re.compile(r"(?:[ \t]|\\\n)*")
+BLANK = frozenset(" \t\\")
 _TRANSFORMS = frozenset("QUuLEAaKk")
 
 
@@ -48,14 +50,19 @@ class Lexer:
 
     def spaces(self) -> None:
         """Skip blanks and joined lines."""
-        match = _SPACES.match(self.text, self.at)
-        if match:
+        if self.text[self.at : self.at + 1] in BLANK and (match := _SPACES.match(self.text, self.at)):
             self.at = match.end()
 
     def word(self, extended: bool = False) -> Token:
         """The word that begins here. ``extended``: a pattern or expression inside ``[[``, where parentheses belong."""
         token = Token(self.at)
         text, size = self.text, len(self.text)
+        match = None if extended else _WHOLE.match(text, self.at)
+        if match:
+            self.at = token.end = match.end()
+            token.raw = match.group()
+            token.parts.append(Part("text", token.raw, False))
+            return token
         parens = 0
         while self.at < size:
             match = _PLAIN.match(text, self.at)

@@ -51,3 +51,5 @@ class Analysis:
 
     commands: tuple[Simple, ...]
     trouble: str = ""
+    grouped: bool = False
+    """Whether a group in parentheses, which runs in a shell of its own, stands in it outside of substitutions."""

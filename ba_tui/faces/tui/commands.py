@@ -1,6 +1,6 @@
 """The one table of what the person can do: slash commands, keys, palette and help all read it.
 
-What a row does stands in ``acts``; nothing here knows a widget.
+What a row does stands in ``acts``; rows that the open session brings are ``own_commands``. Nothing here knows a widget.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ PLAIN_EXITS = frozenset({"exit", "quit", ":q"})
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """``argument`` is the hint shown behind the name, in ``<>`` when it is needed; ``slash`` False: a key only."""
+    """``argument`` is the hint shown behind the name, in ``<>`` when it is needed; ``slash`` False: a key only.
+    ``origin``: the file of the person's own command, or ``skill``; empty for what ba brings."""
 
     name: str
     summary: str
@@ -33,10 +34,16 @@ class Command:
     aliases: tuple[str, ...] = ()
     keys: str = ""
     slash: bool = True
+    origin: str = ""
 
     @property
     def title(self) -> str:
         return f"/{self.name} {self.argument}".rstrip()
+
+    @property
+    def asks(self) -> bool:
+        """Whether words should be typed behind it before it is sent."""
+        return bool(self.argument) and (bool(self.origin) or self.argument.startswith("<"))
 
 
 COMMANDS: Sequence[Command] = (
@@ -55,6 +62,7 @@ COMMANDS: Sequence[Command] = (
     Command("context", "What fills the window, with tokens", settings.context, aliases=("status",)),
     Command("compact", "Shorten the conversation, or undo that", compacting.compact, "[focus|undo]", ("compress",)),
     Command("tools", "Every tool: state, source, figures; switch it on or off", inventory.tools),
+    Command("skills", "Every skill: state, size, files; start it, end it, check it", inventory.skills),
     Command("shells", "Commands that run in the background", inventory.shells, aliases=("tasks", "bashes")),
     Command("background", "Let the running command go on in the background", inventory.background, keys="ctrl+b"),
     Command("theme", "Choose the colours", settings.theme, "[name]"),
@@ -78,23 +86,28 @@ COMMANDS: Sequence[Command] = (
 )
 
 
-def find(name: str) -> Command | None:
-    """The command of this name or alias."""
+def find(name: str, own: Sequence[Command] = ()) -> Command | None:
+    """The command of this name or alias; ba's before those that are the person's ``own``."""
     name = name.casefold()
-    return next((command for command in COMMANDS if name == command.name or name in command.aliases), None)
+    every = (*COMMANDS, *own)
+    return next((each for each in every if name == each.name.casefold() or name in each.aliases), None)
 
 
-def parse(text: str, cwd: Path) -> tuple[str, str] | None:
+def parse(text: str, cwd: Path, own: Sequence[Command] = ()) -> tuple[str, str] | None:
     """Name and argument when ``text`` is meant as a command; None for prose and for paths that begin with ``/``."""
     stripped = text.strip()
     if stripped in PLAIN_EXITS:
         return "exit", ""
     if not stripped.startswith("/") or stripped.startswith("//"):
         return None
-    name, _, argument = stripped[1:].partition(" ")
-    if "\n" in name or "/" in name or not name or (find(name) is None and _is_path(cwd, name)):
+    name, argument = (*stripped[1:].split(None, 1), "", "")[:2]
+    command = find(name, own)
+    if "/" in name or not name or (command is None and _is_path(cwd, name)):
         return None
-    return name, argument.strip()
+    if "\n" in stripped[: len(name) + 2] and not (command and command.origin):
+        # What ba's own commands take is one line; this is a prompt that begins with a slash.
+        return None
+    return name, argument
 
 
 def _is_path(cwd: Path, name: str) -> bool:
@@ -104,21 +117,22 @@ def _is_path(cwd: Path, name: str) -> bool:
         return False
 
 
-def nearest(name: str) -> str:
+def nearest(name: str, own: Sequence[Command] = ()) -> str:
     """The line for a command that does not exist."""
-    names = [word for command in COMMANDS if command.slash for word in (command.name, *command.aliases)]
+    names = [word for command in (*COMMANDS, *own) if command.slash for word in (command.name, *command.aliases)]
     close = difflib.get_close_matches(name.casefold(), names, 1, 0.5)
     return f"There is no /{name}." + (f" Did you mean /{close[0]}?" if close else " Type / to see all commands.")
 
 
-def complete(query: str) -> Sequence[Candidate]:
+def complete(query: str, own: Sequence[Command] = ()) -> Sequence[Candidate]:
     """Commands for the popup: those that start with ``query``, then those that hold it or its letters in order."""
     query = query.casefold()
     ranked: list[tuple[int, int, Candidate]] = []
-    for index, command in enumerate(command for command in COMMANDS if command.slash):
-        ranks = [rank for word in (command.name, *command.aliases) if (rank := _rank(query, word)) is not None]
+    for index, command in enumerate(command for command in (*COMMANDS, *own) if command.slash):
+        words = (command.name.casefold(), *command.aliases)
+        ranks = [rank for word in words if (rank := _rank(query, word)) is not None]
         if ranks:
-            insert = f"/{command.name}" + (" " if command.argument.startswith("<") else "")
+            insert = f"/{command.name}" + (" " if command.asks else "")
             ranked.append((min(ranks), index, Candidate(insert, command.title, command.summary)))
     return [candidate for _, _, candidate in sorted(ranked, key=lambda item: item[:2])]
 

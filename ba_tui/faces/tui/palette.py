@@ -31,13 +31,14 @@ class Commands(Provider):
         here: Screen[Any] = self.screen
         if not isinstance(here, ChatScreen):
             return []
-        return [(command, command.title if command.slash else command.name) for command in COMMANDS]
+        every = (*COMMANDS, *here.own.rows)
+        return [(command, command.title if command.slash else command.name) for command in every]
 
     def _run(self, command: Command) -> None:
         here: Screen[Any] = self.screen
         if not isinstance(here, ChatScreen):
             return
-        if command.argument.startswith("<"):
+        if command.asks:
             # It needs words: they are typed in the input.
             here.composer.put_back(f"/{command.name} ")
         else:

@@ -37,6 +37,8 @@ class Turns:
         self._sent = ""
         self.missing = ""
         """Why the model can't be asked yet."""
+        self.alone: Callable[[str], bool] = lambda _: False
+        """Whether a prompt needs a turn of its own, and so can't steer another."""
 
     @property
     def busy(self) -> bool:
@@ -55,7 +57,7 @@ class Turns:
         if not self.busy:
             self.paused = False
             self.send_next()
-        elif self.current and self.current.steer(self.waiting[0]):
+        elif self.current and not self.alone(self.waiting[0]) and self.current.steer(self.waiting[0]):
             self.waiting.popleft()
 
     def take_back(self) -> str:

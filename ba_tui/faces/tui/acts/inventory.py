@@ -1,4 +1,4 @@
-"""Commands about what the conversation has: its tools and its background shells."""
+"""Commands about what the conversation has: its tools, its skills and its background shells."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ def tools(chat: ChatScreen, __: str) -> None:
     if conversation.inventory.tools is None:
         raise UsageError("This session has no list of tools.", "/context shows which the model is told of.")
     chat.ba.push_screen(ToolBrowser(chat, conversation.inventory.tools))
+
+
+def skills(chat: ChatScreen, __: str) -> None:
+    from ba_tui.faces.tui.screens.skills import SkillBrowser  # noqa: PLC0415 - most runs never show it
+
+    _, conversation = chat.session.live
+    if conversation.inventory.skills is None:
+        raise UsageError("This session has no skills.")
+    chat.ba.push_screen(SkillBrowser(chat, conversation.inventory.skills))
 
 
 def shells(chat: ChatScreen, __: str) -> None:

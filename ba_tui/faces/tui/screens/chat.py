@@ -26,9 +26,10 @@ from ba_tui.core.events import Event, Notice, TurnEnded
 from ba_tui.core.turn import Turn
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.acts import inventory, trust, view
-from ba_tui.faces.tui.commands import COMMANDS, Command, complete, find, nearest, parse
+from ba_tui.faces.tui.commands import COMMANDS, Command, parse
 from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.meters import git_branch
+from ba_tui.faces.tui.own_commands import OwnRows
 from ba_tui.faces.tui.panes import NEEDED, Asking, Attention, Facts, ShellCount, WindowTitle
 from ba_tui.faces.tui.session import OpenSession
 from ba_tui.faces.tui.transcript.course import reaches_back
@@ -84,7 +85,10 @@ class ChatScreen(Screen[None]):
         self.activity = Activity()
         self.queue = QueueLines()
         self.composer = Composer()
-        self.composer.find_commands = complete
+        self.own = OwnRows(self)
+        """Commands of the person's own, and skills."""
+        self.turns.alone = self.own.alone
+        self.composer.find_commands = self.own.complete
         self.composer.prompt.to_background = partial(inventory.detach, self)
         self.status = StatusLine()
         self._meters: tuple[Pane, ...] = (self.stage, self.status)
@@ -176,6 +180,7 @@ class ChatScreen(Screen[None]):
                 if index % BREATH == BREATH - 1:
                     await asyncio.sleep(0)
         self.show_facts()
+        self.run_worker(self.own.load(), group="own", exclusive=True, exit_on_error=False)
         branch = await asyncio.to_thread(git_branch, conversation.cwd)
         self.status.show(branch=paintable(branch, newlines=False))
 
@@ -273,16 +278,15 @@ class ChatScreen(Screen[None]):
     def _sent(self, event: Composer.Sent) -> None:
         event.stop()
         text = event.text
-        called = parse(text, self.session.cwd)
+        called = parse(text, self.session.cwd, self.own.rows)
         if not text.strip() and self.session.conversation is None:
             self.begin()
         elif not text.strip():
             self.turns.nudge()
         elif called is None:
             self.turns.submit(text)
-        elif find(called[0]) is None:
-            self.activity.hint(nearest(called[0]))
-            self.composer.put_back(text)
+        elif self.own.find(called[0]) is None:
+            self.run_worker(self.own.look_again(text, *called), group="command", exit_on_error=False)
         else:
             self.call_command(*called)
         self._show_queue()
@@ -319,7 +323,7 @@ class ChatScreen(Screen[None]):
 
     def call_command(self, name: str, argument: str = "") -> None:
         """Run one row of the command table; its errors become a line."""
-        if command := find(name):
+        if command := self.own.find(name):
             self.run_worker(self._call(command, argument), group="command", exit_on_error=False)
 
     async def _call(self, command: Command, argument: str) -> None:

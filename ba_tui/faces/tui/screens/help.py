@@ -35,6 +35,11 @@ class HelpScreen(Report):
         rows = [heading("Writing"), *map(ReportRow, WRITING)]
         rows += [heading("Commands")]
         rows += [ReportRow((command.title, _summary(command))) for command in COMMANDS if command.slash]
+        own = [command for command in chat.own.rows if command.origin != "skill"]
+        if own or chat.own.troubles:
+            rows += [heading("Your own commands")]
+            rows += [ReportRow((command.title, f"{command.summary} ({command.origin})")) for command in own]
+            rows += [ReportRow(("", trouble)) for trouble in chat.own.troubles]
         rows += [heading("Keys")]
         rows += [ReportRow((spelled(command.keys), command.summary)) for command in COMMANDS if command.keys]
         for title, widget in (("In the input", chat.composer.prompt), ("In the conversation", chat.transcript)):

@@ -1,0 +1,132 @@
+"""Rows of the command table that the open session brings: the person's own commands, and skills by their names.
+
+What a command stands for is found out when it is sent; here it is a name, a hint and a line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.events import Notice
+from ba_tui.core.session import Inventory
+from ba_tui.core.untrusted import paintable
+from ba_tui.faces.tui.commands import Command, complete, find, nearest, parse
+from ba_tui.faces.tui.widgets.completion import Candidate
+
+if TYPE_CHECKING:
+    from ba_tui.faces.tui.screens.chat import ChatScreen
+
+TOLD = 3
+"""Troubles that are told at once; the help lists all."""
+SKILL = "skill"
+
+
+class OwnRows:
+    """``rows`` can be called; ``troubles`` says what can't be, a line each."""
+
+    def __init__(self, chat: ChatScreen) -> None:
+        self.rows: tuple[Command, ...] = ()
+        self.troubles: tuple[str, ...] = ()
+        self._chat = chat
+        self._told: set[str] = set()
+
+    async def load(self) -> None:
+        """Look which there are now; what is newly wrong with one is told."""
+        conversation = self._chat.session.conversation
+        if conversation is None:
+            return
+        try:
+            self.rows, self.troubles = await asyncio.to_thread(found, conversation.inventory)
+        except BaError as error:
+            self._chat.tell(Notice(str(error), "warning", error.hint))
+            return
+        news = [trouble for trouble in self.troubles if trouble not in self._told]
+        self._told.update(news)
+        for trouble in news[:TOLD]:
+            self._chat.tell(Notice(trouble, "warning"))
+        if len(news) > TOLD:
+            self._chat.tell(Notice(f"{len(news) - TOLD} more commands can't be called: /help lists them.", "warning"))
+
+    def find(self, name: str) -> Command | None:
+        return find(name, self.rows)
+
+    def complete(self, query: str) -> Sequence[Candidate]:
+        return complete(query, self.rows)
+
+    def alone(self, text: str) -> bool:
+        """A command can't steer a running turn: what it stands for is made when a turn begins."""
+        called = parse(text, self._chat.session.cwd, self.rows)
+        command = self.find(called[0]) if called else None
+        if command is None or not command.origin:
+            return False
+        self._chat.activity.hint(f"/{command.name} waits for the end of this turn.")
+        return True
+
+    async def look_again(self, text: str, name: str, argument: str) -> None:
+        """Nobody knows the command: it may be new. Else the nearest is named, and the words are kept."""
+        await self.load()
+        if self.find(name) is None and not await self._sendable(text):
+            self._chat.activity.hint(nearest(name, self.rows))
+            self._chat.composer.put_back(text)
+        elif self.find(name) is None:
+            _submit(self._chat, text)
+        else:
+            self._chat.call_command(name, argument)
+
+    async def _sendable(self, text: str) -> bool:
+        """Whether it calls a command by another of its names, such as ``user:name``."""
+        conversation = self._chat.session.conversation
+        commands = conversation.inventory.commands if conversation else None
+        if commands is None:
+            return False
+        try:
+            await asyncio.to_thread(commands.check, text.strip())
+        except UsageError:
+            return False
+        return True
+
+
+def found(inventory: Inventory) -> tuple[tuple[Command, ...], tuple[str, ...]]:
+    """Rows and troubles. ba's own names win, then those of commands. Reads files."""
+    rows: list[Command] = []
+    troubles: list[str] = []
+    for line in inventory.commands.lines() if inventory.commands else ():
+        name, path = line.name, paintable(line.path, newlines=False)
+        if line.trouble:
+            troubles.append(f"The command /{paintable(name, newlines=False)} can't be used: {line.trouble}.")
+            continue
+        if find(name):
+            name = f"{line.source}:{name}"
+            troubles.append(f"{path} is called as /{name}: /{line.name} is a command of ba's own.")
+        rows.append(Command(name, line.description, partial(_send, name), line.hint, origin=path))
+    for skill in inventory.skills.lines() if inventory.skills else ():
+        if skill.state not in {"broken", "shadowed"} and not find(skill.id, rows):
+            summary = " ".join(skill.description.split())
+            rows.append(Command(skill.id, f"Skill: {summary}", partial(_start, skill.id), origin=SKILL))
+    return tuple(rows), tuple(troubles)
+
+
+def _send(name: str, chat: ChatScreen, argument: str) -> None:
+    _submit(chat, f"/{name} {argument}".rstrip())
+
+
+def _submit(chat: ChatScreen, text: str) -> None:
+    chat.turns.submit(text)
+    chat.show_facts()
+
+
+async def _start(id: str, chat: ChatScreen, argument: str) -> None:
+    """With words behind it, it is what the person asks for; alone, it waits for what they ask next."""
+    _, conversation = chat.session.live
+    skills = conversation.inventory.skills
+    if skills is None:
+        raise UsageError("This session has no skills.")
+    if argument:
+        _submit(chat, f"/{id} {argument}")
+        return
+    await asyncio.to_thread(skills.activate, id)
+    chat.activity.hint(f"The skill {id} starts with your next prompt.")

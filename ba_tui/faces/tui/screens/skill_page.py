@@ -1,0 +1,262 @@
+"""One skill in full: how it stands, what lies in its folder, its instructions as they read. Keys start, end, check it.
+
+What a skill is and what becomes of it is the business of ``core.skills.Skills``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from ba_tui.core.errors import BaError
+from ba_tui.core.events import MessageDone
+from ba_tui.core.messages import Message, Text
+from ba_tui.core.skills import SkillLine, Skills, SkillState
+from ba_tui.faces.tui.inspector.rows import painted
+from ba_tui.faces.tui.screens.picker import LOW
+from ba_tui.faces.tui.transcript.view import TranscriptView
+
+if TYPE_CHECKING:
+    from ba_tui.faces.tui.screens.chat import ChatScreen
+
+MEANING: dict[SkillState, str] = {
+    "active": "Active: its instructions hold now.",
+    "waiting": "It starts with your next prompt.",
+    "on": "On: the model may start it, and so may you.",
+    "off": "Off: the model is not told of it; you can start it.",
+    "broken": "Broken: it can't be used.",
+    "shadowed": "Another skill of that name counts.",
+}
+LABEL = 9
+MANY = 40
+_SIGNS = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&])")
+
+
+class SkillText(TranscriptView):
+    """Markdown of one skill, rendered as answers are, and read from the top."""
+
+    DEFAULT_CSS = """
+    SkillText { background: $surface; height: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "scroll_down", "Down", show=False),
+        Binding("k", "scroll_up", "Up", show=False),
+        Binding("space", "page_down", "Page down", show=False),
+    ]
+
+    def read(self, text: str) -> None:
+        """Show ``text`` from its beginning."""
+        self.clear()
+        self.replay([MessageDone(Message("assistant", (Text(text),), origin="assistant"))])
+        self.action_scroll_home()
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What the rules of the format say of a skill."""
+
+    errors: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class SkillPage(ModalScreen[None]):
+    """``changed`` is called when something was done, so that lists can be made anew."""
+
+    CSS_PATH = "../styles/screens.tcss"
+    VERTICAL_BREAKPOINTS = LOW
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "Close", priority=True),
+        Binding("q", "close", "Close", show=False),
+        Binding("a", "start", "Start it"),
+        Binding("e", "end", "End it"),
+        Binding("v", "check", "Check it"),
+        Binding("s", "switch", "On or off"),
+    ]
+
+    def __init__(
+        self, chat: ChatScreen, skills: Skills, skill: SkillLine, changed: Callable[[], None], *, starting: bool = False
+    ) -> None:
+        super().__init__(classes="picker")
+        self._chat = chat
+        self._skills = skills
+        self._skill = skill
+        self._changed = changed
+        self._starting = starting
+        self._body = ""
+        self._checked: Checked | None = None
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="sheet"):
+            yield Static(painted(self._skill.id), classes="title", markup=False)
+            yield SkillText()
+            yield Input(placeholder="Parameters, if it takes any", compact=True, select_on_focus=False)
+            yield Static(classes="keys", markup=False)
+
+    def on_mount(self) -> None:
+        given = self.query_one(Input)
+        given.cursor_blink = given.display = False
+        self.query_one(SkillText).focus()
+        self._say()
+        self.run_worker(self._load(), group="page", exit_on_error=False)
+        if self._starting:
+            self.action_start()
+
+    async def _load(self) -> None:
+        try:
+            self._body = await asyncio.to_thread(self._skills.body, self._skill.id)
+        except BaError as error:
+            self._body = "" if self._skill.trouble else plain(f"{error} {error.hint}".strip())
+        self._show()
+
+    def _show(self) -> None:
+        self.query_one(SkillText).read(page(self._skill, self._body, self._checked))
+
+    def _say(self, told: str = "") -> None:
+        state = self._skill.state
+        able = state not in {"broken", "shadowed"}
+        parts = [
+            "a starts it" if able else "",
+            "e ends it" if state in {"active", "waiting"} else "",
+            "s off" if state == "on" else "s on" if state == "off" else "",
+            "v checks it",
+            "Esc closes",
+        ]
+        self.query_one(".keys", Static).update(painted(told) if told else " · ".join(filter(None, parts)))
+
+    @property
+    def _asking(self) -> bool:
+        return self.query_one(Input).display
+
+    def action_close(self) -> None:
+        if self._asking:
+            self._ask(on=False)
+        else:
+            self.dismiss()
+
+    def _ask(self, *, on: bool) -> None:
+        given = self.query_one(Input)
+        given.display = on
+        (given if on else self.query_one(SkillText)).focus()
+        self._say("Enter starts it · Esc leaves it" if on else "")
+
+    def action_start(self) -> None:
+        if self._skill.state in {"broken", "shadowed"}:
+            self._say(f"It can't be started. {MEANING[self._skill.state]}")
+        else:
+            self._ask(on=True)
+
+    @on(Input.Submitted)
+    def _given(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._ask(on=False)
+        id, words = self._skill.id, event.value.strip()
+        event.input.value = ""
+        self._do(lambda: self._skills.activate(id, words), f"{id} starts with your next prompt.")
+
+    def action_end(self) -> None:
+        id = self._skill.id
+        self._do(lambda: self._skills.end(id), f"{id} ends with your next prompt.")
+
+    def action_switch(self) -> None:
+        id, state = self._skill.id, self._skill.state
+        if state not in {"on", "off"}:
+            self._say(f"It can't be switched now. {MEANING[state]}")
+            return
+        told = f"{id} is {'off' if state == 'on' else 'on'} for the model in this session."
+        self._do(lambda: self._skills.switch(id, on=state == "off"), told)
+
+    def action_check(self) -> None:
+        self.run_worker(self._check(), group="check", exclusive=True, exit_on_error=False)
+
+    async def _check(self) -> None:
+        try:
+            errors, warnings = await asyncio.to_thread(self._skills.check, self._skill.id)
+        except BaError as error:
+            self._say(f"{error} {error.hint}".strip())
+            return
+        self._checked = Checked(tuple(errors), tuple(warnings))
+        self._say(verdict(self._checked))
+        self._show()
+
+    def _do(self, work: Callable[[], None], told: str) -> None:
+        self.run_worker(self._done(work, told), group="skill", exit_on_error=False)
+
+    async def _done(self, work: Callable[[], None], told: str) -> None:
+        try:
+            await asyncio.to_thread(work)
+            lines = await asyncio.to_thread(self._skills.lines)
+        except BaError as error:
+            self._say(f"{error} {error.hint}".strip())
+            return
+        same = (line for line in lines if (line.id, line.path) == (self._skill.id, self._skill.path))
+        self._skill = next(same, self._skill)
+        self._show()
+        self._say(told)
+        self._changed()
+
+    @on(TranscriptView.CopyRequested)
+    def _copy(self, event: TranscriptView.CopyRequested) -> None:
+        from ba_tui.faces.tui.acts.view import copy_text  # noqa: PLC0415 - the acts import screens
+
+        event.stop()
+        copy_text(self._chat, self._body)
+
+    @on(TranscriptView.Opened)
+    def _opened(self, event: TranscriptView.Opened) -> None:
+        """It is open already."""
+        event.stop()
+
+
+def verdict(checked: Checked) -> str:
+    """In a few words."""
+    errors, warnings = len(checked.errors), len(checked.warnings)
+    odd = f", {warnings} warning{'s' if warnings != 1 else ''}" if warnings else ""
+    if not errors:
+        return f"It is valid{odd}."
+    return f"It is not valid: {errors} error{'s' if errors != 1 else ''}{odd}."
+
+
+def page(skill: SkillLine, body: str, checked: Checked | None = None) -> str:
+    """The page as Markdown; only ``body`` may bring signs of its own."""
+    facts = [("State", MEANING[skill.state]), ("Source", f"{skill.source} · {skill.path}")]
+    if skill.tokens:
+        facts.append(("Size", f"about {skill.tokens:,} tokens once it is active"))
+    if skill.tools:
+        how = "used without asking, as you allowed" if skill.confirmed else "you are asked once, when it starts"
+        facts.append(("Tools", f"{', '.join(skill.tools)} ({how})"))
+    if skill.model:
+        facts.append(("Model", f"{skill.model}, while it is active"))
+    lines = [f"**{name}**{' ' * (LABEL - len(name))}{plain(text)}" for name, text in facts]
+    parts = ["\\\n".join(lines), plain(" ".join(skill.description.split()))]
+    if skill.trouble:
+        parts.append(f"**Broken:** {plain(skill.trouble)}")
+    parts += [_list("Odd about it", skill.warnings), _list("Files beside SKILL.md", skill.files)]
+    if checked:
+        parts.append(f"**Checked by the rules of the format:** {plain(verdict(checked))}")
+        parts += [_list("Errors", checked.errors), _list("Warnings", checked.warnings)]
+    if body.strip():
+        parts += ["---", body]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _list(heading: str, items: Sequence[str]) -> str:
+    if not items:
+        return ""
+    shown = [f"- {plain(item)}" for item in items[:MANY]]
+    more = [f"- and {len(items) - MANY} more"] if len(items) > MANY else []
+    return "\n".join([f"**{heading}**", "", *shown, *more])
+
+
+def plain(text: str) -> str:
+    """``text`` so that Markdown shows it as it is, on one line."""
+    return _SIGNS.sub(r"\\\1", " ".join(text.split()))

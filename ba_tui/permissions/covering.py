@@ -5,6 +5,7 @@ What the parts of a command are is found in ``judgement``; the order of verdicts
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,12 @@ from ba_tui.permissions.commands import LONGEST_RULE, findings, rememberable
 from ba_tui.permissions.known_commands import known
 from ba_tui.permissions.parts import Part
 from ba_tui.permissions.rules import SHELL_TOOLS, Rule, Seen, Subject
+
+_QUOTED = re.compile(r"`[^`]*`")
+_WRITING = re.compile(
+    r"\b(?:writes?|deletes|renames|makes a folder|may change something"
+    r"|changes (?!which )(?:\w+ ){0,3}(?:files|branches|tags|references?|settings|text))\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +140,9 @@ def risks(subject: Subject) -> tuple[Risk, ...]:
     # What is said of a command is of its program as a whole; its words tell more of this very call.
     told = [findings(" ".join(word or "" for word in part.words)) for part in harmful]
     writes, network, destroys = (any(each[at] for each in told) for at in range(3))
+    # An option that made it ask says itself what it does; the words in backticks are those of the command.
+    why = (_QUOTED.sub("", surplus.why) for part in harmful for surplus in part.surplus)
+    writes = writes or any(_WRITING.search(each) for each in why)
     destroys = destroys or "destructive" in effects
     found: list[tuple[bool, Risk]] = [
         (True, "runs a command"),

@@ -82,6 +82,13 @@ def test_other_commands_ask(root: Path, command: str) -> None:
         ("echo x > file", "writes"),
         ("sed -i s/a/b/ x", "writes"),
         ("cat x | tee y", "writes"),
+        ("sort -o out data", "writes"),
+        ("sort --output=out data", "writes"),
+        ("find . -fprint found", "writes"),
+        ("git diff --output=x", "writes"),
+        ("sed -n 'w out' data", "writes"),
+        ("uniq a b", "writes"),
+        ("tree -o listing", "writes"),
         ("cat /etc/hosts", "outside the workspace"),
         ("ls ../..", "outside the workspace"),
     ],
@@ -93,7 +100,19 @@ def test_risks_are_named(root: Path, command: str, risk: str) -> None:
     assert "runs a command" in judged.risks
 
 
-@pytest.mark.parametrize("command", ["git frob", "./run", "pytest 2>&1", "make >/dev/null", "make test", "python -m x"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git frob",
+        "./run",
+        "pytest 2>&1",
+        "make >/dev/null",
+        "make test",
+        "python -m x",
+        "rg --pre x y",
+        "man -P 'a writes' ls",
+    ],
+)
 def test_harmless_looking_commands_only_run(root: Path, command: str) -> None:
     judged = policy(root).judge(SHELL, {"command": command}, root)
     assert isinstance(judged, Ask)

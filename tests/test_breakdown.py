@@ -92,6 +92,16 @@ def test_what_is_loaded_and_why(tokens: Tokens) -> None:
     assert (labels(found["Skills"].items), found["Skills"].detail) == (["charts"], "active: charts")
 
 
+def test_the_list_of_skills_counts_as_skills(tokens: Tokens) -> None:
+    listed = Loaded("You are ba.\n\nSkills:\n- charts", "built in", TOOLS, 0, (RULES,), "Skills:\n- charts")
+    found, before = parts(story(), tokens, listed), parts(story(), tokens)
+    assert found["System prompt"] == before["System prompt"]
+    assert labels(found["Skills"].items) == ["list of skills", "charts"]
+    assert found["Skills"].items[0].text == listed.catalogue
+    whole = tokens.text(listed.system) + tokens.count_tools(TOOLS) + tokens.count(Transcript(events=story()).messages)
+    assert sum(part.tokens for part in found.values() if not part.kept_free) == whole
+
+
 def test_results_and_messages_say_where_they_stand(tokens: Tokens) -> None:
     found = parts(story(), tokens)
     results = found["Tool results"].items

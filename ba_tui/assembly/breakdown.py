@@ -27,13 +27,15 @@ LABEL = 60
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What goes with every request, and why. ``deferred``: tools that the model has to search for."""
+    """What goes with every request, and why. ``deferred``: tools that the model has to search for; ``catalogue``: the
+    end of the system prompt that lists skills."""
 
     system: str
     origin: str
     tools: Sequence[Tool]
     deferred: int
     instructions: Sequence[Instructions]
+    catalogue: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +56,16 @@ def context_parts(
     messages = transcript.messages
     found = list(_found(messages, transcript.rounds))
     results = [_item(each, tokens) for each in found if each.share == "results"]
-    skills = [_item(each, tokens) for each in found if each.share == "skills"]
+    system, *skills = _system(loaded, tokens)
+    skills += [_item(each, tokens) for each in found if each.share == "skills"]
     memory = [item for each in found if each.share == "memory" for item in _files(each, tokens)]
     waiting = _waiting(loaded.instructions, messages, tokens)
     talk = _talk(messages, [each for each in found if each.share == "talk"], tokens)
-    rest = sum(item.tokens for item in (*results, *skills, *memory))
-    conversation = max(0, tokens.count(messages) - rest)
+    rest = sum(each.tokens for each in (*results, *skills, *memory, system))
+    conversation = max(0, tokens.text(loaded.system) + tokens.count(messages) - rest)
     active = ", ".join(skill.id for skill in transcript.skills)
     listed = f"{len(loaded.tools)} listed" + (f", {loaded.deferred} found by searching" if loaded.deferred else "")
     tools = sorted((_tool(tool, tokens) for tool in loaded.tools), key=lambda item: -item.tokens)
-    system = ContextItem("System prompt", tokens.text(loaded.system), loaded.origin, loaded.system)
     return [
         ContextPart("System prompt", system.tokens, loaded.origin, items=(system,)),
         ContextPart("Tools", tokens.count_tools(loaded.tools), listed, items=tuple(tools)),
@@ -75,6 +77,16 @@ def context_parts(
         _part("Tool results", results, f"{len(results)} result{'s' * (len(results) != 1)}" if results else ""),
         ContextPart("Kept for the answer", reserve, f"of a window of {model.window:,}", kept_free=True),
     ]
+
+
+def _system(loaded: Loaded, tokens: Tokens) -> list[ContextItem]:
+    """The system prompt, and the skills that it lists if there are any."""
+    own = loaded.system.removesuffix(loaded.catalogue).rstrip()
+    items = [ContextItem("System prompt", tokens.text(own), loaded.origin, own)]
+    if len(own) < len(loaded.system):
+        size = tokens.text(loaded.system) - items[0].tokens
+        items.append(ContextItem("list of skills", size, "in every request", loaded.catalogue))
+    return items
 
 
 def _part(label: str, items: Sequence[ContextItem], detail: str) -> ContextPart:

@@ -7,15 +7,24 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ba_tui.core.errors import StorageError
 from ba_tui.resources import Places, read_regular
+from ba_tui.settings.model import Settings
 
 PREFIX = "BA_"
 OTHERS = ("BA_HOME",)
 """Variables that begin so and are no settings."""
+
+PLAIN = frozenset(
+    name
+    for name, about in Settings.model_fields.items()
+    if about.default is None or isinstance(about.default, str | int | float)
+)
+"""Settings that one variable holds as it stands; lists and groups have forms of their own."""
+GROUPS = frozenset(Settings.model_fields) - PLAIN
 
 STANDARD = {
     "ANTHROPIC_BASE_URL": ("providers", "anthropic", "base_url"),
@@ -59,15 +68,21 @@ class Environment:
 
     def data(self) -> dict[str, Any]:
         """What is set, nested as the settings are."""
-        found: dict[str, Any] = {}
-        if any(name.upper().startswith(PREFIX) and name not in OTHERS for name in self._given):
+        found: dict[str, Any] = {name: value for name, value in self._named() if name in PLAIN and value}
+        if any(name.split("__")[0] in GROUPS for name, _ in self._named()):
             from ba_tui.settings.prefixed import read_prefixed  # noqa: PLC0415 - 60 ms that few starts need
 
-            found = read_prefixed(self._given)
+            found |= read_prefixed(self._given)
         for name, (group, entry, key) in STANDARD.items():
             if value := self._given.get(name, "").strip():
                 found.setdefault(group, {}).setdefault(entry, {}).setdefault(key, value)
         return found
+
+    def _named(self) -> Iterator[tuple[str, str]]:
+        """The variables with our prefix, named as the settings are."""
+        for name, value in self._given.items():
+            if name.upper().startswith(PREFIX) and name not in OTHERS:
+                yield name[len(PREFIX) :].lower(), value
 
     def name(self, path: tuple[str | int, ...]) -> str:
         """The variable that set ``path``."""

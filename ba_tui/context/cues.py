@@ -58,7 +58,8 @@ _OUTCOME = r"""
     |结论|结果|总(?:计|共|额)|合计|平均|发现|原来|根本原因|已(?:完成|修复|部署|改)|最高|最低|负责|版本|增长|下降|占比|联系
 """
 _FIGURE = r"""
-    (?:[$€£¥]\ ?\d|\d[\d.,\ ]*(?:%|‰|[kKMGT]i?B\b|[kMG]?Hz\b|ms\b|µs\b|s\b|min\b|h\b|kg\b|g\b|km\b|m²|°C|px\b|x\b
+    (?:[$€£¥]\ ?\d|(?<![\d.,])\d[\d.,\ ]*+(?:%|‰|[kKMGT]i?B\b|[kMG]?Hz\b|ms\b|µs\b|s\b|min\b|h\b|kg\b|g\b|km\b|m²|°C
+    |px\b|x\b
     |(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?|rows?|lines?|files?|tokens?|users?|orders?|requests?
     |percent|points?|times|million|billion|thousand|EUR|USD|GBP|CNY|RMB|tons?|units?|pods?|nodes?|replicas?|retries
     |items?)\b
@@ -151,10 +152,12 @@ def decided(text: str) -> bool:
 
 def line_score(line: str) -> float:
     """The same for a line that a tool printed: cheap, because there are many of them."""
+    if code(line):
+        return 0.3 if any(map(line.__contains__, _BAD)) else 0.0
     score = 0.0
-    if any(cue in line for cue in _BAD):
+    if any(map(line.__contains__, _BAD)):
         score += 3.0
-    if any(cue in line for cue in _TELLING):
+    if any(map(line.__contains__, _TELLING)):
         score += 1.5
     if masked(line) != line:
         score += 0.4
@@ -164,7 +167,7 @@ def line_score(line: str) -> float:
         score += 0.6
     if ": " in line or " = " in line or "：" in line:
         score += 0.3
-    return score * 0.15 if score and code(line) else score
+    return score
 
 
 def code(line: str) -> bool:

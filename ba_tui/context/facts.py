@@ -82,13 +82,15 @@ def lines(text: str) -> Iterator[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    text = text.rstrip() if len(text) <= LONGEST else text.strip()
-    while len(text) > LONGEST:
-        cut = text.rfind(" ", LONGEST // 2, LONGEST) + 1 or LONGEST
-        yield text[:cut].rstrip()
-        text = text[cut:]
-    if text and not text.isspace():
-        yield text
+    start, end = 0, len(text)
+    while end - start > LONGEST:
+        cut = text.rfind(" ", start + LONGEST // 2, start + LONGEST) + 1 or start + LONGEST
+        if piece := text[start:cut].strip():
+            yield piece
+        start = cut
+    last = text[start:].rstrip()
+    if last and not last.isspace():
+        yield last
 
 
 def target(call: ToolUse) -> str:

@@ -50,10 +50,11 @@ def scored_lines(found: Sequence[str], shapes: Counter[str], each: float) -> Ite
     of this result counts.
     """
     count = len(found)
-    beginnings = Counter(line[:_BEGINNING].translate(_FORM) for line in found)
+    forms = [line[:_BEGINNING].translate(_FORM) for line in found]
+    beginnings = Counter(forms)
     uniform = 1 - len(beginnings) / count if count >= _FEW else 0.0
     for place, line in enumerate(found):
-        alike = beginnings[line[:_BEGINNING].translate(_FORM)]
+        alike = beginnings[forms[place]]
         often = max(1, shapes[masked(line)])
         said = line_score(line)
         if count >= _FEW and alike > 2:

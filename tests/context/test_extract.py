@@ -214,7 +214,7 @@ def test_faults_are_named() -> None:
     assert faults(edited, thought) == ["thinking was changed"]
 
 
-@settings(max_examples=40, deadline=None, phases=[Phase.explicit, Phase.generate], derandomize=True)
+@settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.generate], derandomize=True)
 @given(conversations(), st.floats(0.02, 1.1), st.integers(0, 5))
 def test_any_conversation_fits_any_budget(messages: list[Message], share: float, keep: int) -> None:
     target = max(60, int(count(messages) * share))

@@ -1,0 +1,85 @@
+"""Every strategy over real agent runs that lie beside the checkout: nothing breaks, and what matters is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ba_tui.context.extract import extract
+from ba_tui.context.rounds import rounds_of
+from ba_tui.context.truncate import truncate
+from ba_tui.context.validity import faults
+from ba_tui.core.messages import Block, Message, Text, ToolOutput, ToolUse, user
+from tests.context.conversations import count
+from tests.eval.compression.measure import folded
+
+pytestmark = pytest.mark.outside
+SHARE = 0.3
+
+
+def runs(folder: Path) -> Iterator[tuple[str, list[Message], dict[str, Any]]]:
+    for path in sorted((folder / "transcripts" / "sweagent").glob("*.json")):
+        told = json.loads(path.read_text("utf-8"))
+        messages: list[Message] = []
+        for said in told["messages"]:
+            if message := _message(said):
+                if messages and messages[-1].role == message.role:
+                    messages[-1] = messages[-1].joined(message)
+                else:
+                    messages.append(message)
+        yield path.name, messages, told["facts"]
+
+
+def _message(said: dict[str, Any]) -> Message | None:
+    text = said["content"]
+    match said["role"]:
+        case "system":
+            return None
+        case "tool":
+            outputs = tuple(ToolOutput(id, text) for id in said["tool_call_ids"])
+            return Message("user", outputs, origin="tool")
+        case "user":
+            return user(text)
+        case _:
+            blocks: list[Block] = [Text(text)] if text.strip() else []
+            for call in said.get("tool_calls") or ():
+                given = call["function"]
+                blocks.append(ToolUse(call["id"], given["name"], json.loads(given["arguments"])))
+            return Message("assistant", tuple(blocks), origin="assistant")
+
+
+def test_requests_stay_valid_and_fit(outside_data: Path) -> None:
+    seen = 0
+    for name, messages, _ in runs(outside_data):
+        assert faults(messages) == [], name
+        room = int(count(messages) * SHARE)
+        for strategy in (extract, truncate):
+            made = strategy(messages, room, count).messages
+            assert count(made) <= room, name
+            assert faults(made, messages) == [], name
+            again = strategy(made, max(60, room // 2), count).messages
+            assert faults(again, messages) == [], name
+        seen += 1
+    assert seen
+
+
+def test_task_last_turns_and_files_stay(outside_data: Path) -> None:
+    files = kept = 0
+    for name, messages, facts in runs(outside_data):
+        room = count(messages) // 2
+        made = extract(messages, room, count).messages
+        text = folded(made)
+        rounds = rounds_of(messages).rounds
+        last = rounds[-1].messages
+        if len(rounds) == 1 and count(messages[:1]) < room // 2:
+            assert messages[0] in made, name
+            assert made[-2:] == tuple(messages[-2:]), name
+        elif len(rounds) > 1 and count(last) < room // 2:
+            assert made[-len(last) :] == last, name
+        files += len(facts["files_touched"])
+        kept += sum(path.casefold() in text for path in facts["files_touched"])
+    assert kept >= 0.95 * files

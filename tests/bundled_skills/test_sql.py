@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
+import duckdb
 import pytest
 
 from tests.bundled_skills.bench import Bench
@@ -99,7 +100,6 @@ def test_what_is_no_database_is_refused(bench: Bench) -> None:
 
 
 def test_duckdb_files_answer_and_stay_shut(bench: Bench) -> None:
-    duckdb = pytest.importorskip("duckdb")
     with duckdb.connect(str(bench.folder / "d.duckdb")) as made:
         made.execute("CREATE TABLE t(a INT PRIMARY KEY); INSERT INTO t VALUES (1)")
     assert bench.run(SCHEMA, {"path": "d.duckdb"})["tables"][0]["rows"] == 1

@@ -36,7 +36,6 @@ from ba_tui.resources import project_root
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.tools.background import EndedShells
-from ba_tui.tools.guards.breaker import circuit_open
 from ba_tui.tools.senses import Senses
 from ba_tui.tools.todos import UnfinishedTodos
 from ba_tui.tools.visible import Joining, Visible
@@ -114,8 +113,6 @@ class Desk:
         settings = self._workshop.settings
         self._model = self.model(model)
         provider = Persistent(provider_for(self._model, settings, self._workshop.access))
-        # What only a failure needs would hold up the loop if it came in then.
-        circuit_open()
         if not gc.isenabled():
             # Start-up is over (see __main__): what was imported stays, and no collection need look at it again.
             gc.freeze()

@@ -46,8 +46,8 @@ class _Failing(Exception):
 
 
 def circuit_open() -> type[Exception]:
-    """What purgatory raises for a call that may not go through. Its import takes 50 ms: first call it off the loop."""
-    from purgatory.domain.model import OpenedState  # noqa: PLC0415 - not before something runs
+    """What purgatory raises for a call that may not go through."""
+    from purgatory.domain.model import OpenedState  # noqa: PLC0415 - most sessions see no tool fail
 
     return OpenedState
 

@@ -16,13 +16,14 @@ from ba_tui.assembly.commanding import Means, OwnCommands, command_files
 from ba_tui.assembly.condensing import Condensing, Counter, Sizes, Ties
 from ba_tui.assembly.inventory import ToolList
 from ba_tui.assembly.models import provider_for
+from ba_tui.assembly.skilling import Overridden
 from ba_tui.assembly.stock import Setting, Shop, Stock
-from ba_tui.assembly.words import Tokens, system_prompt
+from ba_tui.assembly.words import Tokens, joined, system_prompt
 from ba_tui.context.instructions import Instructions, read_instructions, said
 from ba_tui.core.agent import Agent
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import Message, reminder
-from ba_tui.core.provider import ModelInfo
+from ba_tui.core.provider import ModelInfo, Provider
 from ba_tui.core.session import ContextPart, Inventory
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
@@ -81,13 +82,18 @@ class Desk:
         self._broken += [Notice(f"A hook can't be used: {text}", "warning") for text in self._stock.hooks.problems]
         self._prompts, self._egress = PromptSecrets(self._stock.sharing), Egress()
         self.permissions.bounds = replace(self.permissions.bounds, suspicion=self._egress.reason)
-        self._system = system_prompt(workshop.settings, cwd)
+        self.skilling = self._stock.skilling
+        self.skilling.missing = workshop.access.missing
+        self._broken += [Notice(text, "warning", "See ba skills list.") for text in self.skilling.problems]
+        prompt = system_prompt(workshop.settings, cwd)
+        self._system = joined(prompt, self.skilling.catalogue)
         self._tokens = Tokens(workshop.where, self._in_use, cwd)
         self._broken += [Notice(text, "warning") for text in self._tokens.problems]
         sizes = Sizes(self._in_use, self._tokens.count, self._fixed)
         self._condensing = Condensing(workshop, sizes, Ties(self._veto, self._said_again, history))
         self.condenser, self.spending = self._condensing.compressor, self._condensing.spending
-        self._visible = Visible(self._stock.registry, self._stock.search, system=self._system)
+        first = joined(prompt, self.skilling.own_catalogue)
+        self._visible = Visible(self._stock.registry, self._stock.search, system=first)
         tools = ToolList(self._stock, self._visible, self.metrics)
         stock = self._stock
         means = Means(lambda: stock.registry.get_tool("shell"), lambda: self.inventory.skills, workshop.access.missing)
@@ -99,6 +105,7 @@ class Desk:
             stock.confinement,
             checkpoints=stock.checkpoints,
             commands=self.commands,
+            skills=self.skilling.list,
         )
         self.keeping = stock.keeping
 
@@ -112,7 +119,13 @@ class Desk:
     def agent(self, model: str) -> Agent:
         settings = self._workshop.settings
         self._model = self.model(model)
+<<<<<<< /tmp/h/ba_tui/assembly/desk.py
+        provider = Overridden(self._provider(model), self.skilling.skills.model, self._provider)
+        # What only a failure needs would hold up the loop if it came in then.
+        circuit_open()
+=======
         provider = Persistent(provider_for(self._model, settings, self._workshop.access))
+>>>>>>> /tmp/theirs.x
         if not gc.isenabled():
             # Start-up is over (see __main__): what was imported stays, and no collection need look at it again.
             gc.freeze()
@@ -120,11 +133,20 @@ class Desk:
         told = Telling(self._broken)
         shells = EndedShells(self._stock.shells)
         hooked = (self.hooks,) if self.hooks else ()
-        rest = (self._prompts, self._egress, Joining(self._visible), shells, UnfinishedTodos(), *hooked)
+        joining = (self.skilling.notes, Joining(self._visible, self._needed))
+        rest = (self._prompts, self._egress, *joining, shells, UnfinishedTodos(), *hooked)
         learning = self._tokens.calibrating(self._fixed)
         interceptors = (*self._condensing.around((told,), rest), learning)
         fitting = self._condensing.fitting(provider)
         return Agent(fitting, self._visible, self._system, interceptors, settings.max_loops)
+
+    def _needed(self) -> Sequence[str]:
+        """Tools that are listed once there is something for them."""
+        stored = ("read_artifact",) if self._stock.results.folder.is_dir() else ()
+        return (*stored, *self.skilling.joining())
+
+    def _provider(self, model: str) -> Provider:
+        return Persistent(provider_for(self.model(model), self._workshop.settings, self._workshop.access))
 
     def reminders(self, transcript: Transcript) -> Sequence[Message]:
         now = datetime.now().astimezone()
@@ -139,7 +161,7 @@ class Desk:
         origin = str(own) if own else "built in"
         origin += ", append_system_prompt" if settings.append_system_prompt else ""
         tools, deferred = self._visible.visible(), len(self._visible.deferred())
-        loaded = Loaded(self._system, origin, tools, deferred, self._instructions())
+        loaded = Loaded(self._system, origin, tools, deferred, self._instructions(), self.skilling.catalogue)
         reserve = min(settings.max_output_tokens or info.max_output, info.max_output, info.window // 2)
         return context_parts(loaded, transcript, self._tokens, info, reserve)
 

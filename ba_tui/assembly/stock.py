@@ -12,7 +12,8 @@ from typing import Protocol
 from ba_tui.assembly.confining import judge_of, limits_for, sandbox_for
 from ba_tui.assembly.hooking import hooking_for
 from ba_tui.assembly.keeping import checkpointing, checkpoints_for
-from ba_tui.assembly.scripting import finder, script_tool
+from ba_tui.assembly.scripting import script_tool
+from ba_tui.assembly.skilling import Skilling
 from ba_tui.core.events import Event
 from ba_tui.core.tool import Tool
 from ba_tui.permissions.paths import Lent, Workspace
@@ -73,9 +74,11 @@ class Stock:
     """The tools of one conversation and all that they share."""
 
     def __init__(self, shop: Shop, setting: Setting) -> None:
-        workspace = replace(shop.workspace(setting.cwd), lent=(Lent(FOLDER, setting.results.folder),))
         root = project_root(setting.cwd)
         settings = shop.settings
+        self.skilling = Skilling(shop.where, settings, setting.cwd, setting.session[0])
+        lent = (Lent(FOLDER, setting.results.folder), *self.skilling.lent())
+        workspace = replace(shop.workspace(setting.cwd), lent=lent)
         self.results = setting.results
         self.sandbox = sandbox_for(settings, shop.where, workspace)
         self.permissions = shop.policy(workspace, self.sandbox.confined)
@@ -88,9 +91,9 @@ class Stock:
         cell, limits = Cell(self.sandbox, judge_of(self.permissions)), limits_for(settings)
         python, senses = Python(None, limits, cell), setting.senses
         means = Means(self.shells, setting.results, online, setting.history, python, cell, senses)
-        ground, find = Ground(workspace, shop.shell, self.shells, cell), finder(shop.where, root)
+        ground, find = Ground(workspace, shop.shell, self.shells, cell), self.skilling.folder
         scripts = script_tool(self.definitions["run_skill_script"], ground, settings, shop.where, find)
-        tools = (*builtin_tools(self.definitions, place, means), scripts)
+        tools = (*builtin_tools(self.definitions, place, means), *self.skilling.tools(self.definitions), scripts)
         self.health = Health(tools)
         delivery = Delivery(setting.results, setting.fullness)
         self.sharing = Sharing(settings.secrets)
@@ -99,7 +102,8 @@ class Stock:
         first = self.keeping.guard if setting.session[0] else None
         shared = Shared(Memory(workspace.resolve), self.health, delivery, self.sharing, first)
         self.hooks = hooking_for(shop, setting.cwd, setting.session, lambda: self.permissions.mode)
-        guard = pipeline(place, self.permissions.judge, self.permissions.remember, shared, self.hooks.guard)
+        judge = self.skilling.bind(self.permissions)
+        guard = pipeline(place, judge, self.permissions.remember, shared, self.hooks.guard)
         bench = Bench(setting.cwd, shop.shell.inherited(), limits.for_seconds())
         confined = replace(bench, confine=self.sandbox.confine)
         supply = Supply(shop.where, root, bench, settings.tool_dirs, confined)

@@ -43,7 +43,12 @@ def system_prompt(settings: Settings, cwd: Path) -> str:
         }
         for name, value in facts.items():
             text = text.replace(f"{{{name}}}", value)
-    return "\n\n".join(part.strip() for part in (text, settings.append_system_prompt) if part.strip())
+    return joined(text, settings.append_system_prompt)
+
+
+def joined(*parts: str) -> str:
+    """The parts that say something, one after the other."""
+    return "\n\n".join(part.strip() for part in parts if part.strip())
 
 
 def _branch(root: Path) -> str:

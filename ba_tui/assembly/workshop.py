@@ -76,6 +76,7 @@ class Workshop:
         admission = Admission(desk.commands, hooks.admit if hooks else None, choose)
         conversation.admit = admission.admit
         conversation.condenser = desk.condenser
+        desk.skilling.skills.active = lambda: conversation.transcript.skills
         desk.keeping.turn = lambda: conversation.transcript.turns + admission.opening
         if info.model and "model" in self._flags and self.settings.model != info.model:
             conversation.use_model(self.settings.model)

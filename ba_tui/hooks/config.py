@@ -36,7 +36,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "web_search": ("WebSearch",),
     "todo_write": ("TodoWrite",),
     "ask_user": ("AskUserQuestion",),
-    "use_skill": ("Skill",),
+    "activate_skill": ("Skill",),
     "task": ("Task", "Agent"),
 }
 """Claude Code's names for what our tools do: matchers know both."""

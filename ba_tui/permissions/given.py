@@ -6,7 +6,7 @@ Beside them the allow rules of a project, which wait here until the person has c
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -31,15 +31,19 @@ class Given:
         """The project's own allow rules."""
         self._kept: list[Approval] = []
         self.problems: list[str] = []
+        self.granted: Callable[[], Sequence[Rule]] = tuple[Rule, ...]
+        """Rules that allow as long as they are there."""
         if approvals:
             self._kept, self.problems = approvals.read()
 
     def rules(self, verdict: str) -> list[Rule]:
-        return [kept.rule for kept in self._kept if kept.rule.verdict == verdict]
+        kept = [kept.rule for kept in self._kept if kept.rule.verdict == verdict]
+        return [*kept, *self.granted()] if verdict == "allow" else kept
 
     def all(self) -> Iterator[tuple[Rule, bool]]:
         """Every rule, and whether it waits."""
         yield from ((kept.rule, False) for kept in self._kept)
+        yield from ((rule, False) for rule in self.granted())
         yield from ((rule, not self._confirmed(rule)) for rule in self._offered)
 
     def answered(self, ask: Rule, subject: Subject) -> bool:

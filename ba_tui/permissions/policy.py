@@ -6,7 +6,7 @@ Nothing is asked or run here; the guard around a tool does that with the verdict
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -162,6 +162,10 @@ class Policy:
 
     def remove(self, rule: RuleLine) -> None:
         self._given.remove(rule)
+
+    def grant(self, rules: Callable[[], Sequence[Rule]]) -> None:
+        """Allow what ``rules`` cover, each for as long as it is there."""
+        self._given.granted = rules
 
     def save_hits(self) -> None:
         """Add what was counted since the last time to the project's counts. Writes a file; raises nothing."""

@@ -41,7 +41,8 @@ def _no_names() -> Mapping[str, str]:
 @dataclass(frozen=True, slots=True)
 class Around:
     """What surrounds a conversation: its id, the ``root`` of its files, ``names`` of our tools by those of other
-    assistants, ``clean`` which takes secrets out of a text, ``asks``: whether confirming tools would change anything.
+    assistants, ``clean`` which takes secrets out of a text, ``asks``: whether confirming tools would change anything,
+    ``why_not``: why a model can't answer.
     """
 
     conversation: str = ""
@@ -49,6 +50,7 @@ class Around:
     names: Callable[[], Mapping[str, str]] = _no_names
     clean: Callable[[str], str] = str
     asks: Callable[[], bool] = _asks
+    why_not: Callable[[str], str] = lambda model: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +136,17 @@ class ActiveSkills:
     async def _started(self, skill: Skill, request: Request, modifier: Modifier, ask: Ask) -> Activated:
         parameters = request.parameters[:LONGEST_PARAMETERS]
         reading = partial(instructions, skill, self.place(skill), parameters, whole=request.level == 3)
+        missing = await asyncio.to_thread(self.around.why_not, modifier.model) if modifier.model else ""
         digest, text = await asyncio.to_thread(lambda: (digest_of(skill), reading()))
         text = await asyncio.to_thread(self.around.clean, text)
+        model = "" if missing else modifier.model
         active = ActiveSkill(
-            skill.id, request.id, digest, parameters, modifier.tools, modifier.exclusive, modifier.model, request.by
+            skill.id, request.id, digest, parameters, modifier.tools, modifier.exclusive, model, request.by
         )
         notes = [Note("instruction", framed(active, text), True)]
         if modifier.tools:
             notes.append(await self._permissions(active, ask))
-        notes += _metadata(skill, request, modifier)
+        notes += _metadata(skill, request, replace(modifier, model=model), missing)
         return Activated(request, tuple(notes), modifier, active)
 
     async def _permissions(self, active: ActiveSkill, ask: Ask) -> Note:
@@ -222,12 +226,14 @@ def _about(skill: Skill, place: str) -> str:
     return "\n".join(parts)
 
 
-def _metadata(skill: Skill, request: Request, modifier: Modifier) -> list[Note]:
+def _metadata(skill: Skill, request: Request, modifier: Modifier, missing: str) -> list[Note]:
     """What the person is told."""
     why = {"file": ", as a file for it is attached", "core": ", as skills.yaml says"}.get(request.by, "")
     notes = [Note("metadata", f"The skill {skill.id} is active{why}.", False)]
     if modifier.model:
-        text = f"While the skill {skill.id} is active, {modifier.model} answers if there is such a model."
+        notes.append(Note("warning", f"While the skill {skill.id} is active, {modifier.model} answers.", False))
+    if missing:
+        text = f"The skill {skill.id} asks for the model {skill.head.model}, but yours answers: {missing}"
         notes.append(Note("warning", text, False))
     if skill.large:
         notes.append(Note("warning", f"The skill {skill.id} is large: {skill.large}.", False))

@@ -20,7 +20,7 @@ from ba_tui.tools.discovery import Problem
 from ba_tui.tools.registry import SEARCH, Entry, Registry, size_of
 from ba_tui.tools.tool_search import tool_search_tool
 
-BUDGET = 11_000
+BUDGET = 11_500
 """Bytes of system prompt and tools together, beyond which tools are searched for instead of listed: with the prompt and
 the notes that go with it, a first request stays below 12 KB."""
 OWN = {"user", "project", "extra"}
@@ -161,7 +161,7 @@ class Visible:
 class Joining:
     """core.agent.Interceptor: before a turn's first request looks for new tools, before each lists what was mentioned.
 
-    ``active`` gives the tools that active skills allow.
+    ``active`` gives the tools that are needed now: those of active skills, what reads a stored result.
     """
 
     def __init__(self, visible: Visible, active: Callable[[], Sequence[str]] = tuple[str]) -> None:

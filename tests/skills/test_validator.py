@@ -1,0 +1,109 @@
+"""The strict check: the same verdict as the public reference validator, on folders of our own and on real cases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import skills_ref
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ba_tui.skills.validator import check
+
+NAMES = ("my-skill", "'my-skill'", " my-skill ", "My-skill", "my_skill", "-my", "a--b", "other", "", "[my]")
+VALUES = (
+    *("plain text", "'quoted'", '"a\\n"', "[a, b]", "{a: b}", "yes", "1.5", "null", "", "x: y", "a # c", "&a x", "*a"),
+    *("!!str x", "!x", "|\n  block", ">-\n  folded", "\n  - a\n  - b", "\n  k: v", "\n  k: v\n  k: w", "@x", "x --- y"),
+    *(
+        "\n  a:\n    b: c\n  d:\n      e: f",
+        "<<",
+        "=",
+        "'open",
+        "x" * 1024,
+        "x" * 1025,
+        "\tx",
+        "x\n  more",
+        "2026-01-01",
+    ),
+)
+KEYS = ("description", "license", "compatibility", "metadata", "allowed-tools", "extra", "<<", "'name'", "1", " odd")
+ENDS = ("\n---\nBody\n", "\n---", "\n", "\n...\n---\n")
+
+
+def valid(folder: Path, raw: bytes) -> tuple[bool, bool]:
+    """Our verdict and the reference's about a folder with such a SKILL.md."""
+    skill = folder / "my-skill"
+    skill.mkdir(exist_ok=True)
+    (skill / "SKILL.md").write_bytes(raw)
+    return check(skill).valid, not skills_ref.validate(skill)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(NAMES),
+    st.lists(st.tuples(st.sampled_from(KEYS), st.sampled_from(VALUES)), max_size=3),
+    st.sampled_from(("---\n", "---\r\n", "--- \n", "\n---\n", "")),
+    st.sampled_from(ENDS),
+)
+def test_verdicts_agree(
+    tmp_path_factory: pytest.TempPathFactory, name: str, fields: list[tuple[str, str]], start: str, end: str
+) -> None:
+    lines = [f"name: {name}", *(f"{key}: {value}" for key, value in fields)]
+    raw = (start + "\n".join(lines) + end).encode()
+    ours, theirs = valid(tmp_path_factory.mktemp("skill"), raw)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"name: my-skill", "must begin with a line ---"),
+        (b"---\nname: my-skill\n", "not closed"),
+        (b"---\nname: my-skill\ndescription: a: b\n---\n", "line 3"),
+        (b"\xff\xfe---", "not UTF-8"),
+        (b"\xef\xbb\xbf---\nname: my-skill\ndescription: x\n---\n", "must begin"),
+        (b"---\nname: my-skill\ndescription: x\nversion: 1\n---\n", "Unknown fields: version"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, raw: bytes, said: str) -> None:
+    (tmp_path / "my-skill").mkdir()
+    (tmp_path / "my-skill" / "SKILL.md").write_bytes(raw)
+    report = check(tmp_path / "my-skill" / "SKILL.md")
+    assert not report.valid
+    assert said in report.errors[0]
+    assert "\n" not in report.errors[0]
+
+
+def test_what_is_no_skill_is_an_error_not_a_crash(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "folder" / "SKILL.md").mkdir(parents=True)
+    for name in ("nothing", "file", "loop", "folder", "no\0name"):
+        assert not check(tmp_path / name).valid
+
+
+def test_a_large_body_is_a_warning(tmp_path: Path) -> None:
+    skill = tmp_path / "large"
+    skill.mkdir()
+    (skill / "SKILL.md").write_text("---\nname: large\ndescription: x\n---\n" + "word " * 5_000)
+    report = check(skill)
+    assert report.valid
+    assert "tokens" in report.warnings[0]
+
+
+@pytest.mark.outside
+def test_real_cases(outside_data: Path, tmp_path: Path) -> None:
+    cases = [json.loads(line) for line in (outside_data / "skills_spec_cases.jsonl").read_text().splitlines()]
+    for number, case in enumerate(cases):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        if case["files"] == "file":
+            (folder / case["dir"]).write_text("x")
+        elif case["files"] != "missing":
+            (folder / case["dir"]).mkdir()
+            for name, text in case["files"].items():
+                (folder / name).write_text(text)
+        report = check(folder / case["dir"])
+        assert len(report.errors) == len(case["errors"]), case

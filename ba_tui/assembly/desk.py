@@ -119,13 +119,6 @@ class Desk:
     def agent(self, model: str) -> Agent:
         settings = self._workshop.settings
         self._model = self.model(model)
-<<<<<<< /tmp/h/ba_tui/assembly/desk.py
-        provider = Overridden(self._provider(model), self.skilling.skills.model, self._provider)
-        # What only a failure needs would hold up the loop if it came in then.
-        circuit_open()
-=======
-        provider = Persistent(provider_for(self._model, settings, self._workshop.access))
->>>>>>> /tmp/theirs.x
         if not gc.isenabled():
             # Start-up is over (see __main__): what was imported stays, and no collection need look at it again.
             gc.freeze()

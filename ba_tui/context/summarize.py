@@ -12,7 +12,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from ba_tui.context.fact_check import completed
 from ba_tui.context.rounds import Count
 from ba_tui.context.summary_cache import SummaryCache, digest
 from ba_tui.core.errors import ProviderError
@@ -87,7 +86,7 @@ class Summarizer:
             text = await asyncio.to_thread(self._clipped, answer.text.strip())
             cost = model.prices.cost(answer.usage) if model.prices and answer.usage else None
             await asyncio.to_thread(self._cache.put, key, text)
-        whole, added = await asyncio.to_thread(completed, source, text, self._choices.summary_tokens // 2, self._count)
+        whole, added = await asyncio.to_thread(self._completed, source, text)
         return Summary(whole, cost, added)
 
     async def _ask(self, system: str, record: str) -> Message:
@@ -116,6 +115,11 @@ class Summarizer:
                 half = max(200, int(len(text) * room / size * HEADROOM) // 2)
                 return f"{text[:half]}\n\n[… the middle is left out …]\n\n{text[-half:]}"
         return text
+
+    def _completed(self, source: Sequence[Message], text: str) -> tuple[str, int]:
+        from ba_tui.context.fact_check import completed  # noqa: PLC0415 - not before there is a summary
+
+        return completed(source, text, self._choices.summary_tokens // 2, self._count)
 
     def _clipped(self, text: str) -> str:
         """Whole lines up to the cap; what stood behind is checked like everything else."""

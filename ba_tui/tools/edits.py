@@ -9,7 +9,7 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ba_tui.core.results import Display, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
@@ -20,9 +20,10 @@ from ba_tui.tools.disk import SeenFiles, read_bytes
 from ba_tui.tools.documents import Encoding, binary_kind, detect, plain_lines
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.kinds import no_text
-from ba_tui.tools.matching import find_edit
-from ba_tui.tools.notebooks import Cell, find_cell, read_notebook, with_source
 from ba_tui.tools.splicing import spliced
+
+if TYPE_CHECKING:
+    from ba_tui.tools.notebooks import Cell
 
 
 def edit_file_tool(definition: Definition, workspace: Workspace, seen: SeenFiles) -> Tool:
@@ -96,7 +97,11 @@ def _replacement(args: Mapping[str, Any]) -> Replacement:
 
 def _edited(text: str, replacement: Replacement, cell: str | int | None, shown: str) -> tuple[str, Sequence[str]]:
     """The text of the file afterwards, and what was tolerated or should be known."""
-    cells = read_notebook(text) if cell is not None or shown.endswith(".ipynb") else None
+    if cell is None and not shown.endswith(".ipynb"):
+        return _replaced(text, replacement)
+    from ba_tui.tools.notebooks import find_cell, read_notebook  # noqa: PLC0415 - most files are none
+
+    cells = read_notebook(text)
     if cells is None:
         if cell is not None:
             raise Failed("invalid_parameters", f"{shown} has no cells.", "Leave cell out.")
@@ -110,6 +115,8 @@ def _edited(text: str, replacement: Replacement, cell: str | int | None, shown: 
 
 
 def _edited_cell(text: str, replacement: Replacement, cell: Cell) -> tuple[str, Sequence[str]]:
+    from ba_tui.tools.notebooks import with_source  # noqa: PLC0415 - see _edited
+
     if not (cell.source or replacement.old):
         source, notes = replacement.new, []
     else:
@@ -119,6 +126,8 @@ def _edited_cell(text: str, replacement: Replacement, cell: Cell) -> tuple[str, 
 
 
 def _replaced(text: str, replacement: Replacement) -> tuple[str, list[str]]:
+    from ba_tui.tools.matching import find_edit  # noqa: PLC0415 - not before something is edited
+
     plain = plain_lines(text)
     edit = find_edit(plain, replacement.old, replacement.new, replace_all=replacement.everywhere)
     return spliced(text, plain, edit.changes), [edit.note] if edit.note else []

@@ -25,8 +25,6 @@ from ba_tui.tools.failed import Failed
 from ba_tui.tools.ignoring import Walk, walked
 from ba_tui.tools.images import is_picture, read_picture
 from ba_tui.tools.kinds import no_text
-from ba_tui.tools.notebooks import read_cells, read_notebook
-from ba_tui.tools.pdf import read_pdf
 from ba_tui.tools.senses import Senses
 
 LINES = 2_000
@@ -103,6 +101,8 @@ class _Reading:
                 if is_picture(head):
                     return read_picture(head + file.read(LARGEST), shown, self.senses)
                 if head.startswith(b"%PDF-"):
+                    from ba_tui.tools.pdf import read_pdf  # noqa: PLC0415 - most files are text
+
                     return read_pdf(_whole(head, file, shown), shown, (offset, limit), self.senses)
                 excerpt = _excerpt(file, head, shown, (offset, min(limit, LINES)))
         except Failed as error:
@@ -112,6 +112,8 @@ class _Reading:
         if excerpt.data is not None:
             self.seen.note(path, excerpt.data)
         if path.suffix == ".ipynb" and excerpt.data is not None:
+            from ba_tui.tools.notebooks import read_cells, read_notebook  # noqa: PLC0415 - most files are none
+
             cells = read_notebook(excerpt.encoding.decode(excerpt.data))
             if cells is not None:
                 return read_cells(cells, shown, (offset, limit), self.senses)

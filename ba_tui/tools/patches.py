@@ -1,4 +1,4 @@
-"""The tool apply_patch: changes of several files in one call, all of them or none.
+"""Patches of several files, all of them or none. The tool itself is patching.py.
 
 Reading the forms of patches is patch_formats.py, finding the places hunks.py, writing staging.py.
 
@@ -9,18 +9,15 @@ changed since.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ba_tui.core.results import Diff, Diffs, Display, ToolResult
-from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.results import Diff, Diffs, ToolResult
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.changes import FileChange
-from ba_tui.tools.definitions import Definition
 from ba_tui.tools.disk import SeenFiles, mode_of, read_bytes
 from ba_tui.tools.documents import Encoding, binary_kind, detect, line_end, plain_lines
 from ba_tui.tools.edits import encoded
@@ -34,32 +31,6 @@ from ba_tui.tools.staging import Step, commit
 
 LARGEST_TOGETHER = 60_000_000
 """Bytes of all the files of one patch: they are held in memory until the last is checked."""
-
-
-def apply_patch_tool(definition: Definition, workspace: Workspace, seen: SeenFiles) -> Tool:
-    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        def work() -> ToolResult:
-            with seen.alone:
-                return planned_patch(workspace, seen, args).commit(seen)
-
-        return await asyncio.to_thread(work)
-
-    async def preview(args: Mapping[str, Any]) -> Display | None:
-        return await asyncio.to_thread(lambda: planned_patch(workspace, seen, args).display())
-
-    facts = ToolFacts(category="files", paths_of=patched_paths)
-    return Tool(
-        "apply_patch", definition.description, definition.input_schema, run, Effect.WRITE, facts=facts, preview=preview
-    )
-
-
-def patched_paths(args: Mapping[str, Any]) -> tuple[str, ...]:
-    """Every path that the patch in ``args`` names. A patch that can't be read names none, and is not applied."""
-    try:
-        files = read_patch(str(args.get("patch", "")))
-    except Failed:
-        return ()
-    return tuple(dict.fromkeys(name for file in files for name in (file.path, file.target) if name))
 
 
 @dataclass(slots=True)

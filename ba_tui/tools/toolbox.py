@@ -38,7 +38,7 @@ from ba_tui.tools.guards.validate import validate
 from ba_tui.tools.host import Bench
 from ba_tui.tools.listing import glob_tool, list_files_tool
 from ba_tui.tools.online import Online, online_tools
-from ba_tui.tools.patches import apply_patch_tool
+from ba_tui.tools.patching import apply_patch_tool
 from ba_tui.tools.python import Python, python_tool
 from ba_tui.tools.recall import History, recall_tool
 from ba_tui.tools.registry import Files, Registry

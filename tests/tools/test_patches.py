@@ -20,7 +20,8 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.disk import SeenFiles
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.patches import PatchChange, apply_patch_tool, patched_paths, planned_patch
+from ba_tui.tools.patches import PatchChange, planned_patch
+from ba_tui.tools.patching import apply_patch_tool, patched_paths
 from tests.permissions.toolset import policy, verdict
 from tests.tools.conftest import Desk
 

@@ -119,10 +119,6 @@ def test_a_broken_models_file_is_told_and_left_out(folder: Path, ba_home: Path):
         connect({}, folder, strict=True)
 
 
-async def test_files_for_mentions_come_from_the_folder(folder: Path):
-    assert "a.yaml" in await doors(folder).catalogue.files("a.y")
-
-
 def test_models_of_other_providers_are_not_offered(folder: Path):
     assert {info.provider for info in doors(folder).catalogue.models()} <= {"anthropic", "openai"}
 

@@ -15,12 +15,14 @@ from ba_tui.assembly.breakdown import Loaded, context_parts
 from ba_tui.assembly.commanding import Means, OwnCommands, command_files
 from ba_tui.assembly.condensing import Condensing, Counter, Sizes, Ties
 from ba_tui.assembly.inventory import ToolList
+from ba_tui.assembly.mentioning import Links, Mentioning
 from ba_tui.assembly.models import provider_for
 from ba_tui.assembly.skilling import Overridden
 from ba_tui.assembly.stock import Setting, Shop, Stock
 from ba_tui.assembly.words import Tokens, joined, system_prompt
 from ba_tui.context.instructions import Instructions, read_instructions, said
 from ba_tui.core.agent import Agent
+from ba_tui.core.conversation import Library
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.provider import ModelInfo, Provider
@@ -49,6 +51,7 @@ class Bench(Shop, Counter, Protocol):
     """What a desk takes from the workshop."""
 
     access: Access
+    library: Library | None
 
 
 class Telling:
@@ -108,6 +111,9 @@ class Desk:
             skills=self.skilling.list,
         )
         self.keeping = stock.keeping
+        links = Links(cwd, journal.path, self._in_use, lambda: self.inventory.skills, lambda: workshop.library)
+        self.mentioning = Mentioning(stock, self._visible, self._tokens, links)
+        self.inventory = replace(self.inventory, mentions=self.mentioning.offering)
 
     @property
     def permissions(self) -> Policy:
@@ -119,6 +125,7 @@ class Desk:
     def agent(self, model: str) -> Agent:
         settings = self._workshop.settings
         self._model = self.model(model)
+        provider = Overridden(self._provider(model), self.skilling.skills.model, self._provider)
         if not gc.isenabled():
             # Start-up is over (see __main__): what was imported stays, and no collection need look at it again.
             gc.freeze()
@@ -129,7 +136,7 @@ class Desk:
         joining = (self.skilling.notes, Joining(self._visible, self._needed))
         rest = (self._prompts, self._egress, *joining, shells, UnfinishedTodos(), *hooked)
         learning = self._tokens.calibrating(self._fixed)
-        interceptors = (*self._condensing.around((told,), rest), learning)
+        interceptors = (*self._condensing.around((told, self.mentioning.attaching), rest), learning)
         fitting = self._condensing.fitting(provider)
         return Agent(fitting, self._visible, self._system, interceptors, settings.max_loops)
 

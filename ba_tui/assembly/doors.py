@@ -9,7 +9,6 @@ from pathlib import Path
 from ba_tui.assembly.keeping import upkeep
 from ba_tui.assembly.stock import Setting, Stock
 from ba_tui.assembly.workshop import Workshop
-from ba_tui.context.files import FileIndex
 from ba_tui.core.conversation import Doors
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
@@ -26,7 +25,6 @@ from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.library import SessionLibrary
 from ba_tui.settings import Loaded, Problem, load_settings
 from ba_tui.tools.registry import Registry
-from ba_tui.tools.search import find_ripgrep
 
 
 def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, ours: bool = False) -> Doors:
@@ -50,8 +48,8 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, our
     workshop = Workshop(loaded, where, cwd, access, asked)
     if strict and workshop.problems:
         raise UsageError(workshop.problems[0])
-    library = SessionLibrary(where.sessions, cwd, folder_slug, workshop.conversation, redact)
-    shelf = Shelf(catalog, loaded, FileIndex(cwd, find_ripgrep()))
+    library = workshop.library = SessionLibrary(where.sessions, cwd, folder_slug, workshop.conversation, redact)
+    shelf = Shelf(catalog, loaded)
     notices = [*map(_notice, loaded.warnings), *trouble, *(Notice(text, "warning") for text in workshop.problems)]
     notices += [] if ours else _untrusted(seen, attended=not strict)
     chosen = loaded.settings
@@ -129,18 +127,14 @@ def _catalog(where: Places, *, strict: bool) -> tuple[Catalog, list[Notice]]:
 
 
 class Shelf:
-    """core.choices.Catalogue over the model catalogue and the file index."""
+    """core.choices.Catalogue over the model catalogue."""
 
-    def __init__(self, catalog: Catalog, loaded: Loaded, files: FileIndex) -> None:
+    def __init__(self, catalog: Catalog, loaded: Loaded) -> None:
         self._catalog = catalog
         self._providers = frozenset(loaded.settings.providers)
-        self._files = files
 
     def models(self) -> Sequence[ModelInfo]:
         return [info for info in self._catalog.models() if info.provider in self._providers]
-
-    async def files(self, query: str, limit: int = 50) -> Sequence[str]:
-        return await self._files.search(query, limit)
 
 
 def _notice(problem: Problem) -> Notice:

@@ -14,6 +14,7 @@ from ba_tui.assembly.hooking import hooking_for
 from ba_tui.assembly.keeping import checkpointing, checkpoints_for
 from ba_tui.assembly.scripting import script_tool
 from ba_tui.assembly.skilling import Skilling
+from ba_tui.context.attachments import FOLDER as ATTACHED
 from ba_tui.core.events import Event
 from ba_tui.core.tool import Tool
 from ba_tui.permissions.paths import Lent, Workspace
@@ -38,6 +39,8 @@ from ba_tui.tools.senses import Senses
 from ba_tui.tools.shell import Shell
 from ba_tui.tools.skill_scripts import Ground
 from ba_tui.tools.toolbox import Means, Place, Shared, Supply, builtin_tools, pipeline, stocked
+
+READERS = {"read_file", "list_files"}
 
 
 async def nothing_said() -> Sequence[Event]:
@@ -70,15 +73,20 @@ class Shop(Protocol):
     def policy(self, workspace: Workspace, confined: Callable[[], bool]) -> Policy: ...
 
 
+def _lent(setting: Setting) -> tuple[Lent, ...]:
+    """What of a session's own folder may be read: long results, and copies of files that came with prompts."""
+    results = Lent(FOLDER, setting.results.folder)
+    return (results, Lent(ATTACHED, setting.session[1].parent / ATTACHED)) if setting.session[0] else (results,)
+
+
 class Stock:
     """The tools of one conversation and all that they share."""
 
     def __init__(self, shop: Shop, setting: Setting) -> None:
-        root = project_root(setting.cwd)
-        settings = shop.settings
+        root, settings = project_root(setting.cwd), shop.settings
         self.skilling = Skilling(shop.where, settings, setting.cwd, setting.session[0])
-        lent = (Lent(FOLDER, setting.results.folder), *self.skilling.lent())
-        workspace = replace(shop.workspace(setting.cwd), lent=lent)
+        workspace = replace(shop.workspace(setting.cwd), lent=(*_lent(setting), *self.skilling.lent()))
+        self.workspace = workspace
         self.results = setting.results
         self.sandbox = sandbox_for(settings, shop.where, workspace)
         self.permissions = shop.policy(workspace, self.sandbox.confined)
@@ -94,6 +102,8 @@ class Stock:
         ground, find = Ground(workspace, shop.shell, self.shells, cell), self.skilling.folder
         scripts = script_tool(self.definitions["run_skill_script"], ground, settings, shop.where, find)
         tools = (*builtin_tools(self.definitions, place, means), *self.skilling.tools(self.definitions), scripts)
+        self.readers = {tool.name: tool for tool in tools if tool.name in READERS}
+        """Without their guards: for what the person names."""
         self.health = Health(tools)
         delivery = Delivery(setting.results, setting.fullness)
         self.sharing = Sharing(settings.secrets)

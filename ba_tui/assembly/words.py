@@ -89,6 +89,10 @@ class Tokens:
     def count(self, messages: Sequence[Message]) -> int:
         return self.counter.conversation(messages)
 
+    def aside(self, messages: Sequence[Message]) -> int:
+        """Of messages that are not in the conversation; what is known of that stays known."""
+        return self._made(self._model()).conversation(messages)
+
     def count_tools(self, tools: Sequence[Tool]) -> int:
         return self.counter.tools(tools)
 

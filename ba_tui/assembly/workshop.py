@@ -13,7 +13,7 @@ from ba_tui.assembly.commanding import Admission
 from ba_tui.assembly.confining import limits_for
 from ba_tui.assembly.desk import Desk
 from ba_tui.context.selection import Budget
-from ba_tui.core.conversation import Conversation
+from ba_tui.core.conversation import Conversation, Library
 from ba_tui.core.session import SessionInfo
 from ba_tui.observe.calls import CallLog
 from ba_tui.permissions.approvals import Approvals
@@ -45,6 +45,8 @@ class Workshop:
         self.cwd = cwd
         self.access = access
         self.budget = Budget(loaded.settings.compression.hourly_budget)
+        self.library: Library | None = None
+        """Where all of them lie, once it is made."""
         self._asked = asked
         keep, limits = self.settings.environment.keep, limits_for(self.settings)
         self.shell = Shell(shutil.which("bash"), os.environ, access.variables(), keep, limits)
@@ -70,6 +72,7 @@ class Workshop:
         named = replace(info, cwd=cwd, model=model)
         hooks = desk.hooks
         listening = (desk.metrics.apply, desk.spending.apply, CallLog(info.id).apply, desk.keeping.apply)
+        listening = (*listening, desk.mentioning.attaching.apply)
         observers = (*listening, *((hooks.apply,) if hooks else ()))
         conversation = Conversation(named, journal, desk, observers, desk.inventory)
         choose = partial(setattr, conversation, "turn_model")

@@ -1,4 +1,4 @@
-"""What a person can choose from before there is a conversation: models, files, servers, keys. Protocols only."""
+"""What a person can choose from before there is a conversation: models, servers, keys. Protocols only."""
 
 from __future__ import annotations
 
@@ -19,13 +19,9 @@ class LocalServer:
 
 
 class Catalogue(Protocol):
-    """What can be chosen: models and files."""
+    """What can be chosen: models."""
 
     def models(self) -> Sequence[ModelInfo]: ...
-
-    async def files(self, query: str, limit: int = 50) -> Sequence[str]:
-        """Paths of the workspace, best match first; folders end in ``/``."""
-        ...
 
 
 class Setup(Protocol):

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from ba_tui.core.agent import Agent
 from ba_tui.core.commands import Commands
 from ba_tui.core.events import Event, Mode
+from ba_tui.core.mentions import Mentions
 from ba_tui.core.messages import Message
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.results import Artifact, Diff, Hit, Page
@@ -196,6 +197,7 @@ class Inventory:
     """Whether commands run confined, in a word or two; empty while nobody has looked."""
     skills: Skills | None = None
     checkpoints: Checkpoints | None = None
+    mentions: Mentions | None = None
     commands: Commands | None = None
 
 

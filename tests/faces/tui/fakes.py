@@ -14,6 +14,7 @@ from ba_tui.core.choices import LocalServer
 from ba_tui.core.conversation import Conversation, Doors, Start
 from ba_tui.core.errors import SessionLocked, SessionNotFound, StorageError, UsageError
 from ba_tui.core.events import TRANSIENT, Event, MessageDone, Mode, Notice, TextDelta, Titled, TurnStarted
+from ba_tui.core.mentions import Suggestion, Weight
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.provider import Chunk, ModelInfo, Prices, Request
 from ba_tui.core.session import (
@@ -317,17 +318,28 @@ class JobShelf:
         return lambda: self.listeners.discard(listener)
 
 
-@dataclass
-class Paths:
-    found: Sequence[str] = ("src/app.py", "src/", "read me.md")
-    queries: list[str] = field(default_factory=list)
-
+class Models:
     def models(self) -> Sequence[ModelInfo]:
         return MODELS
 
-    async def files(self, query: str, limit: int = 50) -> Sequence[str]:
-        self.queries.append(query)
-        return [path for path in self.found if query.casefold() in path.casefold()]
+
+@dataclass
+class Names:
+    """What can be mentioned. ``weights`` are those of every prompt that holds the name."""
+
+    found: Sequence[Suggestion] = (
+        Suggestion("file", "src/app.py", "src/app.py"),
+        Suggestion("folder", "src/", "src/"),
+        Suggestion("file", "read me.md", "read me.md"),
+        Suggestion("skill", "pdf", "pdf", "Reads and fills PDF files."),
+    )
+    weights: dict[str, Weight] = field(default_factory=dict)
+
+    async def search(self, query: str, limit: int = 50) -> Sequence[Suggestion]:
+        return [each for each in self.found if query.casefold() in each.label.casefold()]
+
+    async def weigh(self, text: str) -> Sequence[Weight]:
+        return [weight for name, weight in self.weights.items() if name in text]
 
 
 @dataclass
@@ -372,7 +384,7 @@ class World:
     tools: Sequence[Tool] = ()
     notices: Sequence[Notice] = ()
     ways: Ways = field(default_factory=Ways)
-    paths: Paths = field(default_factory=Paths)
+    names: Names = field(default_factory=Names)
     gate: Callable[[], None] = lambda: None
     start: Start = field(default_factory=Start)
     trust: Trusting | None = None
@@ -381,8 +393,8 @@ class World:
         self.brain = Brain(self.script, self.tools)
         self.tool_shelf, self.job_shelf = ToolShelf(), JobShelf()
         self.shelf = Shelf(self.brain, self.cwd)
-        self.shelf.inventory = Inventory(self.tool_shelf, None, self.job_shelf)
+        self.shelf.inventory = Inventory(self.tool_shelf, None, self.job_shelf, mentions=self.names)
 
     def connect(self) -> Doors:
         self.gate()
-        return Doors(self.shelf, self.paths, self.ways, self.notices, trust=self.trust)
+        return Doors(self.shelf, Models(), self.ways, self.notices, trust=self.trust)

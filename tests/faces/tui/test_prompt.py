@@ -5,11 +5,13 @@ from __future__ import annotations
 import stat
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from textual import events
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.mentions import Weight
 from ba_tui.faces.tui.acts.editor import edited
 from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned
 from tests.faces.tui.conftest import Hand, running
@@ -163,6 +165,36 @@ async def test_at_completes_files(world: World) -> None:
         await hand.until(lambda: hand.chat.composer.popup.display)
         await hand.press("enter")
         assert hand.text == 'look at @src/app.py @"read me.md"'
+
+
+async def test_the_popup_says_of_what_kind_a_name_is(world: World) -> None:
+    async with running(world) as hand:
+        await hand.press("@", "p")
+        await hand.until(lambda: hand.chat.composer.popup.display)
+        shown = {each.label: each.detail for each in hand.chat.composer.popup.candidates}
+        assert shown["pdf"] == "skill  Reads and fills PDF files."
+        assert shown["src/app.py"] == "file"
+
+
+async def test_the_row_above_the_prompt_says_what_mentions_cost_until_they_are_gone(world: World) -> None:
+    world.names.weights = {"@a.csv": Weight("a.csv", 1_900), "@f.py": Weight("f.py:1-4", 200)}
+    async with running(world) as hand:
+        await hand.type("sum @a.csv @f.py:1-4 up")
+        await hand.until(lambda: hand.hint == "+2.1k tokens: a.csv 1.9k, f.py:1-4 200")
+        await hand.press("enter")
+        await hand.until(lambda: "tokens:" not in hand.hint)
+
+
+async def test_a_picture_that_is_dropped_becomes_a_mention(world: World, tmp_path: Path) -> None:
+    picture = tmp_path / "my picture.png"
+    picture.write_bytes(b"x")
+    async with running(world) as hand:
+        for dropped in (f"'{picture}'", str(picture).replace(" ", "\\ "), f"file://{quote(str(picture))}"):
+            await paste(hand, dropped)
+            await hand.until(lambda: hand.text == f'@"{picture}" ')
+            hand.chat.composer.prompt.reset()
+        await paste(hand, "/no/such/file.png")
+        await hand.until(lambda: hand.text == "/no/such/file.png")
 
 
 async def test_escape_hides_the_popup_first(world: World) -> None:

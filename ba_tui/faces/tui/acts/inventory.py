@@ -1,10 +1,13 @@
-"""Commands about what the conversation has: its tools, its skills and its background shells."""
+"""Commands about what the conversation has: its tools, skills and shells, and what can be mentioned in it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.mentions import Mentions, Weight
+from ba_tui.faces.tui.meters import short_count
 from ba_tui.faces.tui.transcript.records import ToolRow
 
 if TYPE_CHECKING:
@@ -54,3 +57,17 @@ def detach(chat: ChatScreen) -> bool:
             chat.activity.hint("It goes on in the background. /shells lists what runs there.")
             return True
     return False
+
+
+def mentions(chat: ChatScreen) -> Mentions | None:
+    conversation = chat.session.conversation
+    return conversation.inventory.mentions if conversation else None
+
+
+def weight_in_words(weights: Sequence[Weight]) -> str:
+    """``+2.1k tokens: a.csv 1.9k, f.py:10-40 200``; empty for no weights."""
+    if not weights:
+        return ""
+    total = sum(weight.tokens for weight in weights)
+    parts = [f"{weight.name} {weight.trouble or short_count(weight.tokens)}" for weight in weights]
+    return f"+{short_count(total)} tokens: {', '.join(parts)}"

@@ -89,6 +89,7 @@ class ChatScreen(Screen[None]):
         """Commands of the person's own, and skills."""
         self.turns.alone = self.own.alone
         self.composer.find_commands = self.own.complete
+        self.composer.mentions = partial(inventory.mentions, self)
         self.composer.prompt.to_background = partial(inventory.detach, self)
         self.status = StatusLine()
         self._meters: tuple[Pane, ...] = (self.stage, self.status)
@@ -127,7 +128,6 @@ class ChatScreen(Screen[None]):
             return
         doors, _ = self.session.live
         start = self.session.start
-        self.composer.find_files = doors.catalogue.files
         history = PromptHistory(places().state, self.session.cwd)
         draft = await asyncio.to_thread(history.load)
         self.composer.history = history
@@ -314,6 +314,11 @@ class ChatScreen(Screen[None]):
             await conversation.warm()
         except BaError:
             log.info("warming failed; the first prompt will say why", exc_info=True)
+
+    @on(Composer.Weighed)
+    def _weighed(self, event: Composer.Weighed) -> None:
+        event.stop()
+        self.activity.note(inventory.weight_in_words(event.weights))
 
     @on(PromptInput.HelpWanted)
     def _help(self) -> None:

@@ -47,7 +47,13 @@ class Activity(Static):
         self._retry_at: float | None = None
         self._tick: Timer | None = None
         self._hint = ""
+        self._note = ""
         self._hint_timer: Timer | None = None
+
+    def note(self, text: str) -> None:
+        """Show ``text`` quietly for as long as there is nothing else to say; empty for none."""
+        self._note = paintable(text, newlines=False)
+        self._draw()
 
     def hint(self, text: str, seconds: float = HINT_SECONDS) -> None:
         """Show ``text`` for a moment."""
@@ -125,7 +131,8 @@ class Activity(Static):
                 word = f"{word} in {max(0, round(self._retry_at - self.clock()))} s"
             elapsed = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
             mark = "…" if word == "Waiting for you" else FRAMES[self._frame % len(FRAMES)]
-            quiet = (f"  {elapsed} · Esc interrupts", "$text-muted")
+            note = f" · {self._note}" if self._note else ""
+            quiet = (f"  {elapsed} · Esc interrupts{note}", "$text-muted")
             self.update(Content.assemble((f"{mark} {word}", "$accent"), quiet), layout=False)
         else:
-            self.update("", layout=False)
+            self.update(Content.styled(self._note, "$text-muted"), layout=False)

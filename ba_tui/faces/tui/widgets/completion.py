@@ -1,4 +1,4 @@
-"""The popup above the prompt: candidates for a command, a file or an earlier prompt, and which one is chosen.
+"""The popup above the prompt: candidates for a command, a mention or an earlier prompt, and which one is chosen.
 
 It finds nothing itself and holds no focus; the composer fills it and moves in it.
 """
@@ -17,8 +17,8 @@ from textual.widgets import Static
 from ba_tui.core.untrusted import paintable
 
 ROWS = 8
-Kind = Literal["command", "file", "history"]
-_AT = re.compile(r"(?:^|(?<=\s))@(\"[^\"]*|\S*)$")
+Kind = Literal["command", "mention", "history"]
+_AT = re.compile(r"(?<![A-Za-z0-9_@/.:\\-])@(\"[^\"]*|[^\s\"@]*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def wanted(before: str, row: int) -> Wanted | None:
     if row == 0 and before.startswith("/") and not re.search(r"\s", before) and "/" not in before[1:]:
         return Wanted("command", before[1:], 0)
     if found := _AT.search(before):
-        return Wanted("file", found[1].lstrip('"'), found.start())
+        return Wanted("mention", found[1].lstrip('"'), found.start())
     return None
 
 

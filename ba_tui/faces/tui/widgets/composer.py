@@ -6,7 +6,7 @@ Whether a prompt is a command, waits or is sent is decided by whoever gets ``Sen
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from textual import on
@@ -17,13 +17,14 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from ba_tui.core.errors import BaError
+from ba_tui.core.mentions import Mentions, Suggestion, Weight
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.widgets.completion import Candidate, Completion, Wanted, wanted
 from ba_tui.faces.tui.widgets.prompt import PromptInput
 
 DRAFT_DELAY = 0.7
-FindFiles = Callable[[str], Awaitable[Sequence[str]]]
+WEIGH_DELAY = 0.3
 FindCommands = Callable[[str], Sequence[Candidate]]
 
 
@@ -34,6 +35,12 @@ class Composer(Vertical):
     class Sent(Message):
         text: str
 
+    @dataclass
+    class Weighed(Message):
+        """What would be attached to the prompt as it stands; none when it mentions nothing."""
+
+        weights: Sequence[Weight]
+
     class QueueWanted(Message):
         """Up on empty input while prompts wait: the newest should come back for editing."""
 
@@ -43,7 +50,8 @@ class Composer(Vertical):
     def __init__(self) -> None:
         super().__init__(id="composer")
         self.find_commands: FindCommands | None = None
-        self.find_files: FindFiles | None = None
+        self.mentions: Callable[[], Mentions | None] = _none
+        """What can be mentioned in the conversation that is open."""
         self.history: PromptHistory | None = None
         self.waiting = False
         """True while prompts wait in the queue."""
@@ -56,6 +64,8 @@ class Composer(Vertical):
         self._dismissed: Wanted | None = None
         self._draft_timer: Timer | None = None
         self._touched = False
+        self._heavy = False
+        self._weigh_timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield self.popup
@@ -162,6 +172,30 @@ class Composer(Vertical):
         if self._draft_timer:
             self._draft_timer.stop()
         self._draft_timer = self.set_timer(DRAFT_DELAY, self._save_draft)
+        self._weigh_soon()
+
+    def _weigh_soon(self) -> None:
+        if self._weigh_timer:
+            self._weigh_timer.stop()
+            self._weigh_timer = None
+        if "@" in self.prompt.text:
+            self._weigh_timer = self.set_timer(WEIGH_DELAY, self._weigh)
+        elif self._heavy:
+            self._heavy = False
+            self.post_message(self.Weighed(()))
+
+    def _weigh(self) -> None:
+        if mentions := self.mentions():
+            self.run_worker(self._weighed(mentions, self.prompt.value), group="weigh", exclusive=True)
+
+    async def _weighed(self, mentions: Mentions, text: str) -> None:
+        try:
+            weights = await mentions.weigh(text)
+        except (BaError, OSError):
+            return
+        if text == self.prompt.value and (weights or self._heavy):
+            self._heavy = bool(weights)
+            self.post_message(self.Weighed(weights))
 
     def _save_draft(self) -> None:
         if self.history:
@@ -181,18 +215,18 @@ class Composer(Vertical):
             self._offer(())
         elif self._wanted.kind == "command":
             self._offer(self.find_commands(self._wanted.query) if self.find_commands else ())
-        elif self.find_files:
-            self.run_worker(self._list_files(self._wanted, self.find_files), group="files", exclusive=True)
+        elif mentions := self.mentions():
+            self.run_worker(self._list_names(self._wanted, mentions), group="names", exclusive=True)
 
-    async def _list_files(self, asked: Wanted, find: FindFiles) -> None:
+    async def _list_names(self, asked: Wanted, mentions: Mentions) -> None:
         try:
-            paths = await find(asked.query)
+            found = await mentions.search(asked.query)
         except (BaError, OSError):
-            paths = ()
+            found = ()
         if asked == self._wanted:
             # A name that can't be shown as it is can't be completed either: nobody would see what was put in.
-            shown = [path for path in paths if paintable(path, newlines=False) == path]
-            self._offer([Candidate(_mention(path), path) for path in shown])
+            shown = [each for each in found if paintable(each.text, newlines=False) == each.text]
+            self._offer([_candidate(each) for each in shown])
 
     @on(PromptInput.Choosing)
     def _choosing(self, event: PromptInput.Choosing) -> None:
@@ -227,7 +261,15 @@ class Composer(Vertical):
             self.prompt.submit()
 
 
-def _mention(path: str) -> str:
-    if any(character.isspace() for character in path):
-        return f'@"{path}"'
-    return f"@{path}" if path.endswith("/") else f"@{path} "
+def _none() -> Mentions | None:
+    return None
+
+
+def _candidate(found: Suggestion) -> Candidate:
+    return Candidate(_mention(found.text), found.label, f"{found.kind}  {found.detail[:300]}".rstrip())
+
+
+def _mention(text: str) -> str:
+    if any(character.isspace() for character in text):
+        return f'@"{text}"'
+    return f"@{text}" if text.endswith("/") else f"@{text} "

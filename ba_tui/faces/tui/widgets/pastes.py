@@ -6,12 +6,16 @@ Pure text work. How a token behaves under the cursor is the prompt's business.
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 from ba_tui.core.messages import clean_text
 
 MANY_LINES = 10
 MANY_CHARACTERS = 1_000
 TOKEN = re.compile(r"\[Pasted #(\d+) (?:\+\d+ lines|\d+ characters)\]")
+PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+LONGEST_PATH = 1_000
+_ESCAPED = re.compile(r"\\(.)")
 _CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(127, 160)))
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
@@ -22,6 +26,20 @@ def cleaned(text: str) -> str:
         text = _ESCAPES.sub("", text)
     text = clean_text(text).replace("\r\n", "\n").replace("\r", "\n")
     return text if text.isprintable() else text.translate(_CONTROLS)
+
+
+def dropped_picture(text: str) -> str:
+    """The absolute path when ``text`` is what a terminal gives for a picture that was dropped on it; else empty."""
+    text = text.strip()
+    if len(text) > LONGEST_PATH or "\n" in text:
+        return ""
+    if text.startswith("file://"):
+        path = unquote(text.removeprefix("file://"))
+    elif text[:1] in {"'", '"'} and text.endswith(text[0]):
+        path = text[1:-1]
+    else:
+        path = text if " " in _ESCAPED.sub("", text) else _ESCAPED.sub(r"\1", text)
+    return path if path.startswith("/") and path.lower().endswith(PICTURES) else ""
 
 
 class Pastes:

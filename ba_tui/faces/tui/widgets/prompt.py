@@ -6,6 +6,7 @@ What a prompt means, the popup and the history are the composer's.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -17,7 +18,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import TextArea
 
-from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned
+from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned, dropped_picture
 
 NEWLINES = frozenset({"shift+enter", "ctrl+j", "alt+enter", "ctrl+enter"})
 CHOOSING = frozenset({"up", "down", "tab", "enter", "escape", "pageup", "pagedown"})
@@ -219,7 +220,10 @@ class PromptInput(TextArea, inherit_bindings=False):
         await self.insert_paste(event.text)
 
     async def insert_paste(self, text: str) -> None:
-        """Insert foreign text at the cursor: cleaned, and folded when it is long."""
+        """Insert foreign text at the cursor: cleaned, and folded when it is long. A picture becomes a mention."""
+        picture = "" if self.text.startswith(("/", "!")) else dropped_picture(text)
+        if picture and await asyncio.to_thread(os.path.isfile, picture):
+            text = f'@"{picture}" ' if " " in picture else f"@{picture} "
         text = await asyncio.to_thread(cleaned, text) if len(text) > LARGE else cleaned(text)
         if text:
             self._replace_via_keyboard(self.pastes.fold(text), *self.selection)

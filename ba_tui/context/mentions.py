@@ -1,0 +1,188 @@
+"""What a prompt names after an ``@``: how such words are read, and what is offered while one is typed.
+
+What comes of a mention (files that are attached, tools, skills) is in ``attachments``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from ba_tui.context.files import LETTERS, FileIndex, Listing
+from ba_tui.context.profiles import dataset_kind
+from ba_tui.core.mentions import MentionKind, Suggestion, Weight
+
+FORCED = {"file": "file", "folder": "file", "dataset": "file", "skill": "skill", "tool": "tool", "session": "session"}
+"""What may stand before a colon, and what it says."""
+MOST = 30
+"""Mentions of one prompt that are looked at."""
+LONGEST = 1_000
+AHEAD = 5
+"""Files that match as well as a skill or tool and are still shown before it."""
+FRESH = 3.0
+"""Seconds that what a source said holds."""
+_AT = re.compile(r'(?<![A-Za-z0-9_@/.:\\-])@(?:"([^"\n]{1,1000})"(:\d+(?:-\d+)?)?|([^\s"@`<>|]{1,1000}))')
+_FENCE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
+_RANGE = re.compile(r":(\d{1,9})(?:-(\d{1,9}))?$")
+_CLOSING = frozenset(".,;:!?)]}'*_" + "”’»。，；：！？）】》、")
+_EDGE = re.compile(r"[!-~](?=[^\x00-\x7f])")
+EDGES = 4
+
+Lines: TypeAlias = tuple[int, int]
+"""The first and the last, from 1."""
+Source: TypeAlias = Callable[[], Sequence[Suggestion]]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One mention. ``kind`` is empty unless the person said it; ``raw`` is what stands after the ``@``."""
+
+    raw: str
+    kind: str = ""
+    text: str = ""
+    quoted: bool = False
+
+    @property
+    def looks_meant(self) -> bool:
+        """Whether it is likely that a file was meant: not a decorator, a handle or a package."""
+        stem, dot, ending = self.raw.rstrip("".join(_CLOSING)).rpartition(".")
+        return bool(self.kind or self.quoted or (stem and dot and ending.isalnum() and "(" not in stem))
+
+    def readings(self) -> Iterator[tuple[str, Lines | None]]:
+        """What it may say, the likeliest first: the whole, then without lines, without what ends the sentence."""
+        text = self.text
+        while text:
+            yield text, None
+            if found := _RANGE.search(text):
+                first = max(1, int(found[1]))
+                yield text[: found.start()], (first, max(first, int(found[2] or found[1])))
+            if self.quoted:
+                return
+            if text[-1] not in _CLOSING:
+                break
+            text = text[:-1]
+        # Scripts without spaces: the sentence goes on right after the name.
+        for found in list(_EDGE.finditer(text))[-EDGES:]:
+            yield text[: found.end()], None
+
+
+def named(text: str) -> list[Named]:
+    """Every mention in a prompt, once; what stands in fenced code is none."""
+    if "@" not in text:
+        return []
+    found: dict[str, Named] = {}
+    for match in _AT.finditer(_FENCE.sub("\n", text)):
+        quoted = match[1] is not None
+        raw = f"{match[1]}{match[2] or ''}" if quoted else match[3]
+        kind, colon, rest = raw.partition(":")
+        if colon and kind in FORCED and rest:
+            found.setdefault(raw, Named(raw, FORCED[kind], rest, quoted))
+        else:
+            found.setdefault(raw, Named(raw, "", raw, quoted))
+        if len(found) == MOST:
+            break
+    return list(found.values())
+
+
+class Offering:
+    """core.mentions.Mentions: files from the index, all else from ``sources`` by kind. A source may block, and need not
+    say how what it offers is written."""
+
+    def __init__(
+        self,
+        root: Path,
+        files: FileIndex,
+        sources: Mapping[MentionKind, Source],
+        weigh: Callable[[str], Awaitable[Sequence[Weight]]],
+    ) -> None:
+        self._root = root
+        self._files = files
+        self._sources = sources
+        self._weigh = weigh
+        self._kept: dict[MentionKind, tuple[float, Sequence[Suggestion]]] = {}
+
+    async def weigh(self, text: str) -> Sequence[Weight]:
+        return await self._weigh(text)
+
+    async def search(self, query: str, limit: int = 50) -> Sequence[Suggestion]:
+        if len(query) > LONGEST:
+            return ()
+        kind, colon, rest = query.partition(":")
+        if colon and FORCED.get(kind, "file") != "file":
+            found = await asyncio.to_thread(self._others, rest, kind, limit)
+            return [suggestion for _, suggestion in found]
+        plain = rest if colon and kind in FORCED else query
+        if plain.startswith(("/", "~", "../")) or plain == "..":
+            return await asyncio.to_thread(_outside, self._root, plain, limit)
+        files = [(sort, _file(path)) for sort, path in await self._files.search(plain, limit)]
+        if colon and kind in FORCED:
+            wanted = [file for _, file in files if kind == "file" or file.kind == kind]
+            return wanted[:limit]
+        return _mixed(files, await asyncio.to_thread(self._others, query, "", limit), limit)
+
+    def _others(self, query: str, kind: str, limit: int) -> list[tuple[int, Suggestion]]:
+        found: list[tuple[int, Suggestion]] = []
+        for each in self._sources:
+            if (kind and each != kind) or (not kind and each == "session" and len(query) < 2):
+                continue
+            offered: dict[str, Suggestion] = {}
+            for suggestion in self._offered(each):
+                label = suggestion.label.replace("/", " ")
+                offered[f"{label} {suggestion.text}" if label in offered else label] = suggestion
+            ranked = Listing(offered).ranked(query, limit)
+            found += [(sort, self._written(offered[label])) for sort, label in ranked if kind or sort < LETTERS]
+        return found
+
+    def _offered(self, kind: MentionKind) -> Sequence[Suggestion]:
+        now, (since, kept) = time.monotonic(), self._kept.get(kind, (float("-inf"), ()))
+        if now - since > FRESH:
+            kept = self._sources[kind]()
+            self._kept[kind] = now, kept
+        return kept
+
+    def _written(self, suggestion: Suggestion) -> Suggestion:
+        """What is no file is called with its kind where a file, or for a tool a skill, has that name too."""
+        kind, name = suggestion.kind, suggestion.label
+        if suggestion.text:
+            return suggestion
+        skilled = kind == "tool" and "skill" in self._sources
+        taken = skilled and any(skill.label == name for skill in self._offered("skill"))
+        return replace(suggestion, text=f"{kind}:{name}" if taken or os.path.lexists(self._root / name) else name)
+
+
+def _file(path: str) -> Suggestion:
+    if path.endswith("/"):
+        return Suggestion("folder", path, path)
+    kind = dataset_kind(path)
+    return Suggestion("dataset", path, path, kind) if kind else Suggestion("file", path, path)
+
+
+def _mixed(
+    files: Sequence[tuple[int, Suggestion]], others: Sequence[tuple[int, Suggestion]], limit: int
+) -> list[Suggestion]:
+    """By how well they match; of equal ones a few files come first, then the rest, then more files."""
+    ordered: list[Suggestion] = []
+    for sort in range(4):
+        equal = [file for each, file in files if each == sort]
+        rest = [other for each, other in others if each == sort]
+        ordered += [*equal[:AHEAD], *rest, *equal[AHEAD:]]
+    return ordered[:limit]
+
+
+def _outside(root: Path, query: str, limit: int) -> list[Suggestion]:
+    """What lies in the folder that an absolute path or one from the home or from above names so far."""
+    folder, _, begun = query.rpartition("/") if "/" in query else (query, "", "")
+    shown = f"{folder}/" if folder or query.startswith("/") else ""
+    try:
+        with os.scandir((root / os.path.expanduser(shown)).resolve()) as entries:  # noqa: PTH111 - must not raise
+            names = [entry.name + "/" * entry.is_dir() for entry in entries]
+    except (OSError, ValueError, RuntimeError):
+        return []
+    seen = sorted(name for name in names if begun.startswith(".") or not name.startswith("."))
+    return [_file(shown + name) for _, name in Listing(seen).ranked(begun, limit)]

@@ -1,0 +1,43 @@
+"""What a person can name after an ``@``, as faces see it: what to offer while it is typed, and what it weighs.
+
+Values and a protocol only; how names are found and what is attached for them is the context room's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+MentionKind: TypeAlias = Literal["file", "folder", "dataset", "skill", "tool", "session"]
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """``text`` is what stands after the ``@`` (``skill:pdf``), ``label`` and ``detail`` are shown beside ``kind``."""
+
+    kind: MentionKind
+    text: str
+    label: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What is attached for one mention, and about how many ``tokens`` it takes; ``trouble``: why nothing is."""
+
+    name: str
+    tokens: int = 0
+    trouble: str = ""
+
+
+class Mentions(Protocol):
+    """For the event loop: what takes long is done off it."""
+
+    async def search(self, query: str, limit: int = 50) -> Sequence[Suggestion]:
+        """What could be meant by ``query``, the best first."""
+        ...
+
+    async def weigh(self, text: str) -> Sequence[Weight]:
+        """What would be attached to a prompt. Nothing is attached, copied or asked by it."""
+        ...

@@ -102,7 +102,7 @@ def prompts(world: World) -> list[str]:
     return [request.messages[-1].text for request in world.script.requests]
 
 
-async def test_a_command_completes_with_its_hint_and_is_sent_as_typed(world: World, own: Own) -> None:
+async def test_a_command_completes_with_its_hint_is_sent_as_typed_and_found_when_new(world: World, own: Own) -> None:
     async with running(world) as hand:
         await known(hand)
         await hand.type("/revi")
@@ -116,19 +116,15 @@ async def test_a_command_completes_with_its_hint_and_is_sent_as_typed(world: Wor
         await hand.idle()
         await hand.send("/review one\ntwo")
         await hand.until(lambda: len(world.script.requests) == 2)
-        assert world.script.requests[1].messages[-1].text == "/Review one\ntwo"
-
-
-async def test_one_that_is_new_is_found_and_one_by_its_source_is_sent(world: World, own: Own) -> None:
-    async with running(world) as hand:
-        await known(hand)
+        await hand.idle()
         own.held.append(CommandLine("fresh", "user", "New", "", "~/.claude/commands/fresh.md"))
         await hand.send("/fresh now")
-        await hand.until(lambda: prompts(world) == ["/fresh now"])
+        await hand.until(lambda: len(world.script.requests) == 3)
         await hand.idle()
         await hand.send("/user:Review 3")
-        await hand.until(lambda: len(world.script.requests) == 2)
+        await hand.until(lambda: len(world.script.requests) == 4)
         await hand.idle()
+        assert prompts(world)[1:] == ["/Review one\ntwo", "/fresh now", "/user:Review 3"]
         await hand.send("/Reviw 3")
         await hand.until(lambda: "Did you mean /Review?" in hand.hint)
         assert hand.text == "/Reviw 3"
@@ -151,7 +147,7 @@ async def test_it_waits_in_the_queue_and_never_steers(world: World, own: Own) ->
         await hand.idle()
 
 
-async def test_what_cannot_be_called_is_told_once_and_stands_in_the_help(world: World, own: Own) -> None:
+async def test_what_cannot_be_called_is_told_once_and_help_and_palette_know_the_rest(world: World, own: Own) -> None:
     own.held += [
         CommandLine("bad", "project", path=".claude/commands/bad.md", trouble=".claude/commands/bad.md:2: no field"),
         CommandLine("clear", "user", "Mine", "", "~/.claude/commands/clear.md"),
@@ -170,14 +166,7 @@ async def test_what_cannot_be_called_is_told_once_and_stands_in_the_help(world: 
         cells = [cell for row in hand.app.screen.rows for cell in row.cells]
         assert {"Your own commands", "/Review [number]", "/user:clear", broken, clash} <= set(cells)
         assert "Look at a [pull] request (.claude/commands/Review.md)" in cells
-
-
-async def test_the_palette_offers_it_for_its_words_to_be_typed(world: World, own: Own) -> None:
-    async with running(world) as hand:
-        await known(hand)
-        await hand.press("ctrl+p")
-        await hand.until(lambda: hand.app.screen is not hand.chat)
-        await hand.press(*"look at a")
+        await hand.press("escape", "ctrl+p", *"look at a")
         offers = hand.app.screen.query_one(OptionList)
         await hand.until(lambda: offers.option_count and "/Review" in str(offers.get_option_at_index(0).prompt))
         await hand.press("down", "enter")

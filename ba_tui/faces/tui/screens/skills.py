@@ -22,7 +22,7 @@ from ba_tui.faces.tui.screens.skill_page import MEANING, SkillPage
 if TYPE_CHECKING:
     from ba_tui.faces.tui.screens.chat import ChatScreen
 
-KEYS = "Enter shows all · Ctrl+A starts · Ctrl+E ends · Ctrl+S on or off · Esc closes"
+KEYS = "Enter opens · Ctrl+A start · Ctrl+E end · Ctrl+S on/off · Esc closes"
 STATES: dict[SkillState, str] = {
     "active": "active",
     "waiting": "starts next",

@@ -51,8 +51,9 @@ class _Extraction:
         tail, cut = self._tail_stubbed(whole, room, spared=spared)
         if self.count(_flat(tail)) > room:
             # Cutting results is not enough. Rounds become notes first, so that the current one may stay whole.
-            moved, tail = self._rounds_folded(whole, half)
-            tail, cut = self._tail_stubbed(tail, half if moved else room)
+            moved, current = self._rounds_folded(whole, half)
+            if moved or spared:
+                tail, cut = self._tail_stubbed(current, half if moved else room)
             if self.count(_flat(tail)) > room:
                 steps, tail = self._steps_folded(tail, half)
                 moved += steps
@@ -104,6 +105,8 @@ class _Extraction:
         current = len(flat) - len(tail[-1].messages)
         found = [item for item in found if not spared or item.message < current]
         found.sort(key=lambda item: (item.message >= current, -item.size * (1.5 - item.message / len(flat))))
+        if spared and self.count([_only(item) for item in found]) < over:
+            return tail, []
         shapes = shapes_of(found)
         cut: dict[tuple[int, int], Block] = {}
         titles: list[str] = []

@@ -308,7 +308,7 @@ class Compressor:
             work.close()
             return
         task = asyncio.get_running_loop().create_task(work)
-        self._drafts[name] = Draft(task, draft, parts)
+        self._drafts[name] = _ways().Draft(task, draft, parts)
 
     async def _adopt(self, branch: Branch) -> None:
         """Let a summary that has come take the place of what rules kept, if that still opens the conversation."""

@@ -6,6 +6,7 @@ The whole of it is for tools that query data; this is what a model needs to know
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -150,7 +151,7 @@ def _workbook(path: Path) -> str:
             names = _SHEET.findall(file.read(WHOLE))
     except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError, ValueError, EOFError):
         return ""
-    return f"Sheets: {_names(name.decode('utf-8', 'replace') for name in names)}." if names else ""
+    return f"Sheets: {_names(html.unescape(name.decode('utf-8', 'replace')) for name in names)}." if names else ""
 
 
 def _database(path: Path) -> str:

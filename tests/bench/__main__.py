@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.bench import caching, compressing, counting, engine, flow, long, rest, start, steps, verdicts
+from tests.bench import caching, compressing, counting, engine, flow, long, names, rest, start, steps, verdicts
 from tests.bench.figures import HEAD, QUICK, Effort, Family, Figure, as_json, line
 
 FAMILIES: dict[str, Family] = {
@@ -21,6 +21,7 @@ FAMILIES: dict[str, Family] = {
     "sessions": long.sessions,
     "engine": engine.engine,
     "tokens": counting.tokens,
+    "names": names.names,
     "verdicts": verdicts.verdicts,
     "caching": caching.caching,
     "compressing": compressing.compressing,

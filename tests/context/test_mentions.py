@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -156,6 +157,36 @@ async def test_a_tool_that_is_mentioned_is_there_and_a_session_comes_as_its_dige
     assert "remember the word marmalade" in notes(events)
     assert f"session {talk.id}: remember the word marmalade, 1 turn" in notes(events)
     await other.close()
+
+
+async def test_a_skill_that_is_mentioned_is_active_before_the_answer(talk: Conversation):
+    events = await collect(talk.say("@code-review please, as @skill:debugging says"))
+    kinds = [event.type for event in events]
+    assert kinds.index("skills_changed") < kinds.index("message_done")
+    assert [skill.id for skill in talk.transcript.skills] == ["code-review", "debugging"]
+
+
+async def test_a_path_comes_before_a_skill_of_that_name_unless_the_person_says_which(talk: Conversation, folder: Path):
+    (folder / "git").write_text("a file called git\n")
+    assert "a file called git" in notes(await collect(talk.say("see @git")))
+    assert talk.transcript.skills == ()
+    mentions = talk.inventory.mentions
+    assert mentions
+    offered = [(each.kind, each.text) for each in await mentions.search("git")]
+    assert offered[0] == ("file", "git")
+    assert ("skill", "skill:git") in offered
+
+
+async def test_a_file_brings_the_skill_that_is_made_for_it(talk: Conversation, folder: Path):
+    with zipfile.ZipFile(folder / "plan.xlsx", "w") as book:
+        book.writestr(
+            "xl/workbook.xml", '<workbook><sheets><sheet name="Q1 &amp; Q2" sheetId="1"/></sheets></workbook>'
+        )
+    events = await collect(talk.say("what is in @plan.xlsx"))
+    assert "plan.xlsx: Excel workbook, " in notes(events)
+    assert "can be handled by @xlsx" in notes(events)
+    assert "Sheets: Q1 & Q2." in notes(events)
+    assert [skill.id for skill in talk.transcript.skills] == ["xlsx"]
 
 
 async def test_words_that_join_a_running_turn_bring_what_they_mention(talk: Conversation):

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -193,3 +194,60 @@ def test_print_mode_takes_commands(
     work.command("later", "Not vouched for.")
     assert run(["-p", "/fix it", *model]) == 1
     assert "There is no command /fix." in capsys.readouterr().err
+
+
+async def test_files_it_names_come_with_it_and_what_commands_print_names_none(work: Work):
+    (work.folder / "a.md").write_text("The first file.")
+    (work.folder / "b.md").write_text("The second file.")
+    work.command("see", "See @a.md, and !`echo @b.md`")
+    talk = work.open(**{"permissions.allow": ["shell(echo *)"], "sandbox": "off"})
+    await said(talk, "/see")
+    assert "The first file." in talk.transcript.messages[0].text
+    assert "The second file." not in talk.transcript.messages[0].text
+    await said(talk, "/see @b.md")
+    assert talk.transcript.messages[2].text.count("The second file.") == 1
+    await talk.close()
+
+
+async def test_its_tools_are_allowed_in_its_turn_once_the_person_said_so(work: Work):
+    head = "---\nallowed-tools: Bash(./tool:*)\n---\n"
+    (work.folder / "tool").write_text("#!/bin/sh\necho used\n")
+    (work.folder / "tool").chmod(0o755)
+    work.command("make", f"{head}!`./tool one`")
+    work.command("plain", "!`./tool one`")
+    talk = work.open(sandbox="off")
+    asked: list[str] = []
+
+    def answers(*choices: Literal["once", "deny"]) -> Callable[[Asked], Reply]:
+        left = list(choices)
+
+        def reply(event: Asked) -> Reply:
+            asked.append(event.question.text)
+            return Reply(left.pop(0))
+
+        return reply
+
+    confirming, running = "Let /make use its tools without asking?", "Allow shell?"
+    await said(talk, "/make", answers("deny", "once"))
+    await said(talk, "/make", answers("once"))
+    await said(talk, "/make", answers())
+    assert asked == [confirming, running, confirming]
+    await said(talk, "/plain", answers("deny"))
+    assert asked[3:] == [running]
+    work.command("make", f"{head}Changed. !`./tool one`")
+    await talk.close()
+    talk = work.open(sandbox="off")
+    await said(talk, "/make", answers("deny", "deny"))
+    assert asked[4:] == [confirming, running]
+    await talk.close()
+
+
+async def test_a_skill_starts_by_its_name_with_what_is_wanted(work: Work):
+    work.command("git", "My own.")
+    talk = work.open()
+    assert "My own." in sent(await said(talk, "/git"))
+    assert not talk.transcript.skills
+    await said(talk, "/charts of a.csv")
+    (active,) = talk.transcript.skills
+    assert (active.id, active.parameters, active.by) == ("charts", "of a.csv", "person")
+    await talk.close()

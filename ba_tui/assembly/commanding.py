@@ -6,6 +6,7 @@ How commands are read and filled in is the context room's; what they run is judg
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -13,21 +14,26 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from ba_tui.assembly.skilling import names_of_ours
 from ba_tui.context.commands import CommandFile, CommandFiles, called, folders
 from ba_tui.context.expansion import expand
 from ba_tui.core.commands import CommandLine
 from ba_tui.core.conversation import Admit
-from ba_tui.core.errors import PromptRefused, StopTurn, UsageError
-from ba_tui.core.events import Notice, ToolFinished, ToolStarted
+from ba_tui.core.errors import PromptRefused, StopTurn, StorageError, UsageError
+from ba_tui.core.events import Event, Notice, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, new_id, user
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.skills import Skills
 from ba_tui.core.tool import Call, Tool
-from ba_tui.core.turn import Branch
+from ba_tui.core.turn import Branch, Listener
+from ba_tui.permissions.rules import Rule, read_rule
 from ba_tui.permissions.trust import Trust
 from ba_tui.resources import Places, user_home
+from ba_tui.skills.activation import rule_of
+from ba_tui.skills.confirmed import Confirmed
 
+log = logging.getLogger(__name__)
 AGENT = "command"
 """Who runs what a command holds, in the events of a session."""
 SHOWN = 80
@@ -40,21 +46,23 @@ def command_files(where: Places, root: Path) -> CommandFiles:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What commands need: the ``shell`` within its guards, the ``skills``, why a model can't be asked, and where to
-    say which model answers the turn."""
+    """What commands need: the ``shell`` within its guards, the ``skills``, why a model can't be asked; what the person
+    ``confirmed``, and whether confirming tools would change anything."""
 
     shell: Callable[[], Tool | None]
     skills: Callable[[], Skills | None]
     missing: Callable[[str], str]
+    confirmed: Confirmed
+    asks: Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """``notes`` go with the prompt, ``spoken`` is the part of all of it that nobody but the person wrote; ``model``
-    answers, empty for the one of the session."""
+    """``notes`` go with the prompt, ``spoken`` is the part of them that no command printed; ``model`` answers, empty
+    for the one of the session."""
 
-    spoken: str
     notes: tuple[Message, ...] = ()
+    spoken: str = ""
     model: str = ""
 
 
@@ -64,6 +72,8 @@ class OwnCommands:
     def __init__(self, files: CommandFiles, means: Means) -> None:
         self._files = files
         self._means = means
+        self.granted: tuple[Rule, ...] = ()
+        """What the command of this turn may use without asking."""
 
     def lines(self) -> Sequence[CommandLine]:
         return self._files.lines()
@@ -90,20 +100,21 @@ class OwnCommands:
         """
         found = called(prompt.text)
         if found is None or prompt.hidden:
-            return Sent(prompt.text)
+            return Sent()
         name, arguments = found
         command = await asyncio.to_thread(self._files.find, name)
         if command is None:
             await self._start_skill(name, arguments)
-            return Sent(prompt.text)
+            return Sent()
         if command.trouble:
             raise PromptRefused(f"/{name} can't be used: {command.trouble}.", "Correct the file.")
+        self.granted = await self._confirmed(command, branch)
         done = await expand(command.body, arguments, partial(self._run, command, branch))
         if done.ran:
             branch.emit(Notice(f"/{command.name} ran: {', '.join(map(_short, done.ran))}"))
         text = f"The command /{command.name} stands for:\n\n{done.text}"
         model = await self._model(command, branch)
-        return Sent(done.spoken, (Message("user", (Text(text),), hidden=True),), model)
+        return Sent((Message("user", (Text(text),), hidden=True),), done.spoken, model)
 
     def _skill(self, name: str) -> bool:
         skills = self._means.skills()
@@ -120,6 +131,22 @@ class OwnCommands:
             await asyncio.to_thread(skills.activate, name, arguments)
         except UsageError as error:
             raise PromptRefused(str(error), error.hint) from None
+
+    async def _confirmed(self, command: CommandFile, branch: Branch) -> tuple[Rule, ...]:
+        """What its front matter asks for, if the person said yes to just this content of the file."""
+        if not command.tools or not self._means.asks():
+            return ()
+        names, id = names_of_ours(), f"/{command.name}"
+        texts = tuple(dict.fromkeys(rule_of(tool, names) for tool in command.tools))
+        if not await asyncio.to_thread(self._means.confirmed.has, id, command.digest):
+            reply = await branch.ask(_question(command, texts))
+            if reply.choice in {"deny", "text"}:
+                return ()
+            try:
+                await asyncio.to_thread(self._means.confirmed.add, id, command.digest, texts)
+            except StorageError as error:
+                branch.emit(Notice(f"That could not be kept for later: {error}", "warning", error.hint))
+        return tuple(rule for text in texts if (rule := _rule(text, command)))
 
     async def _model(self, command: CommandFile, branch: Branch) -> str:
         if not command.model:
@@ -174,32 +201,47 @@ class CommandCall(Call):
 
 
 class Admission:
-    """core.conversation.Admit: commands first, then hooks, who see all that is sent, then what else is attached."""
+    """core.conversation.Admit, and a listener: commands first, then hooks, who see all that is sent. ``hear`` is told
+    what was said, to attach what it mentions."""
 
-    def __init__(self, commands: OwnCommands, hooks: Admit | None, choose: Callable[[str], None]) -> None:
+    def __init__(self, commands: OwnCommands, hooks: Admit | None, hear: Listener) -> None:
         self._commands = commands
         self._hooks = hooks
-        self._choose = choose
-        self.attach: Admit | None = None
-        """What goes with the words of the person: files they mention."""
+        self._hear = hear
+        self._spoken = ""
+        self.choose: Callable[[str], object] = bool
+        """Told which model answers the turn."""
         self.opening = False
         """A turn is about to begin."""
 
     async def admit(self, prompt: Message, branch: Branch) -> Sequence[Message]:
         """See core.conversation.Admit."""
-        self.opening = True
+        self.opening, self._spoken, self._commands.granted = True, "", ()
         try:
             sent = await self._commands.sent(prompt, branch)
             notes = [*sent.notes]
-            if self.attach:
-                notes += await self.attach(_saying(prompt, sent.spoken), branch)
             if self._hooks:
                 whole = "\n\n".join([prompt.text, *(note.text for note in sent.notes)])
                 notes += await self._hooks(_saying(prompt, whole), branch)
+        except BaseException:
+            self._commands.granted = ()
+            raise
         finally:
             self.opening = False
-        self._choose(sent.model)
+        self._spoken = sent.spoken
+        self.choose(sent.model)
         return notes
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case TurnStarted(agent="main", prompt=prompt) if self._spoken:
+                # Files that a command names come with it as if they had been typed.
+                event = replace(event, prompt=_saying(prompt, f"{prompt.text}\n{self._spoken}"))
+            case TurnEnded(agent="main"):
+                self._commands.granted = ()
+            case _:
+                pass
+        self._hear(event)
 
 
 def _saying(prompt: Message, text: str) -> Message:
@@ -208,6 +250,24 @@ def _saying(prompt: Message, text: str) -> Message:
         return prompt
     rest = tuple(block for block in prompt.blocks if not isinstance(block, Text))
     return replace(user(text, origin=prompt.origin), blocks=(Text(text), *rest), id=prompt.id, at=prompt.at)
+
+
+def _question(command: CommandFile, tools: Sequence[str]) -> Question:
+    return Question(
+        "permission",
+        f"Let /{command.name} use its tools without asking?",
+        tool="command",
+        args={"command": command.shown, "allowed_tools": list(tools)},
+        reason="“yes” holds for this file as it is now, also in later sessions; “no” sends it and asks as usual",
+    )
+
+
+def _rule(text: str, command: CommandFile) -> Rule | None:
+    try:
+        return read_rule(text, "allow", command.shown)
+    except UsageError as error:
+        log.info("%s names %s: %s", command.shown, text, error)
+        return None
 
 
 def _is_path(name: str) -> bool:

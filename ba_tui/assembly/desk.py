@@ -99,8 +99,15 @@ class Desk:
         self._visible = Visible(self._stock.registry, self._stock.search, system=first)
         tools = ToolList(self._stock, self._visible, self.metrics)
         stock = self._stock
-        means = Means(lambda: stock.registry.get_tool("shell"), lambda: self.inventory.skills, workshop.access.missing)
+        means = Means(
+            lambda: stock.registry.get_tool("shell"),
+            lambda: self.inventory.skills,
+            workshop.access.missing,
+            self.skilling.skills.confirmed,
+            lambda: self.permissions.level == "default",
+        )
         self.commands = OwnCommands(command_files(workshop.where, project_root(cwd)), means)
+        self.permissions.grant(lambda: self.commands.granted)
         self.inventory = Inventory(
             tools,
             stock.results,

@@ -72,12 +72,12 @@ class Workshop:
         named = replace(info, cwd=cwd, model=model)
         hooks = desk.hooks
         listening = (desk.metrics.apply, desk.spending.apply, CallLog(info.id).apply, desk.keeping.apply)
-        listening = (*listening, desk.mentioning.attaching.apply)
+        admission = Admission(desk.commands, hooks.admit if hooks else None, desk.mentioning.attaching.apply)
+        listening = (*listening, admission.apply)
         observers = (*listening, *((hooks.apply,) if hooks else ()))
         conversation = Conversation(named, journal, desk, observers, desk.inventory)
-        choose = partial(setattr, conversation, "turn_model")
-        admission = Admission(desk.commands, hooks.admit if hooks else None, choose)
         conversation.admit = admission.admit
+        admission.choose = partial(setattr, conversation, "turn_model")
         conversation.condenser = desk.condenser
         desk.skilling.skills.active = lambda: conversation.transcript.skills
         desk.keeping.turn = lambda: conversation.transcript.turns + admission.opening

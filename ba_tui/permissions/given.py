@@ -31,20 +31,23 @@ class Given:
         """The project's own allow rules."""
         self._kept: list[Approval] = []
         self.problems: list[str] = []
-        self.granted: Callable[[], Sequence[Rule]] = tuple[Rule, ...]
+        self.grants: list[Callable[[], Sequence[Rule]]] = []
         """Rules that allow as long as they are there."""
         if approvals:
             self._kept, self.problems = approvals.read()
 
     def rules(self, verdict: str) -> list[Rule]:
         kept = [kept.rule for kept in self._kept if kept.rule.verdict == verdict]
-        return [*kept, *self.granted()] if verdict == "allow" else kept
+        return [*kept, *self._granted()] if verdict == "allow" else kept
 
     def all(self) -> Iterator[tuple[Rule, bool]]:
         """Every rule, and whether it waits."""
         yield from ((kept.rule, False) for kept in self._kept)
-        yield from ((rule, False) for rule in self.granted())
+        yield from ((rule, False) for rule in self._granted())
         yield from ((rule, not self._confirmed(rule)) for rule in self._offered)
+
+    def _granted(self) -> list[Rule]:
+        return [rule for rules in self.grants for rule in rules()]
 
     def answered(self, ask: Rule, subject: Subject) -> bool:
         """Whether the person has answered ``ask`` for such calls."""

@@ -164,8 +164,8 @@ class Policy:
         self._given.remove(rule)
 
     def grant(self, rules: Callable[[], Sequence[Rule]]) -> None:
-        """Allow what ``rules`` cover, each for as long as it is there."""
-        self._given.granted = rules
+        """Allow what ``rules`` cover too, each for as long as it is there."""
+        self._given.grants.append(rules)
 
     def save_hits(self) -> None:
         """Add what was counted since the last time to the project's counts. Writes a file; raises nothing."""

@@ -95,7 +95,7 @@ async def test_what_it_runs_is_judged_like_any_call(work: Work):
     assert asked[0].question.reason.startswith("It stands in .claude/commands/look.md. ")
     assert "Now: one-two" in sent(events)
     assert [event.text for event in events if isinstance(event, Notice)] == ["/look ran: `echo one-two`"]
-    assert [event.agent for event in events if isinstance(event, Judged)] == ["command"] * 2
+    assert [event.agent for event in events if isinstance(event, Judged)] == ["/look"] * 2
     await talk.close()
 
 

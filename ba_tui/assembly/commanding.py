@@ -34,8 +34,6 @@ from ba_tui.skills.activation import rule_of
 from ba_tui.skills.confirmed import Confirmed
 
 log = logging.getLogger(__name__)
-AGENT = "command"
-"""Who runs what a command holds, in the events of a session."""
 SHOWN = 80
 
 
@@ -162,7 +160,7 @@ class OwnCommands:
         shell = self._means.shell()
         if shell is None:
             raise PromptRefused(f"/{command.name} was not sent: there is no shell to run {_short(script)} with.")
-        fork = branch.fork(AGENT)
+        fork = branch.fork(f"/{command.name}")
         fork.transcript.cwd = branch.transcript.cwd
         call = CommandCall(command, fork)
         result = await call.done(shell, script)

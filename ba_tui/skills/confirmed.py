@@ -14,7 +14,7 @@ from ba_tui.resources import alone, save_whole
 from ba_tui.settings.document import load_mapping, read_document
 
 HEADER = """\
-# Skills that you let use their tools without being asked, each with the hash of what it held when you said so.
+# Skills and /commands that you let use their tools without being asked, each with the hash of what it held then.
 # Remove a line to be asked again.
 """
 KEPT = 8

@@ -22,6 +22,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import is_secret
 from ba_tui.permissions.verdicts import Deny
+from ba_tui.tools.documents import detect
 from ba_tui.tools.formats import head_and_tail
 from ba_tui.tools.guards.secrets import secrets
 from ba_tui.tools.search import find_ripgrep
@@ -59,7 +60,9 @@ class Mentioning:
             return workspace.contains(path) or workspace.lends(path)
 
         kept = links.session.parent / FOLDER if links.session.name else None
-        files = Files(workspace.resolve, workspace.shown, inside, self._refused, self._read, self._listed, kept)
+        files = Files(
+            workspace.resolve, workspace.shown, inside, self._refused, self._read, self._listed, kept, _decoded
+        )
         names = stock.registry.names
         around = Surroundings(
             files, self._clean, tokens.aside, self._room, links.skills, names, visible.show, self._session
@@ -128,3 +131,8 @@ class Mentioning:
         ours = self._links.session.parent.name
         found = [info for info in infos if info.id != ours]
         return [Suggestion("session", f"session:{info.id}", info.title or info.id, info.preview) for info in found]
+
+
+def _decoded(data: bytes) -> str:
+    """The start of a file in whatever encoding it has; a character that is cut off at its end does not matter."""
+    return data.decode(detect(data, whole=False).codec, "replace").removeprefix("\ufeff")

@@ -6,6 +6,7 @@ How mentions are read is in ``mentions``; every means to read, judge and clean i
 from __future__ import annotations
 
 import asyncio
+import filecmp
 import os
 import shutil
 import stat
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ba_tui.context.mentions import MOST, Lines, Named, named
-from ba_tui.context.profiles import dataset_kind, profile
+from ba_tui.context.profiles import Decode, dataset_kind, in_utf8, profile
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Event, Notice, Rewound, Steered, TurnStarted
 from ba_tui.core.mentions import Weight
@@ -36,7 +37,8 @@ Clean = Callable[[str, ToolResult, Branch], Awaitable[ToolResult]]
 @dataclass(frozen=True, slots=True)
 class Files:
     """``resolve`` follows links and raises BaError; ``refused`` says why a path may not be read, empty when it may;
-    ``inside``: whether it can be read as ``shown`` has it. ``kept``: where files from elsewhere are copied to."""
+    ``inside``: whether it can be read as ``shown`` has it. ``kept``: where files from elsewhere are copied to;
+    ``decode`` finds the encoding of the start of a file."""
 
     resolve: Callable[[str], Path]
     shown: Callable[[Path], str]
@@ -45,6 +47,7 @@ class Files:
     read: Read
     listing: Callable[[str], Awaitable[ToolResult]]
     kept: Path | None
+    decode: Decode = in_utf8
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +269,7 @@ class Attachments:
             raise OSError("it is no regular file")
         size, kind = await asyncio.to_thread(_size, path), dataset_kind(path.name)
         if kind and not target.lines:
-            about = await asyncio.to_thread(profile, path)
+            about = await asyncio.to_thread(profile, path, self._around.files.decode)
             end = "This is a profile; the file itself was not given."
             return f"{kind}, {size}", ToolResult(f"{about}\n{end}" if about else f"{kind}, {size}. {end}")
         result = await self._around.files.read(str(path), target.lines)
@@ -347,7 +350,7 @@ def _copied(path: Path, folder: Path) -> Path:
             with path.open("rb") as source, place.open("xb") as copy:
                 shutil.copyfileobj(source, copy)
             return place
-        if place.stat().st_size == size and place.read_bytes() == path.read_bytes():
+        if filecmp.cmp(place, path, shallow=False):
             return place
     raise OSError("there are too many of that name")
 

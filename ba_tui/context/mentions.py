@@ -22,6 +22,8 @@ FORCED = {"file": "file", "folder": "file", "dataset": "file", "skill": "skill",
 """What may stand before a colon, and what it says."""
 MOST = 30
 """Mentions of one prompt that are looked at."""
+LOOKED = 100_000
+"""Characters of a prompt that are gone through."""
 LONGEST = 1_000
 AHEAD = 5
 """Files that match as well as a skill or tool and are still shown before it."""
@@ -77,7 +79,7 @@ def named(text: str) -> list[Named]:
     if "@" not in text:
         return []
     found: dict[str, Named] = {}
-    for match in _AT.finditer(_FENCE.sub("\n", text)):
+    for match in _AT.finditer(_FENCE.sub("\n", text[:LOOKED])):
         quoted = match[1] is not None
         raw = f"{match[1]}{match[2] or ''}" if quoted else match[3]
         kind, colon, rest = raw.partition(":")
@@ -166,13 +168,15 @@ def _file(path: str) -> Suggestion:
 def _mixed(
     files: Sequence[tuple[int, Suggestion]], others: Sequence[tuple[int, Suggestion]], limit: int
 ) -> list[Suggestion]:
-    """By how well they match; of equal ones a few files come first, then the rest, then more files."""
+    """By how well they match; of equal ones a few files come first, then the rest, then more files. Sessions, whose
+    titles match much, come last."""
     ordered: list[Suggestion] = []
-    for sort in range(4):
+    last = [other for _, other in others if other.kind == "session"]
+    for sort in range(LETTERS + 1):
         equal = [file for each, file in files if each == sort]
-        rest = [other for each, other in others if each == sort]
+        rest = [other for each, other in others if each == sort and other.kind != "session"]
         ordered += [*equal[:AHEAD], *rest, *equal[AHEAD:]]
-    return ordered[:limit]
+    return [*ordered[: limit - len(last[:AHEAD])], *last[:AHEAD]]
 
 
 def _outside(root: Path, query: str, limit: int) -> list[Suggestion]:

@@ -10,9 +10,9 @@ import html
 import io
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 KINDS = {
     "csv": "CSV data",
@@ -36,6 +36,7 @@ COLUMNS = 60
 TABLES = 40
 ROWS = 5
 CELL = 60
+Decode: TypeAlias = Callable[[bytes], str]
 _SHEET = re.compile(rb'<(?:\w+:)?sheet\b[^>]*?\bname="([^"]*)"')
 _TYPES = (
     ("integer", re.compile(r"[+-]?\d{1,18}$")),
@@ -50,11 +51,15 @@ def dataset_kind(name: str) -> str:
     return KINDS.get(name.rpartition(".")[2].lower(), "") if "." in name else ""
 
 
-def profile(path: Path) -> str:
+def in_utf8(data: bytes) -> str:
+    return data.decode("utf-8-sig", "replace")
+
+
+def profile(path: Path, decode: Decode = in_utf8) -> str:
     """A few lines about a data file; empty when there is nothing to say beside its size. Blocks. Raises OSError."""
     ending = path.suffix.lower().lstrip(".")
     if ending in {"csv", "tsv"}:
-        return _table(path)
+        return _table(path, decode)
     if ending in {"jsonl", "ndjson"}:
         return _lines_of_json(path)
     if ending == "json":
@@ -64,9 +69,9 @@ def profile(path: Path) -> str:
     return _database(path) if ending in {"sqlite", "sqlite3", "db"} else ""
 
 
-def _table(path: Path) -> str:
+def _table(path: Path, decode: Decode) -> str:
     head, size = _head(path)
-    text = head.decode("utf-8-sig", "replace")
+    text = decode(head)
     if len(head) < size:
         text = text[: text.rfind("\n") + 1] or text
     first = text.partition("\n")[0]

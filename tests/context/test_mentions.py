@@ -81,6 +81,11 @@ async def test_data_comes_as_a_profile_and_says_what_can_handle_it(talk: Convers
     assert "amount: integer, 1 of 2 empty" in given
 
 
+async def test_data_in_an_old_encoding_is_read_too(talk: Conversation, folder: Path):
+    (folder / "old.csv").write_bytes("城市,人口\n北京,2189\n上海,2487\n广州,1868\n".encode("gb18030"))
+    assert "- 城市: text, such as 北京, 上海, 广州" in notes(await collect(talk.say("@old.csv")))
+
+
 async def test_names_with_spaces_folders_and_each_thing_once(talk: Conversation):
     given = notes(await collect(talk.say('see @"a b.txt" and @src/ and (@src/app.py) and @src/app.py.')))
     assert "spaced words" in given

@@ -172,7 +172,7 @@ async def test_the_popup_says_of_what_kind_a_name_is(world: World) -> None:
         await hand.press("@", "p")
         await hand.until(lambda: hand.chat.composer.popup.display)
         shown = {each.label: each.detail for each in hand.chat.composer.popup.candidates}
-        assert shown["pdf"] == "skill  Reads and fills PDF files."
+        assert shown["pdf"] == "skill    Reads and fills PDF files."
         assert shown["src/app.py"] == "file"
 
 

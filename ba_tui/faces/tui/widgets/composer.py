@@ -266,7 +266,7 @@ def _none() -> Mentions | None:
 
 
 def _candidate(found: Suggestion) -> Candidate:
-    return Candidate(_mention(found.text), found.label, f"{found.kind}  {found.detail[:300]}".rstrip())
+    return Candidate(_mention(found.text), found.label, f"{found.kind:<9}{found.detail[:300]}".rstrip())
 
 
 def _mention(text: str) -> str:

@@ -39,7 +39,8 @@ SHOWN = 80
 
 def command_files(where: Places, root: Path) -> CommandFiles:
     """Those of the person and of the project at ``root``, which counts while it is trusted."""
-    return CommandFiles(folders(user_home(), where.config, root, lambda: Trust(where).trusted(root)))
+    trust = Trust(where)
+    return CommandFiles(folders(user_home(), where.config, root, lambda: trust.trusted(root)))
 
 
 @dataclass(frozen=True, slots=True)

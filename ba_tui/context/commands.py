@@ -100,7 +100,7 @@ class CommandFiles:
             seen: set[str] = set()
             for folder in self._folders:
                 real = os.path.realpath(folder.path)
-                if real in seen or not folder.open():
+                if real in seen or not folder.path.is_dir() or not folder.open():
                     continue
                 seen.add(real)
                 for path, names in _below(folder.path):

@@ -145,7 +145,7 @@ def course(events: Sequence[Event]) -> Course:
                 if (stop := every.get(turn)) is None:
                     # What makes a prompt out of a command may change files before its turn begins.
                     early.setdefault(turn, id)
-                elif not stop.checkpoint:
+                elif stop.checkpoint in ("", early.pop(turn, "")):
                     every[turn] = replace(stop, checkpoint=id)
             case Rewound(agent="main", turns=turns):
                 newest = Rewind(index, event, last)

@@ -46,6 +46,13 @@ def test_the_course_follows_rewinds_and_their_taking_back():
         course(events).find(3)
 
 
+def test_a_checkpoint_may_come_before_its_turn_begins():
+    early = [*turn(1), Checkpointed("e2", 2)]
+    assert course([*early, *turn(2)]).files_before(2) == "e2"
+    assert course([*early, *turn(2, "c2")]).files_before(2) == "c2", "the newer one, after a restart or in a copy"
+    assert course([*early, *turn(2, "c2"), Checkpointed("d2", 2)]).files_before(2) == "c2"
+
+
 class Files:
     """Checkpoints that only note what is restored."""
 

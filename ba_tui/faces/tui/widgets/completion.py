@@ -64,6 +64,9 @@ class Completion(Static):
 
     def offer(self, candidates: Sequence[Candidate]) -> None:
         """Show ``candidates``, best first; none hides the popup."""
+        if not (candidates or self.candidates):
+            # Nearly every key: laying the screen out again would be most of what it costs.
+            return
         self.candidates = candidates
         self.chosen = 0
         self.display = bool(candidates)

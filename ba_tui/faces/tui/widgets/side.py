@@ -26,6 +26,7 @@ class SidePanel(VerticalScroll, can_focus=False):
         self._title = ""
         self._window = 0
         self._drawing = False
+        self._height = 0
 
     def compose(self) -> ComposeResult:
         yield self.usage
@@ -64,4 +65,7 @@ class SidePanel(VerticalScroll, can_focus=False):
         if ledger.filled:
             gauge = f"{bar(percent, 10 if warning else 16)} {percent:>3}% {warning}".rstrip()
             lines.insert(3, Content.styled(gauge, colour if warning else "$accent"))
-        self.usage.update(Content("\n").join(lines))
+        # Figures change with every step; only another height is worth laying the screen out again.
+        height = len(lines) if all(line.cell_length <= self.usage.size.width for line in lines) else 0
+        self.usage.update(Content("\n").join(lines), layout=not height or height != self._height)
+        self._height = height

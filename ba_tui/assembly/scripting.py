@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ba_tui.core.errors import UsageError
 from ba_tui.core.tool import Tool
-from ba_tui.permissions.trust import Trust
-from ba_tui.resources import Places, bundled, user_home
+from ba_tui.resources import Places
 from ba_tui.settings import Settings
-from ba_tui.skills.catalog import Catalog, shelves
 from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.scripts import Allowed
 from ba_tui.tools.definitions import Definition
@@ -27,20 +24,3 @@ def script_tool(
     environments, allowed = Environments(where.cache / "skills"), Allowed(where.state / "skill_scripts.json")
     skills = SkillScripts(find, environments, allowed, settings.commands.skill_timeout)
     return run_skill_script_tool(definition, ground, skills)
-
-
-def finder(where: Places, root: Path) -> Callable[[str], Path]:
-    """The folder of a skill by its id, for the project at ``root``. Blocks while folders are looked through."""
-    catalog = Catalog(shelves(bundled("skills"), user_home(), where.config, root, lambda: Trust(where).trusted(root)))
-
-    def find(id: str) -> Path:
-        skill = catalog.get(id)
-        if skill is None:
-            catalog.look()
-            skill = catalog.get(id)
-        if skill is None:
-            known = ", ".join(each.id for each in catalog.usable())
-            raise UsageError(f"There is no skill {id[:80]!r}.", f"There are: {known or 'none'}.")
-        return skill.folder
-
-    return find

@@ -237,13 +237,14 @@ def page(skill: SkillLine, body: str, checked: Checked | None = None) -> str:
     if skill.model:
         facts.append(("Model", f"{skill.model}, while it is active"))
     lines = [f"**{name}**{' ' * (LABEL - len(name))}{plain(text)}" for name, text in facts]
-    parts = ["\\\n".join(lines), plain(" ".join(skill.description.split()))]
-    if skill.trouble:
-        parts.append(f"**Broken:** {plain(skill.trouble)}")
-    parts += [_list("Odd about it", skill.warnings), _list("Files beside SKILL.md", skill.files)]
+    parts = ["\\\n".join(lines)]
     if checked:
         parts.append(f"**Checked by the rules of the format:** {plain(verdict(checked))}")
         parts += [_list("Errors", checked.errors), _list("Warnings", checked.warnings)]
+    if skill.trouble:
+        parts.append(f"**Broken:** {plain(skill.trouble)}")
+    parts.append(plain(skill.description))
+    parts += [_list("Odd about it", skill.warnings), _list("Files beside SKILL.md", skill.files)]
     if body.strip():
         parts += ["---", body]
     return "\n\n".join(part for part in parts if part)

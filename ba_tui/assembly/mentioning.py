@@ -106,14 +106,14 @@ class Mentioning:
     def _room(self) -> int:
         return min(ROOM, self._links.model().window // SHARE)
 
-    def _session(self, key: str) -> ToolResult:
+    def _session(self, key: str) -> tuple[str, ToolResult]:
         library = self._links.library()
         if library is None:
             raise UsageError("There are no sessions here.")
         info = library.find(key)
         text = head_and_tail(library.export(info.id, "md"), SESSION, share=0.3)
         about = f"{info.title or 'untitled'}, {info.turns} turn{'' if info.turns == 1 else 's'}"
-        return ToolResult(f"The session {info.id} in Markdown:\n{text}", summary=about)
+        return info.id, ToolResult(f"In Markdown:\n{text}", summary=about)
 
     def _skills(self) -> Sequence[Suggestion]:
         skills = self._links.skills()

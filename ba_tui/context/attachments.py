@@ -20,7 +20,7 @@ from ba_tui.context.profiles import Decode, dataset_kind, in_utf8, profile
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Event, Notice, Rewound, Steered, TurnStarted
 from ba_tui.core.mentions import Weight
-from ba_tui.core.messages import Block, Message, Text
+from ba_tui.core.messages import Block, Message, Text, clean_text
 from ba_tui.core.results import ToolResult
 from ba_tui.core.skills import Skills
 from ba_tui.core.turn import Branch
@@ -53,7 +53,7 @@ class Files:
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """Of one conversation. ``clean`` takes secrets out; ``tokens`` counts, ``room`` is how many may come with a prompt;
-    ``session`` gives what was said in another one and raises BaError."""
+    ``session`` gives the id of another one and what was said in it, and raises BaError."""
 
     files: Files
     clean: Clean
@@ -62,7 +62,7 @@ class Surroundings:
     skills: Callable[[], Skills | None]
     tools: Callable[[], Collection[str]]
     show: Callable[[Sequence[str]], None]
-    session: Callable[[str], ToolResult]
+    session: Callable[[str], tuple[str, ToolResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,12 @@ class Attachment:
     def line(self) -> str:
         by = f"; can be handled by {', '.join(f'@{id}' for id in self.handled)}" if self.handled else ""
         return f"- {self.name}: {self.what}{by}{f' (not attached: {self.trouble})' if self.trouble else ''}"
+
+    @property
+    def why(self) -> str:
+        """Why nothing of it is given, for the person."""
+        named = self.trouble.startswith(self.name.partition(":")[0])
+        return f"{'' if named else f'{self.name}: '}{self.trouble.rstrip('.')}."
 
     @property
     def note(self) -> Message | None:
@@ -137,11 +143,11 @@ class Attachments:
         targets, unknown = await self._targets(text)
         outcome = Outcome()
         if unknown:
-            names = ", ".join(f"@{each.raw[:80]}" for each in unknown[:3]) + (" …" if len(unknown) > 3 else "")
-            what = "names" if len(unknown) == 1 else "name"
-            outcome.notices.append(
-                Notice(f"{names} {what} no file, skill, tool or session here, and stays text.", "info")
-            )
+            names = ", ".join(f"@{each.shown[:80]}" for each in unknown[:3]) + (" …" if len(unknown) > 3 else "")
+            one = len(unknown) == 1
+            none = "no file, skill, tool or session here"
+            said = f"names {none}, and stays text." if one else f"name {none}, and stay text."
+            outcome.notices.append(Notice(f"{names} {said}", "info"))
         if shown := [target.name for target in targets if target.kind == "tool"]:
             self._around.show(shown)
         for target in targets:
@@ -184,7 +190,7 @@ class Attachments:
             outcome.notices.append(Notice(f"Attached: {', '.join(sizes)}.", "info"))
         for made in kept:
             if made.trouble:
-                outcome.notices.append(Notice(f"Not attached: {made.name}. {_sentence(made.trouble)}", "warning"))
+                outcome.notices.append(Notice(f"Not attached: {made.why}", "warning"))
 
     # What a mention names
 
@@ -279,10 +285,10 @@ class Attachments:
 
     async def _session(self, target: Target) -> Attachment:
         try:
-            result = await asyncio.to_thread(self._around.session, target.name)
+            id, result = await asyncio.to_thread(self._around.session, target.name)
         except BaError as error:
             return Attachment(f"session {target.name}", "a session", trouble=f"{error} {error.hint}".strip())
-        return Attachment(f"session {target.name}", result.summary, result)
+        return Attachment(f"session {id}", result.summary, result)
 
     async def _handlers(self, name: str) -> tuple[str, ...]:
         skills = self._around.skills()
@@ -322,7 +328,7 @@ class Attaching:
 
 
 def _note(text: str, *blocks: Block) -> Message:
-    plain = text.replace(_END, _END.replace("-", "_"))
+    plain = clean_text(text).replace(_END, _END.replace("-", "_"))
     words = Text(f"<system-reminder>\n{plain}\n</system-reminder>")
     return Message("user", (words, *blocks), origin="reminder", hidden=True)
 
@@ -385,8 +391,3 @@ def _why(error: Exception) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error)
     return f"{error} {getattr(error, 'hint', '')}".strip()
-
-
-def _sentence(text: str) -> str:
-    first = text[:1].upper() + text[1:]
-    return first if first.endswith((".", "!", "?")) else f"{first}."

@@ -51,9 +51,13 @@ class Named:
     quoted: bool = False
 
     @property
+    def shown(self) -> str:
+        return self.raw if self.quoted else self.raw.rstrip("".join(_CLOSING))
+
+    @property
     def looks_meant(self) -> bool:
         """Whether it is likely that a file was meant: not a decorator, a handle or a package."""
-        stem, dot, ending = self.raw.rstrip("".join(_CLOSING)).rpartition(".")
+        stem, dot, ending = self.shown.rpartition(".")
         return bool(self.kind or self.quoted or (stem and dot and ending.isalnum() and "(" not in stem))
 
     def readings(self) -> Iterator[tuple[str, Lines | None]]:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ba_tui.core.events import Notice
-from ba_tui.core.messages import Message
+from ba_tui.core.messages import Message, Text
 from ba_tui.core.turn import Branch
 from ba_tui.core.untrusted import hidden_in
 from ba_tui.permissions.secrets import LARGE, Secret, find
 
+NOTE = "<system-reminder>"
 Secrecy: TypeAlias = Literal["redact", "ask", "allow"]
 
 
@@ -75,18 +76,25 @@ class PromptSecrets:
             if message.id in self._seen or message.hidden or message.origin not in {"user", "steer"}:
                 continue
             self._seen.add(message.id)
-            if hidden := hidden_in(message.text):
+            words = _said(message)
+            if hidden := hidden_in(words):
                 codes = ", ".join(f"U+{ord(letter):04X}" for letter in hidden[:4])
                 text = (
                     f"What you wrote holds characters that can't be seen ({codes}); the model reads them all the same."
                 )
                 branch.emit(Notice(text, "warning", "They come along with what is copied, and may say something."))
-            if self._sharing.secrecy != "allow" and (secrets := await looked(message.text)):
+            if self._sharing.secrecy != "allow" and (secrets := await looked(words)):
                 text = f"What you wrote holds {kinds_of(secrets)}; the model is sent it as it is."
                 branch.emit(Notice(text, "warning", "If it was not meant to be shared, stop now and replace it."))
 
     async def after(self, reply: Message, branch: Branch) -> None:
         """Answers are the model's own words."""
+
+
+def _said(message: Message) -> str:
+    """The person's own words, without the notes that were joined to them."""
+    texts = [block.text for block in message.blocks if isinstance(block, Text)]
+    return "\n".join(text for text in texts if not text.startswith(NOTE))
 
 
 def _counted(kind: str, count: int) -> str:

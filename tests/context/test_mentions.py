@@ -86,6 +86,15 @@ async def test_data_in_an_old_encoding_is_read_too(talk: Conversation, folder: P
     assert "- 城市: text, such as 北京, 上海, 广州" in notes(await collect(talk.say("@old.csv")))
 
 
+async def test_what_a_file_holds_is_not_taken_for_the_persons_words(talk: Conversation, folder: Path):
+    (folder / "odd.txt").write_bytes("zero\u200bwidth".encode() + b"\0")
+    (folder / "odd.csv").write_bytes("zero\u200bwidth\n".encode())
+    events = await collect(talk.say("read @odd.txt and @odd.csv, then @nb.ipynb, @other.py"))
+    assert "What you wrote" not in notices(events)
+    assert "@nb.ipynb, @other.py name no file, skill, tool or session here, and stay text." in notices(events)
+    assert "\0" not in notes(events)
+
+
 async def test_names_with_spaces_folders_and_each_thing_once(talk: Conversation):
     given = notes(await collect(talk.say('see @"a b.txt" and @src/ and (@src/app.py) and @src/app.py.')))
     assert "spaced words" in given
@@ -147,7 +156,7 @@ async def test_too_much_is_not_attached_and_the_person_is_told(talk: Conversatio
         (folder / f"big{number}.txt").write_text("many different words stand here\n" * 3_000)
     events = await collect(talk.say(" ".join(f"@big{number}.txt" for number in range(9))))
     assert "Attached: big0.txt" in notices(events)
-    assert "Not attached: big8.txt. About " in notices(events)
+    assert "Not attached: big8.txt: about " in notices(events)
     assert "big8.txt: text" in notes(events)
     mentions = talk.inventory.mentions
     assert mentions

@@ -92,7 +92,7 @@ async def test_what_it_runs_is_judged_like_any_call(work: Work):
     talk = work.open(**{"permissions.ask": ["shell"], "sandbox": "off"})
     events = await said(talk, "/look two", once)
     assert asked[0].question.args == {"command": "echo one-two"}
-    assert asked[0].question.reason.startswith("It stands in .claude/commands/look.md. ")
+    assert asked[0].question.reason.endswith(". It stands in .claude/commands/look.md.")
     assert "Now: one-two" in sent(events)
     assert [event.text for event in events if isinstance(event, Notice)] == ["/look ran: `echo one-two`"]
     assert [event.agent for event in events if isinstance(event, Judged)] == ["/look"] * 2
@@ -108,7 +108,9 @@ async def test_a_denied_command_sends_nothing(work: Work, flags: dict[str, objec
     assert isinstance(ended, TurnEnded)
     assert ended.error
     assert ended.error.kind == "prompt_refused"
-    assert "/go was not sent, as `touch made` was not run: " in ended.error.message
+    start, _, why = ended.error.message.partition(": ")
+    assert start == "/go was not sent, as `touch made` was not run"
+    assert why == "You did not allow it." or flags
     assert not talk.transcript.messages
     assert not (work.folder / "made").exists()
     await said(talk, "go on")

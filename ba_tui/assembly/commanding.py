@@ -166,7 +166,8 @@ class OwnCommands:
         call = CommandCall(command, fork)
         result = await call.done(shell, script)
         if result.error and result.error.kind in {"permission_denied", "interrupted"}:
-            text = f"/{command.name} was not sent, as {_short(script)} was not run: {result.error.message}"
+            why = call.refused or result.error.message
+            text = f"/{command.name} was not sent, as {_short(script)} was not run: {why}"
             raise PromptRefused(text, f"It stands in {command.shown}.")
         return result.text
 
@@ -177,10 +178,16 @@ class CommandCall(Call):
     def __init__(self, command: CommandFile, branch: Branch) -> None:
         super().__init__(new_id(), branch)
         self._command = command
+        self.refused = ""
+        """Why the answer to the question was no, in words for people; the result's are for a model."""
 
     async def ask(self, question: Question) -> Reply:
-        reason = f"It stands in {self._command.shown}. {question.reason}".rstrip()
-        return await super().ask(replace(question, reason=reason))
+        reason = f"{question.reason} It stands in {self._command.shown}.".lstrip()
+        reply = await super().ask(replace(question, reason=reason))
+        if reply.choice in {"deny", "text"}:
+            said = {"nobody": "Nobody was here to allow it.", "person": "You did not allow it."}
+            self.refused = said.get(reply.by, "")
+        return reply
 
     async def done(self, shell: Tool, script: str) -> ToolResult:
         """The result, whatever happens; only cancellation passes through."""

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.bench import caching, compressing, counting, engine, flow, long, names, rest, start, steps, verdicts
+from tests.bench import caching, compressing, counting, engine, flow, long, names, rest, skills, start, steps, verdicts
 from tests.bench.figures import HEAD, QUICK, Effort, Family, Figure, as_json, line
 
 FAMILIES: dict[str, Family] = {
@@ -22,6 +22,7 @@ FAMILIES: dict[str, Family] = {
     "engine": engine.engine,
     "tokens": counting.tokens,
     "names": names.names,
+    "skills": skills.skills,
     "verdicts": verdicts.verdicts,
     "caching": caching.caching,
     "compressing": compressing.compressing,

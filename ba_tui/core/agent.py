@@ -151,6 +151,11 @@ class Agent:
         raise ProviderError("The model's answer ended without a message.", "Send the request again.")
 
     async def _act(self, calls: Sequence[ToolUse], branch: Branch) -> None:
+        if len(calls) == 1:
+            # The usual step: a task of its own would be a tenth of what it costs. Listeners get their turn all the same.
+            await self._call(calls[0], branch)
+            await asyncio.sleep(0)
+            return
         reading = all(self._effect(call) is Effect.READ for call in calls)
         lanes = asyncio.Semaphore(LANES if reading else 1)
         try:

@@ -31,9 +31,10 @@ class CallLog:
             case ToolStarted(call=call, agent=agent):
                 self._running[call.id] = event
                 self._mark(agent, call.id)
-            case ToolFinished(call_id=call_id):
+            case ToolFinished(call_id=call_id, agent=agent):
                 if started := self._running.pop(call_id, None):
                     self._finished(started, event)
+                self._mark(agent)
             case TurnEnded(reason=reason, agent="main"):
                 kind = event.error.kind if event.error else ""
                 log.info("turn ended", extra={"facts": {"outcome": reason, **({"error": kind} if kind else {})}})

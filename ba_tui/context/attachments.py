@@ -355,6 +355,7 @@ def _copied(path: Path, folder: Path) -> Path:
         if not os.path.lexists(place):
             with path.open("rb") as source, place.open("xb") as copy:
                 shutil.copyfileobj(source, copy)
+            place.chmod(0o600)
             return place
         if filecmp.cmp(place, path, shallow=False):
             return place

@@ -29,6 +29,9 @@ from ba_tui.sessions.records import (
 )
 from ba_tui.sessions.standing import starts as standing_starts
 
+ATTACHED = "attachments"
+"""Where copies of files lie that came with prompts from elsewhere."""
+
 
 def copy_turns(source: Path, target: Path, upto: int | None, *, running: bool) -> None:
     """The session in ``source``, up to its turn number ``upto``, as a new one in the folder ``target``.
@@ -54,7 +57,8 @@ def copy_turns(source: Path, target: Path, upto: int | None, *, running: bool) -
         schema_version=header.schema_version,
     )
     try:
-        _share(source / FOLDER, target / FOLDER)
+        _share(_results(source / FOLDER), target / FOLDER)
+        _share([path for path in (source / ATTACHED).glob("*") if not path.is_symlink()], target / ATTACHED)
         _write(target, b"".join([copied.line(), *chosen]))
     except OSError as error:
         shutil.rmtree(target, ignore_errors=True)
@@ -80,11 +84,12 @@ def _first_turns(lines: list[bytes], upto: int | None, *, running: bool) -> Sequ
     return lines[: starts[upto]] if upto < len(starts) else lines
 
 
-def _share(source: Path, target: Path) -> None:
-    """The stored results, so that the copy's references can be read. They never change: a second name will do."""
-    found = [
-        path for path in source.glob("*") if NAME.fullmatch(path.name.removesuffix(NOTE)) and not path.is_symlink()
-    ]
+def _results(folder: Path) -> list[Path]:
+    return [path for path in folder.glob("*") if NAME.fullmatch(path.name.removesuffix(NOTE)) and not path.is_symlink()]
+
+
+def _share(found: Sequence[Path], target: Path) -> None:
+    """Stored files, so that the copy's references can be read. They never change: a second name will do."""
     if found:
         make_private(target)
     for path in found:

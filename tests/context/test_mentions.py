@@ -115,7 +115,9 @@ async def test_a_secret_file_is_refused_and_secrets_in_others_are_taken_out(talk
     assert all(TOKEN not in message.text for message in talk.transcript.messages)
 
 
-async def test_a_file_from_elsewhere_is_copied_and_named_by_its_copy(talk: Conversation, tmp_path: Path, ba_home: Path):
+async def test_a_file_from_elsewhere_is_copied_and_named_by_its_copy(
+    talk: Conversation, doors: Doors, tmp_path: Path, ba_home: Path
+):
     other = tmp_path / "other.txt"
     other.write_text("from elsewhere\n")
     events = await collect(talk.say(f"read @{other}"))
@@ -125,6 +127,18 @@ async def test_a_file_from_elsewhere_is_copied_and_named_by_its_copy(talk: Conve
     assert copy.read_text() == "from elsewhere\n"
     again = notes(await collect(talk.say("and again @attachments/other.txt")))
     assert "from elsewhere" in again
+    fork = doors.library.open(doors.library.fork(talk.id).id)
+    assert "from elsewhere" in notes(await collect(fork.say("and here @attachments/other.txt")))
+    await fork.close()
+
+
+async def test_what_a_rule_denies_is_not_attached(folder: Path):
+    flags = {"model": f"scripted:{folder}/script.yaml", "permissions.deny": ["read_file(src/**)"]}
+    talk = connect(flags, folder).library.create()
+    events = await collect(talk.say("see @src/app.py:1-2"))
+    assert "line 1" not in notes(events)
+    assert "Not attached: src/app.py:1-2: Denied by the rule" in notices(events)
+    await talk.close()
 
 
 async def test_what_elsewhere_is_secret_stays_there(talk: Conversation, tmp_path: Path, ba_home: Path):

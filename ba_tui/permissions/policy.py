@@ -306,8 +306,9 @@ class Policy:
 
     def _both(self, text: str, cwd: Path | None = None) -> list[Seen]:
         """A path as written and as its links lead: a rule about either holds."""
-        name, resolved = self.workspace.named(text, cwd), self._seen(self.workspace.resolve(text, cwd))
-        if name == resolved.path:
+        name, target = self.workspace.both(text, cwd)
+        resolved = self._seen(target)
+        if name is target or name == target:
             return [resolved]
         written = self._seen(name)
         # Where the file really lies decides about the workspace; what it is called may only make things stricter.

@@ -68,6 +68,10 @@ class OwnRows:
 
     async def look_again(self, text: str, name: str, argument: str) -> None:
         """Nobody knows the command: it may be new. Else the nearest is named, and the words are kept."""
+        if self._chat.session.conversation is None:
+            self._chat.activity.hint("ba is still starting. Try again in a moment.")
+            self._chat.composer.put_back(text)
+            return
         await self.load()
         if self.find(name) is None and not await self._sendable(text):
             self._chat.activity.hint(nearest(name, self.rows))

@@ -72,10 +72,16 @@ class Catalog:
         provider, slash, model = given.partition("/")
         if provider in KINDS and model:
             return self._info(provider, model)
+        given = given if slash else self._newest(given) or given
         owner = None if slash else next((entry.provider for entry in self._entries(given) if entry.provider), None)
         if owner is None:
             raise self._unknown(given)
         return self._info(owner, given)
+
+    def _newest(self, word: str) -> str | None:
+        """What Claude Code's short names mean: ``sonnet`` is the newest Claude Sonnet, which is listed first."""
+        names = (name for layer in self._layers for entry in layer for name in entry.names)
+        return next((name for name in names if word.isalpha() and name.startswith(f"claude-{word.lower()}-")), None)
 
     def _info(self, provider: str, model: str) -> ModelInfo:
         entries = self._entries(model)

@@ -158,3 +158,9 @@ def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
     path = tmp_path / "models.yaml"
     path.write_text("# nothing yet\n")
     assert load_catalog([BUNDLED, path]).models() == load_catalog([BUNDLED]).models()
+
+
+@pytest.mark.parametrize("word", ["sonnet", "opus", "haiku"])
+def test_short_names_mean_the_newest_of_their_kind(catalog: Catalog, word: str) -> None:
+    named = [info.name for info in catalog.models() if info.name.startswith(f"claude-{word}-")]
+    assert catalog.find(word).id == f"anthropic/{named[0]}"

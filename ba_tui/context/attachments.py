@@ -6,15 +6,14 @@ How mentions are read is in ``mentions``; every means to read, judge and clean i
 from __future__ import annotations
 
 import asyncio
-import filecmp
 import os
-import shutil
 import stat
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ba_tui.context.copies import copied, size_in_words, stamp
 from ba_tui.context.mentions import MOST, Lines, Named, named
 from ba_tui.context.profiles import Decode, dataset_kind, in_utf8, profile
 from ba_tui.core.errors import BaError
@@ -25,7 +24,6 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.skills import Skills
 from ba_tui.core.turn import Branch
 
-LARGEST_COPY = 100_000_000
 FOLDER = "attachments"
 WEIGHED = 64
 _END = "</system-reminder"
@@ -126,13 +124,17 @@ class Attachments:
         for target in targets:
             if target.kind not in {"file", "session"}:
                 continue
-            key = (target, *await asyncio.to_thread(_stamp, target.path))
+            key = (target, *await asyncio.to_thread(stamp, target.path))
             if key not in self._weighed:
                 while len(self._weighed) >= WEIGHED:
                     self._weighed.pop(next(iter(self._weighed)))
                 self._weighed[key] = self._weight(await self._read(target))
             weights.append(self._weighed[key])
-        return _fitting(weights, self._around.room())
+        sizes = await asyncio.to_thread(self._skills) if any(target.kind == "skill" for target in targets) else {}
+        skills = [
+            Weight(f"skill {target.name}", sizes.get(target.name, 0)) for target in targets if target.kind == "skill"
+        ]
+        return [*_fitting(weights, self._around.room()), *skills]
 
     def _weight(self, made: Attachment) -> Weight:
         note = made.note
@@ -228,10 +230,11 @@ class Attachments:
         except (BaError, OSError, ValueError):
             return None
 
-    def _skills(self) -> set[str]:
+    def _skills(self) -> dict[str, int]:
+        """Those that can be started, with the tokens of their instructions."""
         skills = self._around.skills()
         usable = {"active", "waiting", "on", "off"}
-        return {line.id for line in skills.lines() if line.state in usable} if skills else set()
+        return {line.id: line.tokens for line in skills.lines() if line.state in usable} if skills else {}
 
     # What is given for it
 
@@ -239,10 +242,10 @@ class Attachments:
         files = self._around.files
         if target.path and not files.inside(target.path) and files.kept and not files.refused(target.name):
             try:
-                copied = await asyncio.to_thread(_copied, target.path, files.kept)
+                copy = await asyncio.to_thread(copied, target.path, files.kept)
             except (OSError, BaError) as error:
                 return Attachment(target.name, "a file from elsewhere", trouble=f"it can't be copied: {_why(error)}")
-            target = replace(target, name=f"{FOLDER}/{copied.name}", path=copied)
+            target = replace(target, name=f"{FOLDER}/{copy.name}", path=copy)
         made = await self._read(target)
         if made.result is None:
             return made
@@ -261,7 +264,7 @@ class Attachments:
         try:
             what, result = await self._content(target, shown)
         except (BaError, OSError) as error:
-            size = await asyncio.to_thread(_size, target.path)
+            size = await asyncio.to_thread(size_in_words, target.path)
             return Attachment(name, size, trouble=_why(error), handled=await self._handlers(shown))
         return Attachment(name, what, result, handled=await self._handlers(shown))
 
@@ -273,7 +276,7 @@ class Attachments:
             return "a folder", await self._around.files.listing(str(path))
         if not stat.S_ISREG(mode):
             raise OSError("it is no regular file")
-        size, kind = await asyncio.to_thread(_size, path), dataset_kind(path.name)
+        size, kind = await asyncio.to_thread(size_in_words, path), dataset_kind(path.name)
         if kind and not target.lines:
             about = await asyncio.to_thread(profile, path, self._around.files.decode)
             end = "This is a profile; the file itself was not given."
@@ -341,47 +344,6 @@ def _fitting(weights: Sequence[Weight], room: int) -> Sequence[Weight]:
         room -= weight.tokens if fits else 0
         kept.append(weight if fits else Weight(weight.name, 0, f"too large: {weight.tokens:,} tokens"))
     return kept
-
-
-def _copied(path: Path, folder: Path) -> Path:
-    """``path`` in ``folder``, under a name of its own; the same content is not copied twice."""
-    size = path.stat().st_size
-    if not path.is_file():
-        raise OSError("only single files can be attached from elsewhere")
-    if size > LARGEST_COPY:
-        raise OSError(f"it has {size:,} bytes; at most {LARGEST_COPY:,} are copied")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for place in _names(folder, path):
-        if not os.path.lexists(place):
-            with path.open("rb") as source, place.open("xb") as copy:
-                shutil.copyfileobj(source, copy)
-            place.chmod(0o600)
-            return place
-        if filecmp.cmp(place, path, shallow=False):
-            return place
-    raise OSError("there are too many of that name")
-
-
-def _names(folder: Path, path: Path) -> Iterator[Path]:
-    yield folder / path.name
-    yield from (folder / f"{path.stem}-{number}{path.suffix}" for number in range(2, 1_000))
-
-
-def _stamp(path: Path | None) -> tuple[int, int]:
-    if path is None:
-        return 0, 0
-    try:
-        about = path.stat()
-    except OSError:
-        return 0, 0
-    return about.st_mtime_ns, about.st_size
-
-
-def _size(path: Path) -> str:
-    size = _stamp(path)[1]
-    if size < 1_000:
-        return f"{size} bytes"
-    return f"{size / 1_000:.0f} kB" if size < 999_500 else f"{size / 1_000_000:.1f} MB"
 
 
 def _first(blocks: Sequence[Block]) -> str:

@@ -188,6 +188,10 @@ async def test_a_tool_that_is_mentioned_is_there_and_a_session_comes_as_its_dige
 
 
 async def test_a_skill_that_is_mentioned_is_active_before_the_answer(talk: Conversation):
+    assert talk.inventory.mentions
+    (weight,) = await talk.inventory.mentions.weigh("@code-review please")
+    assert weight.name == "skill code-review"
+    assert weight.tokens > 100
     events = await collect(talk.say("@code-review please, as @skill:debugging says"))
     kinds = [event.type for event in events]
     assert kinds.index("skills_changed") < kinds.index("message_done")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import is_
 
 from ba_tui.context.rounds import Count
 from ba_tui.core.messages import Message
@@ -35,6 +36,8 @@ class Gauge:
         self._model = model
         self._longest = longest or (lambda: model().max_output)
         self._told: dict[str, int] = {}
+        self._tail: tuple[tuple[Message, ...], int] = ((), 0)
+        """What came since the last answer when last asked, and its tokens: several ask before each request."""
         self.fixed = fixed
         self.count = count
 
@@ -50,8 +53,15 @@ class Gauge:
         for place in range(len(messages) - 1, -1, -1):
             usage = messages[place].usage
             if usage is not None and usage.prompt:
-                return usage.prompt + usage.output + self.count(messages[place + 1 :])
+                return usage.prompt + usage.output + self._counted(tuple(messages[place + 1 :]))
         return self.estimate(messages)
+
+    def _counted(self, tail: tuple[Message, ...]) -> int:
+        known, tokens = self._tail
+        if len(known) != len(tail) or not all(map(is_, known, tail)):
+            tokens = self.count(tail)
+            self._tail = (tail, tokens)
+        return tokens
 
     def ratio(self, messages: Sequence[Message]) -> float:
         """How much the vendor counts for each token of ours."""

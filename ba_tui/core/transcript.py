@@ -42,6 +42,8 @@ class Transcript:
         self._turns = 0
         self._open: tuple[ToolUse, ...] = ()
         self._outputs: dict[str, ToolOutput] = {}
+        self._answered: Message | None = None
+        """The outputs so far as one message, the same object for as long as none comes: who counts knows it again."""
         for event in events:
             self.apply(event)
 
@@ -58,6 +60,7 @@ class Transcript:
                 self._add(message)
             case ToolFinished(call_id=call_id, result=result):
                 self._outputs[call_id] = ToolOutput(call_id, result.text, result.is_error, result.attachments)
+                self._answered = None
                 if result.changes:
                     self._change(result.changes)
             case ModeChanged(mode=mode):
@@ -77,7 +80,9 @@ class Transcript:
         """All messages so far; unfinished calls read as interrupted."""
         if not self._open:
             return tuple(self._messages)
-        return (*self._messages, self._answers())
+        if self._answered is None:
+            self._answered = self._answers()
+        return (*self._messages, self._answered)
 
     @property
     def turns(self) -> int:
@@ -96,16 +101,16 @@ class Transcript:
     def _replace(self, messages: Sequence[Message], turn_start: int) -> None:
         self._messages = list(messages)
         self._turn_start = turn_start
-        self._open, self._outputs = (), {}
+        self._open, self._outputs, self._answered = (), {}, None
 
     def _add(self, message: Message) -> None:
         if self._open:
             answers = self._answers()
-            self._open, self._outputs = (), {}
+            self._open, self._outputs, self._answered = (), {}, None
             self._merge(answers)
         self._merge(message)
         if message.role == "assistant":
-            self._open, self._outputs = message.calls, {}
+            self._open, self._outputs, self._answered = message.calls, {}, None
 
     def _merge(self, message: Message) -> None:
         if not message.blocks:

@@ -28,6 +28,8 @@ STEADY = 8
 KEPT = 100
 LARGEST = 100_000
 MAIN = "main"
+GROWN = 10
+"""A conversation that has grown by less than this part of it says nothing new, and estimating it takes time."""
 MANY = 50
 """New messages that are not counted on the event loop: a long conversation was opened."""
 
@@ -115,7 +117,7 @@ class Calibrating:
             return
         messages = branch.transcript.messages
         self._compare(branch.name, messages)
-        if not messages:
+        if not messages or 0 <= len(messages) - self._counted < len(messages) // GROWN:
             return
         sent = tuple(messages)
         if len(sent) - self._counted > MANY:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from ba_tui.assembly.confining import judge_of, limits_for, sandbox_for
+from ba_tui.assembly.confining import judge_of, limits_for, network_for, sandbox_for
 from ba_tui.assembly.hooking import hooking_for
 from ba_tui.assembly.keeping import checkpointing, checkpoints_for
 from ba_tui.assembly.scripting import script_tool
@@ -96,7 +96,8 @@ class Stock:
         chosen = settings.web_search
         search = SearchChoice(chosen.backend, chosen.url, chosen.api_key_env, os.environ)
         online = Online(settings.web.allow_private, search)
-        cell, limits = Cell(self.sandbox, judge_of(self.permissions)), limits_for(settings)
+        network, limits = network_for(self.permissions, settings), limits_for(settings)
+        cell = Cell(self.sandbox, judge_of(self.permissions), network)
         python, senses = Python(None, limits, cell), setting.senses
         means = Means(self.shells, setting.results, online, setting.history, python, cell, senses)
         ground, find = Ground(workspace, shop.shell, self.shells, cell), self.skilling.folder

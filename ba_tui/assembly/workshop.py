@@ -21,7 +21,7 @@ from ba_tui.permissions.bounds import BYPASS, Bounds
 from ba_tui.permissions.hits import hits_of
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rulebook import bundled_rules
+from ba_tui.permissions.rulebook import bundled_rules, domain_rules
 from ba_tui.permissions.trust import Trust
 from ba_tui.providers.access import Access
 from ba_tui.resources import Places, project_root
@@ -51,7 +51,7 @@ class Workshop:
         keep, limits = self.settings.environment.keep, limits_for(self.settings)
         self.shell = Shell(shutil.which("bash"), os.environ, access.variables(), keep, limits)
         self._flags = {key for key, source in loaded.sources.items() if source.startswith("flag ")}
-        self._rules = (*bundled_rules(), *loaded.rules)
+        self._rules = (*bundled_rules(), *loaded.rules, *domain_rules(self.settings.commands.domains))
         self.problems = self.policy(self.workspace(cwd)).problems
 
     def workspace(self, cwd: Path) -> Workspace:

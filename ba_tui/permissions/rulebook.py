@@ -5,6 +5,7 @@ The bundled one is ``config/hitl_rules.yaml``; rules in config.yaml are read by 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,12 +16,19 @@ from ba_tui.permissions.rules import read_rule
 from ba_tui.resources import bundled
 from ba_tui.settings.document import read_document, shown
 
+NETWORK = "shell_network"
+"""What rules call the network of commands in the sandbox."""
 VERDICTS = ("deny", "ask", "allow")
 
 
 def bundled_rules() -> list[RuleLine]:
     """The rules that ship with ba."""
     return rules_from(bundled("config") / "hitl_rules.yaml", "bundled")
+
+
+def domain_rules(names: Iterable[str]) -> list[RuleLine]:
+    """The setting ``commands.domains`` as rules."""
+    return [RuleLine(f"{NETWORK}(domain:{name})", "allow", "commands.domains", layer="user") for name in names]
 
 
 def rules_from(path: Path, name: str = "") -> list[RuleLine]:

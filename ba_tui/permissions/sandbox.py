@@ -50,7 +50,8 @@ class NotConfined(BaError):
 
 
 class Mechanism(Protocol):
-    """One way to confine. ``separate``: programs have process numbers of their own, which mean nothing outside."""
+    """One way to confine. ``separate``: programs have process numbers of their own, which mean nothing outside;
+    ``walled``: without the network they have one of their own, with nothing but a loopback."""
 
     @property
     def name(self) -> str: ...
@@ -60,6 +61,9 @@ class Mechanism(Protocol):
 
     @property
     def separate(self) -> bool: ...
+
+    @property
+    def walled(self) -> bool: ...
 
     def prefix(self, parts: Sequence[Part], *, network: bool) -> tuple[str, ...]: ...
 
@@ -73,6 +77,7 @@ class Confinement:
     prefix: tuple[str, ...]
     environment: Mapping[str, str]
     separate: bool
+    walled: bool = False
 
     def wrap(self, argv: Sequence[str]) -> tuple[str, ...]:
         return (*self.prefix, *argv)
@@ -174,7 +179,8 @@ class Sandbox:
         temporary = self._private()
         parts = layout(replace(self.reach, readable=(*self.reach.readable, *readable)), temporary)
         prefix = mechanism.prefix(parts, network=self.reach.network)
-        return Confinement(prefix, mechanism.environment(temporary), mechanism.separate)
+        walled = mechanism.walled and not self.reach.network
+        return Confinement(prefix, mechanism.environment(temporary), mechanism.separate, walled)
 
     def blame(self, output: str, code: int | None) -> str:
         """Why a command that failed may have failed for the sandbox's sake; empty when nothing looks like it."""

@@ -26,6 +26,7 @@ class Bubblewrap:
     program: str
     name: str = "bubblewrap"
     separate: bool = True
+    walled: bool = True
     guards: str = "files, network and processes"
 
     def prefix(self, parts: Sequence[Part], *, network: bool) -> tuple[str, ...]:

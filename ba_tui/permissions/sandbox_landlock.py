@@ -25,6 +25,7 @@ class Landlock:
     package: str
     name: str = "landlock"
     separate: bool = False
+    walled: bool = False
     guards: str = "files and TCP only; .git/hooks and the like stay writable"
 
     def prefix(self, parts: Sequence[Part], *, network: bool) -> tuple[str, ...]:

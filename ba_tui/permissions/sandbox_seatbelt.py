@@ -20,6 +20,7 @@ DEVICES = r'(regex #"^/dev/(null|zero|tty|ptmx|dtracehelper|fd/.*|ttys[0-9]+)$")
 class Seatbelt:
     name: str = "sandbox-exec"
     separate: bool = False
+    walled: bool = False
     guards: str = "files and network"
 
     def prefix(self, parts: Sequence[Part], *, network: bool) -> tuple[str, ...]:

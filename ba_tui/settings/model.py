@@ -135,6 +135,9 @@ class Commands(Group):
     """How commands, Python code and a project's own tools run. In the sandbox, and the limits outside it as well."""
 
     network: bool = Field(default=False, description="Whether the sandbox lets commands use the network.")
+    domains: tuple[str, ...] = Field(
+        default=(), description="Hosts and *.domains that commands may reach although their network is off."
+    )
     write: tuple[Path, ...] = Field(default=(), description="Further files and folders that may be written in it.")
     read: tuple[Path, ...] = Field(default=(), description="Further ones that may be read in it, such as in your home.")
     memory_gb: Amount = Field(default=8, description="Memory of one process, in GB; 0 for no limit.")

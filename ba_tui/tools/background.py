@@ -120,8 +120,7 @@ class Shells:
         stop = job.process.listen(lambda text: call.report(text) if text else None)
         self._awaited[call.id] = job
         try:
-            async with asyncio.timeout(seconds):
-                await job.process.freed.wait()
+            await _freed(job.process, seconds, program)
         except TimeoutError:
             job.process.let_go(keep=True)
             await job.process.ended.wait()
@@ -229,6 +228,22 @@ class EndedShells:
 
     async def after(self, reply: Message, branch: Branch) -> None:
         """A shell may go on when the agent stops."""
+
+
+async def _freed(process: Process, seconds: float, program: Program) -> None:
+    """Wait for its end. Raises TimeoutError after ``seconds`` without those in which a person was asked for it."""
+    counted, left = 0.0, seconds
+    while True:
+        try:
+            async with asyncio.timeout(left):
+                await process.freed.wait()
+            return
+        except TimeoutError:
+            waited = program.way.passes.waited if program.way else 0.0
+            if waited <= counted:
+                raise
+            # While it is being asked, this is looked at again twice a second.
+            counted, left = waited, max(waited - counted, 0.5)
 
 
 def how(job: Work) -> str:

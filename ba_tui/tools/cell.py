@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Judged, args_hash
@@ -22,6 +22,9 @@ from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.tools.background import Outcome, Shells
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.processes import Program
+
+if TYPE_CHECKING:
+    from ba_tui.tools.reaching import Network
 
 Judge: TypeAlias = Callable[[Tool, Mapping[str, Any], Path], Allow | Deny | Ask]
 Who: TypeAlias = Literal["rule", "mode", "person", "hook"]
@@ -51,6 +54,8 @@ class Cell:
 
     sandbox: Sandbox | None = None
     judge: Judge | None = None
+    network: Callable[[], Network] | None = None
+    """Which hosts may be reached from a network of its own; None: none at all."""
 
     async def enclosed(self, program: Program) -> Program:
         """``program``, confined where that can be. Raises Failed when it must be and can't."""
@@ -64,6 +69,18 @@ class Cell:
             reason = error.strerror or error
             raise Failed("resource_error", f"The sandbox could not be prepared: {reason}.") from error
 
+    def with_way(self, program: Program, text: str, call: Call, *, attended: bool) -> Program:
+        """``program`` with a way to the hosts that are allowed, where it is confined in a network of its own.
+        ``attended``: the call waits for it, so the person can be asked."""
+        if self.network is None or program.confinement is None or not program.confinement.walled:
+            return program
+        from ba_tui.tools.outlet import Outlet  # noqa: PLC0415 - reading addresses is needed by few sessions
+        from ba_tui.tools.reaching import Passes  # noqa: PLC0415
+
+        preview = Command(text, str(program.folder))
+        way = Outlet(Passes(self.network(), call, preview, attended=attended))
+        return replace(program, environment={**program.environment, **way.environment}, way=way)
+
     async def run(self, errand: Errand, shells: Shells, call: Call) -> tuple[Outcome, list[str]]:
         """How it ended, and words about where it ran when that needs some.
 
@@ -71,12 +88,15 @@ class Cell:
             OSError: it could not be started. Failed: it must be confined and can't be.
         """
         program = await self.enclosed(errand.make(errand.text))
-        outcome = await shells.run(program, errand.text, errand.seconds, call)
+        program = self.with_way(program, errand.text, call, attended=True)
+        outcome = await _ran(program, errand, shells, call)
+        refused = _unreached(program)
         if program.confinement is None or self.sandbox is None:
             return outcome, []
-        reason = self._blame(self.sandbox, outcome)
+        # Who has refused a host need not be asked for all of them at once.
+        reason = "" if refused else self._blame(self.sandbox, outcome)
         if not reason:
-            return outcome, []
+            return outcome, refused
         failed = f"it ran in the sandbox, and {reason}"
         if self.sandbox.mode == "required" or self.judge is None:
             return outcome, [failed]
@@ -140,6 +160,23 @@ class Cell:
         if self.judge is None:
             return Deny("nobody can be asked.")
         return await asyncio.to_thread(self.judge, errand.tool, args, errand.folder)
+
+
+async def _ran(program: Program, errand: Errand, shells: Shells, call: Call) -> Outcome:
+    try:
+        outcome = await shells.run(program, errand.text, errand.seconds, call)
+        if program.way:
+            await program.way.passes.settle()
+    except BaseException:
+        if program.way:
+            program.way.passes.end()
+        raise
+    return outcome
+
+
+def _unreached(program: Program) -> list[str]:
+    refused = program.way.passes.refused if program.way else {}
+    return [f"{host} was not reached: {why}" for host, why in refused.items()]
 
 
 def _note(call: Call, errand: Errand, decided: tuple[Literal["allow", "deny"], Who, str]) -> None:

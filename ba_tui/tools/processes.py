@@ -17,13 +17,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.messages import clean_text
 from ba_tui.core.results import Kind
 from ba_tui.permissions.sandbox import Confinement
 from ba_tui.tools.terminal_text import Capture, coloured, open_sequence
+
+if TYPE_CHECKING:
+    from ba_tui.tools.outlet import Outlet
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 PIECE = 65_536
@@ -60,7 +63,7 @@ NewSpill = Callable[[], Spill]
 class Program:
     """``argv`` begins with a path. ``limits``: rlimits by their names (``cpu``, ``data``, ``fsize``, ``nproc``).
     ``confinement``: how it is kept in the sandbox, supervisor and all; None when it is not. ``readable``: what it needs
-    to read there."""
+    to read there. ``way``: its way out of a network of its own."""
 
     argv: tuple[str, ...]
     folder: Path
@@ -68,6 +71,7 @@ class Program:
     limits: Mapping[str, int] = field(default_factory=dict[str, int])
     confinement: Confinement | None = None
     readable: tuple[Path, ...] = ()
+    way: Outlet | None = None
 
     def command(self, *arguments: str) -> tuple[tuple[str, ...], dict[str, str]]:
         """The supervisor's words, with ``arguments`` before the program's own, and its environment."""
@@ -239,7 +243,9 @@ class Process:
         self._states, inner_states = os.pipe()
         self._woken, self._wake = os.pipe()
         limits = ",".join(f"{name}={value}" for name, value in program.limits.items())
-        words, environment = program.command(str(inner_states), str(program.folder), limits)
+        self._way = program.way
+        handed, told = self._way.offer() if self._way else ((), "")
+        words, environment = program.command(f"{inner_states}{told}", str(program.folder), limits)
         # Numbers of processes in a name space of their own name others out here.
         self._separate = bool(program.confinement and program.confinement.separate)
         self.confined = program.confinement is not None
@@ -249,7 +255,7 @@ class Process:
                 stdin=inner_control,
                 stdout=inner_output,
                 stderr=inner_output,
-                pass_fds=(inner_states,),
+                pass_fds=(inner_states, *handed),
                 env=environment,
                 start_new_session=True,
             )
@@ -260,6 +266,8 @@ class Process:
         finally:
             for end in (inner_control, inner_output, inner_states):
                 os.close(end)
+            if self._way:
+                self._way.begin()
         os.set_blocking(self._printed, False)
         os.set_blocking(self._states, False)
         threading.Thread(target=self._watch, daemon=True, name="program output").start()
@@ -381,6 +389,8 @@ class Process:
 
     def _end(self) -> None:
         self._live.flush()
+        if self._way:
+            self._way.close()
         self.ended.set()
         self.freed.set()
         for listener in tuple(self._live.listeners):

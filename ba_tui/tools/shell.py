@@ -96,6 +96,7 @@ def shell_tool(
         try:
             if args.get("background"):
                 program = await cell.enclosed(shell.program(script, folder))
+                program = cell.with_way(program, script, call, attended=False)
                 return _begun(kept.start(program, script, call), workspace.shown(folder))
             make = partial(shell.program, folder=folder, seconds=seconds)
             outcome, notes = await cell.run(Errand(tool, args, "command", make, folder, seconds), kept, call)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,14 @@ from ba_tui.tools.definitions import Definition
 if TYPE_CHECKING:
     from ba_tui.tools.arithmetic import Value
 
+_SHORT = re.compile(r"(?!.*\*\*)[\d .+*/()-]{1,60}")
+"""Sums and products that are done sooner than a thread begins."""
+
 
 def calculator_tool(definition: Definition) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         expression = " ".join(args["expression"].split())
-        value = await asyncio.to_thread(_value, expression)
+        value = _value(expression) if _SHORT.fullmatch(expression) else await asyncio.to_thread(_value, expression)
         sign = "≈" if value.rounded else "="
         return ToolResult(f"{expression} {sign} {value.text}", summary=f"{sign} {value.text}"[:60])
 

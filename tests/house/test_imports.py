@@ -16,6 +16,22 @@ from tests.house.first_paint import SIGN
 from tests.loopback import ModelServer
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+LATER = {
+    "ba_tui.context.extract",
+    "ba_tui.context.fact_check",
+    "ba_tui.permissions.judgement",
+    "ba_tui.permissions.shell_walk",
+    "ba_tui.tools.arithmetic",
+    "ba_tui.tools.hunks",
+    "ba_tui.tools.matching",
+    "ba_tui.tools.notebooks",
+    "ba_tui.tools.patches",
+    "ba_tui.tools.pdf",
+    "purgatory",
+    "pydantic_settings",
+    "tree_sitter",
+}
+"""What comes in when it is first needed, and an answer without tools needs none of it."""
 RUN = """
 import sys
 sys.argv = ["ba", *sys.argv[1:]]
@@ -27,14 +43,15 @@ sys.exit(code)
 
 
 def loaded_by(tmp_path: Path, *argv: str, **env: str) -> set[str]:
-    """Top-level names of the modules that ``ba ARGV`` has loaded when it ends."""
+    """The modules that ``ba ARGV`` has loaded when it ends, and the packages that they are in."""
     whole = {**os.environ, "BA_HOME": str(tmp_path / "home"), **env}
     command = [sys.executable, "-c", RUN, *argv]
     done = subprocess.run(
         command, cwd=tmp_path, env=whole, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return {name.partition(".")[0] for name in done.stderr.partition("\nLOADED ")[2].split()}
+    names = done.stderr.partition("\nLOADED ")[2].split()
+    return {*names, *(name.partition(".")[0] for name in names)}
 
 
 def test_the_version_costs_no_import(tmp_path: Path) -> None:
@@ -53,6 +70,7 @@ def test_print_mode_never_loads_the_app(tmp_path: Path) -> None:
         )
     assert "anthropic" in loaded
     assert loaded & {"textual", "chromadb", "openai", "tiktoken"} == set()
+    assert loaded & LATER == set()
 
 
 def test_the_first_paint_waits_for_nothing_heavy(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
@@ -22,14 +24,16 @@ from ba_tui.core.messages import clean_text
 from ba_tui.core.session import Imported, SessionInfo
 from ba_tui.sessions import lock
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
-from ba_tui.sessions.digest import Digest
 from ba_tui.sessions.foreign import one_line, redacted
 from ba_tui.sessions.forks import copy_turns
-from ba_tui.sessions.fulltext import Found, FullText
-from ba_tui.sessions.index import Index, Stamp
 from ba_tui.sessions.journal import JournalFile, unreadable
 from ba_tui.sessions.lock import Lock
 from ba_tui.sessions.records import FILE, Header, read_header
+
+if TYPE_CHECKING:
+    from ba_tui.sessions.digest import Digest
+    from ba_tui.sessions.fulltext import Found, FullText
+    from ba_tui.sessions.index import Index, Stamp
 
 Make = Callable[[SessionInfo, JournalFile], Conversation]
 Slug = Callable[[Path], str]
@@ -51,8 +55,18 @@ class SessionLibrary:
         self._slug = slug
         self._make = make
         self._redact = redact
-        self._index = Index(root.parent / "index.sqlite", root)
-        self._text = FullText(root.parent / "search.sqlite", root)
+
+    @cached_property
+    def _index(self) -> Index:
+        from ba_tui.sessions.index import Index  # noqa: PLC0415 - a session that is begun needs no list of others
+
+        return Index(self._root.parent / "index.sqlite", self._root)
+
+    @cached_property
+    def _text(self) -> FullText:
+        from ba_tui.sessions.fulltext import FullText  # noqa: PLC0415 - see _index
+
+        return FullText(self._root.parent / "search.sqlite", self._root)
 
     def sessions(self, *, everywhere: bool = False) -> Sequence[SessionInfo]:
         found = self._found(everywhere=everywhere)

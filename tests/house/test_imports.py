@@ -21,6 +21,7 @@ LATER = {
     "ba_tui.context.fact_check",
     "ba_tui.permissions.judgement",
     "ba_tui.permissions.shell_walk",
+    "ba_tui.sessions.fulltext",
     "ba_tui.tools.arithmetic",
     "ba_tui.tools.hunks",
     "ba_tui.tools.matching",
@@ -29,6 +30,7 @@ LATER = {
     "ba_tui.tools.pdf",
     "purgatory",
     "pydantic_settings",
+    "sqlite3",
     "tree_sitter",
 }
 """What comes in when it is first needed, and an answer without tools needs none of it."""

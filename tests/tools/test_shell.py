@@ -131,6 +131,8 @@ async def test_cancel_frees_the_turn_while_the_command_still_resists(desk: Desk,
     call = Call(use.id, desk.branch)
     running = asyncio.ensure_future(desk.tools["shell"].run(use.input, call))
     await until_printed(desk, "ready")
+    while not tagged(tag):  # noqa: ASYNC110 - the sleeper shows in no event
+        await asyncio.sleep(0.01)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

@@ -18,6 +18,8 @@ FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowe
 LONGEST_DESCRIPTION = 1_024
 LONGEST_NAME = 64
 _TOOL = re.compile(r"[^\s,()]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
+_BREAKS = dict.fromkeys(map(ord, "\x85\u2028\u2029"), " ")
+"""Spaces to whoever pasted them, but line ends to the reader of YAML."""
 _HEADING = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
 
 
@@ -131,7 +133,7 @@ def _mapping(matter: str) -> dict[str, Any]:
     try:
         # Every scalar as the text that it is: "1.0" is a version, and "no" a word.
         loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-        value: Any = yaml.load(matter, loader)  # noqa: S506 - makes texts, lists and mappings only
+        value: Any = yaml.load(matter.translate(_BREAKS), loader)  # noqa: S506 - makes texts, lists and mappings only
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f"line {mark.line + 2}: " if mark else ""

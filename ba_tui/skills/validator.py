@@ -20,6 +20,9 @@ LARGEST = 5_000_000
 LONGEST_COMPATIBILITY = 500
 BODY_TOKENS = 5_000
 CHARACTERS_PER_TOKEN = 4
+_BREAKS = str.maketrans("\x85\u2028\u2029", "\ue085\ue028\ue029")
+"""Line ends in YAML 1.1, which is what is read here, and characters like any in 1.2, which the format goes by."""
+_BREAKS_AGAIN = {stand_in: char for char, stand_in in _BREAKS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,7 @@ def _strict_mapping(matter: str) -> dict[str, Any]:
     """YAML as the format has it: every scalar is a text; no JSON style, anchors, tags or repeated keys."""
     import yaml  # noqa: PLC0415 - not before the first paint
 
+    matter = matter.translate(_BREAKS)
     try:
         loader: Any = yaml.SafeLoader(matter)
         while loader.check_token():
@@ -169,7 +173,7 @@ def _refuse(token: Any, yaml: Any) -> None:
 
 def _plain(node: Any, yaml: Any) -> Any:
     if isinstance(node, yaml.ScalarNode):
-        text = str(node.value)
+        text = str(node.value).translate(_BREAKS_AGAIN)
         # YAML gives these two a meaning of their own, so that unquoted they are no text.
         return None if text in {"<<", "="} and node.style is None else text
     if isinstance(node, yaml.SequenceNode):
@@ -180,7 +184,7 @@ def _plain(node: Any, yaml: Any) -> Any:
         line = key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
             raise Unreadable(f"The front matter is too free (line {line}): a field's name must be a word")
-        name = str(key.value)
+        name = str(key.value).translate(_BREAKS_AGAIN)
         if name == "<<" and key.style is None and isinstance(value, yaml.MappingNode):
             # Merged fields count for nothing in the format, but must be well made.
             _plain(value, yaml)

@@ -10,6 +10,7 @@ import skills_ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ba_tui.skills.frontmatter import read_head
 from ba_tui.skills.validator import check
 
 NAMES = ("my-skill", "'my-skill'", " my-skill ", "My-skill", "my_skill", "-my", "a--b", "other", "", "[my]")
@@ -82,6 +83,17 @@ def test_what_is_no_skill_is_an_error_not_a_crash(tmp_path: Path) -> None:
     (tmp_path / "folder" / "SKILL.md").mkdir(parents=True)
     for name in ("nothing", "file", "loop", "folder", "no\0name"):
         assert not check(tmp_path / name).valid
+
+
+@pytest.mark.parametrize("break_", ["\u0085", "\u2028", "\u2029"])
+def test_line_ends_that_only_old_yaml_knows_are_words_like_any(tmp_path: Path, break_: str) -> None:
+    for number, field in enumerate((f"description: a{break_}b", f"description: {break_}b", f"description: '{break_}'")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        raw = f"---\nname: my-skill\n{field}\n---\nBody\n"
+        ours, theirs = valid(folder, raw.encode())
+        assert ours == theirs, field
+    assert read_head(f"---\nname: x\ndescription: a{break_}b\n---\n", "x").trouble == ""
 
 
 def test_a_large_body_is_a_warning(tmp_path: Path) -> None:

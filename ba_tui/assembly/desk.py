@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ba_tui.assembly.breakdown import Loaded, context_parts
 from ba_tui.assembly.commanding import Means, OwnCommands, command_files
 from ba_tui.assembly.condensing import Condensing, Counter, Sizes, Ties
 from ba_tui.assembly.inventory import ToolList
@@ -163,6 +162,8 @@ class Desk:
         return notes
 
     def context(self, transcript: Transcript, model: str) -> Sequence[ContextPart]:
+        from ba_tui.assembly.breakdown import Loaded, context_parts  # noqa: PLC0415 - not before somebody looks
+
         settings, info = self._workshop.settings, self.model(model)
         own = settings.system_prompt_file
         origin = str(own) if own else "built in"

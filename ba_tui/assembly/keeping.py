@@ -12,9 +12,7 @@ from ba_tui.core.rewinding import course
 from ba_tui.core.session import SessionInfo
 from ba_tui.resources import Places, folder_slug, places, project_root
 from ba_tui.sessions.checkpoints import SessionCheckpoints
-from ba_tui.sessions.cleaning import keep_clean
 from ba_tui.sessions.journal import JournalFile
-from ba_tui.sessions.prune import keep_pruned
 from ba_tui.sessions.shadow import Store
 from ba_tui.tools.guards.checkpoint import Checkpointing
 
@@ -32,6 +30,9 @@ def checkpointing(checkpoints: SessionCheckpoints) -> Checkpointing:
 
 async def upkeep(where: Places) -> None:
     """Clean and prune now and then, until cancelled."""
+    from ba_tui.sessions.cleaning import keep_clean  # noqa: PLC0415 - nothing is cleaned at the start
+    from ba_tui.sessions.prune import keep_pruned  # noqa: PLC0415
+
     async with asyncio.TaskGroup() as group:
         group.create_task(keep_clean(where.sessions))
         group.create_task(keep_pruned(where.checkpoints, where.sessions))

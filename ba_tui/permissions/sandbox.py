@@ -19,10 +19,7 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from ba_tui.core.errors import BaError
-from ba_tui.permissions.sandbox_bwrap import bubblewraps
-from ba_tui.permissions.sandbox_landlock import landlocks
 from ba_tui.permissions.sandbox_layout import Part, Reach, layout
-from ba_tui.permissions.sandbox_seatbelt import seatbelts
 
 Mode: TypeAlias = Literal["required", "auto", "off"]
 PATIENCE = 5.0
@@ -30,17 +27,17 @@ SHOWN = 200
 TAIL = 6_000
 CURE = "Install bubblewrap (its program is bwrap), or set sandbox to auto or off."
 
-NETWORK = re.compile(
+# Texts, and compiled when something was refused: `re` keeps them then.
+NETWORK = (
     r"could not resolve|name resolution|name or service not known|nodename nor servname|network is unreachable"
     r"|no address associated with hostname|getaddrinfo|EAI_AGAIN|ENETUNREACH|ECONNREFUSED|connection refused"
     r"|failed to (?:resolve|lookup address)|unable to (?:resolve|look ?up)|no route to host|dns error"
-    r"|unknown host|nameresolutionerror|network access|offline mode",
-    re.IGNORECASE,
+    r"|unknown host|nameresolutionerror|network access|offline mode"
 )
-READ_ONLY = re.compile(r"read-only file system|\bEROFS\b|device or resource busy|\bEBUSY\b|cross-device", re.IGNORECASE)
-RIGHTS = re.compile(r"operation not permitted|\bEPERM\b|no new privileges|effective uid is not 0", re.IGNORECASE)
-DENIED = re.compile(r"permission denied|\bEACCES\b", re.IGNORECASE)
-MISSING = re.compile(r"no such file or directory|\bENOENT\b|cannot stat|not found", re.IGNORECASE)
+READ_ONLY = r"read-only file system|\bEROFS\b|device or resource busy|\bEBUSY\b|cross-device"
+RIGHTS = r"operation not permitted|\bEPERM\b|no new privileges|effective uid is not 0"
+DENIED = r"permission denied|\bEACCES\b"
+MISSING = r"no such file or directory|\bENOENT\b|cannot stat|not found"
 
 
 class NotConfined(BaError):
@@ -93,8 +90,14 @@ class Found:
 
 def candidates(search: str | None = None) -> list[Mechanism]:
     """All that might confine here, the best first. ``search``: where programs are looked for, as in PATH."""
+    # Not before a command runs: most starts run none.
     if sys.platform == "darwin":
+        from ba_tui.permissions.sandbox_seatbelt import seatbelts  # noqa: PLC0415
+
         return [*seatbelts()]
+    from ba_tui.permissions.sandbox_bwrap import bubblewraps  # noqa: PLC0415
+    from ba_tui.permissions.sandbox_landlock import landlocks  # noqa: PLC0415
+
     return [*bubblewraps(search), *landlocks()]
 
 
@@ -188,19 +191,19 @@ class Sandbox:
             return ""
         mechanism = self._found.mechanism if self._found else None
         text = output[-TAIL:]
-        if not self.reach.network and NETWORK.search(text):
+        if not self.reach.network and _says(NETWORK, text):
             return "the network is off there"
-        if READ_ONLY.search(text):
+        if _says(READ_ONLY, text):
             return "what it wanted to write may only be read there"
-        if RIGHTS.search(text):
+        if _says(RIGHTS, text):
             return "it wanted rights that it does not have there"
         # 126: a file that is no program. Where name spaces confine, such a refusal is the system's own, except for
         # root, whom it would refuse nothing outside.
         plain = mechanism is not None and mechanism.separate and os.geteuid() != 0
-        if code != 126 and not plain and DENIED.search(text):
+        if code != 126 and not plain and _says(DENIED, text):
             return "it was refused something there"
         home = str(self.reach.home) if self.reach.home else ""
-        if home and any(home in line and MISSING.search(line) for line in text.splitlines()):
+        if home and any(home in line and _says(MISSING, line) for line in text.splitlines()):
             return "most of the home folder can't be seen there"
         return ""
 
@@ -220,6 +223,10 @@ class Sandbox:
                 # Also where nobody closes it: with a look at tools only, or at an end in a hurry.
                 weakref.finalize(self, shutil.rmtree, self._temporary, ignore_errors=True)
             return self._temporary
+
+
+def _says(words: str, text: str) -> bool:
+    return re.search(words, text, re.IGNORECASE) is not None
 
 
 def _trouble(way: Mechanism) -> str:

@@ -17,6 +17,8 @@ from ba_tui.settings import load_settings
 
 def exact_counts(model: str, cwd: Path, url: str) -> ExactCounts:
     """Counts of ``url``, with the key of the model's provider."""
+    # Here, because its import can take longer than anybody waits for a count.
+    from ba_tui.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - an SDK, and not everybody's
 
     async def ask(request: Request) -> int:
         where, root = places(), project_root(cwd)
@@ -26,8 +28,6 @@ def exact_counts(model: str, cwd: Path, url: str) -> ExactCounts:
         info = access.model(model)
         provider = provider_for(info, loaded.settings, access)
         try:
-            from ba_tui.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - an SDK, and not everybody's
-
             if not isinstance(provider, AnthropicProvider):
                 raise UsageError(f"{info.id} has no endpoint that counts", "Take exact_counting_api out of its entry.")
             return await provider.count_tokens(request, url)

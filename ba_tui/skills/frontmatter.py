@@ -17,6 +17,9 @@ OURS = ("model", "disable-model-invocation", "argument-hint")
 FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 LONGEST_DESCRIPTION = 1_024
 LONGEST_NAME = 64
+NESTED = 1_000
+"""Brackets, or dashes in a row: far more of them in each other end the process within the reader of YAML."""
+_DEEP = re.compile(rf"(?:[-?][ \t]+){{{NESTED}}}")
 _TOOL = re.compile(r"[^\s,()]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
 _BREAKS = dict.fromkeys(map(ord, "\x85\u2028\u2029"), " ")
 """Spaces to whoever pasted them, but line ends to the reader of YAML."""
@@ -130,6 +133,8 @@ def _mapping(matter: str) -> dict[str, Any]:
     """Raises ValueError, naming the line of the file."""
     import yaml  # noqa: PLC0415 - not before the first paint
 
+    if max(map(matter.count, "[{")) > NESTED or _DEEP.search(matter):
+        raise ValueError("the front matter is nested too deeply")
     try:
         # Every scalar as the text that it is: "1.0" is a version, and "no" a word.
         loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)

@@ -105,6 +105,12 @@ def test_what_can_not_be_used_says_why() -> None:
     assert "description is missing" in read_head("---\nname: a\n---\n", "a").trouble
 
 
+@pytest.mark.parametrize("knot", ["[", "{a: ", "- ", "? "])
+def test_a_head_that_would_end_the_process_is_refused(knot: str):
+    head = read_head(f"---\nname: a\nmetadata:\n  {knot * 30_000}\n---\nWords.\n", "a")
+    assert "nested too deeply" in head.trouble
+
+
 def test_allowed_tools_come_in_many_forms() -> None:
     wanted = ("Bash(git add:*)", "Read", "mcp__a__b")
     assert tools_of("Bash(git add:*) Read mcp__a__b") == wanted

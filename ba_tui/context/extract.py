@@ -57,6 +57,9 @@ class _Extraction:
             if self.count(_flat(tail)) > room:
                 steps, tail = self._steps_folded(tail, half)
                 moved += steps
+            if self.count(_flat(tail)) > room:
+                # One enormous message: it is cut, so that the notes keep their part.
+                tail = [Round(tail[-1].number, fit(_flat(tail), room, self.count))]
         size = self.count(_flat(tail))
         facts = facts_before(parts.earlier, [*old, *moved], _flat(tail), self.focus)
         opening = notes(facts, self.target - size, self.count)

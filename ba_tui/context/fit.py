@@ -27,6 +27,8 @@ from ba_tui.core.messages import (
 CUT = "\n[… cut to fit; recall gives the whole …]\n"
 ROOMS = (8_000, 2_000, 500, 120)
 """Characters that each text of the last messages is cut to, one after the other, until they fit."""
+WIDE = (500_000, 250_000, 120_000, 60_000, 30_000, 15_000, *ROOMS)
+"""The same, as long as nothing has to go for it: one enormous message keeps what there is room for."""
 
 
 def fit(messages: Sequence[Message], limit: int, count: Count) -> tuple[Message, ...]:
@@ -36,12 +38,25 @@ def fit(messages: Sequence[Message], limit: int, count: Count) -> tuple[Message,
     notes = rounds_of(messages).earlier
     kept = list(messages[len(notes) :])
     for room in (None, *ROOMS):
+        if room == ROOMS[0] and (found := _cut_only(notes, kept, limit, count)):
+            return found
         shorter = kept if room is None else [_cut(message, room) for message in kept]
         for opening in (notes, tuple(_cut(note, room) for note in notes) if room else ()):
             left = limit - count(opening)
             if found := next((part for part in _shorter(shorter, left, count) if count(part) <= left), None):
                 return (*opening, *found)
     return (_words(kept or list(messages), limit, count),)
+
+
+def _cut_only(
+    notes: Sequence[Message], kept: Sequence[Message], limit: int, count: Count
+) -> tuple[Message, ...] | None:
+    """All of ``kept``, with no more cut from its long texts than must be."""
+    for room in WIDE:
+        shorter = (*notes, *(_cut(message, room) for message in kept))
+        if count(shorter) <= limit:
+            return shorter
+    return None
 
 
 def _shorter(messages: Sequence[Message], limit: int, count: Count) -> Iterator[Sequence[Message]]:

@@ -191,6 +191,19 @@ def test_one_enormous_message_fits() -> None:
             assert valid(made.messages)
 
 
+def test_an_enormous_message_keeps_as_much_as_there_is_room_for() -> None:
+    paste = "".join(f"row {number}\n" for number in range(400_000))
+    messages = [user("Always keep the port at 8080."), answer(Text("Yes.")), user(paste)]
+    target = count(messages) // 4
+    first = extract(messages, target, count)
+    again = extract([*first.messages, answer(Text("Seen.")), user(paste)], target, count)
+    for made in (first, again, truncate(messages, target, count)):
+        assert target // 4 < count(made.messages) <= target
+        assert "row 0\n" in text_of(made.messages)
+        assert "row 399999\n" in text_of(made.messages)
+        assert "port at 8080" in text_of(made.messages)
+
+
 def test_five_thousand_tiny_messages_fit() -> None:
     messages = [user("Hm?") if place % 2 == 0 else answer(Text("Hm.")) for place in range(5_001)]
     for made in (extract(messages, 300, count).messages, truncate(messages, 300, count).messages):

@@ -265,6 +265,7 @@ def _question(command: CommandFile, tools: Sequence[str]) -> Question:
         tool="command",
         args={"command": command.shown, "allowed_tools": list(tools)},
         reason="“yes” holds for this file as it is now, also in later sessions; “no” sends it and asks as usual",
+        fixed=True,
     )
 
 

@@ -25,6 +25,7 @@ class Question:
     For a permission, ``tool``, ``args`` and ``preview`` are what would run, ``reason`` the rule that made us ask,
     ``rule`` the narrowest rule worth remembering (None when nothing should be remembered), ``warnings`` what a person
     can't see by looking (hidden characters, deceptive addresses), ``rewritten`` who changed the arguments before.
+    ``fixed``: a yes means what ``reason`` says, and nothing in the arguments can be changed.
     Unanswered for ``timeout`` seconds, it is settled by ``on_timeout``; None waits.
     """
 
@@ -43,6 +44,7 @@ class Question:
     rewritten: str = ""
     timeout: float | None = None
     on_timeout: Literal["deny", "allow", "escalate"] = "deny"
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

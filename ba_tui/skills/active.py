@@ -247,4 +247,5 @@ def _question(active: ActiveSkill) -> Question:
         tool="activate_skill",
         args={"skill_id": active.id, "allowed_tools": list(active.allowed_tools)},
         reason="“yes” holds for this skill as it is now, also in later sessions; “no” starts it and asks as usual",
+        fixed=True,
     )

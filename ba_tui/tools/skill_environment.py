@@ -170,6 +170,7 @@ def _question(wanted: Wants, call: Call, args: Mapping[str, Any], timeout: float
         risks=("network", "runs a command"),
         warnings=(*places, *warnings_of({"requirements": list(wanted.lines)})),
         timeout=timeout,
+        fixed=True,
     )
 
 

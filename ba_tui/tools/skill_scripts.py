@@ -174,6 +174,7 @@ class _Runs:
             preview=await self.preview(args),
             reason=CHANGED,
             risks=("runs a command",),
+            fixed=True,
         )
         reply = await call.ask(question)
         if reply.choice in {"deny", "text"}:

@@ -78,6 +78,7 @@ def _question(tool: Tool, args: Mapping[str, Any], call: Call, found: tuple[Secr
         args=clean_json(dict(args)),
         reason=f"the result holds {kinds_of(found)}; “no” hides that and gives the rest",
         risks=("shares a secret",),
+        fixed=True,
     )
 
 

@@ -168,6 +168,16 @@ async def test_why_nothing_is_remembered_is_said() -> None:
         assert "2 s" not in screen
 
 
+async def test_a_question_that_is_no_call_offers_nothing_to_edit() -> None:
+    async with Chat().run_test() as pilot:
+        app = await asked(pilot, replace(DANGER, fixed=True, reason="yes holds for this file"))
+        for words in ("asked each time", "edit the arguments", "Yes, once"):
+            assert words not in seen(app)
+        await pilot.press("e")
+        await settle(pilot)
+        assert "Ctrl+S" not in seen(app)
+
+
 async def test_the_time_that_is_left_is_shown() -> None:
 
     async with Chat().run_test() as pilot:

@@ -36,7 +36,7 @@ def answers_to(question: Question, rule: str | None = None) -> tuple[Answer, ...
     """The rows of the panel; ``rule`` stands in for the question's own when the person edited it."""
     match question.kind:
         case "permission":
-            return _permission(question.rule and (rule or question.rule))
+            return _permission(question.rule and (rule or question.rule), "Yes" if question.fixed else "Yes, once")
         case "continue":
             return Answer("go_on", ("1", "y"), "1 y", "Go on"), Answer("stop", ("2", "n"), "2 n", "Stop")
         case "choice":
@@ -49,7 +49,7 @@ def answers_to(question: Question, rule: str | None = None) -> tuple[Answer, ...
             return (*picks, Answer("write", keys, " ".join(keys), "Write an answer"))
 
 
-def _permission(rule: str | None) -> tuple[Answer, ...]:
+def _permission(rule: str | None, yes: str) -> tuple[Answer, ...]:
     remembered = (
         (
             Answer("session", ("2", "s"), "2 s", "Yes, for this session:", rule),
@@ -59,7 +59,7 @@ def _permission(rule: str | None) -> tuple[Answer, ...]:
         else ()
     )
     return (
-        Answer("once", ("1", "y"), "1 y", "Yes, once"),
+        Answer("once", ("1", "y"), "1 y", yes),
         *remembered,
         Answer("no", ("4", "n"), "4 n", "No"),
         Answer("words", ("tab",), "Tab", "No, and say what to do instead"),
@@ -126,6 +126,8 @@ def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
     more = f" ({hidden} more {'line' if hidden == 1 else 'lines'})" if hidden else ""
     match phase:
         case "asking" if question.kind == "permission":
+            if question.fixed:
+                return "Tab say what instead · d full" if low else f"{FULL_HINT}{more} · Esc No, and interrupt"
             if low:
                 return "Tab say what instead · d full · e edit"
             rule = " · r edit the rule" if question.rule else NO_RULE

@@ -121,7 +121,8 @@ class AskForm(AskLayout, can_focus=True):
 
     def _aside(self, key: str) -> None:
         if key == "e":
-            self._edit()
+            if not self._current.fixed:
+                self._edit()
         elif key == "d":
             self._open_in_full()
         else:

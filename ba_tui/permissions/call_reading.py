@@ -13,17 +13,35 @@ from fnmatch import fnmatchcase
 from ba_tui.permissions.known_commands import FILE, FLAG, MAYBE, VALUE, Entry, Known, fits
 from ba_tui.permissions.scripts import problem_of
 from ba_tui.permissions.simple import Word
+from ba_tui.permissions.word_paths import TooMany, spellings
 
 _PROGRAM_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
-_FILE_VALUE = re.compile(r"(?:fileb?://|@)(.+)", re.DOTALL)
+_FILE_VALUE = re.compile(r"(?:fileb?://|@|[a-z-]+-file=)(.+)", re.DOTALL)
 _NUMBER = re.compile(r"-\d+")
+_ELSEWHERE = re.compile(r"[^/]+:|[\w-]+(?:\.[\w-]+)+/[^/]+/")
 _WORD = re.compile(r"[A-Za-z0-9][\w:-]*")
 _VARIABLE = re.compile(r"\$\{?[!#]?([A-Za-z_]\w*)")
 _OPEN_VARIABLES = frozenset(
     {"HOME", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "HOSTNAME", "SHLVL", "UID", "EUID", "RANDOM"}
-    | {"SECONDS", "LINENO", "PPID", "TERM", "COLUMNS", "LINES", "TZ", "BASH_VERSION", "OSTYPE", "HOSTTYPE", "EDITOR"}
+    | {
+        "SECONDS",
+        "EPOCHSECONDS",
+        "BASHPID",
+        "OPTIND",
+        "LINENO",
+        "PPID",
+        "TERM",
+        "COLUMNS",
+        "LINES",
+        "TZ",
+        "BASH_VERSION",
+        "OSTYPE",
+        "HOSTTYPE",
+        "EDITOR",
+    }
 )
 _HELP = ("--help", "-h", "-help", "help", "--version", "-V", "-v", "-version", "version")
+_INCLUDES = ("--include", "-g", "--glob", "--iglob")
 _RUNNING = frozenset({"run", "exec", "x", "dlx", "tool", "proxy", "ssh", "rsh"})
 
 
@@ -91,7 +109,7 @@ def unresolved(word: Word) -> str:
     return f"what `{raw if len(raw) <= 40 else raw[:40] + '…'}` is becomes known only when it runs"
 
 
-def _may_be_secret(name: str) -> bool:
+def perhaps_secret(name: str) -> bool:
     """Whether a variable of the environment may hold a secret; one in small letters is the command's own."""
     return name not in _OPEN_VARIABLES and not name.islower()
 
@@ -123,10 +141,15 @@ class _Walk:
         self.operands: list[tuple[int, Word]] = []
         self.options: list[tuple[str, str | None]] = []
         self.scripts: list[str] = []
+        self.strange: list[tuple[int, str]] = []
 
     def reading(self) -> Reading:
         start = self._enter(1)
         entry, found = self.entry, self.found
+        if entry.reads:
+            # An option before the subcommand counts for it as well.
+            noted = {beyond.at for beyond in found.beyond}
+            found.beyond += [Beyond(at, self._because(name)) for at, name in self.strange if at not in noted]
         self._options(start)
         found.path = (self.program, *found.path[1:])
         found.effects, found.free = entry.effects, entry.free
@@ -141,7 +164,7 @@ class _Walk:
             found.touched += [word for word in self.argv[start:] if word.text != "--"]
             if "*" in entry.never:
                 found.beyond += [Beyond(at, self._because("*")) for at in range(start, len(self.argv))]
-            self._unnamed()
+        self._unnamed()
         self._assign_operands()
         names = {name for name, _ in self.options}
         if entry.needs and not names & entry.needs:
@@ -272,19 +295,21 @@ class _Walk:
 
     def _file(self, at: int, word: Word) -> None:
         self.found.files.append(word)
-        if "://" in (word.text or "") and not (word.text or "").startswith("file:"):
+        text = word.text or ""
+        if ("://" in text and not text.startswith("file:")) or (self.entry.remote and _ELSEWHERE.match(text)):
             self.found.beyond.append(Beyond(at, f"`{self._name()} {word.raw}` reaches another machine"))
 
     def _text(self, text: str) -> None:
         """A text that may still name a file to many programs: ``@file``, ``file://…``."""
         if match := _FILE_VALUE.match(text):
             self.found.files.append(Word(match[1], text))
-        if self.entry.check == "secrets":
-            self.scripts.append(text)
+        if self.entry.check in {"secrets", "ps"}:
+            self.scripts.append(text if self.entry.check == "secrets" else f"-{text}")
 
     def _surplus(self, at: int, name: str) -> None:
         """An option that is not among those of a reader."""
         entry = self.entry
+        self.strange.append((at, name))
         if name in entry.covered or (not entry.reads and name not in entry.never and "-*" not in entry.never):
             if entry.reads:
                 self.found.beyond.append(Beyond(at, self._because(name), binding=False))
@@ -318,7 +343,7 @@ class _Walk:
         if word.text is None:
             if _substituted_file(word) and kind.startswith("file"):
                 return
-            if not self.entry.free or any(map(_may_be_secret, _VARIABLE.findall(word.raw))):
+            if not self.entry.free or any(map(perhaps_secret, _VARIABLE.findall(word.raw))):
                 found.beyond.append(Beyond(at, unresolved(word)))
             return
         if not kind:
@@ -339,8 +364,12 @@ class _Walk:
         if not entry.recursive or not ("always" in entry.recursive or names & entry.recursive):
             return
         self.found.roots = [word for _, word in self.operands if word in self.found.files] or [Word(".", ".")]
-        includes = [value for name, value in self.options if name in {"--include", "-g", "--glob"} and value]
-        if includes and not any(value.startswith("!") for value in includes):
-            self.found.names = tuple(includes)
+        given = [value for name, value in self.options if name in _INCLUDES and value]
+        includes = [value for value in given if not value.startswith("!")]
+        try:
+            wanted = [text for value in includes for text in spellings(Word(value, value, True))]
+        except TooMany:
+            wanted = ["*"]
+        self.found.names = tuple("*" if "\\" in each else each.replace("[^", "[!").strip("/") for each in wanted)
         skips = "hidden" in entry.recursive
         self.found.hidden = not skips or bool(names & {"--hidden", "-.", "-u", "-uu", "-uuu", "--unrestricted"})

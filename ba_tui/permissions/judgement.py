@@ -14,12 +14,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ba_tui.permissions.call_reading import Beyond, Reading, read_call, unresolved
+from ba_tui.permissions.call_reading import Beyond, Reading, perhaps_secret, read_call, unresolved
 from ba_tui.permissions.known_commands import Known, known
 from ba_tui.permissions.parts import Part, Surplus
 from ba_tui.permissions.paths import PathRefused
 from ba_tui.permissions.shell_grammar import analyse
-from ba_tui.permissions.simple import Simple, Word
+from ba_tui.permissions.simple import Analysis, Simple, Word
 from ba_tui.permissions.word_paths import TooMany, matches, may_be_secret, pieces, secrets_below, spellings
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ _DANGEROUS = re.compile(
     r"ORE|POSIXLY.*|HIST.*|INPUTRC|FCEDIT|OPTARG|OPTIND|EXECIGNORE|FIGNORE|FUNCNEST|TIMEFORMAT|ZDOTDIR|HOS"
     r"TFILE|MAIL.*)"
 )
+_COUNTERS = frozenset({"OPTIND", "HISTCMD"})
 _NAME = re.compile(r"([A-Za-z_]\w*)\+?(?:=|$)")
 _REPOSITORY = ("HEAD", "objects", "refs")
 _EXPORTS = ("export", "declare", "typeset", "readonly", "local")
@@ -57,12 +58,22 @@ def study(command: str, root: Path, folder: Path, see: See) -> Study:
     """``folder`` is where the command would run, ``root`` the workspace's."""
     about = known()
     analysis = analyse(command)
-    trouble = analysis.trouble or ("a group in parentheses runs in a shell of its own" if analysis.grouped else "")
+    trouble = analysis.trouble or _beside(analysis, about)
+    trouble = trouble or ("a group in parentheses runs in a shell of its own" if analysis.grouped else "")
     # A script names the same files again and again; what was found when one was first named holds for all of it.
     once = cache(see)
     foreign = cache(_own_repository)
     parts = tuple(_Simple(simple, about, root, folder, once, foreign).part() for simple in analysis.commands)
     return Study(parts, trouble)
+
+
+def _beside(analysis: Analysis, about: Known) -> str:
+    """What is wrong with variables that are set or used where no command names them."""
+    for name in sorted(analysis.bound - about.variables - _COUNTERS):
+        if _DANGEROUS.fullmatch(name):
+            return f"setting `{name}` may change what commands do"
+    secret = next((name for name in sorted(analysis.taken - about.variables) if perhaps_secret(name)), "")
+    return f"what is in `{secret}` may be a secret" if secret else ""
 
 
 @dataclass(slots=True)

@@ -29,11 +29,12 @@ class Entry:
     ``options`` by name; ``operands`` what the others are, in order (``text file``; a plural takes the rest);
     ``replaced_by``: options that stand for the first operand; ``needs``: one of them must be there;
     ``dashes``: long options have one dash; ``check``: how its script is looked at; ``strict``: operands too many change
-    something; ``free``: its words are only printed; ``ends``: the first operand ends the options; ``covered``: options
-    that change something, but that a rule for the command covers; ``never``: what no rule covers that does not name
-    it, with the reason; ``effects``: risks of a call that does more than read; ``recursive``: options with which it
-    reads all files below a folder (``always``); ``commands``: by pattern of words, behind the ``before`` options;
-    ``groups``: words that only lead to them; ``help``: ``--help`` is understood behind any subcommand.
+    something; ``remote``: a colon in the name of a file names another machine; ``free``: its words are only printed;
+    ``ends``: the first operand ends the options; ``covered``: options that change something, but that a rule for the
+    command covers; ``never``: what no rule covers that does not name it, with the reason; ``effects``: risks of a call
+    that does more than read; ``recursive``: options with which it reads all files below a folder (``always``);
+    ``commands``: by pattern of words, behind the ``before`` options; ``groups``: words that only lead to them;
+    ``help``: ``--help`` is understood behind any subcommand.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Entry:
     check: str = ""
     strict: bool = False
     free: bool = False
+    remote: bool = False
     ends: bool = False
     covered: frozenset[str] = frozenset()
     never: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -64,14 +66,14 @@ class Entry:
         led = 0
         while led < len(words) and words[led] in self.groups:
             led += 1
-        best: tuple[Entry | None, int] = (None, 0)
+        best: tuple[Entry | None, int, int] = (None, 0, 0)
         for pattern, entry in self.commands.items():
-            if led >= len(words) or not fits(words[led], pattern[0]):
-                continue
-            taken = words[led : led + len(pattern)]
-            if len(taken) == len(pattern) and all(map(fits, taken, pattern)) and led + len(pattern) > best[1]:
-                best = (entry, led + len(pattern))
-        return best
+            # A subcommand may be told from others of its name by the groups that lead to it.
+            for start in range(max(0, led - len(pattern) + 1), led + 1):
+                taken, end = words[start : start + len(pattern)], start + len(pattern)
+                if end > led and len(taken) == len(pattern) and all(map(fits, taken, pattern)):
+                    best = max(best, (entry, end, len(pattern)), key=lambda each: each[1:])
+        return best[:2]
 
 
 def fits(word: str, pattern: str) -> bool:
@@ -131,7 +133,8 @@ def _entry(name: str, given: Any, above: Entry | None) -> Entry:
     unknown = set(fields) - _FIELDS
     if unknown:
         raise ValueError(f"{name}: unknown {', '.join(sorted(unknown))}")
-    common = above.options if above else _NOTHING
+    never = _reasons(fields.get("never"))
+    common = {name: kind for name, kind in above.options.items() if name not in never} if above else _NOTHING
     entry = Entry(
         name,
         reads=bool(fields.get("reads", "commands" not in fields)),
@@ -143,9 +146,10 @@ def _entry(name: str, given: Any, above: Entry | None) -> Entry:
         check=str(fields.get("check", "")),
         strict=bool(fields.get("strict", above.strict if above else False)),
         free=bool(fields.get("free", False)),
+        remote=bool(fields.get("remote", above.remote if above else False)),
         ends=bool(fields.get("ends", False)),
         covered=_set(fields.get("covered")),
-        never={**(above.never if above else {}), **_reasons(fields.get("never"))},
+        never={**(above.never if above else {}), **never},
         effects=_set(fields.get("effects"), ",") | (above.effects if above else _NONE),
         why=str(fields.get("why", above.why if above and not fields.get("reads", "commands" not in fields) else "")),
         recursive=_set(fields.get("recursive")),

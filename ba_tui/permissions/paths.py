@@ -35,10 +35,12 @@ OPEN_NAMES = (".env.example", "id_rsa.pub", "id_dsa.pub", "id_ecdsa.pub", "id_ed
 
 GUARDED_FOLDERS = (
     ".git", ".ba", ".claude", ".agents", ".ci", ".circleci", ".buildkite", ".husky", ".gitea", ".forgejo",
-    ".woodpecker", "profile.d",
+    ".woodpecker", "profile.d", ".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".cursor", ".windsurf",
+    ".gemini", ".codex", ".roo", ".cline", ".continue",
 )  # fmt: skip
 GUARDED_TAILS = (
-    ".github/workflows/**", ".github/actions/**", ".config/fish/**", ".config/autostart/**", ".config/systemd/**",
+    ".github/workflows/**", ".github/actions/**", ".cargo/config", ".cargo/config.toml", ".yarn/releases/**",
+    ".yarn/plugins/**", ".config/fish/**", ".config/autostart/**", ".config/systemd/**",
     "/etc/profile",
 )  # fmt: skip
 GUARDED_NAMES = (
@@ -46,7 +48,8 @@ GUARDED_NAMES = (
     "appveyor.yml", "jenkinsfile", "azure-pipelines*.yml", "bitbucket-pipelines.yml", ".pre-commit-config.yaml",
     ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv",
     ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".xprofile",
-    ".xinitrc", ".xsessionrc", ".pam_environment",
+    ".xinitrc", ".xsessionrc", ".pam_environment", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "mise.toml",
+    ".mise.toml",
 )  # fmt: skip
 
 

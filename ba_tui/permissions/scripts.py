@@ -154,8 +154,10 @@ def setting_problem(name: str) -> str:
     return f"{name} sets a value" if "=" in name else ""
 
 
-def ps_problem(letters: str) -> str:
-    return "it would show the environments of programs" if "e" in letters else ""
+def ps_problem(texts: str) -> str:
+    """Letters, or behind a dash what an option is given."""
+    shown = any("environ" in text if text.startswith("-") else "e" in text for text in texts.split("\n"))
+    return "it would show the environments of programs" if shown else ""
 
 
 CHECKS: Mapping[str, Callable[[str], str]] = {

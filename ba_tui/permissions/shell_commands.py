@@ -123,6 +123,7 @@ class SimpleReader(Lexer):
         if descriptor.startswith("{"):
             self.only_bash("{name}>")
             self.findings.wild.add(descriptor[1:-1])
+            self.findings.bound.add(descriptor[1:-1])
         self.spaces()
         start = self.at
         target = self.needed()

@@ -237,6 +237,7 @@ class Parser(SimpleReader):
             words = self.words()
         else:
             self.findings.wild.add(name)
+        self.findings.bound.add(name)
         if self.text.startswith(";", self.at):
             self.at += 1
         self.findings.sources.setdefault(name, []).extend(words)

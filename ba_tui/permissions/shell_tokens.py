@@ -71,14 +71,16 @@ class Findings:
     """What is learnt on the way, for all depths.
 
     ``counted``: variables computed with, ``counted_runs`` the commands whose output is; ``sources``: what variables are
-    set to, ``wild`` those set to who knows what; ``lists``: variables that are lists, ``declared`` those given a value
-    known only when it runs by a builtin that would read it as a list; ``programs``: first words of commands as written.
+    set to, ``wild`` those set to who knows what; ``bound``: those set by loops and expansions; ``lists``: those that
+    are lists, ``declared`` those given a value known only when it runs by a builtin that would read it as a list;
+    ``programs``: first words of commands as written.
     """
 
     counted: set[str] = field(default_factory=set[str])
     sources: dict[str, list[Token]] = field(default_factory=dict[str, list[Token]])
     counted_runs: list[object] = field(default_factory=list[object])
     wild: set[str] = field(default_factory=set[str])
+    bound: set[str] = field(default_factory=set[str])
     lists: set[str] = field(default_factory=set[str])
     declared: set[str] = field(default_factory=set[str])
     programs: set[str] = field(default_factory=set[str])

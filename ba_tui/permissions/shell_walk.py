@@ -16,7 +16,7 @@ from ba_tui.permissions.shell_inner import Inner
 from ba_tui.permissions.shell_numbers import uncertain
 from ba_tui.permissions.shell_scope import Scope, feed, printed
 from ba_tui.permissions.shell_syntax import Parser
-from ba_tui.permissions.shell_tokens import Findings, Unreadable
+from ba_tui.permissions.shell_tokens import Findings, Token, Unreadable
 from ba_tui.permissions.shell_tree import Assignment, Block, Chain, Command, Pipeline, Redirection, Sequence, has_group
 from ba_tui.permissions.shell_values import value_of, words_of
 from ba_tui.permissions.shell_witness import unseen
@@ -51,6 +51,7 @@ class Walk:
         self.moved = False
         self.fed = False
         self.learnt: set[str] = set()
+        self.taken: set[str] = set()
         self.homeless = bool(_HOME.search(command))
         self.trouble = ""
 
@@ -62,7 +63,9 @@ class Walk:
         self.trouble = self.trouble or self._risky() or uncertain(self.findings)
         if not self.trouble and (name := unseen(command, self.findings.programs)):
             self.trouble = f"two readers differ over {name[:40]!r}"
-        return Analysis(tuple(dict.fromkeys(self.found)), self.trouble, has_group(tree))
+        bound = frozenset(self.findings.bound | self.findings.counted)
+        taken = frozenset(self.taken | (self.findings.counted - self.findings.sources.keys()))
+        return Analysis(tuple(dict.fromkeys(self.found)), self.trouble, has_group(tree), bound, taken)
 
     def _risky(self) -> str:
         """A variable that the shell runs and that was set in a way other than ``NAME=value``."""
@@ -138,6 +141,7 @@ class Walk:
     def _block(self, block: Block, scope: Scope, folders: Folders) -> Folders:
         for token in block.words:
             self._runs(token.runs, scope, folders)
+            self._take(token, scope)
         targets = self._redirects(block.redirects, scope, folders)
         if targets:
             self._add(Simple((), redirects=targets), scope, folders)
@@ -188,6 +192,13 @@ class Walk:
             self.trouble = self.trouble or f"a function takes the place of {block.name!r}"
         return folders
 
+    def _take(self, token: Token, scope: Scope) -> None:
+        """Note the variables whose unknown value is taken over here."""
+        known = scope.known if self.knows else {}
+        if value_of(token, known) is None:
+            parts = (part for part in (*token.parts, *token.behind) if part.kind not in ("text", "number"))
+            self.taken.update(part.text for part in parts if part.text and part.text not in known)
+
     def _runs(self, runs: Several[object], scope: Scope, folders: Folders) -> None:
         for run in runs:
             part = scope.aside()
@@ -233,6 +244,7 @@ class Walk:
     def _assigned(self, found: Assignment, scope: Scope, folders: Folders) -> Word:
         for token in found.items or (found.value,):
             self._runs(token.runs, scope, folders)
+            self._take(token, scope)
         if found.items is not None or found.append:
             return Word(None, found.value.raw)
         known = scope.known if self.knows else {}
@@ -243,8 +255,10 @@ class Walk:
         found: list[Redirect] = []
         for redirect in redirects:
             self._runs(redirect.target.runs, scope, folders)
-            if redirect.body is not None and redirect.body is not redirect.target:
-                self._runs(redirect.body.runs, scope, folders)
+            if redirect.body is not None:
+                self._take(redirect.body, scope)
+                if redirect.body is not redirect.target:
+                    self._runs(redirect.body.runs, scope, folders)
             if redirect.kind in ("read", "write"):
                 words = words_of(redirect.target, scope.known if self.knows else {})
                 target = words[0] if len(words) == 1 else Word(None, redirect.target.raw)

@@ -303,6 +303,7 @@ class Lexer:
             raise Unreadable("an expansion in braces is not understood")
         if first == "=" or (first == ":" and second == "="):
             self.findings.wild.add(name)
+            self.findings.bound.add(name)
         self._braced(token, quoted)
 
     def _braced(self, token: Token, quoted: bool) -> None:

@@ -53,3 +53,7 @@ class Analysis:
     trouble: str = ""
     grouped: bool = False
     """Whether a group in parentheses, which runs in a shell of its own, stands in it outside of substitutions."""
+    bound: frozenset[str] = frozenset()
+    """Variables that are set in another way than ``NAME=value``, or computed with."""
+    taken: frozenset[str] = frozenset()
+    """Variables whose value, which is not known, goes into another one, a list, a test or a here-document."""

@@ -57,6 +57,12 @@ _ACTS = _words(
     "current_setting install_extension system eval"
 )
 """Functions that do more than compute: run code, read files or secrets, wait, change state."""
+_ACTING = re.compile(
+    r"pg_(?!typeof$|size_pretty$|\w+_size$|get_|\w+_is_visible$|is_|backend_pid$|version$|collation_for$|encoding_to)"
+    r"|lo_|lowrite|loread|dblink|xp_|sp_|http_|curl_|load_|install_|shell|exec|write|readfile"
+    r"|(?:query|cursor|table|schema|database)_to_(?:xml|json)"
+)
+"""Beginnings of the names of further ones, of engines and their extensions."""
 _REMOTE = re.compile(
     r"(?i)^\s*(?:https?|s3|s3a|s3n|gcs|gs|r2|azure?|abfss?|hf|ftps?|sftp|ssh|hdfs|md|[a-z][a-z0-9+]*)://|^md:"
 )
@@ -95,7 +101,8 @@ def classify(text: str, dialect: str = DIALECT) -> Sql:
     log.setLevel(logging.CRITICAL)  # it prints the text of what it does not know
     try:
         statements = [statement for statement in sqlglot.parse(text, dialect=dialect) if statement is not None]
-    except (SqlglotError, RecursionError, ValueError) as error:
+    except (SqlglotError, RecursionError, ValueError, LookupError, AttributeError, TypeError) as error:
+        # The parser has slips of its own over statements that it half knows.
         return _unknown(f"it can't be parsed as SQL ({type(error).__name__})")
     if not statements:
         return _unknown("it holds no statement")
@@ -135,6 +142,8 @@ def _judged(statement: Node, dialect: str) -> Sql:
     remote = [file for file in files if _REMOTE.match(file) or _SERVER.search(file)]
     network = bool(remote) or name == "Install"
     local = tuple(file for file in files if file not in remote and file != ":memory:")
+    if any(file.strip().startswith("|") or file.strip().endswith("|") for file in files):
+        odd = "a name with | at its end runs a command where engines read from pipes"
     if odd and not network:
         kinds.add("unknown")
         trouble = trouble or odd
@@ -176,7 +185,7 @@ def _pragma(statement: Node) -> Sql:
 def _act(node: Node) -> str:
     """Why a part of a statement may do more than compute; empty when it does not."""
     name = _function(node)
-    if name in _ACTS:
+    if name in _ACTS or _ACTING.match(name):
         return f"{name}() does more than compute"
     if _name(node) == "Table":
         inner: Any = node.args.get("this")
@@ -211,12 +220,19 @@ def _files(statement: Node) -> tuple[list[str], str]:
             texts = list(_texts(first or (node.expressions or [None])[0]))
             found += texts
             odd = odd or ("" if texts else f"which files {_function(node)}() reads is not written out")
+        elif name == "Summarize":
+            found += _literals(node.args.get("this"))
         elif name in {"Copy", "Attach"}:
             parts = node.args.get("files") if name == "Copy" else [node.args.get("this")]
             texts = [text for part in parts or () for text in _texts(part)]
             found += texts
             odd = odd or ("" if texts else f"which file {name.upper()} means is not written out")
     return found, odd
+
+
+def _literals(node: Any) -> list[str]:
+    """What a text in quotes says; the name of a table is none."""
+    return [str(each.name) for each in node.find_all(type(node)) if _name(each) == "Literal"] if node else []
 
 
 def _texts(node: Any) -> Iterator[str]:

@@ -117,9 +117,15 @@ def pieces(text: str) -> Iterator[str]:
 def secrets_below(folder: Path, names: Sequence[str], hidden: bool) -> str:
     """The first secret file below ``folder`` that a search would read: its path; ``?`` when there is too much to look.
 
-    ``names``: only files that fit one of them; ``hidden``: also those that begin with a dot.
+    ``names``: only files that fit one of them, whether they begin with a dot or not; ``hidden``: also all others that
+    begin with one.
     """
     looked, todo = 0, [str(folder)]
+    steps = [step for name in names for step in name.lower().split("/")]
+
+    def wanted(name: str) -> bool:
+        return any(fnmatchcase(name, step) for step in steps)
+
     if folder.is_file():
         return ""
     while todo:
@@ -129,13 +135,14 @@ def secrets_below(folder: Path, names: Sequence[str], hidden: bool) -> str:
                     looked += 1
                     if looked > MOST_LOOKED_AT:
                         return "?"
-                    if entry.name.startswith(".") and not hidden:
+                    folded, folder_like = entry.name.lower(), entry.is_dir(follow_symlinks=False)
+                    if folded.startswith(".") and not hidden and not (wanted(folded) if folder_like else names):
                         continue
-                    if entry.is_dir(follow_symlinks=False):
+                    if folder_like:
                         if entry.name in SECRET_FOLDERS:
                             return entry.path
                         todo.append(entry.path)
-                    elif names and not any(fnmatchcase(entry.name, name.rsplit("/", 1)[-1]) for name in names):
+                    elif names and not any(fnmatchcase(folded, name.lower().rsplit("/", 1)[-1]) for name in names):
                         continue
                     elif is_secret(Path(entry.name)):
                         return entry.path

@@ -227,13 +227,23 @@ def test_the_persons_own_registry_login_is_a_secret(monkeypatch: pytest.MonkeyPa
         "/etc/profile.d/x.sh",
         "/etc/profile",
         "/home/ann/.config/fish/config.fish",
+        ".vscode/settings.json",
+        ".cursor/mcp.json",
+        ".devcontainer/devcontainer.json",
+        "sub/.cargo/config.toml",
+        ".yarn/releases/yarn.cjs",
+        ".npmrc",
+        "mise.toml",
     ],
 )
 def test_what_decides_on_later_runs_is_guarded(path: str) -> None:
     assert is_guarded(PurePath(path))
 
 
-@pytest.mark.parametrize("path", ["src/a.py", ".github/README.md", ".gitignore", "git/config", "profile", "README.md"])
+@pytest.mark.parametrize(
+    "path",
+    ["src/a.py", ".github/README.md", ".gitignore", ".yarn/x", "Cargo.toml", "git/config", "profile", "README.md"],
+)
 def test_other_files_are_not_guarded(path: str) -> None:
     assert not is_guarded(PurePath(path))
 

@@ -36,6 +36,7 @@ QUERY: Tool = replace(tool("query_data", Effect.READ, "sql", ()), facts=ToolFact
         "select regexp_matches(url, 'https://x.org/.*') from t /* insert into t */",
         "select * from range(3), unnest([1, 2])",
         "select 1; select 2;",
+        "select pg_typeof(1), pg_relation_size('t'), loader, executive from t",
     ],
 )
 def test_reads(text: str) -> None:
@@ -85,6 +86,11 @@ def test_reads(text: str) -> None:
         ("select * from anything_else(1)", "unknown"),
         ("select pg_read_file('/etc/passwd')", "unknown"),
         ("select nextval('s')", "unknown"),
+        ("select query_to_xml('delete from t', true, true, '')", "unknown"),
+        ("select lo_put(1, 2, 'x')", "unknown"),
+        ("select pg_notify('a', 'b')", "unknown"),
+        ("from read_csv('cat x |')", "unknown"),
+        ("show all", "unknown"),
         ("select * from read_csv('a' || 'b')", "unknown"),
         ("copy (select 1) to getvariable('x')", "unknown"),
         ("select 'a\\' ; drop table t --'", "unknown"),
@@ -146,6 +152,7 @@ def test_secrets_are_not_read_by_queries(root: Path) -> None:
         "copy (select 1) to '.env'",
         "attach '~/.ssh/id_rsa'",
         'from "sub/.env.local"',
+        "summarize '.env'",
     ):
         assert isinstance(rules.judge(QUERY, {"sql": text}, root), Deny), text
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,21 @@ class Program:
         pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe, **options}
         return subprocess.Popen(command, cwd=self.folder, env=self.environment, text=True, **pipes)
 
-    def run(self, *args: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *args: str, stdin: str | None = None, stdout: IO[str] | int = subprocess.PIPE
+    ) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "ba_tui", *args]
         given: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
         return subprocess.run(
-            command, cwd=self.folder, env=self.environment, text=True, capture_output=True, timeout=60, **given
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            text=True,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+            **given,
         )
 
     def json(self, *args: str) -> Any:

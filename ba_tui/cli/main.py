@@ -5,6 +5,7 @@ What a command does stands in its own file; ``chat`` is the hidden one behind ``
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -17,7 +18,7 @@ import typer
 from typer._click.exceptions import NoSuchOption
 from typer.core import TyperGroup
 
-from ba_tui.core.errors import BaError, StorageError, UsageError
+from ba_tui.core.errors import BaError, UsageError
 
 EPILOG = """\b
 Examples:
@@ -151,7 +152,9 @@ def run(argv: Sequence[str]) -> int:
     except NoSuchOption as error:
         return _fail(f"Unknown option {error.option_name}.", _nearest(error.option_name, app, routed))
     except typer.TyperException as error:
-        return _fail(error.format_message(), "See ba --help.")
+        # Its words for a wrong value begin with the class of the error and end without a stop.
+        said = error.format_message().replace(": Value error, ", ": ", 1).rstrip()
+        return _fail(said if said.endswith((".", "?", "!")) else f"{said}.", _help(error))
     except UsageError as error:
         return _fail(str(error), error.hint)
     except BaError as error:
@@ -160,12 +163,35 @@ def run(argv: Sequence[str]) -> int:
         return 130
     except BrokenPipeError:
         # The reader went away (``ba … | head``): nothing to say, and nobody to say it to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
     except OSError as error:
-        broken = StorageError(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
-        return _fail(str(broken), "Check the path and its rights.", code=2)
+        return _broken(error)
     return result if isinstance(result, int) else 0
+
+
+def _help(error: typer.TyperException) -> str:
+    """Where the command that was called is explained; the hidden ``chat`` is explained with the whole."""
+    context: Any = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "ba"
+    return f"See {path.removesuffix(' chat')} --help."
+
+
+def _broken(error: OSError) -> int:
+    said = f"{error.strerror or error}: {error.filename or ''}".rstrip(": .")
+    full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # What is left in the stream can't be written at the end either.
+        _drop_output()
+    return _fail(
+        f"{said}.", "Make room, or write somewhere else." if full else "Check the path and its rights.", code=2
+    )
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, hint: str, *, code: int = 1) -> int:

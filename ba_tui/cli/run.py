@@ -60,8 +60,10 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
 ) -> int:
     """Run a workflow: checked as a whole first, then step by step.
 
-    Exit codes: 0 ok · 1 the file or a parameter is wrong · 2 a step failed · 3 stopped at a limit
-    4 an approval was denied · 130 interrupted
+    \b
+    Exit codes:
+      0 ok · 1 the file or a parameter is wrong · 2 a step failed
+      3 stopped at a limit · 4 an approval was denied · 130 interrupted
     """
     from ba_tui.assembly import tools_for  # noqa: PLC0415 - --help must not wait for it
     from ba_tui.permissions.bounds import check_bypass  # noqa: PLC0415

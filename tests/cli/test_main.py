@@ -76,7 +76,9 @@ def test_the_shell_completes_commands_and_options(ba: Program, words: str, found
         (("-p", "hi"), "ANTHROPIC_API_KEY"),
         (("--cwd", "/nowhere/at/all", "hi"), "no folder"),
         (("hi",), "no terminal"),
-        (("-p", "--permission-mode", "wild", "hi"), "wild"),
+        (("-p", "--permission-mode", "wild", "hi"), "'--permission-mode': 'wild' is not one of"),
+        (("permissions", "check", "shell", "ls"), "See ba permissions check --help."),
+        (("-p", "--max-loops", "0", "hi"), "equal to 1. See ba --help."),
         (("-p", "--allow", "shell(", "-m", "scripted:hello.yaml", "hi"), "shell("),
     ],
 )
@@ -187,6 +189,14 @@ def test_a_reader_that_goes_away_is_no_error(ba: Program):
         process.stdout.close()
         assert process.stderr
         assert "Traceback" not in process.stderr.read()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+def test_an_output_that_takes_nothing_is_said_in_whole_sentences(ba: Program):
+    with Path("/dev/full").open("w") as full:
+        done = ba.run("-p", "-m", "scripted:hello.yaml", "hi", stdout=full)
+    assert done.returncode == 2
+    assert done.stderr == "ba: No space left on device. Make room, or write somewhere else.\n"
 
 
 def test_a_stream_cut_for_good_keeps_the_words_and_says_so(ba: Program):

@@ -96,3 +96,21 @@ async def test_every_way_leads_to_the_end(talk: Conversation, folder: Path, answ
     if answer is no:
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     await talk.close()
+
+
+async def test_a_question_left_with_esc_counts_as_no_and_the_tour_goes_on(talk: Conversation, folder: Path) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    heard = ""
+    for prompt in ("Show me.", "go on", "go on", "go on", "go on"):
+        turn = talk.say(prompt)
+        async for event in turn:
+            if isinstance(event, Asked):
+                turn.cancel()
+            elif isinstance(event, MessageDone):
+                heard += event.message.text
+    assert heard.count("You stopped me, so") == 3
+    assert "You allowed it" not in heard
+    assert "Both changes are saved" not in heard
+    assert "how to stop me" in heard
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    await talk.close()

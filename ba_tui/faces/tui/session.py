@@ -20,7 +20,7 @@ MEANING: dict[Mode, str] = {
     "default": "Asks before it writes or runs anything.",
     "accept-edits": "Edits files in this folder without asking; commands still ask.",
     "plan": "Reads only; nothing is changed or run.",
-    "auto": "Asks only where a rule says so, and for commands that no sandbox holds.",
+    "auto": "Asks where a rule says so, and for commands outside the sandbox.",
     "bypass": "Nothing asks: everything runs that no rule denies.",
 }
 

@@ -283,6 +283,9 @@ class _Walk:
             at += 1
             if word.text is None and not _substituted_file(word):
                 self.found.beyond.append(Beyond(at, unresolved(word)))
+            elif word.text and (grave := self._grave(word.text)):
+                # The option before may take no value after all, or only an attached one.
+                self.found.beyond.append(Beyond(at, self._because(grave)))
         text = word.text if word else None
         self.options.append((name, text))
         if word is not None and kind == FILE:
@@ -292,6 +295,17 @@ class _Walk:
             if name in self.entry.replaced_by:
                 self.scripts.append(text)
         return at + 1
+
+    def _grave(self, text: str) -> str:
+        """What no rule covers that does not name it and that ``text`` may be read as; empty for nothing."""
+        name = text.partition("=")[0]
+        if not text.startswith("-") or text == "-":
+            return ""
+        short = "" if self.entry.dashes or text.startswith("--") else text[:2]
+        long = name if len(name) > 2 and (self.entry.dashes or name.startswith("--")) else ""
+        return next(
+            (each for each in self.entry.never if each in {short, name} or (long and each.startswith(long))), ""
+        )
 
     def _file(self, at: int, word: Word) -> None:
         self.found.files.append(word)
@@ -358,6 +372,9 @@ class _Walk:
             self.scripts.append(word.text)
         elif not self.entry.free:
             self._text(word.text)
+        elif word.glob and "/" in word.text:
+            # The shell lists a folder then.
+            self._file(at, word)
 
     def _recursion(self, names: set[str]) -> None:
         entry = self.entry

@@ -87,7 +87,8 @@ class Agent:
             left -= 1
             if reply.calls:
                 try:
-                    await self._act(reply.calls, branch)
+                    with branch.calling():
+                        await self._act(reply.calls, branch)
                 except StopTurn as stop:
                     await self._conclude(str(stop), branch)
                     raise
@@ -152,7 +153,7 @@ class Agent:
 
     async def _act(self, calls: Sequence[ToolUse], branch: Branch) -> None:
         if len(calls) == 1:
-            # The usual step: a task of its own would be a tenth of what it costs. Listeners get their turn all the same.
+            # The usual step: a task of its own would be a tenth of what it costs. Listeners get their turn as well.
             await self._call(calls[0], branch)
             await asyncio.sleep(0)
             return

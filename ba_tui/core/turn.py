@@ -6,9 +6,10 @@ A face holds the Turn: it iterates, answers, steers, cancels. An agent holds a B
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Generator
 from dataclasses import replace
 
 from ba_tui.core.events import Answered, Asked, Event, Notice, Steered, TurnEnded
@@ -91,22 +92,39 @@ class Turn:
 
 
 class Branch:
-    """An agent's end: everything it says goes out signed with its name and into its own transcript."""
+    """An agent's end: everything it says goes out signed with its name and into its own transcript.
 
-    def __init__(self, turn: Turn, transcript: Transcript) -> None:
+    A message joins whole and in one step of the loop, so that nothing need be locked; ``inbox`` holds those that wait.
+    """
+
+    def __init__(self, turn: Turn, transcript: Transcript, inbox: deque[Message] | None = None) -> None:
         self._turn = turn
+        self._inbox = turn.inbox if inbox is None else inbox
+        self._calling = 0
         self.transcript = transcript
         self.name = transcript.agent
 
+    @contextlib.contextmanager
+    def calling(self) -> Generator[None]:
+        """While calls run, what would join waits in line: it would come between them and their results."""
+        self._calling += 1
+        try:
+            yield
+        finally:
+            self._calling -= 1
+
     def emit(self, event: Event) -> None:
+        if self._calling and isinstance(event, Steered):
+            self.post(event.message)
+            return
         if event.agent != self.name:
             event = replace(event, agent=self.name)
         self._turn.publish(event)
         self.transcript.apply(event)
 
     def fork(self, name: str) -> Branch:
-        """The end of another agent in the same turn, with a transcript of its own."""
-        return Branch(self._turn, Transcript(name))
+        """The end of another agent in the same turn, with a transcript and an inbox of its own."""
+        return Branch(self._turn, Transcript(name), deque())
 
     async def ask(self, question: Question) -> Reply:
         """Wait for the person, or as long as the question says. Cancelling withdraws the question."""
@@ -126,18 +144,18 @@ class Branch:
 
     def post(self, message: Message) -> None:
         """Leave a note that joins before the next request."""
-        self._turn.inbox.append(message)
+        self._inbox.append(message)
 
     @property
     def waiting(self) -> bool:
         """True when notes wait to join."""
-        return bool(self._turn.inbox)
+        return bool(self._inbox)
 
     def drain(self) -> bool:
         """Let waiting notes join the conversation; True when there were any."""
-        waiting = bool(self._turn.inbox)
-        while self._turn.inbox:
-            self.emit(Steered(self._turn.inbox.popleft()))
+        waiting = bool(self._inbox)
+        while self._inbox and not self._calling:
+            self.emit(Steered(self._inbox.popleft()))
         return waiting
 
 

@@ -24,7 +24,7 @@ class FlowBranch(Branch):
     def __init__(self, caller: Branch) -> None:
         transcript = Transcript(caller.name)
         transcript.cwd, transcript.todos = caller.transcript.cwd, caller.transcript.todos
-        super().__init__(caller._turn, transcript)
+        super().__init__(caller._turn, transcript, caller._inbox)
         self._caller = caller
 
     def emit(self, event: Event) -> None:

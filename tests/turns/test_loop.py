@@ -29,7 +29,7 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.core.transcript import Transcript
-from ba_tui.core.turn import Branch
+from ba_tui.core.turn import Branch, Turn
 from tests.script import Memory, Script, collect, conversation, kinds, says
 
 
@@ -340,6 +340,36 @@ async def test_an_answer_cut_at_the_output_limit_is_continued():
     events = await collect(talk.say("count"))
     assert kinds(events).count("message_done") == 2
     assert "output limit" in provider.requests[1].messages[-1].text
+
+
+@pytest.mark.parametrize("effect", [Effect.READ, Effect.WRITE])
+async def test_what_joins_while_calls_run_waits_for_their_results(effect: Effect):
+    async def chatty(args: Mapping[str, Any], call: Call) -> ToolResult:
+        call.branch.post(reminder(f"left by {args['x']}"))
+        call.branch.emit(Steered(reminder(f"said by {args['x']}")))
+        await asyncio.sleep(0)
+        return ToolResult(f"result of {args['x']}")
+
+    provider = Script(says("", *(("chatty", {"x": number}) for number in range(3))), says("done"))
+    await collect(conversation(provider, tool("chatty", chatty, effect)).say("go"))
+    sent = provider.requests[1].messages
+    assert paired(sent)
+    assert [block.content for block in outputs(sent)] == [f"result of {number}" for number in range(3)]
+    text = sent[-1].text
+    assert [text.count(f"{how} by {number}") for number in range(3) for how in ("left", "said")] == [1] * 6
+    assert text.index("left by 0") < text.index("said by 0")
+
+
+async def test_an_agent_within_a_turn_does_not_take_the_words_of_another():
+    turn = Turn()
+    main = Branch(turn, Transcript())
+    other = main.fork("main/other")
+    turn.steer("for the first agent")
+    other.post(reminder("for the other"))
+    assert other.drain()
+    assert main.drain()
+    assert [message.text for message in main.transcript.messages] == ["for the first agent"]
+    assert "for the other" in other.transcript.messages[0].text
 
 
 async def test_a_note_after_the_last_word_makes_the_agent_go_on():

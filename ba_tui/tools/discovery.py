@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -126,7 +127,7 @@ class Discovery:
                 yield from _files(folder)
         if self._lookout.packages:
             if self._offered is None:
-                self._offered = list(_offered())
+                self._offered = self._kept.offered()
             yield from self._offered
 
     def _loaded(self, seen: _Seen) -> Module:
@@ -209,6 +210,16 @@ def _offered() -> Iterator[_Seen]:
         yield _Seen("package", f"{entry.name} {version}", module=entry.value)
 
 
+def _installed() -> list[str]:
+    """Where packages lie, and when something was last installed there or removed."""
+    found: list[str] = []
+    for place in sys.path:
+        with suppress(OSError):
+            folder = Path(place).absolute()
+            found.append(f"{folder} {folder.stat().st_mtime_ns}")
+    return found
+
+
 def _digest(file: str) -> str:
     try:
         return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
@@ -234,6 +245,7 @@ class _Cache:
 
     path: Path | None
     _entries: dict[str, Any] = field(default_factory=dict[str, Any])
+    _packages: dict[str, Any] = field(default_factory=dict[str, Any])
     _changed: bool = False
 
     def __post_init__(self) -> None:
@@ -247,6 +259,21 @@ class _Cache:
         files: Any = whole.get("files")
         if whole.get("of") == _maker() and isinstance(files, dict):
             self._entries = cast("dict[str, Any]", files)
+            packages: Any = whole.get("packages")
+            self._packages = cast("dict[str, Any]", packages) if isinstance(packages, dict) else {}
+
+    def offered(self) -> list[_Seen]:
+        """What packages offer. Asking each takes a fiftieth of a second, so it is done when one came or went."""
+        installed = _installed()
+        match self._packages:
+            case {"installed": found, "none": True} if found == installed:
+                return []
+            case _:
+                offered = list(_offered())
+        self._packages = {"installed": installed, "none": not offered}
+        self._changed = True
+        self.save()
+        return offered
 
     def get(self, seen: _Seen) -> dict[str, Any] | None:
         found: Any = self._entries.get(seen.key)
@@ -263,7 +290,8 @@ class _Cache:
             return
         self._changed = False
         try:
-            save_whole(self.path, json.dumps({"of": _maker(), "files": self._entries}), mode=0o600)
+            kept = {"of": _maker(), "files": self._entries, "packages": self._packages}
+            save_whole(self.path, json.dumps(kept), mode=0o600)
         except StorageError:
             return
 

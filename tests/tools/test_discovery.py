@@ -216,14 +216,17 @@ async def test_a_file_that_changes_after_the_look_is_not_run(home: Home):
 
 def test_installed_packages_offer_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.syspath_prepend(str(site))
+    home = Home(tmp_path, packages=True, python_path=str(site))
+    assert found(home.discovery()) == []
+    assert found(home.discovery()) == []
     info = site / "offering-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: offering\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[ba.tools]\nwhole = offering_tools\none = offering_more:third\n")
     (site / "offering_tools.py").write_text(good("first_one") + good("second_one"))
     (site / "offering_more.py").write_text(good("third") + good("fourth"))
-    monkeypatch.syspath_prepend(str(site))
-    home = Home(tmp_path, packages=True, python_path=str(site))
     assert sorted(found(home.discovery())) == ["first_one", "second_one", "third"]
 
 

@@ -88,6 +88,9 @@ class Turns:
 
     def over(self, event: TurnEnded) -> None:
         """The turn ended: go on with the queue, or hold it when the person or an error stopped the turn."""
+        if self.current:
+            # Words that joined too late to be heard are still to be sent.
+            self.waiting.extendleft(reversed([word.text for word in self.current.inbox if word.origin == "steer"]))
         self.current = None
         if event.error and event.error.kind == PromptRefused.kind:
             self._session.taken_back()

@@ -104,6 +104,22 @@ async def test_enter_on_empty_input_steers_the_running_turn(world: World) -> Non
     assert sum(isinstance(event, TurnStarted) for event in events) == 1
 
 
+async def test_words_that_joined_too_late_to_be_heard_wait_again(world: World) -> None:
+    world.script.turns = [["half an answer", asyncio.Event()], ["next"]]
+    async with running(world) as hand:
+        await hand.send("a")
+        await hand.until(lambda: "half an answer" in hand.said())
+        for words in ("b", "c"):
+            await hand.send(words)
+            await hand.press("enter")
+        await hand.send("d")
+        await hand.press("escape")
+        await hand.idle()
+        assert list(hand.chat.turns.waiting) == ["b", "c", "d"]
+        assert hand.chat.queue.display
+        assert "paused" in hand.status
+
+
 async def test_escape_interrupts_keeps_the_partial_answer_and_holds_the_queue(world: World) -> None:
     world.script.turns = [["half an answer", asyncio.Event()], ["next"]]
     async with running(world) as hand:

@@ -15,6 +15,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ba_tui.core.untrusted import paintable
+from ba_tui.faces.tui.transcript.lines import clipped
 
 ROWS = 8
 Kind = Literal["command", "mention", "history"]
@@ -93,10 +94,14 @@ class Completion(Static):
         column = min(max(map(cell_len, labels)), width * 3 // 5)
         lines: list[Content] = []
         for index, candidate in enumerate(shown, first):
-            label = set_cell_size(labels[index], column)
-            detail = set_cell_size(f"  {paintable(candidate.detail, newlines=False)}", max(0, width - column))
+            label = _fitting(labels[index], column)
+            detail = _fitting(f"  {paintable(candidate.detail, newlines=False)}", max(0, width - column))
             here = index == self.chosen
             mark = "› " if here else "  "
             style = "$accent" if here else "$foreground"
             lines.append(Content.assemble((mark + label, style), (detail, "$text-muted")))
         self.update(Content("\n").join(lines))
+
+
+def _fitting(text: str, width: int) -> str:
+    return set_cell_size(clipped(text, width), width)

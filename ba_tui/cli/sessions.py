@@ -30,6 +30,9 @@ from ba_tui.sessions.retention import Rule, doomed, seconds
 
 app = typer.Typer(no_args_is_help=True)
 
+PROMPT = 100
+"""Characters of a prompt in the list of turns."""
+
 Id = Annotated[str, typer.Argument(metavar="ID", help="A session's id, or as much of it as is unambiguous.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -70,7 +73,7 @@ def show(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
         turns.add_column(title, no_wrap=title != "Prompt")
     for turn in document["turns"]:
         ended = turn.get("ended", "")
-        prompt = turn["prompt"] + (f" ({ended})" if ended not in {"", "done"} else "")
+        prompt = one_line(turn["prompt"], PROMPT) + (f" ({ended})" if ended not in {"", "done"} else "")
         turns.add_row(*map(_cell, (str(turn["number"]), _when(turn["at"]), str(turn["tool_calls"]), prompt)))
     console.print()
     console.print(turns)

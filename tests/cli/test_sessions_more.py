@@ -131,3 +131,12 @@ def test_exports_leave_secrets_out_unless_told(ba: Ba, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     ba("export", A, "-o", str(page))
     assert page.read_text().startswith("<!doctype html>")
+
+
+def test_show_gives_a_long_prompt_one_short_cell_with_how_it_ended(ba: Ba, tmp_path: Path) -> None:
+    prompt = TurnStarted(user("Look at this: " + "row of the paste\n" * 5_000))
+    stored(tmp_path, "20261122-100000-aa00", [prompt, TurnEnded("limit")])
+    shown = ba("show", "aa00").stdout
+    assert "Look at this: row of the paste" in shown
+    assert "(limit)" in shown
+    assert len(shown.splitlines()) < 14

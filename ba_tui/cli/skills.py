@@ -107,11 +107,12 @@ def validate(
 
 
 @app.command()
-def install(
+def install(  # noqa: PLR0913 - typer reads one parameter a flag
     source: Annotated[str, typer.Argument(metavar="PATH-OR-GIT-URL", help="A folder, or a git repository.")],
     only: Annotated[list[str] | None, typer.Option("--skill", metavar="NAME", help="Of several, this one.")] = None,
     project: Project = False,
     force: Annotated[bool, typer.Option("--force", help="Also over one that is there, or against the rules.")] = False,
+    json_: Json = False,
     cwd: Cwd = None,
 ) -> int:
     """Copy a skill from a folder or a git repository. It is checked first; nothing of it is run.
@@ -127,23 +128,30 @@ def install(
         offers = [offered(folder, Path(near, "new")) for folder in chosen]
         # All or none: a repository that is half installed helps nobody.
         for offer in offers:
-            _tell(offer)
+            _tell(offer, facts=not json_)
         for offer in offers:
             _check(offer, shelf, force=force)
+        told: list[dict[str, Any]] = []
         for offer in offers:
-            print_line(f"Installed: {put(offer, shelf)}")
+            place = put(offer, shelf)
+            told.append({"id": offer.id, "path": str(place), "scripts": [*offer.scripts], "needs": [*offer.needs]})
+            if not json_:
+                print_line(f"Installed: {place}")
+    if json_:
+        print_line(json.dumps(told, indent=2))
     _tell_trust(root, project=project)
     return 0
 
 
 @app.command()
-def new(name: Name, project: Project = False, cwd: Cwd = None) -> int:
+def new(name: Name, project: Project = False, json_: Json = False, cwd: Cwd = None) -> int:
     """Begin a skill: a valid SKILL.md, to be filled in."""
     from ba_tui.skills.install import begin  # noqa: PLC0415 - see list_
 
     root = project_root(folder_of(cwd))
     file = begin(name, _shelf(root, project=project))
-    print_line(f"{file}\nFill it in, then check it: ba skills validate {file.parent}")
+    hint = f"{file}\nFill it in, then check it: ba skills validate {file.parent}"
+    print_line(json.dumps({"id": name, "path": str(file.parent)}, indent=2) if json_ else hint)
     _tell_trust(root, project=project)
     return 0
 
@@ -152,6 +160,7 @@ def new(name: Name, project: Project = False, cwd: Cwd = None) -> int:
 def remove(
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json_: Json = False,
     cwd: Cwd = None,
 ) -> int:
     """Remove a skill with all its files."""
@@ -165,10 +174,12 @@ def remove(
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("There is nobody to ask.", f"ba skills remove --yes {name}")
-        if not typer.confirm(f"Remove {skill.folder} and all that is in it?"):
+        if not typer.confirm(f"Remove {skill.folder} and all that is in it?", err=json_):
             return 1
     remove_folder(skill.folder)
-    print_line(f"Removed: {skill.folder}")
+    print_line(
+        json.dumps({"id": skill.id, "path": str(skill.folder)}, indent=2) if json_ else f"Removed: {skill.folder}"
+    )
     _tell_trust(root, project=skill.source == "project")
     return 0
 
@@ -251,12 +262,13 @@ def _chosen(folder: Path, source: str, only: Sequence[str]) -> Sequence[Path]:
     return [found[name] for name in dict.fromkeys(only)] if only else list(found.values())
 
 
-def _tell(offer: Offer) -> None:
+def _tell(offer: Offer, *, facts: bool) -> None:
     from ba_tui.settings import printable  # noqa: PLC0415 - see list_
 
     files = f"{offer.files} file{'' if offer.files == 1 else 's'}"
-    print_line(printable(f"{offer.id}: {files}; scripts: {_some(offer.scripts) or 'none'}"))
-    if offer.needs:
+    if facts:
+        print_line(printable(f"{offer.id}: {files}; scripts: {_some(offer.scripts) or 'none'}"))
+    if facts and offer.needs:
         print_line(printable(f"  Its scripts need {_some(offer.needs)}; you are asked before that is installed."))
     for warning in offer.report.warnings:
         _say(f"{offer.id}: {warning}")

@@ -275,5 +275,5 @@ def _cloned(address: str, into: Path) -> Path:
     if done.returncode:
         lines = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
         why = _LOGIN.sub("//", lines[-1]).removeprefix("fatal: ") if lines else f"exit code {done.returncode}"
-        raise UsageError(f"{shown} can't be fetched: {why}", "Check the address and the network.")
+        raise UsageError(f"{shown} can't be fetched: {why.rstrip('.')}.", "Check the address and the network.")
     return target

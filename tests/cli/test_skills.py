@@ -160,3 +160,13 @@ def test_a_repository_is_fetched_and_a_skill_of_it_chosen(
     failed = told("install", "https://me:hush@127.0.0.1:1/x.git")[2]
     assert "can't be fetched" in failed
     assert "hush" not in failed
+
+
+def test_what_was_done_is_told_as_json(told: Told, ba_home: Path, tmp_path: Path) -> None:
+    place = ba_home / "skills" / "sales-report"
+    assert told.json("new", "sales-report") == {"path": str(place), "id": "sales-report"}
+    theirs = skill(tmp_path / "theirs", requirements_dot_txt="pypdf\n", scripts__fill_dot_py="print(1)\n")
+    assert told.json("install", str(theirs)) == [
+        {"id": "theirs", "path": str(ba_home / "skills" / "theirs"), "scripts": ["fill.py"], "needs": ["pypdf"]}
+    ]
+    assert told.json("remove", "--yes", "theirs") == {"path": str(ba_home / "skills" / "theirs"), "id": "theirs"}

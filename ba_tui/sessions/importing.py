@@ -58,13 +58,15 @@ def read_transcript(path: Path) -> Taken:
     """The session in a file of a known format.
 
     Raises:
-        UsageError: it is of no format that is known, or holds nothing. StorageError: it can't be read.
+        UsageError: there is no such file, it is of no format that is known, or holds nothing.
+        StorageError: it can't be read.
         NewerSchema: a later ba exported it.
     """
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise StorageError(
+        misnamed = isinstance(error, FileNotFoundError | IsADirectoryError)
+        raise (UsageError if misnamed else StorageError)(
             f"{path} can't be read: {error.strerror or error}.", "Check the name and its rights."
         ) from error
     records, damaged = _records(data)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.core.errors import NewerSchema, StorageError, UsageError
+from ba_tui.core.errors import NewerSchema, UsageError
 from ba_tui.core.events import Compressed, MessageDone, Notice, Steered, ToolFinished, TurnEnded, TurnStarted
 from ba_tui.core.messages import Image, Message, Thinking, ToolOutput, ToolUse, Usage
 from ba_tui.core.results import Command, Diff
@@ -280,8 +280,9 @@ def test_damage_is_counted_and_the_rest_is_taken(tmp_path: Path) -> None:
     data = file(tmp_path, SESSION).read_text().encode("utf-16")
     (tmp_path / "wide.jsonl").write_bytes(data)
     assert len(read_transcript(tmp_path / "wide.jsonl").events) == len(read_transcript(file(tmp_path, SESSION)).events)
-    with pytest.raises(StorageError, match="can't be read"):
-        read_transcript(tmp_path / "nowhere.jsonl")
+    for wrong in (tmp_path / "nowhere.jsonl", tmp_path):
+        with pytest.raises(UsageError, match="can't be read"):
+            read_transcript(wrong)
 
 
 WHO = st.sampled_from(["user", "assistant"])

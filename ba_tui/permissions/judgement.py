@@ -58,12 +58,14 @@ def study(command: str, root: Path, folder: Path, see: See) -> Study:
     """``folder`` is where the command would run, ``root`` the workspace's."""
     about = known()
     analysis = analyse(command)
-    trouble = analysis.trouble or _beside(analysis, about)
-    trouble = trouble or ("a group in parentheses runs in a shell of its own" if analysis.grouped else "")
+    trouble = analysis.trouble or ("a group in parentheses runs in a shell of its own" if analysis.grouped else "")
     # A script names the same files again and again; what was found when one was first named holds for all of it.
     once = cache(see)
     foreign = cache(_own_repository)
     parts = tuple(_Simple(simple, about, root, folder, once, foreign).part() for simple in analysis.commands)
+    if why := _beside(analysis, about):
+        simple = _Simple(Simple((), text="a variable"), about, root, folder, once, foreign, stops=[why])
+        parts = (*parts, simple.part())
     return Study(parts, trouble)
 
 
@@ -262,6 +264,9 @@ def _each_once(files: list[Seen]) -> tuple[Seen, ...]:
 def _own_repository(place: Path, start: Path) -> bool:
     place = Path(os.path.realpath(place))
     for folder in (place, *place.parents):
+        if (folder / ".git" / "commondir").exists():
+            # It sends git to the settings of another folder; only worktrees have one, and theirs is no folder.
+            return True
         if (folder / ".git").exists():
             return folder.is_relative_to(start) and folder != Path(os.path.realpath(start))
         if all((folder / name).exists() for name in _REPOSITORY):

@@ -34,6 +34,7 @@ _ASSIGNERS = re.compile(
 )
 _FREE_NAME = re.compile(r"(?!BASH|EPOCH|COMP|DIRSTACK)(?:[a-z_][A-Za-z0-9_]+|[a-z]|[A-Z][A-Z0-9_]*_[A-Z0-9_]*|[A-Z])")
 _HOME = re.compile(r"(?<![$\w{])HOME\b")
+_CALLED_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CRED|AUTH|PRIVATE")
 _LISTS = frozenset({"COPROC", "MAPFILE", "FUNCNAME", "PIPESTATUS", "DIRSTACK", "GROUPS", "COMP_WORDS", "COMPREPLY"})
 _LEAVING = frozenset({"exit", "return"})
 
@@ -64,7 +65,9 @@ class Walk:
         if not self.trouble and (name := unseen(command, self.findings.programs)):
             self.trouble = f"two readers differ over {name[:40]!r}"
         bound = frozenset(self.findings.bound | self.findings.counted)
-        taken = frozenset(self.taken | (self.findings.counted - self.findings.sources.keys()))
+        # What the command sets itself is no secret of the environment, but for what is called one.
+        own = {name for name in self.findings.sources if not _CALLED_SECRET.search(name)}
+        taken = frozenset((self.taken | self.findings.counted) - own)
         return Analysis(tuple(dict.fromkeys(self.found)), self.trouble, has_group(tree), bound, taken)
 
     def _risky(self) -> str:
@@ -194,6 +197,8 @@ class Walk:
 
     def _take(self, token: Token, scope: Scope) -> None:
         """Note the variables whose unknown value is taken over here."""
+        if "$" not in token.raw and not any(part.kind == "variable" for part in token.parts):
+            return
         known = scope.known if self.knows else {}
         if value_of(token, known) is None:
             parts = (part for part in (*token.parts, *token.behind) if part.kind not in ("text", "number"))

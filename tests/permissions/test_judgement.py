@@ -337,3 +337,12 @@ def test_wrapping_never_makes_an_unsafe_command_run(
         command = wrapping.format(command, q=shlex.quote(command), b=escaped)
     rules = policy(tmp_path_factory.getbasetemp(), *lines("allow", "shell(echo:*)", "shell(xargs:*)", "shell(env:*)"))
     assert judge(rules, SHELL, command) != "allow", command
+
+
+def test_git_that_is_sent_to_other_settings_asks(root: Path) -> None:
+    (root / ".git").mkdir()
+    rules = policy(root)
+    assert judge(rules, SHELL, "git status") == "allow"
+    (root / ".git" / "commondir").write_text("../src\n")
+    assert judge(rules, SHELL, "git status") == "ask"
+    assert judge(rules, SHELL, "cd src && git log") == "ask"

@@ -111,7 +111,10 @@ def export(
         # A pipe or a device: written to, never replaced.
         output.write_text(text, encoding="utf-8")
     else:
-        save_whole(output, text)
+        try:
+            save_whole(output, text)
+        except StorageError as error:
+            raise StorageError(str(error), "Check the folder's rights and free space, or name another file.") from error
     _say(f"Wrote {output}.")
 
 

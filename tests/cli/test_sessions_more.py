@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ba_tui.cli.sessions import app
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.events import TurnEnded, TurnStarted
 from ba_tui.core.messages import user
 from ba_tui.core.session import SessionInfo
@@ -140,3 +140,10 @@ def test_show_gives_a_long_prompt_one_short_cell_with_how_it_ended(ba: Ba, tmp_p
     assert "Look at this: row of the paste" in shown
     assert "(limit)" in shown
     assert len(shown.splitlines()) < 14
+
+
+def test_an_export_that_cannot_be_written_says_what_to_do(ba: Ba, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    error = ba("export", A, "-o", str(tmp_path / "taken" / "page.html")).exception
+    assert isinstance(error, StorageError)
+    assert error.hint.endswith("name another file.")

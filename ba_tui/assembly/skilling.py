@@ -69,10 +69,8 @@ class Skilling:
         found = catalog.look()
         unknown = choices.unknown([skill.id for skill in found])
         broken = [f"{skill.path}: {skill.head.trouble}" for skill in found if skill.head.trouble]
-        self.problems = [
-            *map(str, (*choices.problems, *unknown)),
-            *(f"A skill can't be used: {each}" for each in broken),
-        ]
+        problems = [*map(str, (*choices.problems, *unknown)), *(f"A skill can't be used: {each}" for each in broken)]
+        self.problems = [f"{each.rstrip('.')}." for each in problems]
         self.missing: Callable[[str], str] = lambda model: ""
         self._policy: Policy | None = None
         self._rules: tuple[tuple[str, ...], tuple[Rule, ...]] = ((), ())

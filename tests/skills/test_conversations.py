@@ -196,6 +196,17 @@ async def test_settings_start_hide_and_attach(world: World) -> None:
     await conversation.close()
 
 
+async def test_what_is_wrong_at_the_start_is_said_in_whole_sentences(world: World) -> None:
+    put(world.own, "fine")
+    (world.own / "fine" / "SKILL.md").write_text("---\nname: [x\n---\n")
+    (world.home / "skills.yaml").write_text("global: {bogus: 1}\n")
+    conversation = world.open()
+    told = [event for event in await said(conversation, "go") if isinstance(event, Notice) and event.hint]
+    assert len(told) == 2
+    assert all(notice.text.endswith(".") for notice in told), told
+    await conversation.close()
+
+
 async def test_skills_of_a_project_wait_for_trust(tmp_path: Path, ba_home: Path) -> None:
     world = World(tmp_path / "project", ba_home)
     put(world.project / ".claude" / "skills", "theirs")

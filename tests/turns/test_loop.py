@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.errors import ConnectionLost, StopTurn, StorageError, UsageError
+from ba_tui.core.errors import ConnectionLost, StopTurn
 from ba_tui.core.events import (
     Asked,
     Event,
     MessageDone,
     MessageRestarted,
-    Notice,
     Steered,
     TextDelta,
     ToolFinished,
@@ -387,44 +386,3 @@ async def test_a_note_after_the_last_word_makes_the_agent_go_on():
     provider = Script(says("Finished."), says("Now really."))
     events = await collect(conversation(provider, interceptors=[Once()]).say("go"))
     assert kinds(events).count("message_done") == 2
-
-
-async def test_a_journal_that_fails_is_said_once_and_the_work_goes_on():
-    journal = Memory()
-
-    async def fill(args: Mapping[str, Any], call: Call) -> ToolResult:
-        journal.full = StorageError("No space left on the disk.", "Free some space.")
-        return ToolResult("ok")
-
-    talk = conversation(Script(says("", ("fill", {})), says("Done.")), tool("fill", fill), journal=journal)
-    events = await collect(talk.say("go"))
-    (notice,) = [event for event in events if isinstance(event, Notice)]
-    assert (notice.level, notice.hint) == ("error", "Free some space.")
-    assert isinstance(events[-1], TurnEnded)
-    assert events[-1].reason == "done"
-    assert talk.transcript.messages[-1].text == "Done."
-
-
-async def test_an_empty_prompt_and_a_second_turn_are_refused():
-    talk = conversation(Script(says("Hello.")))
-    with pytest.raises(UsageError, match="empty"):
-        talk.say(" \n")
-    turn = talk.say("Hi")
-    with pytest.raises(UsageError, match="running"):
-        talk.say("again")
-    await collect(turn)
-
-
-async def test_nul_and_lone_surrogates_in_a_prompt_do_not_lose_it():
-    journal = Memory()
-    talk = conversation(Script(says("ok")), journal=journal)
-    await collect(talk.say("a\0b\ud800c"))
-    assert journal.read()[0].prompt.text == "a\N{REPLACEMENT CHARACTER}b?c"  # type: ignore[union-attr]
-
-
-async def test_closing_lets_go_of_the_connection():
-    provider = Script(says("Hello."))
-    talk = conversation(provider)
-    await collect(talk.say("Hi"))
-    await talk.close()
-    assert provider.closed

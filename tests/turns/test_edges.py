@@ -1,0 +1,56 @@
+"""Turns that can't be saved, can't begin, or hold what no file takes; and the end of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.events import Notice, TurnEnded
+from ba_tui.core.results import ToolResult
+from ba_tui.core.tool import Call
+from tests.script import Memory, Script, collect, conversation, says
+from tests.turns.test_loop import tool
+
+
+async def test_a_journal_that_fails_is_said_once_and_the_work_goes_on():
+    journal = Memory()
+
+    async def fill(args: Mapping[str, Any], call: Call) -> ToolResult:
+        journal.full = StorageError("No space left on the disk.", "Free some space.")
+        return ToolResult("ok")
+
+    talk = conversation(Script(says("", ("fill", {})), says("Done.")), tool("fill", fill), journal=journal)
+    events = await collect(talk.say("go"))
+    (notice,) = [event for event in events if isinstance(event, Notice)]
+    assert (notice.level, notice.hint) == ("error", "Free some space.")
+    assert isinstance(events[-1], TurnEnded)
+    assert events[-1].reason == "done"
+    assert talk.transcript.messages[-1].text == "Done."
+
+
+async def test_an_empty_prompt_and_a_second_turn_are_refused():
+    talk = conversation(Script(says("Hello.")))
+    with pytest.raises(UsageError, match="empty"):
+        talk.say(" \n")
+    turn = talk.say("Hi")
+    with pytest.raises(UsageError, match="running"):
+        talk.say("again")
+    await collect(turn)
+
+
+async def test_nul_and_lone_surrogates_in_a_prompt_do_not_lose_it():
+    journal = Memory()
+    talk = conversation(Script(says("ok")), journal=journal)
+    await collect(talk.say("a\0b\ud800c"))
+    assert journal.read()[0].prompt.text == "a\N{REPLACEMENT CHARACTER}b?c"  # type: ignore[union-attr]
+
+
+async def test_closing_lets_go_of_the_connection():
+    provider = Script(says("Hello."))
+    talk = conversation(provider)
+    await collect(talk.say("Hi"))
+    await talk.close()
+    assert provider.closed

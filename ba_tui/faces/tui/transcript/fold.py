@@ -5,8 +5,9 @@ Pure: no screen and no clock; what a record is, is said in records.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from ba_tui.core.events import (
     Answered,
@@ -255,6 +256,7 @@ class Records:
                 call_id = self._asked.pop(ask_id, "")
                 if (row := self._row(call_id)) is not None:
                     note = reply.text if reply.choice == "deny" else ""
+                    row = row if reply.edited is None else _edited(row, reply.edited)
                     self._change(call_id, replace(row, state="running", started=event.at, note=note))
 
     def _turn(self, event: TurnStarted | Steered | TurnEnded) -> None:
@@ -293,3 +295,10 @@ def fold(events: Iterable[Event]) -> list[Record]:
         records.apply(event)
     records.interrupt()
     return records.items
+
+
+def _edited(row: ToolRow, args: Mapping[str, Any]) -> ToolRow:
+    """The row of a call that the person changed: it names what runs, not what was asked for."""
+    said = [key for key, value in (row.args or {}).items() if value == row.target]
+    named = [args[key] for key in said if isinstance(args.get(key), str)]
+    return replace(row, args=args, target=named[0] if named else row.target)

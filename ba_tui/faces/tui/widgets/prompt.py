@@ -108,6 +108,11 @@ class PromptInput(TextArea, inherit_bindings=False):
         self._waiting_enter = False
 
     @property
+    def _draw_cursor(self) -> bool:
+        # A blink that goes on while another field has the keys would show two cursors.
+        return self.has_focus and super()._draw_cursor
+
+    @property
     def value(self) -> str:
         """The whole prompt, pastes unfolded."""
         return self.pastes.unfold(self.text)

@@ -138,6 +138,23 @@ def test_states_of_a_call() -> None:
     assert row(20).state == "running"
 
 
+def test_a_call_that_the_person_changed_names_what_runs() -> None:
+    call = ToolUse("9", "shell", {"command": "make"})
+    records = live(
+        [
+            TurnStarted(user("go")),
+            MessageDone(Message("assistant", (call,))),
+            ToolStarted(call, "make"),
+            Asked("q", Question("permission", "Run?", call_id="9")),
+            Answered("q", Reply("once", edited={"command": "make -n"})),
+            ToolFinished("9", ToolResult("ok", summary="exit 0")),
+        ]
+    )
+    row = records.items[-1]
+    assert isinstance(row, ToolRow)
+    assert (row.target, row.args) == ("make -n", {"command": "make -n"})
+
+
 def test_a_denial_carries_the_words_of_the_person() -> None:
     records = live(
         [

@@ -95,6 +95,8 @@ COMMANDS = {
     "trust": Command("trust", "trust"),
     "doctor": Command("doctor", help="Check that everything ba needs works, and say how to mend it."),
 }
+MOST_WORDS = 3
+"""Words of a line that may be a command with a slip; a longer one is a prompt."""
 PASS = ("--help", "-h", "--install-completion", "--show-completion")
 
 
@@ -139,11 +141,26 @@ def route(argv: Sequence[str]) -> list[str]:
     return routed
 
 
+def _slip(argv: Sequence[str]) -> str:
+    """The command that a first word was probably meant to be; empty for what reads like a prompt."""
+    word = argv[0]
+    if not word.isalpha() or word in COMMANDS or len(argv) > MOST_WORDS:
+        return ""
+    import difflib  # noqa: PLC0415 - for a slip alone
+
+    known = [name for name, command in COMMANDS.items() if not command.hidden]
+    return next(iter(difflib.get_close_matches(word, known, 1, 0.8)), "")
+
+
 def run(argv: Sequence[str]) -> int:
     """Run one command line; errors of ours and of typer end as one or two lines on stderr."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    if argv and (meant := _slip(argv)):
+        return _fail(
+            f"There is no command {argv[0]!r}.", f"Did you mean ba {meant}? To send it: ba -- {' '.join(argv)}"
+        )
     routed = route(argv)
     completing = "_BA_COMPLETE" in os.environ
     app = application(COMMANDS if completing or routed[0] not in COMMANDS else routed[:1])

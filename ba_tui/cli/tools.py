@@ -81,6 +81,7 @@ def show(
     print_line("")
     for key, value in facts.items():
         text = ", ".join(cast("list[str]", value)) if isinstance(value, list) else str(value)
+        text = {"True": "yes", "False": "no"}.get(text, text)
         print_line(printable(f"{key:<10}  {text or '—'}"))
     print_line(f"{'parameters':<10}  {json.dumps(schema, indent=2, ensure_ascii=True)}")
     return 0

@@ -231,14 +231,14 @@ class Policy:
             return ""
         doing = {Effect.WRITE: "changes files", Effect.EXECUTE: "runs a command", Effect.NETWORK: "uses the network"}
         if subject.lack:
-            return f"{subject.lack}{self._because(subject)}"
+            return f"{subject.lack.rstrip('.')}{self._because(subject)}"
         what = "changes data" if subject.kinds and subject.effect is Effect.WRITE else doing[subject.effect]
         return f"it {what}, and {self._mode} mode asks before that{self._because(subject)}"
 
     def _because(self, subject: Subject) -> str:
         if self._mode != "auto":
             return ""
-        return " where it may reach further than this folder" if self.bounds.confined() else " without a sandbox"
+        return "; it may reach further than this folder" if self.bounds.confined() else "; there is no sandbox"
 
     def _stays(self, subject: Subject, cwd: Path) -> bool:
         """Whether a sandbox holds the command, and nothing in its text says that it needs more than the workspace."""

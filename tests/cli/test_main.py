@@ -68,6 +68,7 @@ def test_the_shell_completes_commands_and_options(ba: Program, words: str, found
     [
         (("--modle", "x", "hi"), "Unknown option --modle. Did you mean --model?"),
         (("sessions", "lst"), "Did you mean 'list'?"),
+        (("sesions", "list"), "Did you mean ba sessions? To send it: ba -- sesions list"),
         (("-p", "-m", "nowhere/x", "hi"), "nowhere"),
         (("-p", "-m", "scripted:gone.yaml", "hi"), "gone.yaml"),
         (("-p", "-m", "scripted:hello.yaml"), "The prompt is empty."),

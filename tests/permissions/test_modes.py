@@ -37,7 +37,7 @@ def test_auto_asks_about_commands_and_what_rules_ask(root: Path) -> None:
     assert judge(rules, READ, ".env") == "deny"
     asked = policy(root, mode="auto").judge(SHELL, {"command": "make"}, root)
     assert isinstance(asked, Ask)
-    assert "without a sandbox" in asked.reason
+    assert "there is no sandbox" in asked.reason
 
 
 def test_in_a_sandbox_commands_run_that_stay_here(root: Path) -> None:

@@ -69,5 +69,9 @@ def weight_in_words(weights: Sequence[Weight]) -> str:
     if not weights:
         return ""
     total = sum(weight.tokens for weight in weights)
-    parts = [f"{weight.name} {weight.trouble or short_count(weight.tokens)}" for weight in weights]
+    parts = [f"{weight.name}{_weight(weight)}" for weight in weights]
     return f"+{short_count(total)} tokens: {', '.join(parts)}"
+
+
+def _weight(weight: Weight) -> str:
+    return f": {weight.trouble}" if weight.trouble else f" {short_count(weight.tokens)}"

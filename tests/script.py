@@ -128,7 +128,7 @@ class Mind:
 
 
 def conversation(provider: Any, *tools: Tool, journal: Memory | None = None, **mind: Any) -> Conversation:
-    info = SessionInfo("20261121-120000-test", "", Path("/work"), 0.0, 0.0, model="test/model")
+    info = SessionInfo("20261121-120000-test", "", Path("/srv"), 0.0, 0.0, model="test/model")
     return Conversation(info, journal or Memory(), Mind(provider, tools, **mind))
 
 

@@ -195,8 +195,3 @@ def _lowered(text: str) -> str:
     if len(low) == len(text):
         return low
     return "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
-
-
-def best_matches(query: str, names: Iterable[str], limit: int) -> list[str]:
-    """Those of ``names`` that hold the letters of ``query`` in order, the best first."""
-    return [name for _, name in Listing(names).ranked(query, limit)]

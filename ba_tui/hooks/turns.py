@@ -116,13 +116,6 @@ class HookTurns:
             return verdict.reason
         return verdict.stop
 
-    async def subagent_started(self, name: str, kind: str, task: str) -> str:
-        """What hooks add to a sub-agent's task; empty for nothing."""
-        fields = {"agent_id": name, "agent_type": kind, "prompt": task}
-        verdict = await self.hooks.fire(Occasion("subagent_start", fields, (kind,)))
-        self._untold += verdict.notices
-        return verdict.context
-
     async def close(self, reason: str = "other") -> None:
         """The session is left. Short, whatever the hooks are set to."""
         for task in self._running:

@@ -37,6 +37,11 @@ class _Known:
     fingerprint: str
 
 
+_KNOWN: dict[tuple[Path, Path], _Known] = {}
+"""By config folder and root, for all who ask in this process: each start asks for settings, hooks, tools and skills."""
+_ALONE = threading.Lock()
+
+
 class Trust:
     """core.session.Trusting over the grants in ``where.trusted``. Any thread may ask."""
 
@@ -44,8 +49,6 @@ class Trust:
         self.path = where.trusted
         self._own = where.config
         self._copies = Copies(where.vouched)
-        self._known: dict[str, _Known] = {}
-        self._alone = threading.Lock()
 
     def trusted(self, root: Path) -> bool:
         """Whether ``root`` is trusted with what it holds now. False when in doubt."""
@@ -63,6 +66,7 @@ class Trust:
         state = "changed" if granted else "unknown"
         try:
             files = found_in(root, self._own)
+            stamp = _stamps(files)
             contents = dict(_contents(files))
         except UsageError as error:
             return Standing(root, state, warning=warning, trouble=f"{error} {error.hint}".strip())
@@ -70,6 +74,7 @@ class Trust:
             text = f"{error.filename or root} can't be read: {error.strerror}."
             return Standing(root, state, warning=warning, trouble=text)
         fingerprint = _whole(contents.items())
+        self._remember(root, stamp, fingerprint)
         if granted == fingerprint:
             return Standing(root, "trusted", fingerprint, held(files, contents), warning=warning)
         counted = {name: content for name, content in contents.items() if content}
@@ -123,15 +128,18 @@ class Trust:
             UsageError: it holds too much. OSError: a file can't be read.
         """
         files = found_in(root, self._own)
-        stamp = "\n".join(_stamp(file.path) for file in files)
-        with self._alone:
-            known = self._known.get(str(root))
+        stamp = _stamps(files)
+        with _ALONE:
+            known = _KNOWN.get((self._own, root))
         if known and known.stamp == stamp:
             return known.fingerprint
         fingerprint = _whole(_contents(files))
-        with self._alone:
-            self._known[str(root)] = _Known(stamp, fingerprint)
+        self._remember(root, stamp, fingerprint)
         return fingerprint
+
+    def _remember(self, root: Path, stamp: str, fingerprint: str) -> None:
+        with _ALONE:
+            _KNOWN[self._own, root] = _Known(stamp, fingerprint)
 
     def _granted(self, root: Path) -> str:
         document = read_document(self.path)
@@ -153,6 +161,10 @@ def _whole(contents: Iterable[tuple[str, bytes]]) -> str:
             raw = os.fsencode(name)
             whole.update(len(raw).to_bytes(4, "big") + raw + hashlib.sha256(content).digest())
     return whole.hexdigest()
+
+
+def _stamps(files: Iterable[Found]) -> str:
+    return "\n".join(_stamp(file.path) for file in files)
 
 
 def _stamp(file: Path) -> str:

@@ -31,7 +31,7 @@ def ba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ba:
     monkeypatch.setenv("COLUMNS", "100")
     stored(tmp_path, A, [*turn("Count the rows"), *turn("And the columns", cost=None)])
     stored(tmp_path, B, [*turn("Plot [bold]sales[/bold] \x1b[31mred", at=1_795_000_000), TurnStarted(user("More"))])
-    stored(tmp_path, C, turn("Elsewhere"), Path("/work/oth\x1b[31mer"))
+    stored(tmp_path, C, turn("Elsewhere"), Path("/srv/oth\x1b[31mer"))
     shelf = library(tmp_path)
 
     def invoke(*args: str) -> Result:
@@ -60,7 +60,7 @@ def test_list_as_json(ba: Ba) -> None:
         "Count the rows",
         2,
         None,
-        "/work/project",
+        "/srv/project",
     )
 
 
@@ -73,7 +73,7 @@ def test_an_empty_list_says_so_on_stderr(tmp_path: Path) -> None:
 
 def test_show_tells_facts_and_turns(ba: Ba) -> None:
     text = ba("show", "ab12").stdout
-    assert "/work/project" in text
+    assert "/srv/project" in text
     assert "And the columns" in text
     assert "interrupted" in ba("show", B).stdout
     record = json.loads(ba("show", A, "--json").stdout)

@@ -33,7 +33,7 @@ def ba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ba:
     now = time.time()
     stored(tmp_path, A, turn("Count the rows", at=now - 40 * DAY))
     stored(tmp_path, B, turn("Plot [bold]sales[/bold] \x1b[31mred", at=now - 10 * DAY))
-    stored(tmp_path, C, turn("Elsewhere are rows", at=now - 90 * DAY), Path("/work/oth\x1b[31mer"))
+    stored(tmp_path, C, turn("Elsewhere are rows", at=now - 90 * DAY), Path("/srv/oth\x1b[31mer"))
     shelf = library(tmp_path)
 
     def invoke(*args: str) -> Result:

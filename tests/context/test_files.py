@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.context.files import FileIndex, best_matches
+from ba_tui.context.files import FileIndex, Listing
 
 RG = Path(sysconfig.get_path("scripts")) / "rg"
 
@@ -24,6 +25,10 @@ def folder(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x")
     return tmp_path
+
+
+def ranked(query: str, names: Sequence[str]) -> list[str]:
+    return [path for _, path in Listing(names).ranked(query, 10)]
 
 
 async def found(index: FileIndex, query: str) -> list[str]:
@@ -92,11 +97,11 @@ PATHS = (
     ],
 )
 def test_the_last_part_of_a_path_counts_most_then_runs_then_letters(query: str, best: list[str]):
-    assert best_matches(query, PATHS, 10) == best
+    assert ranked(query, PATHS) == best
 
 
 @given(st.text("abAB/_.é数", max_size=8), st.lists(st.text("abAB/_.é数", min_size=1, max_size=12), max_size=20))
 def test_every_match_holds_the_letters_in_order(query: str, paths: list[str]):
-    for path in best_matches(query, paths, 10):
+    for path in ranked(query, paths):
         letters = iter(path.lower())
         assert all(letter in letters for letter in query.lower().lstrip("/"))

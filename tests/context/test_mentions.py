@@ -249,7 +249,7 @@ async def test_everything_that_can_be_named_is_offered_with_its_kind(talk: Conve
     assert {each.kind for each in await mentions.search("file:")} == {"file", "folder", "dataset"}
     assert {each.kind for each in await mentions.search("dataset:")} == {"dataset"}
     outside = await mentions.search(f"{tmp_path}/wo")
-    assert [each.text for each in outside] == [f"{tmp_path}/work/"]
+    assert [each.text for each in outside] == [f"{tmp_path / 'work'}/"]
     assert await mentions.search("x" * 5_000) == ()
 
 

@@ -117,10 +117,10 @@ async def test_conversation_or_files_alone():
 
 
 async def test_state_comes_back_too():
-    todos = StateChange(cwd="/work/deep")
+    todos = StateChange(cwd="/srv/deep")
     made, _, _ = talk(*turn(1), *turn(2), Rewound((), todos, 0), *turn(3))
     await made.past.rewind(None)
-    assert made.transcript.cwd == "/work"
+    assert made.transcript.cwd == "/srv"
     assert [message.text for message in made.transcript.messages] == ["p1", "a1", "p2", "a2"]
     await made.close()
 

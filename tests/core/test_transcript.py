@@ -55,12 +55,12 @@ def test_unfinished_calls_read_as_interrupted_and_reading_changes_nothing():
 
 def test_state_changes_ride_on_results():
     todo = Todo("1", "write it")
-    change = StateChange(todos=(todo,), cwd="/work/sub")
+    change = StateChange(todos=(todo,), cwd="/srv/sub")
     transcript = Transcript(
         events=[TurnStarted(user("go")), answer(["a"]), ToolFinished("a", ToolResult("", changes=change))]
     )
     assert transcript.todos == (todo,)
-    assert transcript.cwd == "/work/sub"
+    assert transcript.cwd == "/srv/sub"
 
 
 def test_another_agents_events_stay_out():

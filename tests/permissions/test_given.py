@@ -27,7 +27,7 @@ def root(tmp_path: Path, ba_home: Path) -> Path:
 
 
 def offered(rule: str, terms: str = "", verdict: str = "allow") -> RuleLine:
-    return RuleLine(rule, verdict, "/work/.ba/config.yaml:2", layer="project", terms=terms)
+    return RuleLine(rule, verdict, "/srv/.ba/config.yaml:2", layer="project", terms=terms)
 
 
 def again(root: Path, *rules: RuleLine) -> Policy:
@@ -85,7 +85,7 @@ def test_what_a_project_allows_waits_and_what_it_denies_does_not(root: Path) -> 
     assert isinstance(judged, Ask)
     assert (judged.rule, judged.by) == ("edit_file(src/**)", "edit_file(src/**)")
     assert "have not confirmed" in judged.reason
-    assert "/work/.ba/config.yaml:2" in judged.reason
+    assert "/srv/.ba/config.yaml:2" in judged.reason
     assert [judge(rules, CLOCK, ""), judge(rules, SHELL, "make"), judge(rules, EDIT, "a.py")] == ["deny", "ask", "ask"]
     assert [line.rule for line in rules.rules() if line.waiting] == ["edit_file(src/**)"]
     assert judge(policy(root, *project, mode="accept-edits"), EDIT, "src/a.py") == "allow"

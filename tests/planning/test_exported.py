@@ -22,7 +22,7 @@ from ba_tui.planning.workflows import Flow, Use
 from ba_tui.sessions.transcripts import exporter
 
 Made = tuple[str, dict[str, Any]]
-INFO = SessionInfo("20260101-000000-abcd", "Tidy the notes!", Path("/work"), 1.0, 2.0)
+INFO = SessionInfo("20260101-000000-abcd", "Tidy the notes!", Path("/srv"), 1.0, 2.0)
 
 
 def turn(

@@ -16,7 +16,7 @@ from ba_tui.sessions.library import SessionLibrary
 from ba_tui.sessions.records import FILE, Header
 from tests.script import Mind, Script, says
 
-WORK = Path("/work/project")
+WORK = Path("/srv/project")
 
 
 def library(home: Path, cwd: Path = WORK, *, answer: str = "Noted.") -> SessionLibrary:

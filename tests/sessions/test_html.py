@@ -25,7 +25,7 @@ from ba_tui.core.session import SessionInfo
 from ba_tui.sessions.transcripts import exporter
 from tests.sessions.shelf import turn
 
-INFO = SessionInfo("20261121-120000-ab12", "Fix the parser", Path("/work/project"), 0.0, 60.0, 1, 1.0, "test/model")
+INFO = SessionInfo("20261121-120000-ab12", "Fix the parser", Path("/srv/project"), 0.0, 60.0, 1, 1.0, "test/model")
 PLAIN = {
     *("html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "h4", "h5", "h6", "p", "div", "b", "code"),
     *("pre", "span", "details", "summary", "ul", "ol", "li", "em", "strong", "blockquote", "table", "thead", "tbody"),

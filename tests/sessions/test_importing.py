@@ -38,7 +38,7 @@ def entry(number: int, kind: str, content: Any, *, parent: int | None = -1, **mo
         "uuid": f"u{number}",
         "parentUuid": f"u{before}" if before else None,
         "sessionId": "5e55-1011",
-        "cwd": "/work/gone",
+        "cwd": "/srv/gone",
         "timestamp": f"2026-11-20T10:{number // 60:02d}:{number % 60:02d}.000Z",
         "message": message | more.pop("message", {}),
         **more,

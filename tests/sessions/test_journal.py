@@ -33,7 +33,7 @@ ID = "20261121-120000-ab12"
 
 
 def new(home: Path) -> JournalFile:
-    return JournalFile(folder_of(home, ID), Header(ID, "/work/project", 1.0, "test/model"))
+    return JournalFile(folder_of(home, ID), Header(ID, "/srv/project", 1.0, "test/model"))
 
 
 def reopened(file: Path) -> list[Event]:

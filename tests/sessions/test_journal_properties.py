@@ -92,7 +92,7 @@ def valid(messages: Sequence[Message]) -> bool:
 def test_any_events_are_read_as_they_were_appended(happened: list[Event]) -> None:
     lasting = [event for event in happened if not isinstance(event, TRANSIENT)]
     with tempfile.TemporaryDirectory() as home:
-        journal = JournalFile(Path(home) / "sessions" / "work" / ID, Header(ID, "/work", 1.0))
+        journal = JournalFile(Path(home) / "sessions" / "work" / ID, Header(ID, "/srv", 1.0))
         for event in happened:
             journal.append(event)
         assert journal.read() == lasting
@@ -113,7 +113,7 @@ def test_any_events_are_read_as_they_were_appended(happened: list[Event]) -> Non
 def test_cut_anywhere_it_keeps_every_whole_line_and_goes_on(data: st.DataObject) -> None:
     happened = [*turn("one"), *turn("two"), *turn("three", ended=False)]
     with tempfile.TemporaryDirectory() as home:
-        journal = JournalFile(Path(home) / "sessions" / "work" / ID, Header(ID, "/work", 1.0))
+        journal = JournalFile(Path(home) / "sessions" / "work" / ID, Header(ID, "/srv", 1.0))
         for event in happened:
             journal.append(event)
         journal.close()
@@ -142,7 +142,7 @@ def test_cut_anywhere_it_keeps_every_whole_line_and_goes_on(data: st.DataObject)
 def test_any_bytes_between_the_lines_cost_no_event(garbage: bytes, place: int) -> None:
     happened = turn("one", tool=False)
     with tempfile.TemporaryDirectory() as home:
-        journal = JournalFile(Path(home) / "sessions" / "work" / ID, Header(ID, "/work", 1.0))
+        journal = JournalFile(Path(home) / "sessions" / "work" / ID, Header(ID, "/srv", 1.0))
         for event in happened:
             journal.append(event)
         journal.close()

@@ -53,11 +53,11 @@ async def test_the_last_model_wins_over_the_first(tmp_path: Path) -> None:
 def test_lists_are_of_this_folder_or_of_all_newest_first(tmp_path: Path) -> None:
     stored(tmp_path, A, turn("older", at=100))
     stored(tmp_path, B, turn("newer", at=200))
-    stored(tmp_path, C, turn("elsewhere", at=300), Path("/work/other"))
+    stored(tmp_path, C, turn("elsewhere", at=300), Path("/srv/other"))
     shelf = library(tmp_path)
     assert [info.id for info in shelf.sessions()] == [B, A]
     assert [info.id for info in shelf.sessions(everywhere=True)] == [C, B, A]
-    assert shelf.find(C).cwd == Path("/work/other")
+    assert shelf.find(C).cwd == Path("/srv/other")
 
 
 def test_cost_is_unknown_when_any_part_of_it_is(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_cost_is_unknown_when_any_part_of_it_is(tmp_path: Path) -> None:
 def test_sessions_are_found_by_part_of_the_id_or_by_words(tmp_path: Path) -> None:
     stored(tmp_path, A, [*turn("Count the Größe of rows"), Titled("Sizes")])
     stored(tmp_path, B, turn("統計をまとめて 100% now"))
-    stored(tmp_path, C, turn("rows elsewhere"), Path("/work/other"))
+    stored(tmp_path, C, turn("rows elsewhere"), Path("/srv/other"))
     shelf = library(tmp_path)
     assert [shelf.find(key).id for key in (A, "20261121-12", "ab12", "GRÖSSE rows", "sizes")] == [A] * 5
     assert [shelf.find(key).id for key in ("統計", "まとめ", "100%", "elsewhere")] == [B, B, B, C]
@@ -184,7 +184,7 @@ def test_a_session_of_a_newer_ba_is_listed_refused_and_left_alone(tmp_path: Path
 
 
 def test_a_folder_with_a_name_that_is_no_utf8_is_found_again(tmp_path: Path) -> None:
-    odd = Path("/work/caf\udce9")
+    odd = Path("/srv/caf\udce9")
     stored(tmp_path, A, turn("one"), odd)
     assert [info.cwd for info in library(tmp_path, odd).sessions()] == [odd]
 
@@ -285,5 +285,5 @@ def test_lone_surrogates_in_a_foreign_file_do_not_stop_the_list(tmp_path: Path) 
     folder = folder_of(tmp_path, A)
     folder.mkdir(parents=True)
     line = '{"type":"turn_started","agent":"main","at":1e999,"prompt":{"role":"user","blocks":[{"text":"a\\ud800b"}]}}'
-    folder.joinpath("events.jsonl").write_bytes(Header(A, "/work", 1.0).line() + line.encode() + b"\n")
+    folder.joinpath("events.jsonl").write_bytes(Header(A, "/srv", 1.0).line() + line.encode() + b"\n")
     assert [info.title for info in library(tmp_path).sessions()] == ["a?b"]

@@ -45,7 +45,7 @@ FIRST = [
 
 def written(folder: Path, version: int, records: list[Record]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    header = Header(folder.name, "/work", 1.0, schema_version=version).line()
+    header = Header(folder.name, "/srv", 1.0, schema_version=version).line()
     lines = b"".join(json.dumps(record).encode() + b"\n" for record in records)
     (folder / FILE).write_bytes(header + lines)
     return folder

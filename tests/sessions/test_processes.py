@@ -29,7 +29,7 @@ from ba_tui.sessions.records import Header
 from tests.sessions.shelf import turn
 
 folder = Path(sys.argv[1])
-journal = JournalFile(folder, Header(folder.name, "/work/project", 1.0))
+journal = JournalFile(folder, Header(folder.name, "/srv/project", 1.0))
 number = 0
 while True:
     for event in turn(f"prompt {number} " + "x" * 3000):

@@ -150,7 +150,7 @@ def test_several_may_search_and_write_at_once(tmp_path: Path) -> None:
     def look(index: int) -> None:
         for _ in range(3):
             found.append(len(shelves[index].search("common")))
-            stored(tmp_path, f"20261121-1300{index:02d}-cd34", turn("another"), Path("/work/other"))
+            stored(tmp_path, f"20261121-1300{index:02d}-cd34", turn("another"), Path("/srv/other"))
 
     threads = [threading.Thread(target=look, args=(index,)) for index in range(4)]
     for thread in threads:

@@ -21,7 +21,7 @@ A = "20261121-120000-ab12"
 def rewound(events: list[Event], turns: int) -> list[Event]:
     """``events`` and a rewind to after turn ``turns``, as a conversation writes it."""
     begins = [index for index, event in enumerate(events) if isinstance(event, TurnStarted)]
-    messages, state = prefix(events, begins[turns] if turns < len(begins) else len(events), "/work/project")
+    messages, state = prefix(events, begins[turns] if turns < len(begins) else len(events), "/srv/project")
     return [*events, Rewound(messages, state, turns, at=50.0)]
 
 
@@ -31,7 +31,7 @@ def prompts(events: list[Event]) -> list[str]:
 
 THREE = [*turn("one"), *turn("two"), *turn("three")]
 BACK = [*rewound(THREE, 1), *turn("four")]
-UNDONE = [*BACK, Rewound(*prefix(BACK, len(THREE), "/work/project"), 3)]
+UNDONE = [*BACK, Rewound(*prefix(BACK, len(THREE), "/srv/project"), 3)]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from ba_tui.sessions.foreign import redacted
 from ba_tui.sessions.transcripts import exporter
 from tests.sessions.shelf import turn
 
-INFO = SessionInfo("20261121-120000-ab12", "Fix the parser", Path("/work/project"), 0.0, 60.0, 1, 1.0, "test/model")
+INFO = SessionInfo("20261121-120000-ab12", "Fix the parser", Path("/srv/project"), 0.0, 60.0, 1, 1.0, "test/model")
 
 
 def export(format: str, events: Sequence[Event], info: SessionInfo = INFO) -> str:
@@ -48,7 +48,7 @@ def test_markdown_shows_prompts_answers_calls_and_diffs() -> None:
         TurnEnded("cancelled"),
     ]
     text = export("md", events)
-    assert text.startswith("# Fix the parser\n\n`20261121-120000-ab12` · `/work/project` · 1970-01-01 00:00:00 UTC")
+    assert text.startswith("# Fix the parser\n\n`20261121-120000-ab12` · `/srv/project` · 1970-01-01 00:00:00 UTC")
     assert "15 tokens in, 5 out · $0.2500" in text
     assert "> Line one\n> line two\n> [image]\n" in text
     assert "- **edit_file** `a.py`: +1 -1\n\n```diff\n--- a.py\n+++ a.py\n" in text

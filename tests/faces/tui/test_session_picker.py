@@ -60,7 +60,7 @@ async def test_the_order_can_be_chosen(world: World) -> None:
 
 async def test_of_all_folders_each_is_named(world: World) -> None:
     world.shelf.put("aaaa1111", "Here", told("x"), cwd=world.shelf.cwd)
-    world.shelf.put("bbbb2222", "There", told("y"), cwd=Path("/work/elsewhere"))
+    world.shelf.put("bbbb2222", "There", told("y"), cwd=Path("/srv/elsewhere"))
     async with running(world, PICK, size=(100, 30)) as hand:
         await shown(hand, SessionPicker)
         await hand.press("ctrl+a")

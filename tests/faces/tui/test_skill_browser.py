@@ -28,7 +28,7 @@ def skilled(world: World) -> Skilled:
             "Work with [PDF] files_of_any kind",
             900,
             warnings=("its instructions are long",),
-            path="/work/.ba/skills/pdf",
+            path="/srv/.ba/skills/pdf",
             tools=("shell(pdftotext:*)",),
             model="some/model",
         ),

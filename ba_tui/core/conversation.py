@@ -53,6 +53,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener, Turn
 
 log = logging.getLogger(__name__)
+LOGGED = "The log says more; ba doctor names its file."
 
 Admit: TypeAlias = Callable[[Message, Branch], Awaitable[Sequence[Message]]]
 """Looks at a prompt before it opens a turn: the notes to go with it. Raises PromptRefused when it may not be sent."""
@@ -185,7 +186,7 @@ class Conversation:
             return TurnEnded("error", error.info())
         except Exception as error:
             log.exception("turn failed")
-            return TurnEnded("error", ErrorInfo("internal_error", f"{type(error).__name__}: {error}", "See ba logs."))
+            return TurnEnded("error", ErrorInfo("internal_error", f"{type(error).__name__}: {error}", LOGGED))
         return TurnEnded("done")
 
     async def _admitted(self, prompt: Message, branch: Branch) -> Sequence[Message]:

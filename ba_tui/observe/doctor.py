@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.session import Standing
+from ba_tui.observe.logs import LOG
 from ba_tui.resources import Places, bundled, writable
 from ba_tui.settings import Loaded, Profile, printable, read_key
 from ba_tui.settings.keys import saved_openly
@@ -228,6 +229,8 @@ def _storage(patient: Patient) -> Iterator[Finding]:
         yield Finding("config folder", "warn", f"settings and answers can't be kept: {reason}", fix)
     if reason := writable(places.logs):
         yield Finding("log", "warn", f"nothing is logged: {reason}", fix)
+    else:
+        yield Finding("log", "ok", str(places.logs / LOG))
 
 
 def _space(folder: Path) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from typing import TypeAlias
 from ba_tui.observe.redaction import redacted
 from ba_tui.resources import Places
 
+LOG = "ba.log"
 SIZE = 2_000_000
 KEPT = 3
 LONGEST = 20_000
@@ -87,7 +88,7 @@ def start_logging(places: Places, level: str = "info", redact: Redact = str) -> 
     for handler in [handler for handler in root.handlers if isinstance(handler, LogFile)]:
         root.removeHandler(handler)
         handler.close()
-    path = places.logs / "ba.log"
+    path = places.logs / LOG
     root.addHandler(LogFile(path, redact))
     # Libraries log whole requests when they are let; theirs is kept from warnings on.
     logging.getLogger("ba_tui").setLevel(level.upper())

@@ -238,7 +238,7 @@ class SessionLibrary:
             raise unreadable(self._root / key, error) from error
         for info in self._infos({key: (stat.st_size, stat.st_mtime_ns)}):
             return info
-        raise unreadable(self._root / key, OSError("see ba logs"))
+        raise unreadable(self._root / key, OSError("the log says more, ba doctor names its file"))
 
     def _described(self, key: str, entry: Digest) -> SessionInfo:
         folder = self._root / key

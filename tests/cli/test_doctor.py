@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from ba_tui.cli.main import run
+from ba_tui.observe.logs import start_logging
+from ba_tui.resources import places
 from tests.program import Program
 
 
@@ -47,6 +49,7 @@ def test_json_holds_every_finding(capsys: pytest.CaptureFixture[str]) -> None:
         "bash",
         "sessions",
         "disk",
+        "log",
     } <= {finding["name"] for finding in report["findings"]}
 
 
@@ -76,3 +79,10 @@ def test_a_tool_file_that_breaks_is_shown_with_its_traceback(ba_home: Path, caps
     out = capsys.readouterr().out
     assert f"{ba_home}/tools/broken.py:1" in out
     assert "ModuleNotFoundError" in out
+
+
+def test_it_names_the_log_file(ba_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["doctor", "--json"])
+    findings = {each["name"]: each for each in json.loads(capsys.readouterr().out)["findings"]}
+    named = Path(findings["log"]["text"])
+    assert named == start_logging(places())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from weakref import WeakKeyDictionary
 
 from ba_tui.core.errors import UsageError
@@ -72,6 +72,7 @@ class SkillNotes:
             WeakKeyDictionary()
         )
         self._again: WeakKeyDictionary[Branch, Counter[str]] = WeakKeyDictionary()
+        self._found: dict[tuple[str, str], tuple[int, Message]] = {}
 
     def stack(self, branch: Branch) -> Stack:
         """The stack as it will be when all that has been done in this step is folded."""
@@ -94,11 +95,24 @@ class SkillNotes:
             except UsageError as error:
                 branch.emit(Notice(str(error), "warning", error.hint))
         for active in branch.transcript.skills:
-            if not any(whole_in(text, active) for text in _told(branch.transcript.messages, active)):
+            if not self._stands(active, branch):
                 await self._say_again(active, branch)
 
     async def after(self, reply: Message, branch: Branch) -> None:
         """Nothing: a skill does not end with a turn."""
+
+    def _stands(self, active: ActiveSkill, branch: Branch) -> bool:
+        """Whether the model still has the instructions. Where they were found is looked at first: a step must not
+        cost more in a longer conversation."""
+        messages, key = branch.transcript.messages, (branch.name, active.activation)
+        place, message = self._found.get(key, (0, None))
+        if place < len(messages) and messages[place] is message:
+            return True
+        for place in range(len(messages) - 1, -1, -1):
+            if any(whole_in(text, active) for text in _told(messages[place], active)):
+                self._found[key] = (place, messages[place])
+                return True
+        return False
 
     def _catch_up(self, branch: Branch) -> None:
         """Results of calls that ran side by side may have been folded in another order than they were made in."""
@@ -167,13 +181,10 @@ def _note(text: str) -> Message:
     return user(f"<system-reminder>\n{text}\n</system-reminder>", origin="skill", hidden=True)
 
 
-def _told(messages: Sequence[Message], active: ActiveSkill) -> list[str]:
-    """Texts that may hold the instructions, the newest first."""
+def _told(message: Message, active: ActiveSkill) -> Iterator[str]:
+    """Texts that may hold the instructions."""
     mark = f'activation="{active.activation}"'
-    found: list[str] = []
-    for message in reversed(messages):
-        for block in message.blocks if message.role == "user" else ():
-            text = block.content if isinstance(block, ToolOutput) else block.text if isinstance(block, Text) else ""
-            if mark in text:
-                found.append(text)
-    return found
+    for block in message.blocks if message.role == "user" else ():
+        text = block.content if isinstance(block, ToolOutput) else block.text if isinstance(block, Text) else ""
+        if mark in text:
+            yield text

@@ -70,6 +70,21 @@ def test_imports_keep_to_the_floors() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+def test_no_worker_is_given_a_coroutine_that_may_never_start() -> None:
+    """An app that ends before a worker's first step drops the coroutine it was given: Python warns of that over the
+    person's terminal. A worker gets the function (or a ``partial``) and makes the coroutine itself.
+    """
+    made = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "run_worker"
+        for work in node.args[:1]
+        if isinstance(work, ast.Call) and ast.unparse(work.func) != "partial"
+    ]
+    assert made == []
+
+
 def test_no_file_knows_this_machine() -> None:
     """A path of the checkout or of somebody's home works on one machine only."""
     places = [str(place).encode() for place in (CHECKOUT, Path.home()) if len(place.parts) > 2]

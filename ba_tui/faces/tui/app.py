@@ -92,7 +92,7 @@ class BaApp(App[None]):
         self.call_after_refresh(self._first_painted)
 
     def _first_painted(self) -> None:
-        self.run_worker(self._open_chat())
+        self.run_worker(self._open_chat)
 
     async def _open_chat(self) -> None:
         """Load the chat while the person can type already, then hand over what was typed."""
@@ -108,7 +108,7 @@ class BaApp(App[None]):
             await self._use_wanted()
 
     def _leave_now(self) -> None:
-        self.run_worker(self.action_quit(), exit_on_error=False)
+        self.run_worker(self.action_quit, exit_on_error=False)
 
     def on_terminal_gone(self, _event: TerminalGone) -> None:
         self._leave_now()

@@ -172,7 +172,7 @@ async def test_a_crash_of_a_worker_is_told_and_the_app_goes_on(world: World) -> 
         async def crash() -> None:
             raise ZeroDivisionError("of our own making")
 
-        hand.chat.run_worker(crash(), exit_on_error=False)
+        hand.chat.run_worker(crash, exit_on_error=False)
         await hand.until(lambda: any("ZeroDivisionError" in text for text in hand.said()))
         await hand.send("still here?")
         await hand.until(lambda: "Done." in hand.said())

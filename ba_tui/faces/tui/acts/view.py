@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
@@ -81,7 +82,7 @@ async def stop_or_quit(chat: ChatScreen) -> None:
 
 def copy_text(chat: ChatScreen, text: str, note: str = "") -> None:
     """To the clipboard; how it went is said where the person looks, ``note`` behind it."""
-    chat.run_worker(_copy(chat, text, note), group="clipboard", exit_on_error=False)
+    chat.run_worker(partial(_copy, chat, text, note), group="clipboard", exit_on_error=False)
 
 
 async def _copy(chat: ChatScreen, text: str, note: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -189,7 +190,9 @@ class Inspector(Widget):
             self.post_message(CopyRequested(selected))
             return
         if self._in_pages and self.inspected.whole and not self.query_one("#arguments", Sheet).has_focus:
-            self.run_worker(self._copy_whole(self.inspected.whole), group="copy", exclusive=True, exit_on_error=False)
+            self.run_worker(
+                partial(self._copy_whole, self.inspected.whole), group="copy", exclusive=True, exit_on_error=False
+            )
             return
         if self.query_one("#arguments", Sheet).has_focus:
             text = json.dumps(dict(self.inspected.args), ensure_ascii=False, indent=2, default=str)

@@ -115,7 +115,7 @@ class ChatScreen(Screen[None]):
 
     def begin(self) -> None:
         """Connect, off the loop; the person can type meanwhile."""
-        self.run_worker(self._begin(), group="begin", exclusive=True, exit_on_error=False)
+        self.run_worker(self._begin, group="begin", exclusive=True, exit_on_error=False)
 
     async def _begin(self) -> None:
         try:
@@ -138,7 +138,7 @@ class ChatScreen(Screen[None]):
             self.composer.put_back(draft)
         self.turns.ready = True
         if doors.upkeep:
-            self.run_worker(doors.upkeep(), group="upkeep", exclusive=True, exit_on_error=False)
+            self.run_worker(doors.upkeep, group="upkeep", exclusive=True, exit_on_error=False)
         await self.check_setup()
         if start.prompt:
             self.turns.waiting.appendleft(start.prompt)
@@ -180,7 +180,7 @@ class ChatScreen(Screen[None]):
                 if index % BREATH == BREATH - 1:
                     await asyncio.sleep(0)
         self.show_facts()
-        self.run_worker(self.own.load(), group="own", exclusive=True, exit_on_error=False)
+        self.run_worker(self.own.load, group="own", exclusive=True, exit_on_error=False)
         branch = await asyncio.to_thread(git_branch, conversation.cwd)
         self.status.show(branch=paintable(branch, newlines=False))
 
@@ -232,7 +232,7 @@ class ChatScreen(Screen[None]):
 
     def _start_following(self, turn: Turn) -> None:
         self.activity.begin()
-        self.run_worker(self._follow(turn), group="turn", exit_on_error=False)
+        self.run_worker(partial(self._follow, turn), group="turn", exit_on_error=False)
 
     async def _follow(self, turn: Turn) -> None:
         async for event in turn:
@@ -286,7 +286,7 @@ class ChatScreen(Screen[None]):
         elif called is None:
             self.turns.submit(text)
         elif self.own.find(called[0]) is None:
-            self.run_worker(self.own.look_again(text, *called), group="command", exit_on_error=False)
+            self.run_worker(partial(self.own.look_again, text, *called), group="command", exit_on_error=False)
         else:
             self.call_command(*called)
         self._show_queue()
@@ -306,7 +306,7 @@ class ChatScreen(Screen[None]):
     def _warm(self) -> None:
         """The person writes: import what the first prompt will need."""
         if self.session.conversation and not self.turns.missing:
-            self.run_worker(self._warm_up(), group="warm", exclusive=True, exit_on_error=False)
+            self.run_worker(self._warm_up, group="warm", exclusive=True, exit_on_error=False)
 
     async def _warm_up(self) -> None:
         _, conversation = self.session.live
@@ -329,7 +329,7 @@ class ChatScreen(Screen[None]):
     def call_command(self, name: str, argument: str = "") -> None:
         """Run one row of the command table; its errors become a line."""
         if command := self.own.find(name):
-            self.run_worker(self._call(command, argument), group="command", exit_on_error=False)
+            self.run_worker(partial(self._call, command, argument), group="command", exit_on_error=False)
 
     async def _call(self, command: Command, argument: str) -> None:
         try:

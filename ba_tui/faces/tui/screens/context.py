@@ -84,7 +84,7 @@ class ContextScreen(_Reading):
         self.action_reload()
 
     def action_reload(self) -> None:
-        self.run_worker(self._load(), group="context", exclusive=True, exit_on_error=False)
+        self.run_worker(self._load, group="context", exclusive=True, exit_on_error=False)
 
     async def _load(self) -> None:
         conversation = self._conversation

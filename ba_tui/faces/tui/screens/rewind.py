@@ -44,7 +44,7 @@ class RewindList(Picker):
 
     def on_mount(self) -> None:
         self.query_one(".sheet").mount(Static(classes="detail", markup=False), before=self.query_one(".keys"))
-        self.run_worker(self._load(), group="turns", exclusive=True, exit_on_error=False)
+        self.run_worker(self._load, group="turns", exclusive=True, exit_on_error=False)
 
     async def _load(self) -> None:
         course = await self._past.course()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import on
@@ -110,7 +111,7 @@ class RewindSheet(ModalScreen[Scope | None]):
 
     def on_mount(self) -> None:
         self.query_one(OptionList).focus()
-        self.run_worker(self._look(), group="rewind", exclusive=True, exit_on_error=False)
+        self.run_worker(self._look, group="rewind", exclusive=True, exit_on_error=False)
 
     async def _look(self) -> None:
         if self._files:
@@ -166,7 +167,7 @@ class RewindSheet(ModalScreen[Scope | None]):
 
     def action_diff(self) -> None:
         if self._changes and self._files:
-            self.run_worker(self._diff(self._files), group="diff", exclusive=True, exit_on_error=False)
+            self.run_worker(partial(self._diff, self._files), group="diff", exclusive=True, exit_on_error=False)
 
     async def _diff(self, files: Checkpoints) -> None:
         try:

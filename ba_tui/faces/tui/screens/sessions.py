@@ -65,7 +65,7 @@ class SessionPicker(Picker):
         self._reload()
 
     def _reload(self) -> None:
-        self.run_worker(self._load(), group="sessions", exclusive=True, exit_on_error=False)
+        self.run_worker(self._load, group="sessions", exclusive=True, exit_on_error=False)
 
     async def _load(self) -> None:
         def look() -> Sequence[SessionInfo]:
@@ -110,7 +110,7 @@ class SessionPicker(Picker):
         self._wanted = self.words.strip()
         if len(self._wanted) > 1 and not self._looking:
             self._looking = True
-            self.run_worker(self._look(), group="search", exit_on_error=False)
+            self.run_worker(self._look, group="search", exit_on_error=False)
 
     async def _look(self) -> None:
         try:
@@ -202,7 +202,7 @@ class SessionPicker(Picker):
                 return
             await self._load()
 
-        self.run_worker(run(), group="sessions", exit_on_error=False)
+        self.run_worker(run, group="sessions", exit_on_error=False)
 
 
 def _choice(info: SessionInfo, now: float, *, everywhere: bool) -> Choice:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -128,7 +129,7 @@ class ShellList(Picker):
         else:
             self._ending = ""
             self._say(f"Ending {job.id} …")
-            self.run_worker(self._end(job.id), group="end", exit_on_error=False)
+            self.run_worker(partial(self._end, job.id), group="end", exit_on_error=False)
 
     async def _end(self, id: str) -> None:
         try:

@@ -9,6 +9,7 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -107,7 +108,7 @@ class SkillPage(ModalScreen[None]):
         given.cursor_blink = given.display = False
         self.query_one(SkillText).focus()
         self._say()
-        self.run_worker(self._load(), group="page", exit_on_error=False)
+        self.run_worker(self._load, group="page", exit_on_error=False)
         if self._starting:
             self.action_start()
 
@@ -176,7 +177,7 @@ class SkillPage(ModalScreen[None]):
         self._do(lambda: self._skills.switch(id, on=state == "off"), told)
 
     def action_check(self) -> None:
-        self.run_worker(self._check(), group="check", exclusive=True, exit_on_error=False)
+        self.run_worker(self._check, group="check", exclusive=True, exit_on_error=False)
 
     async def _check(self) -> None:
         try:
@@ -189,7 +190,7 @@ class SkillPage(ModalScreen[None]):
         self._show()
 
     def _do(self, work: Callable[[], None], told: str) -> None:
-        self.run_worker(self._done(work, told), group="skill", exit_on_error=False)
+        self.run_worker(partial(self._done, work, told), group="skill", exit_on_error=False)
 
     async def _done(self, work: Callable[[], None], told: str) -> None:
         try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -53,7 +54,7 @@ class SkillBrowser(Picker):
         self.reload()
 
     def reload(self) -> None:
-        self.run_worker(self._load(), group="skills", exclusive=True, exit_on_error=False)
+        self.run_worker(self._load, group="skills", exclusive=True, exit_on_error=False)
 
     async def _load(self) -> None:
         try:
@@ -109,7 +110,7 @@ class SkillBrowser(Picker):
         self._do(lambda: self._skills.switch(skill.id, on=on), told)
 
     def _do(self, work: Callable[[], None], told: str) -> None:
-        self.run_worker(self._done(work, told), group="skill", exit_on_error=False)
+        self.run_worker(partial(self._done, work, told), group="skill", exit_on_error=False)
 
     async def _done(self, work: Callable[[], None], told: str) -> None:
         try:

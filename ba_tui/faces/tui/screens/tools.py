@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from textual.app import ComposeResult
@@ -86,7 +87,7 @@ class ToolBrowser(Picker):
         self.reload()
 
     def reload(self) -> None:
-        self.run_worker(self._load(), group="tools", exclusive=True, exit_on_error=False)
+        self.run_worker(self._load, group="tools", exclusive=True, exit_on_error=False)
 
     async def _load(self) -> None:
         try:
@@ -117,7 +118,7 @@ class ToolBrowser(Picker):
 
     def action_switch(self) -> None:
         if (id := self.highlighted) and id in self._lines:
-            self.run_worker(self._switch_here(self._lines[id]), group="switch", exit_on_error=False)
+            self.run_worker(partial(self._switch_here, self._lines[id]), group="switch", exit_on_error=False)
 
     async def _switch_here(self, tool: ToolLine) -> None:
         told, _ = await self._switch(tool)
@@ -181,7 +182,7 @@ class ToolPage(ModalScreen[None]):
         sheet.wrap = not sheet.wrap
 
     def action_switch(self) -> None:
-        self.run_worker(self._switch_it(), group="switch", exit_on_error=False)
+        self.run_worker(self._switch_it, group="switch", exit_on_error=False)
 
     async def _switch_it(self) -> None:
         told, self._tool = await self._switch(self._tool)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -61,7 +62,7 @@ class Welcome(ModalScreen[str | None]):
         self.query_one("#key", Input).cursor_blink = False
         self._show("ways")
         self._fill("Looking for local model servers …")
-        self.run_worker(self._look(), group="servers", exit_on_error=False)
+        self.run_worker(self._look, group="servers", exit_on_error=False)
 
     async def _look(self) -> None:
         try:
@@ -106,7 +107,7 @@ class Welcome(ModalScreen[str | None]):
             self._say("Kept in a file that only you can read · Enter saves · Esc goes back")
         elif way.isdecimal():
             server = self._servers[int(way)]
-            self.run_worker(self._use(server, rest), group="use", exclusive=True, exit_on_error=False)
+            self.run_worker(partial(self._use, server, rest), group="use", exclusive=True, exit_on_error=False)
 
     async def _use(self, server: LocalServer, model: str) -> None:
         try:
@@ -126,7 +127,7 @@ class Welcome(ModalScreen[str | None]):
         elif any(character.isspace() or not character.isprintable() for character in key):
             self._say("That is no key: it holds spaces or line breaks.")
         else:
-            self.run_worker(self._save(key), group="use", exclusive=True, exit_on_error=False)
+            self.run_worker(partial(self._save, key), group="use", exclusive=True, exit_on_error=False)
 
     async def _save(self, key: str) -> None:
         # A key pasted under the wrong name tells its vendor by its beginning.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from textual import on
 from textual.app import ComposeResult
@@ -132,7 +133,7 @@ class Composer(Vertical):
             self._in_thread(self.history.append, text)
 
     def _in_thread(self, work: Callable[[str], None], text: str) -> None:
-        self.run_worker(asyncio.to_thread(work, text), group="history", exit_on_error=False)
+        asyncio.get_running_loop().run_in_executor(None, work, text)
 
     @on(PromptInput.Recalled)
     def _recalled(self, event: PromptInput.Recalled) -> None:
@@ -186,7 +187,7 @@ class Composer(Vertical):
 
     def _weigh(self) -> None:
         if mentions := self.mentions():
-            self.run_worker(self._weighed(mentions, self.prompt.value), group="weigh", exclusive=True)
+            self.run_worker(partial(self._weighed, mentions, self.prompt.value), group="weigh", exclusive=True)
 
     async def _weighed(self, mentions: Mentions, text: str) -> None:
         try:
@@ -216,7 +217,7 @@ class Composer(Vertical):
         elif self._wanted.kind == "command":
             self._offer(self.find_commands(self._wanted.query) if self.find_commands else ())
         elif mentions := self.mentions():
-            self.run_worker(self._list_names(self._wanted, mentions), group="names", exclusive=True)
+            self.run_worker(partial(self._list_names, self._wanted, mentions), group="names", exclusive=True)
 
     async def _list_names(self, asked: Wanted, mentions: Mentions) -> None:
         try:

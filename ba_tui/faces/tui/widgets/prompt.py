@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 from textual import events
@@ -240,7 +241,7 @@ class PromptInput(TextArea, inherit_bindings=False):
 
     def action_paste(self) -> None:
         clipboard = str(self.app.clipboard)  # pyright: ignore[reportUnknownMemberType] - App is generic
-        self.run_worker(self.insert_paste(clipboard), exit_on_error=False)
+        self.run_worker(partial(self.insert_paste, clipboard), exit_on_error=False)
 
     def action_unfold(self) -> None:
         """Show folded pastes in full, as far as that stays workable."""

@@ -15,11 +15,12 @@ from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rulebook import bundled_rules, domain_rules
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.settings import Settings
+from ba_tui.settings.model import Commands
 from ba_tui.tools.web_addresses import read_address
 
 
 def policy(root: Path, *rules: RuleLine, mode: Mode = "default", bounds: Bounds = Bounds()) -> Policy:  # noqa: B008 - a value
-    settings = Settings.model_validate({"commands": {"domains": ["pypi.org", "*.npmjs.org"]}})
+    settings = Settings(commands=Commands(domains=("pypi.org", "*.npmjs.org")))
     return Policy(
         Workspace(root), [*bundled_rules(), *domain_rules(settings.commands.domains), *rules], mode, None, bounds
     )

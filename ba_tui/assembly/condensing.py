@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ba_tui.assembly.models import provider_for
@@ -83,9 +83,9 @@ class Pen:
     def _made(self, info: ModelInfo) -> Provider:
         settings = self._shop.settings
         # Twice the cap: some models think before they write.
-        changes = {"max_output_tokens": 2 * settings.compression.summary_tokens, "effort": None}
+        chosen = replace(settings, max_output_tokens=2 * settings.compression.summary_tokens, effort=None)
         try:
-            return Persistent(provider_for(info, settings.model_copy(update=changes), self._shop.access))
+            return Persistent(provider_for(info, chosen, self._shop.access))
         except UsageError as error:
             raise ProviderError(str(error), error.hint) from error
 

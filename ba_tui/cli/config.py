@@ -39,10 +39,10 @@ START = """\
 @app.command()
 def show(json_: Json = False, cwd: Cwd = None) -> int:
     """Print every setting, its value and where that came from."""
-    from ba_tui.settings import leaves, printable  # noqa: PLC0415 - --help must not pay for pydantic
+    from ba_tui.settings import as_data, leaves, printable  # noqa: PLC0415 - --help must not pay for pydantic
 
     loaded = load(cwd)
-    values: dict[str, Any] = leaves(loaded.settings.model_dump(mode="json"))
+    values: dict[str, Any] = leaves(as_data(loaded.settings))
     rows = {key: (_discreet(value), loaded.sources.get(key, "default")) for key, value in values.items()}
     _warn(loaded)
     if json_:
@@ -131,8 +131,10 @@ def schema() -> int:
 
 def _schema() -> str:
     from ba_tui.settings import Settings  # noqa: PLC0415 - see show
+    from ba_tui.settings.plain import adapter  # noqa: PLC0415
 
-    described = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Settings.model_json_schema()}
+    named = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Settings of ba"}
+    described = adapter(Settings).json_schema() | named
     return json.dumps(described, indent=2)
 
 

@@ -6,13 +6,17 @@ Which model gets which stands in tokens_registry.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Annotated, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, field_validator
-from pydantic.dataclasses import dataclass
+from annotated_types import Ge, Le, MinLen
+
+from ba_tui.settings.fields import NUMBER, Address, Check
+from ba_tui.settings.plain import made
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 O200K = "o200k_base"
 CL100K = "cl100k_base"
@@ -32,32 +36,23 @@ class Family(StrEnum):
     CUSTOM = "custom"
 
 
-@dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
+def _lower(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+@dataclass(frozen=True, slots=True)
 class EncoderConfig:
     """``margin``: what a count in ``encoding`` is multiplied with. ``exact``: the encoding is the model's own, so that
     its counts need no checking. ``exact_counting_api``: the provider's endpoint that counts, asked where it is set."""
 
-    family: Family = Family.CUSTOM
-    encoding: Annotated[str, Field(min_length=1)] = O200K
-    margin: Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)] = 1.2
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    family: Annotated[Family, Check(_lower, first=True)] = Family.CUSTOM
+    encoding: Annotated[str, MinLen(1)] = O200K
+    margin: Annotated[float, NUMBER, Ge(1), Le(10)] = 1.2
     exact: bool = False
-    exact_counting_api: str | None = None
+    exact_counting_api: Address | None = None
     params: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    @field_validator("family", mode="before")
-    @classmethod
-    def _named(cls, value: object) -> object:
-        return value.strip().lower() if isinstance(value, str) else value
-
-    @field_validator("exact_counting_api")
-    @classmethod
-    def _address(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        parts = urlsplit(value)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ValueError("an http or https address")
-        return value
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; ``from_dict`` gives it back."""
@@ -67,9 +62,9 @@ class EncoderConfig:
     def from_dict(cls, data: Mapping[str, Any]) -> EncoderConfig:
         """Raises ValueError naming the field."""
         try:
-            return TypeAdapter(cls).validate_python(dict(data))
-        except ValidationError as error:
-            raise ValueError(_named_fields(error)) from error
+            return made(cls, data)
+        except ValueError as error:
+            raise ValueError(_named_fields(cast("ValidationError", error))) from error
 
     def validate(self) -> None:
         """Raises ValueError naming the field."""
@@ -79,4 +74,4 @@ class EncoderConfig:
 def _named_fields(error: ValidationError) -> str:
     """Each wrong field in a few words."""
     said = "; ".join(f"{'.'.join(map(str, part['loc'])) or 'the entry'}: {part['msg']}" for part in error.errors())
-    return said.replace("Input should be", "must be").replace("Value error, ", "must be ").rstrip(".")
+    return said.replace("Input should be", "must be").replace("Value error, expected", "must be").rstrip(".")

@@ -3,7 +3,7 @@
 from ba_tui.settings.document import Document, Problem, printable, read_document
 from ba_tui.settings.editing import add_item, remove_item, set_value
 from ba_tui.settings.keys import Key, read_key, save_key
-from ba_tui.settings.layers import HookLine, Loaded, leaves, load_settings, setting_files
+from ba_tui.settings.layers import HookLine, Loaded, as_data, leaves, load_settings, setting_files
 from ba_tui.settings.model import HOOK_EVENTS, Compression, HookGroup, Profile, Rules, Settings
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Rules",
     "Settings",
     "add_item",
+    "as_data",
     "leaves",
     "load_settings",
     "printable",

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeAlias, cast
-
-from pydantic import BaseModel, ValidationError
 
 from ba_tui.core.session import RuleLayer
 from ba_tui.settings.document import KeyPath, Problem, printable, shown
 from ba_tui.settings.model import HookGroup, Profile, Rules, Settings
+from ba_tui.settings.plain import NotPlain, adapter, build
 
 ROUNDS = 20
 Place: TypeAlias = tuple[str, int]
@@ -30,8 +29,7 @@ _EXPECTED = {
     "finite_number": "expected a finite number",
     "tuple_type": "expected a list",
     "path_type": "expected a path",
-    "model_type": "expected a group of settings",
-    "model_attributes_type": "expected a group of settings",
+    "dataclass_type": "expected a group of settings",
     "dict_type": "expected a group of settings",
 }
 
@@ -95,9 +93,18 @@ def dotted(path: Sequence[str | int]) -> str:
 def check(layer: Layer) -> None:
     """Leave out and tell everything in ``layer`` that the model of settings does not take."""
     layer.data = cast("dict[str, Any]", _without_nothing(layer.data))
+    try:
+        build(Settings, layer.data)
+    except NotPlain:
+        _check_fully(layer)
+
+
+def _check_fully(layer: Layer) -> None:
+    from pydantic import ValidationError  # noqa: PLC0415 - see adapter
+
     for _ in range(ROUNDS):
         try:
-            Settings(**layer.data)
+            adapter(Settings).validate_python(layer.data)
         except ValidationError as error:
             paths = sorted({_existing(layer.data, item["loc"]) for item in error.errors()}, key=_order, reverse=True)
             told: set[KeyPath] = set()
@@ -144,7 +151,7 @@ def expectation(error: Mapping[str, Any], path: KeyPath) -> str:
     """pydantic's complaint in our words: what was expected and what came."""
     kind, value = str(error["type"]), error.get("input")
     context = cast("dict[str, Any]", error.get("ctx") or {})
-    if kind == "extra_forbidden":
+    if kind == "unexpected_keyword_argument":
         return unknown(path)
     if kind in _EXPECTED:
         expected = _EXPECTED[kind]
@@ -174,9 +181,5 @@ def unknown(path: KeyPath) -> str:
 
 def names(group: Sequence[str | int]) -> list[str]:
     """The settings in ``group``: ``()`` for the top, ``("permissions",)``, ``("providers", NAME)``."""
-    model: type[BaseModel] = (
-        {"permissions": Rules, "providers": Profile, "hooks": HookGroup}.get(str(group[0]), Settings)
-        if group
-        else Settings
-    )
-    return list(model.model_fields)
+    kinds: Mapping[str, type[Any]] = {"permissions": Rules, "providers": Profile, "hooks": HookGroup}
+    return [each.name for each in fields(kinds.get(str(group[0]), Settings) if group else Settings)]

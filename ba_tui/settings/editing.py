@@ -16,8 +16,9 @@ from ba_tui.core.errors import UsageError
 from ba_tui.resources import Places, alone, read_regular, save_whole
 from ba_tui.settings.checks import Layer, check
 from ba_tui.settings.document import parse_document, read_document
-from ba_tui.settings.layers import keep_asking, leaves
+from ba_tui.settings.layers import as_data, keep_asking, leaves
 from ba_tui.settings.model import Settings
+from ba_tui.settings.plain import made
 
 
 def set_value(places: Places, key: str, text: str) -> Path:
@@ -106,7 +107,7 @@ def _checked(key: str, text: str) -> Any:
         check(layer)
         keep_asking(layer)
         if not layer.problems:
-            found = leaves(Settings(**layer.data).model_dump(mode="json"))
+            found = leaves(as_data(made(Settings, layer.data)))
             if key in found:
                 return found[key]
             complaint = complaint or "this is a group of settings; set one of them"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import Any
 
 from ba_tui.core.errors import StorageError
@@ -19,12 +20,10 @@ OTHERS = ("BA_HOME",)
 """Variables that begin so and are no settings."""
 
 PLAIN = frozenset(
-    name
-    for name, about in Settings.model_fields.items()
-    if about.default is None or isinstance(about.default, str | int | float)
+    each.name for each in fields(Settings) if each.default is None or isinstance(each.default, str | int | float)
 )
 """Settings that one variable holds as it stands; lists and groups have forms of their own."""
-GROUPS = frozenset(Settings.model_fields) - PLAIN
+GROUPS = frozenset(each.name for each in fields(Settings)) - PLAIN
 
 STANDARD = {
     "ANTHROPIC_BASE_URL": ("providers", "anthropic", "base_url"),

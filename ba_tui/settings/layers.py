@@ -9,17 +9,18 @@ import difflib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.session import RuleLine
 from ba_tui.resources import Places, bundled
-from ba_tui.settings.checks import Layer, Place, check, dotted
+from ba_tui.settings.checks import Layer, Place, check, dotted, names
 from ba_tui.settings.document import Document, KeyPath, Problem, read_document
 from ba_tui.settings.environment import OTHERS, Environment, dotenv
 from ba_tui.settings.model import HookGroup, Settings
+from ba_tui.settings.plain import made
 from ba_tui.settings.project import narrow
 
 FLAGS = {"add_dirs": "--add-dir"}
@@ -82,8 +83,8 @@ def load_settings(
         problems += layer.problems
         for name in layer.void:
             data.get("providers", {}).pop(name, None)
-    settings = Settings(**data)
-    known = {key: sources.get(key, "default") for key in leaves(settings.model_dump())}
+    settings = made(Settings, data)
+    known = {key: sources.get(key, "default") for key in leaves(as_data(settings))}
     return Loaded(settings, known, tuple(problems), tuple(dict.fromkeys(rules)), tuple(hooks))
 
 
@@ -94,6 +95,17 @@ def setting_files(places: Places, project: Path) -> dict[str, Path]:
     if folder.resolve() != places.config.resolve():
         files |= {"project": folder / "config.yaml", "project, local": folder / "config.local.yaml"}
     return files
+
+
+def as_data(value: Any) -> Any:
+    """Settings as what a YAML or JSON file would hold."""
+    if is_dataclass(value):
+        return {each.name: as_data(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: as_data(item) for name, item in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, tuple | list):
+        return [as_data(item) for item in cast("Sequence[Any]", value)]
+    return str(value) if isinstance(value, Path) else value
 
 
 def leaves(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -162,10 +174,10 @@ def _variables(env: Mapping[str, str], file: str) -> Layer:
     layer = Layer(source.data(), place, Path.cwd() if _has_cwd() else Path("/"))
     for name in env:
         group = name.removeprefix("BA_").split("__")[0].lower()
-        if not name.startswith("BA_") or name in OTHERS or group in Settings.model_fields:
+        if not name.startswith("BA_") or name in OTHERS or group in names(()):
             continue
         # Other programs have variables that begin like ours, so only a near miss is worth a word.
-        if close := difflib.get_close_matches(group, list(Settings.model_fields), 1, 0.75):
+        if close := difflib.get_close_matches(group, names(()), 1, 0.75):
             text = f"unknown variable; did you mean BA_{close[0].upper()}?"
             layer.problems.append(Problem(name, text, fatal=False))
     return layer
@@ -267,7 +279,7 @@ def _line(entry: Any, verdict: str, layer: Layer, index: int) -> RuleLine:
 def _hooks(layer: Layer) -> list[HookLine]:
     events: Mapping[str, Any] = layer.data.get("hooks", {})
     return [
-        HookLine(event, HookGroup.model_validate(group), layer.source(("hooks", event, index)))
+        HookLine(event, made(HookGroup, group), layer.source(("hooks", event, index)))
         for event, groups in events.items()
         for index, group in enumerate(groups)
     ]

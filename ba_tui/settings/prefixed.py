@@ -6,9 +6,11 @@ Which variables count at all is decided in ``environment``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from dataclasses import fields, is_dataclass
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 import yaml
+from pydantic import BaseModel, create_model
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource
 from pydantic_settings.sources.utils import parse_env_vars
@@ -22,9 +24,13 @@ class _Source(EnvSettingsSource):
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._given = env
-        # The source only looks at the fields, so a plain model serves, and most starts need no pydantic-settings.
-        model = cast("type[BaseSettings]", Settings)
-        super().__init__(model, env_prefix=PREFIX, env_nested_delimiter="__", env_ignore_empty=True)
+        # The source only looks at the fields, so a plain model serves.
+        super().__init__(
+            cast("type[BaseSettings]", _model(Settings)),
+            env_prefix=PREFIX,
+            env_nested_delimiter="__",
+            env_ignore_empty=True,
+        )
 
     def _load_env_vars(self) -> Mapping[str, str | None]:
         return parse_env_vars(self._given, case_sensitive=False, ignore_empty=True)
@@ -38,6 +44,22 @@ class _Source(EnvSettingsSource):
         except yaml.YAMLError:
             # Given on as it stands: the model's own check says what was expected, and where.
             return text
+
+
+def _model(kind: type[Any]) -> type[BaseModel]:
+    """A group of settings, with the groups in it, as a model; nothing is checked with it."""
+    hints = get_type_hints(kind)
+    shapes: dict[str, Any] = {each.name: (_shape(hints[each.name]), None) for each in fields(kind)}
+    return create_model(kind.__name__, **shapes)
+
+
+def _shape(hint: Any) -> Any:
+    if is_dataclass(hint):
+        return _model(cast("type[Any]", hint))
+    if get_origin(hint) is dict:
+        key, inner = get_args(hint)
+        return dict[key, _shape(inner)]
+    return hint
 
 
 def read_prefixed(env: Mapping[str, str]) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from ba_tui.settings.checks import Layer
+from ba_tui.settings.checks import Layer, names
 from ba_tui.settings.document import KeyPath
-from ba_tui.settings.model import Settings
 
 OPEN_KEYS = ("theme", "model", "output_format")
 """What a folder's own file may set before anybody trusts it; rules that deny or ask count as well."""
@@ -22,7 +21,7 @@ THEIRS = "ignored: only your own settings may say this: ba config edit"
 
 def narrow(layer: Layer, *, trusted: bool) -> None:
     """Leave out what the folder's file must not set: it came with the folder."""
-    known = set(Settings.model_fields)
+    known = set(names(()))
     found = [] if trusted else [(path, UNTRUSTED) for path in _loose(layer.data)]
     # What only the person may say is told as such where the rest of it is not left out anyway.
     found += [(path, THEIRS) for path in _theirs(layer.data) if not any(path[: len(out)] == out for out, _ in found)]

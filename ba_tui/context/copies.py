@@ -11,6 +11,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from ba_tui.core.wording import byte_size
+
 LARGEST = 100_000_000
 NAMES = 1_000
 
@@ -51,7 +53,4 @@ def stamp(path: Path | None) -> tuple[int, int]:
 
 
 def size_in_words(path: Path) -> str:
-    size = stamp(path)[1]
-    if size < 1_000:
-        return f"{size} bytes"
-    return f"{size / 1_000:.0f} kB" if size < 999_500 else f"{size / 1_000_000:.1f} MB"
+    return byte_size(stamp(path)[1])

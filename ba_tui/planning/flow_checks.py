@@ -5,12 +5,12 @@ Each complaint names file and line. Nothing is run here.
 
 from __future__ import annotations
 
-import difflib
 import graphlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from ba_tui.core.tool import Tool
+from ba_tui.core.wording import suggestion
 from ba_tui.planning.schemas import complaints, literal_complaints, schema_complaint
 from ba_tui.planning.templates import Template, Unfit, built_in, expression, template, templates_in
 from ba_tui.planning.workflows import (
@@ -89,7 +89,7 @@ class _Checking:
         for step in steps:
             for name in step.needs or ():
                 if name not in ids:
-                    expected = _nearest(name, ids, "ids beside it")
+                    expected = suggestion(name, ids, "ids beside it:")
                     self.wrong((*step.at, "needs"), f"there is no step {name!r} in this list; {expected}")
         try:
             return list(graphlib.TopologicalSorter(dict(enumerate(waits(steps)))).static_order())
@@ -167,7 +167,7 @@ class _Checking:
         else:
             known = [*self.flows] if use.flow else [*self.tools, *self.flows]
             what = "workflow" if use.flow else "tool"
-            self.wrong(at, f"there is no {what} {use.name!r}; {_nearest(use.name, known, 'known')}")
+            self.wrong(at, f"there is no {what} {use.name!r}; {suggestion(use.name, known)}")
             return
         if schema_complaint(schema):
             return
@@ -202,7 +202,7 @@ class _Checking:
                     f"{name!r} comes from the step in line {line}, which has not ended on every way to here; "
                     "expected a step before it, in `needs`, or in both `then` and `else`"
                 )
-        return f"{name!r} is not known here; {_nearest(name, sorted(names), 'known')}"
+        return f"{name!r} is not known here; {suggestion(name, sorted(names))}"
 
     def nesting(self) -> None:
         """Workflows within workflows: not in a ring, and not too deep."""
@@ -227,10 +227,3 @@ def _gives(step: Step) -> bool:
         blocks = (step.work.then, step.work.otherwise)
         return all(block and _gives(block[-1]) for block in blocks)
     return bool(step.save_as)
-
-
-def _nearest(name: str, known: Collection[str], label: str) -> str:
-    near = difflib.get_close_matches(name, known, 1, 0.5)
-    if near:
-        return f"did you mean {near[0]!r}?"
-    return f"{label}: {', '.join(list(known)[:12]) or 'none'}"

@@ -5,7 +5,6 @@ Whether its tools and references exist is for flow_checks, which runs later.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from datetime import date
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.messages import clean_json
+from ba_tui.core.wording import did_you_mean, suggestion
 from ba_tui.planning.workflows import Choice, Flow, Loop, OnError, Step, Use, problem
 from ba_tui.settings.document import Document, KeyPath, Problem, parse_document, read_document, shown
 
@@ -148,8 +148,7 @@ class _Reading:
             return None
         if not kinds and "approval" not in value:
             keys = [str(key) for key in cast("dict[Any, Any]", value)]
-            near = next((close for key in keys for close in difflib.get_close_matches(key, KEYS, 1)), "")
-            meant = f"; did you mean {near!r}?" if near else ""
+            meant = next((said for key in keys if (said := did_you_mean(key, KEYS))), "")
             self.wrong(at, f"the step does nothing; expected {KINDS}, got {', '.join(keys) or 'no key'}{meant}")
             return None
         return kinds[0] if kinds else "approval"
@@ -255,9 +254,7 @@ class _Reading:
         names = tuple(known)
         for key in value:
             if key not in names:
-                near = difflib.get_close_matches(key, names, 1)
-                meant = f"did you mean {near[0]!r}?" if near else f"{what} knows {', '.join(names)}."
-                self.wrong((*at, key), f"unknown key; {meant}")
+                self.wrong((*at, key), f"unknown key; {suggestion(key, names, f'{what} knows')}")
 
 
 def _got(value: object) -> str:

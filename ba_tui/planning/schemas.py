@@ -5,12 +5,12 @@ The arguments of a call that really runs are judged again by the guard around it
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from ba_tui.core.wording import suggestion
 from ba_tui.settings.document import KeyPath
 
 Complaint = tuple[KeyPath, str]
@@ -86,9 +86,7 @@ def _lines(error: Any) -> Iterator[Complaint]:
         case "additionalProperties" if expected is False:
             known = list(schema.get("properties", {}))
             for name in sorted(set(got) - set(known)):
-                near = difflib.get_close_matches(name, known, 1, 0.5)
-                meant = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known) or 'none'}"
-                yield (*at, name), f"unknown parameter {name!r}; {meant}"
+                yield (*at, name), f"unknown parameter {name!r}; {suggestion(name, known)}"
         case "type":
             yield at, f"expected {expected if isinstance(expected, str) else ' or '.join(expected)}, got {_shown(got)}"
         case "enum":

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, cast
 
 from ba_tui.core.results import Kind
+from ba_tui.core.wording import byte_size, count
 from ba_tui.sessions.pages import opened
 
 WHOLE = 2_000_000
@@ -38,7 +39,7 @@ def describe(path: Path, kind: Kind, size: int, lines: int) -> str:
         found = outline(text, kind, lines, whole=whole)
         if found is None:
             found = f"{count(lines, 'line')}{_ends(text, file, size)}"
-    return _one_line(f"{_NAMES[kind]}, {amount(size)}; {found}", LENGTH)
+    return _one_line(f"{_NAMES[kind]}, {byte_size(size)}; {found}", LENGTH)
 
 
 _NAMES: dict[Kind, str] = {
@@ -48,21 +49,6 @@ _NAMES: dict[Kind, str] = {
     "listing": "listing",
     "hits": "search hits",
 }
-
-
-def amount(size: int) -> str:
-    """``size`` in bytes as people say it."""
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
-        if size >= scale:
-            return f"{size / scale:.1f} {unit}"
-    return count(size, "byte")
-
-
-def count(number: int, noun: str) -> str:
-    """``1,234 lines``, ``1 line``, ``2 entries``."""
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{number:,} {noun}s"
 
 
 def outline(text: str, kind: Kind, lines: int, *, whole: bool) -> str | None:

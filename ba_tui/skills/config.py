@@ -5,12 +5,12 @@ Which skills exist is not known here; ``catalog`` finds them.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
+from ba_tui.core.wording import did_you_mean, suggestion
 from ba_tui.settings.document import Document, Problem, read_document, shown
 
 TOP = ("global", "core", "optional")
@@ -48,7 +48,7 @@ class Choices:
         """A line for each name that is no skill's."""
         missing = [name for name in self.named if name not in ids]
         return tuple(
-            replace(self.named[name], text=f"there is no skill {name!r}{_near(name, ids)}") for name in missing
+            replace(self.named[name], text=f"there is no skill {name!r}{did_you_mean(name, ids)}") for name in missing
         )
 
 
@@ -162,10 +162,4 @@ def _complaint(option: str, value: Any) -> str:
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
-    near = _near(name, known)
-    return f"is not known{near}" if near else f"is not known; known are {', '.join(known)}"
-
-
-def _near(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, 1, 0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return f"is not known; {suggestion(name, known)}"

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.messages import clean_text
+from ba_tui.core.wording import byte_size
 from ba_tui.resources import read_regular
 from ba_tui.skills.catalog import Skill
 from ba_tui.skills.frontmatter import decoded, divided
@@ -132,7 +133,7 @@ def _cut(body: str, shown: str, line: int) -> str:
 def _listing(files: Sequence[File], place: str) -> str:
     lines, room = list[str](), LISTING
     for file in files[:LISTED]:
-        room -= len(line := f"- {place}/{file.name} ({_size(file.size)})")
+        room -= len(line := f"- {place}/{file.name} ({byte_size(file.size)})")
         if room < 0:
             break
         lines.append(line)
@@ -185,9 +186,3 @@ def _walk(skill: Skill) -> Iterator[File]:
             if count > MOST_FILES:
                 return
             yield File(shown, status.st_size)
-
-
-def _size(size: int) -> str:
-    if size < 1_000:
-        return f"{size} bytes"
-    return f"{size / 1_000:.0f} KB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"

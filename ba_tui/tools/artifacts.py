@@ -17,8 +17,9 @@ from typing import Any, cast
 from ba_tui.core.errors import StorageError
 from ba_tui.core.results import Artifact, Hit, Prose, Source, ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.core.wording import byte_size, count
 from ba_tui.sessions.artifacts import Artifacts
-from ba_tui.sessions.structure import WHOLE, amount, count, parsed
+from ba_tui.sessions.structure import WHOLE, parsed
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.formats import FORMATS
@@ -179,7 +180,7 @@ def _document(artifacts: Artifacts, artifact: Artifact, keys: list[str]) -> Any:
         with suppress(ValueError):
             return parsed(artifacts.path(artifact.ref).read_text("utf-8", "replace"))
     if not keys or not keys[0].isdecimal():
-        message = f"{artifact.ref} ({amount(artifact.size)}) can't be read by path."
+        message = f"{artifact.ref} ({byte_size(artifact.size)}) can't be read by path."
         raise Failed("validation_error", message, "Use search, or lines by offset and limit.")
     line = artifacts.lines(artifact.ref, int(keys[0]) + 1, 1, WHOLE).text
     try:

@@ -5,10 +5,11 @@ Standard library only: tool files import it, and what they declare is read by ``
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
+
+from ba_tui.core.wording import suggestion
 
 MARK = "__ba_tool__"
 
@@ -93,9 +94,7 @@ def tool(declared: Any = None, /, **options: Any) -> Any:
     known = [field.name for field in fields(Declaration)]
     for option in options:
         if option not in known:
-            close = difflib.get_close_matches(option, known, 1, 0.5)
-            nearest = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}."
-            raise TypeError(f"@tool has no option {option!r}; {nearest}")
+            raise TypeError(f"@tool has no option {option!r}; {suggestion(option, known)}")
     declaration = Declaration(**options)
 
     def mark(found: Any) -> Any:

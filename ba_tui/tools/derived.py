@@ -5,7 +5,6 @@ Runs in the worker process: pydantic does the deriving, and the declared code is
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 import typing
@@ -14,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, cast, get_args, get_origin
 
 from ba_tui.core.tool import Effect, Level
+from ba_tui.core.wording import suggestion
 from ba_tui.tools.declared import MARK, Declaration
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
@@ -73,7 +73,7 @@ class Derived:
         paths = _texts("paths", declared.paths)
         for parameter in (*paths, *([declared.target] if declared.target else [])):
             if parameter not in names:
-                raise Undescribable(f"there is no parameter {parameter!r}; {_nearest(parameter, names)}")
+                raise Undescribable(f"there is no parameter {parameter!r}; {suggestion(parameter, names, 'it has')}")
         return {
             "name": name,
             "object": self.found.__name__,
@@ -265,8 +265,3 @@ def _timeout(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 86_400:
         raise Undescribable(f"timeout={value!r}: expected seconds, more than 0 and at most 86400, or None")
     return float(value)
-
-
-def _nearest(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, 1, 0.5)
-    return f"did you mean {close[0]!r}?" if close else f"it has {', '.join(known) or 'none'}"

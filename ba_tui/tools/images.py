@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from ba_tui.core.messages import Image
 from ba_tui.core.results import ToolResult
+from ba_tui.core.wording import byte_size
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.senses import ATTACHED, Senses, size_in_words
+from ba_tui.tools.senses import ATTACHED, Senses
 
 LONGEST_SIDE = 8_000
 """Pixels; providers refuse what is larger."""
@@ -41,9 +42,9 @@ def read_picture(data: bytes, shown: str, senses: Senses) -> ToolResult:
     """The picture as an attachment. Raises Failed for what can't be shown, saying what it is."""
     picture = measured(data)
     if picture is None:
-        message = f"{shown} begins like a picture, but its header is broken ({size_in_words(len(data))})."
+        message = f"{shown} begins like a picture, but its header is broken ({byte_size(len(data))})."
         raise Failed("validation_error", message, "Make it anew, or look at it with another program.")
-    what = f"{shown} is {picture.shown}, {size_in_words(len(data))}"
+    what = f"{shown} is {picture.shown}, {byte_size(len(data))}"
     if not senses.pictures():
         raise Failed(
             "validation_error",
@@ -51,7 +52,7 @@ def read_picture(data: bytes, shown: str, senses: Senses) -> ToolResult:
             "Ask the person what it shows, or for a model that sees.",
         )
     if len(data) > ATTACHED or max(picture.width, picture.height) > LONGEST_SIDE:
-        message = f"{what}; at most {size_in_words(ATTACHED)} and {LONGEST_SIDE} pixels a side can be shown."
+        message = f"{what}; at most {byte_size(ATTACHED)} and {LONGEST_SIDE} pixels a side can be shown."
         raise Failed("resource_error", message, "Make a smaller copy with a program and read that.")
     return ToolResult(
         f"{what}. It is attached.",

@@ -5,8 +5,8 @@ Telling text from bytes is documents.py.
 
 from __future__ import annotations
 
+from ba_tui.core.wording import byte_size
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.senses import size_in_words
 
 _LOOK = "Look at it with a program that reads it."
 _UNPACK = "List or unpack it with a shell command, then read what is in it."
@@ -79,4 +79,4 @@ def no_text(head: bytes, shown: str, size: int, kind: str) -> Failed:
             if head.startswith(start):
                 kind, hint = name, advice
                 break
-    return Failed("validation_error", f"{shown} is {kind} ({size_in_words(size)}), not text.", hint)
+    return Failed("validation_error", f"{shown} is {kind} ({byte_size(size)}), not text.", hint)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from ba_tui.core.messages import Document
 from ba_tui.core.results import Prose, ToolResult
+from ba_tui.core.wording import byte_size
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.senses import ATTACHED, Senses, size_in_words
+from ba_tui.tools.senses import ATTACHED, Senses
 from ba_tui.tools.terminal_text import unescaped
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _without_text(data: bytes, shown: str, span: str, senses: Senses, total: int
         )
     why = "The model in use can't be given PDF files"
     if senses.documents():
-        why = f"It is too large to be attached ({size_in_words(len(data))}, {total} pages)"
+        why = f"It is too large to be attached ({byte_size(len(data))}, {total} pages)"
     raise Failed("validation_error", f"{what}. {why}.", "Text recognition is needed; tell the person.")
 
 

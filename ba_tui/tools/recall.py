@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from ba_tui.core.events import Event
 from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.core.wording import count
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.rounds import Match, Part, Round, rounds, search, words_of
@@ -52,13 +53,13 @@ def recall_tool(definition: Definition, history: History) -> Tool:
     return Tool(NAME, definition.description, definition.input_schema, run, facts=facts)
 
 
-def _listed(matches: Sequence[Match], query: str, limit: int, count: int) -> ToolResult:
+def _listed(matches: Sequence[Match], query: str, limit: int, total: int) -> ToolResult:
     words = len(words_of(query))
     full = sum(match.words == words for match in matches)
     if not matches:
-        text = f"None of the {_plural(count, 'round')} of this session holds {query!r}. Try other or fewer words."
+        text = f"None of the {count(total, 'round')} of this session holds {query!r}. Try other or fewer words."
         return ToolResult(text, summary="no match")
-    head = f"{full} of {_plural(count, 'round')} with every word of {query!r}"
+    head = f"{full} of {count(total, 'round')} with every word of {query!r}"
     head += f", {len(matches) - full} more with some of them." if len(matches) > full else "."
     lines = [head]
     for match in matches[:limit]:
@@ -71,7 +72,7 @@ def _listed(matches: Sequence[Match], query: str, limit: int, count: int) -> Too
         lines.append(f"\n[{len(matches) - limit} more; raise limit or add words]")
     lines.append("\nOne round whole: recall with round.")
     text = "\n".join(lines)
-    return ToolResult(text, Prose(text), summary=_plural(len(matches), "round"), kind="hits")
+    return ToolResult(text, Prose(text), summary=count(len(matches), "round"), kind="hits")
 
 
 def _whole(history: Sequence[Round], first: int, last: int) -> ToolResult:
@@ -85,14 +86,14 @@ def _whole(history: Sequence[Round], first: int, last: int) -> ToolResult:
     text = "\n\n".join(f"# {_title(item)}\n\n" + "\n\n".join(map(_said, item.parts)) for item in chosen)
     if len(text) > WHOLE:
         text = shortened(text, WHOLE)
-    return ToolResult(text, Prose(shortened(text, SHOWN)), summary=_plural(len(chosen), "round"))
+    return ToolResult(text, Prose(shortened(text, SHOWN)), summary=count(len(chosen), "round"))
 
 
 def _overview(history: Sequence[Round]) -> ToolResult:
     """What the rounds began with, the newest last."""
     lines = [f"{_title(item)}: {_opening(item)}" for item in history]
     text = "\n".join(lines) or "This session has no rounds yet."
-    return ToolResult(text, Prose(shortened(text, SHOWN)), summary=_plural(len(history), "round"), kind="listing")
+    return ToolResult(text, Prose(shortened(text, SHOWN)), summary=count(len(history), "round"), kind="listing")
 
 
 def _opening(item: Round) -> str:
@@ -111,7 +112,3 @@ def _title(item: Round) -> str:
         moment = "at an unknown time"
     ending = _ENDINGS.get(item.ending)
     return f"Round {item.number} · {moment}{f' · {ending}' if ending else ''}"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

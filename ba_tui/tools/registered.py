@@ -5,13 +5,13 @@ Which tools exist is not known here; the registry brings both together.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from ba_tui.core.tool import Level
+from ba_tui.core.wording import suggestion
 from ba_tui.settings.document import Document, read_document, shown
 from ba_tui.tools.discovery import Problem
 
@@ -69,7 +69,7 @@ class _Layer:
         data = self._document.data
         for key in data:
             if key not in {"core", "optional"}:
-                self._wrong((key,), _nearest(key, ("core", "optional")))
+                self._wrong((key,), _unknown(key, ("core", "optional")))
         added = self._core(data.get("core"))
         core = [*below.core, *(name for name in added if name not in below.core)]
         optional = dict(below.optional)
@@ -151,13 +151,12 @@ def _expected(option: str, value: Any) -> str | None:
             return None if good else f"expected seconds, more than 0 and at most 86400, got {shown(value)}"
         case _:
             known = [each.name for each in fields(Choice) if each.name != "where"]
-            return _nearest(option, known)
+            return _unknown(option, known)
 
 
 def _texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in cast("list[Any]", value))
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, 1, 0.5)
-    return f"is not known; did you mean {close[0]!r}?" if close else f"is not known; known are {', '.join(known)}"
+def _unknown(name: str, known: Sequence[str]) -> str:
+    return f"is not known; {suggestion(name, known)}"

@@ -5,7 +5,6 @@ Which of them a model is told of in a turn is ``visible``'s business.
 
 from __future__ import annotations
 
-import difflib
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Guard, Run, Tool
+from ba_tui.core.wording import did_you_mean
 from ba_tui.tools.adopted import adopted, missing
 from ba_tui.tools.discovery import Discovery, Module, Origin, Problem
 from ba_tui.tools.registered import Choice, read_registered
@@ -121,7 +121,7 @@ class Registry:
         with self._alone:
             known = list(self._entries)
             unknown = [
-                Problem(file, f"there is no tool {name!r}{_nearest(name, known)}", line)
+                Problem(file, f"there is no tool {name!r}{did_you_mean(name, known)}", line)
                 for name, (file, line) in self._registered.named.items()
                 if name not in self._entries
             ]
@@ -250,8 +250,3 @@ def _with(tool: Tool, choice: Choice) -> Tool:
     )
     timeout = tool.timeout if choice.timeout is None or tool.timeout is None else choice.timeout
     return replace(tool, facts=facts, description=choice.description or tool.description, timeout=timeout)
-
-
-def _nearest(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, 1, 0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""

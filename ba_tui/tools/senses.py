@@ -23,10 +23,3 @@ class Senses:
 
 ATTACHED = 3_750_000
 """Bytes of one attachment: five million as base64, which is what providers take."""
-
-
-def size_in_words(size: int) -> str:
-    """``830 bytes``, ``12 kB``, ``3.4 MB``."""
-    if size < 1_000:
-        return f"{size} bytes"
-    return f"{size / 1_000:.0f} kB" if size < 999_500 else f"{size / 1_000_000:.1f} MB"

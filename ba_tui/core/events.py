@@ -280,7 +280,7 @@ def event_adapter() -> TypeAdapter[Any]:
 def args_hash(args: Mapping[str, Any]) -> str:
     """What Judged keeps of a call's arguments: the same for the same ones, in whatever order they stand."""
     try:
-        text = json.dumps(args, default=_plain, sort_keys=True, separators=(",", ":"))
+        text = _sorted(args)
     except (ValueError, TypeError, RecursionError):
         text = repr(args)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
@@ -289,7 +289,7 @@ def args_hash(args: Mapping[str, Any]) -> str:
 def event_to_json(event: Event) -> bytes:
     """One line of JSON without a line end, for any event: what JSON or UTF-8 can't hold is replaced."""
     try:
-        return json.dumps(event, default=_plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return _line(event).encode()
     except ValueError:
         value = clean_json(json.loads(json.dumps(event, default=_plain)))
         return json.dumps(value, separators=(",", ":")).encode()
@@ -306,3 +306,7 @@ def _plain(value: Any) -> Any:
         return value.isoformat()
     names = getattr(value, "__dataclass_fields__", None)
     return repr(value) if names is None else {name: getattr(value, name) for name in names}
+
+
+_sorted = json.JSONEncoder(default=_plain, sort_keys=True, separators=(",", ":")).encode
+_line = json.JSONEncoder(default=_plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode

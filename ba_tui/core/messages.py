@@ -167,11 +167,11 @@ class Message:
     @property
     def text(self) -> str:
         """The words of the message, without thinking and calls."""
-        return "".join(block.text for block in self.blocks if isinstance(block, Text))
+        return "".join([block.text for block in self.blocks if isinstance(block, Text)])
 
     @property
     def calls(self) -> tuple[ToolUse, ...]:
-        return tuple(block for block in self.blocks if isinstance(block, ToolUse))
+        return tuple([block for block in self.blocks if isinstance(block, ToolUse)])
 
     def joined(self, later: Message) -> Message:
         """This message with the blocks of ``later``, of the same role, at its end."""

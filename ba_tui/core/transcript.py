@@ -42,8 +42,9 @@ class Transcript:
         self._turns = 0
         self._open: tuple[ToolUse, ...] = ()
         self._outputs: dict[str, ToolOutput] = {}
-        self._answered: Message | None = None
-        """The outputs so far as one message, the same object for as long as none comes: who counts knows it again."""
+        self._version = 0
+        self._read: tuple[int, tuple[Message, ...]] = (0, ())
+        """The messages as last read, and as of which version: they are the same objects until something changes."""
         for event in events:
             self.apply(event)
 
@@ -60,7 +61,7 @@ class Transcript:
                 self._add(message)
             case ToolFinished(call_id=call_id, result=result):
                 self._outputs[call_id] = ToolOutput(call_id, result.text, result.is_error, result.attachments)
-                self._answered = None
+                self._version += 1
                 if result.changes:
                     self._change(result.changes)
             case ModeChanged(mode=mode):
@@ -78,11 +79,12 @@ class Transcript:
     @property
     def messages(self) -> Sequence[Message]:
         """All messages so far; unfinished calls read as interrupted."""
-        if not self._open:
-            return tuple(self._messages)
-        if self._answered is None:
-            self._answered = self._answers()
-        return (*self._messages, self._answered)
+        version, (known, messages) = self._version, self._read
+        if known != version:
+            messages = (*self._messages, self._answers()) if self._open else tuple(self._messages)
+            # As of the version before: another thread may read while a message comes.
+            self._read = (version, messages)
+        return messages
 
     @property
     def turns(self) -> int:
@@ -101,16 +103,19 @@ class Transcript:
     def _replace(self, messages: Sequence[Message], turn_start: int) -> None:
         self._messages = list(messages)
         self._turn_start = turn_start
-        self._open, self._outputs, self._answered = (), {}, None
+        self._open, self._outputs = (), {}
+        self._version += 1
 
     def _add(self, message: Message) -> None:
         if self._open:
-            answers = self._answers()
-            self._open, self._outputs, self._answered = (), {}, None
+            known, messages = self._read
+            answers = messages[-1] if known == self._version else self._answers()
+            self._open, self._outputs = (), {}
             self._merge(answers)
         self._merge(message)
         if message.role == "assistant":
-            self._open, self._outputs, self._answered = message.calls, {}, None
+            self._open, self._outputs = message.calls, {}
+        self._version += 1
 
     def _merge(self, message: Message) -> None:
         if not message.blocks:

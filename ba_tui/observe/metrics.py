@@ -83,7 +83,7 @@ class Metrics:
     def _finished(self, name: str, event: ToolFinished) -> None:
         if not name:
             return
-        tool = self.tools.setdefault(name, ToolMetrics())
+        tool = self.tools.get(name) or self.tools.setdefault(name, ToolMetrics())
         tool.calls += 1
         tool.total += event.duration
         tool.recent.append(event.duration)

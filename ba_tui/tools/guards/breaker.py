@@ -136,8 +136,10 @@ def _off(tool: Tool, health: Health) -> ToolResult:
 
 
 def _with_advice(tool: Tool, health: Health, result: ToolResult) -> ToolResult:
+    if result.error is None or result.error.kind != "timeout":
+        return result
     condition = health.condition(tool.name)
-    if not (result.error and result.error.kind == "timeout" and condition.slow):
+    if not condition.slow:
         return result
     advice = f"{tool.name} timed out {condition.timeouts} times: it is slow. {health.alternatives(tool.name)}".strip()
     return replace(result, text=f"{result.text}\n{advice}", meta={**result.meta, "slow": True})

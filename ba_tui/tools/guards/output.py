@@ -134,7 +134,7 @@ class _Handing:
     async def over(self, result: ToolResult) -> ToolResult:
         result = _worded(_checked(result), self.call_id)
         if len(result.text) <= ROOM[self.level] and len(_display_text(result)) <= BULKY_DISPLAY:
-            return _cleaned(replace(result, text=self._shown(result, result.artifact)))
+            return _cleaned(result, self._shown(result, result.artifact))
         # A file is written, or a lot is to be read: not on the loop.
         return await asyncio.to_thread(self._parted, result)
 
@@ -148,7 +148,7 @@ class _Handing:
         else:
             text = self._shown(result, ref, trouble)
         display = _shorter_display(result) if ref else result.display
-        return _cleaned(replace(result, text=text, display=display, artifact=ref))
+        return _cleaned(replace(result, display=display, artifact=ref), text)
 
     def _kept(self, result: ToolResult) -> tuple[Artifact | None, str]:
         """The whole in a file, or words on why it is not."""
@@ -193,16 +193,24 @@ def _whole(ref: str) -> str:
 def _checked(result: ToolResult) -> ToolResult:
     """``result`` with nothing in it of a type that does not belong there."""
     ref = result.artifact
-    return replace(
+    return _with(
         result,
         text=str(result.text),
         display=result.display if isinstance(result.display, DISPLAYS) else None,
         changes=result.changes if isinstance(result.changes, StateChange) else None,
         error=result.error if isinstance(result.error, ErrorInfo) else None,
-        attachments=tuple(item for item in result.attachments if isinstance(item, Image | Document)),
+        attachments=tuple([item for item in result.attachments if isinstance(item, Image | Document)]),
         artifact=ref if isinstance(ref, str) and REFERENCE.fullmatch(ref) else None,
         kind=result.kind if result.kind in KINDS else "text",
     )
+
+
+def _with(value: Any, **wanted: Any) -> Any:
+    """``value`` with these fields; itself where they are what it has, as nearly every result does."""
+    for name, item in wanted.items():
+        if getattr(value, name) is not item:
+            return replace(value, **wanted)
+    return value
 
 
 def _worded(result: ToolResult, call_id: str) -> ToolResult:
@@ -247,11 +255,10 @@ def _shorter_display(result: ToolResult) -> Any:
             return other
 
 
-def _cleaned(result: ToolResult) -> ToolResult:
-    """``result`` with text that survives a model, a journal and a terminal."""
+def _cleaned(result: ToolResult, text: str) -> ToolResult:
+    """``result`` with ``text``, which survives a model, a journal and a terminal then, as all of it does."""
     summary = " ".join(unescaped(str(result.summary)).split())[:SUMMARY]
-    text = unescaped(result.text)
-    return cast("ToolResult", _clean(replace(result, text=text, summary=summary), 0))
+    return cast("ToolResult", _clean(_with(result, text=unescaped(text), summary=summary), 0))
 
 
 def _clean(value: Any, depth: int) -> Any:
@@ -270,10 +277,10 @@ def _clean(value: Any, depth: int) -> Any:
         case list():
             return [_clean(item, depth + 1) for item in cast("list[Any]", value)]
         case dict():
-            pairs = cast("dict[Any, Any]", value).items()
-            return {clean_text(str(key)): _clean(item, depth + 1) for key, item in pairs}
+            given = cast("dict[Any, Any]", value)
+            return {clean_text(str(key)): _clean(item, depth + 1) for key, item in given.items()} or given
         case _ if is_dataclass(value) and not isinstance(value, type):
             names = [field.name for field in fields(value)]
-            return replace(value, **{name: _clean(getattr(value, name), depth + 1) for name in names})
+            return _with(value, **{name: _clean(getattr(value, name), depth + 1) for name in names})
         case _:
             return clean_text(str(value))

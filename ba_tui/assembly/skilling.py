@@ -15,6 +15,7 @@ from typing import Any
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.provider import Chunk, ModelInfo, Provider, Request
 from ba_tui.core.tool import Tool
+from ba_tui.core.wording import sentence
 from ba_tui.permissions.paths import Lent
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules import Rule, read_rule
@@ -70,7 +71,7 @@ class Skilling:
         unknown = choices.unknown([skill.id for skill in found])
         broken = [f"{skill.path}: {skill.head.trouble}" for skill in found if skill.head.trouble]
         problems = [*map(str, (*choices.problems, *unknown)), *(f"A skill can't be used: {each}" for each in broken)]
-        self.problems = [f"{each.rstrip('.')}." for each in problems]
+        self.problems = [sentence(each) for each in problems]
         self.missing: Callable[[str], str] = lambda model: ""
         self._policy: Policy | None = None
         self._rules: tuple[tuple[str, ...], tuple[Rule, ...]] = ((), ())

@@ -30,6 +30,11 @@ def suggestion(name: str, known: Iterable[str], label: str = "known are") -> str
     return f"did you mean {close!r}?" if close else f"{label} {', '.join(names) or 'none'}"
 
 
+def sentence(text: str) -> str:
+    """``text`` with a full stop, unless it ends like a sentence already."""
+    return text if text.endswith((".", "?", "!", "…")) else f"{text}."
+
+
 def count(number: int, noun: str) -> str:
     """``1,234 lines``, ``1 line``, ``2 entries``."""
     if number == 1:

@@ -17,6 +17,7 @@ from ba_tui.core.events import Asked, Compressed, Event, Notice, Steered
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.questions import Question
 from ba_tui.core.turn import Branch
+from ba_tui.core.wording import sentence
 from ba_tui.hooks.answers import Verdict
 from ba_tui.hooks.runner import Hooks, Occasion
 
@@ -51,8 +52,8 @@ class HookTurns:
             self._begun = True
         verdict = await self._fire(Occasion("user_prompt", {"prompt": prompt.text}), branch)
         if verdict.decision == "deny":
-            why = verdict.reason if verdict.reason.endswith((".", "!", "?")) else f"{verdict.reason}."
-            raise PromptRefused(f"A hook did not let the prompt pass: {why}", "Change it and send it again.")
+            why = f"A hook did not let the prompt pass: {sentence(verdict.reason)}"
+            raise PromptRefused(why, "Change it and send it again.")
         if verdict.stop is not None:
             raise PromptRefused(f"A hook ended the turn: {verdict.stop}")
         words.append(verdict.context)

@@ -34,9 +34,9 @@ class Row:
         return "ok" if self.ok else "failed"
 
     def record(self) -> dict[str, Any]:
-        milliseconds = round(self.seconds * 1000)
+        """As data, for ``meta`` and ``--json``."""
         facts = {"step": self.step, "tool": self.tool, "ok": self.ok}
-        return {**facts, "duration_ms": milliseconds, "summary": self.summary}
+        return {**facts, "duration_ms": round(self.seconds * 1000), "summary": self.summary}
 
     def __str__(self) -> str:
         tool = f" ({self.tool})" if self.tool else ""
@@ -96,16 +96,7 @@ def _told(flow: Flow, result: ToolResult, rows: Sequence[Row]) -> ToolResult:
 
 def _with_rows(flow: Flow, result: ToolResult, rows: Sequence[Row]) -> ToolResult:
     table = Table(COLUMNS, tuple((row.step, row.tool, row.outcome, round(row.seconds, 2), row.summary) for row in rows))
-    steps = [
-        {
-            "step": row.step,
-            "tool": row.tool,
-            "ok": row.ok,
-            "duration_ms": round(row.seconds * 1000),
-            "summary": row.summary,
-        }
-        for row in rows
-    ]
+    steps = [row.record() for row in rows]
     facts = {"name": flow.name, "version": flow.version, **result.meta.get("flow", {}), "steps": steps}
     return replace(result, display=table, meta={**result.meta, "flow": facts})
 

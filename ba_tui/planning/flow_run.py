@@ -20,10 +20,11 @@ from ba_tui.core.questions import Question
 from ba_tui.core.results import StateChange, ToolResult, failure
 from ba_tui.core.session import Reader
 from ba_tui.core.tool import Call, Effect, Tool
+from ba_tui.core.wording import sentence
 from ba_tui.planning.flow_calls import FlowBranch, StepCall
 from ba_tui.planning.flow_checks import check
 from ba_tui.planning.flow_results import Row, StepFailed, broken_off, finished, message, wrong_output
-from ba_tui.planning.schemas import complaints, sentence, with_defaults
+from ba_tui.planning.schemas import complaints, with_defaults
 from ba_tui.planning.templates import Unfit, expression, filled, templates_in
 from ba_tui.planning.workflows import DEEPEST, Choice, Flow, Loop, Step, Use, waits
 

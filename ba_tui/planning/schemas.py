@@ -70,10 +70,6 @@ def literal_complaints(args: Mapping[str, Any], schema: Mapping[str, Any], unsur
     return complaints(dict(args), {**kept, "properties": known})
 
 
-def sentence(text: str) -> str:
-    return text if text.endswith(("?", ".")) else f"{text}."
-
-
 def _lines(error: Any) -> Iterator[Complaint]:
     at: KeyPath = tuple(error.absolute_path)
     schema, got, expected = error.schema, error.instance, error.validator_value

@@ -97,8 +97,7 @@ class Derived:
         }
 
     def _schema(self) -> dict[str, Any]:
-        from jsonschema import Draft202012Validator  # noqa: PLC0415 - only to describe, never to call
-        from jsonschema.exceptions import SchemaError  # noqa: PLC0415
+        from ba_tui.planning.schemas import schema_complaint  # noqa: PLC0415 - only to describe, never to call
 
         if self._model is None:
             given: Any = self.declaration.schema
@@ -107,11 +106,9 @@ class Derived:
         schema = cast("dict[str, Any]", given)
         if not isinstance(given, dict) or schema.get("type") != "object":
             raise Undescribable('the schema must be a mapping with type: "object"')
-        try:
-            Draft202012Validator.check_schema(schema)  # pyright: ignore[reportUnknownMemberType]
-        except SchemaError as error:
-            where = ".".join(str(part) for part in error.absolute_path) or "the whole"
-            raise Undescribable(f"the schema is no JSON Schema: {where}: {error.message[:200]}") from error
+        if complaint := schema_complaint(schema):
+            at, text = complaint
+            raise Undescribable(f"the schema at {'.'.join(map(str, at)) or 'its top'} {text}")
         return schema
 
 

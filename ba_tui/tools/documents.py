@@ -36,6 +36,7 @@ _SCRIPTS = (
 _HIGH = re.compile(rb"[\x80-\xff]")
 _LETTER = re.compile(rb"[A-Za-z]")
 _PAIR = re.compile(rb"[\xa1-\xfe]{2}")
+_WITHIN_WORD = re.compile(rb"(?<=[A-Za-z])[\xa1-\xfe]{2}(?=[A-Za-z])")
 _KANA = re.compile(rb"[\xa4\xa5][\xa1-\xf6]")
 _WRITTEN = re.compile(rb"[\xb0-\xfe][\xa1-\xfe]")
 _HANGUL = re.compile(rb"[\xb0-\xc8][\xa1-\xfe]")
@@ -140,9 +141,10 @@ def _wide(data: bytes) -> str | None:
 
 
 def _in_pairs(data: bytes) -> bool:
-    """GB 2312 and the like write pairs of high bytes; in Western text one mostly stands alone among letters."""
+    """GB 2312 and the like write pairs of high bytes; in Western text one mostly stands alone, or two within a word."""
     runs = re.findall(rb"[\x80-\xff]+", data)
-    paired = sum(len(run) for run in runs if len(run) % 2 == 0 and all(byte >= 0xA1 for byte in run))
+    within = len(_WITHIN_WORD.findall(data))
+    paired = sum(len(run) for run in runs if len(run) % 2 == 0 and all(byte >= 0xA1 for byte in run)) - 2 * within
     return bool(runs) and paired >= 0.8 * sum(map(len, runs))
 
 

@@ -209,14 +209,14 @@ def _line(error: BaseException, file: str) -> int:
 
 
 def _trace(error: BaseException, file: str) -> str:
-    """The way through the tool's own code; how it was called is no news."""
+    """The way through the tool's own code: how it was called is no news, and a file that does not parse has none."""
     own = error.__traceback__
     while own is not None and own.tb_frame.f_code.co_filename != file:
         own = own.tb_next
+    if own is None and not isinstance(error, SyntaxError):
+        own = error.__traceback__
     try:
-        if own is not None:
-            error = error.with_traceback(own)
-        return "".join(traceback.format_exception(error))[-LONGEST_TRACE:]
+        return "".join(traceback.format_exception(error.with_traceback(own)))[-LONGEST_TRACE:]
     except Exception:  # noqa: BLE001 - see _words
         return ""
 

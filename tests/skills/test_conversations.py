@@ -199,11 +199,12 @@ async def test_settings_start_hide_and_attach(world: World) -> None:
 async def test_what_is_wrong_at_the_start_is_said_in_whole_sentences(world: World) -> None:
     put(world.own, "fine")
     (world.own / "fine" / "SKILL.md").write_text("---\nname: [x\n---\n")
-    (world.home / "skills.yaml").write_text("global: {bogus: 1}\n")
+    (world.home / "skills.yaml").write_text("global: {enabld: true}\n")
     conversation = world.open()
     told = [event for event in await said(conversation, "go") if isinstance(event, Notice) and event.hint]
-    assert len(told) == 2
-    assert all(notice.text.endswith(".") for notice in told), told
+    slip, broken = (notice.text for notice in told)
+    assert slip.endswith("did you mean 'enabled'?")
+    assert broken.endswith(".")
     await conversation.close()
 
 

@@ -179,7 +179,11 @@ class Runless:
         (good, {"timeout": True}, "timeout=True: expected seconds"),
         (good, {"level": "loud"}, "level='loud': expected one of brief, standard, full"),
         (good, {"schema": {"type": "array"}}, 'the schema must be a mapping with type: "object"'),
-        (good, {"schema": {"type": "object", "properties": {"x": {"type": "int"}}}}, "no JSON Schema: properties.x"),
+        (
+            good,
+            {"schema": {"type": "object", "properties": {"x": {"type": "int"}}}},
+            "properties.x.type is no JSON Schema: expected one of",
+        ),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

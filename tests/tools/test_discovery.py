@@ -109,7 +109,7 @@ def test_all_wins_over_what_stands_in_the_file(home: Home):
         (
             "from ba_tui import tool\n@tool(schema={'type': 'object', 'required': 3})\ndef x() -> str:\n    'Doc.'\n",
             2,
-            "x: the schema is no JSON Schema: required: 3 is not of type 'array'",
+            "x: the schema at required is no JSON Schema: expected array, got 3",
         ),
         ("from ba_tui import tool\n@tool(efect='read')\ndef x() -> str:\n    'Doc.'\n", 2, "did you mean 'effect'"),
         (
@@ -143,6 +143,7 @@ def test_the_way_to_an_error_is_kept_for_a_closer_look(home: Home):
     told = problem(home, "def f():\n    1 // 0\nf()\n")
     assert told.line == 2
     assert told.trace.splitlines()[1].strip().endswith('bad.py", line 3, in <module>')
+    assert problem(home, "def x(:\n").trace.splitlines()[0].endswith('bad.py", line 1')
 
 
 def test_a_file_that_blocks_while_it_loads_is_ended_and_told(tmp_path: Path):

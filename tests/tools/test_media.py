@@ -208,6 +208,7 @@ async def test_other_files_are_named_with_what_to_do(desk: Desk, name: str, data
         ("cp1251", "Продажи, итого, Москва 100"),
         ("cp1253", "Καλημέρα κόσμε"),
         ("cp1252", "Größe: 10 €, schön – “quoted”"),
+        ("cp1252", "größe"),
     ],
 )
 async def test_texts_of_old_encodings_stay_what_they_are(desk: Desk, codec: str, text: str) -> None:

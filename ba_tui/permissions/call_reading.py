@@ -22,25 +22,12 @@ _ELSEWHERE = re.compile(r"[^/]+:|[\w-]+(?:\.[\w-]+)+/[^/]+/")
 _WORD = re.compile(r"[A-Za-z0-9][\w:-]*")
 _VARIABLE = re.compile(r"\$\{?[!#]?([A-Za-z_]\w*)")
 _OPEN_VARIABLES = frozenset(
-    {"HOME", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "HOSTNAME", "SHLVL", "UID", "EUID", "RANDOM"}
-    | {
-        "SECONDS",
-        "EPOCHSECONDS",
-        "BASHPID",
-        "OPTIND",
-        "LINENO",
-        "PPID",
-        "TERM",
-        "COLUMNS",
-        "LINES",
-        "TZ",
-        "BASH_VERSION",
-        "OSTYPE",
-        "HOSTTYPE",
-        "EDITOR",
-    }
-)
-_HELP = ("--help", "-h", "-help", "help", "--version", "-V", "-v", "-version", "version")
+    {"HOME", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "HOSTNAME", "SHLVL", "UID", "EUID", "RANDOM",
+     "SECONDS", "EPOCHSECONDS", "BASHPID", "OPTIND", "LINENO", "PPID", "TERM", "COLUMNS", "LINES", "TZ", "BASH_VERSION",
+     "OSTYPE", "HOSTTYPE", "EDITOR"}
+)  # fmt: skip
+_MACHINE = re.compile(r"(?:[a-z][\w+.-]*://)?(?:[^/@\s]+@)?([\w-]+(?:\.[\w-]+)+)(?::\d+)?[/:]", re.IGNORECASE)
+_HELP = ("--help", "--version")
 _INCLUDES = ("--include", "-g", "--glob", "--iglob")
 _RUNNING = frozenset({"run", "exec", "x", "dlx", "tool", "proxy", "ssh", "rsh"})
 
@@ -122,9 +109,8 @@ def _asks_for_help(name: str, words: Sequence[Word], entry: Entry | None, about:
     texts = [word.text or "" for word in words]
     if not texts or any(word.glob for word in words):
         return False
-    if len(texts) == 1 and (name in about.asking or entry):
-        sure = ("--help", "--version") if entry and name not in about.asking else _HELP
-        return texts[0] in sure
+    if len(texts) == 1 and (name in about.asking.get(texts[0], ()) or (entry and texts[0] in _HELP)):
+        return True
     if entry is None or not entry.help or len(texts) > 5 or texts[-1] != "--help":
         return False
     return all(_WORD.fullmatch(text) and text not in _RUNNING for text in texts[:-1])
@@ -291,7 +277,7 @@ class _Walk:
         if word is not None and kind == FILE:
             self._file(at, word)
         elif text is not None:
-            self._text(text)
+            self._text(at, text)
             if name in self.entry.replaced_by:
                 self.scripts.append(text)
         return at + 1
@@ -313,8 +299,11 @@ class _Walk:
         if ("://" in text and not text.startswith("file:")) or (self.entry.remote and _ELSEWHERE.match(text)):
             self.found.beyond.append(Beyond(at, f"`{self._name()} {word.raw}` reaches another machine"))
 
-    def _text(self, text: str) -> None:
-        """A text that may still name a file to many programs: ``@file``, ``file://…``."""
+    def _text(self, at: int, text: str) -> None:
+        """A text that may still name a file to many programs: ``@file``, ``file://…``; or another machine."""
+        machine = _MACHINE.match(text) if self.entry.hosts else None
+        if machine and machine[1].lower() not in self.entry.hosts:
+            self.found.beyond.append(Beyond(at, f"`{self._name()}` reaches {machine[1]}"))
         if match := _FILE_VALUE.match(text):
             self.found.files.append(Word(match[1], text))
         if self.entry.check in {"secrets", "ps"}:
@@ -339,7 +328,7 @@ class _Walk:
         for at, word in self.operands[:1] if self.entry.ends else self.operands:
             patterns = (each for each in self.entry.never if each not in {"*", "-*", "!"})
             if pattern := next((each for each in patterns if fnmatchcase(word.text or "", each)), ""):
-                self.found.beyond.append(Beyond(at, self._because(pattern)))
+                self.found.beyond.append(Beyond(at, f"`{self._name()} {word.raw}` {self.entry.never[pattern]}"))
 
     def _assign_operands(self) -> None:
         kinds = list(self.entry.operands)
@@ -371,7 +360,7 @@ class _Walk:
                 found.beyond.append(Beyond(at, unresolved(word)))
             self.scripts.append(word.text)
         elif not self.entry.free:
-            self._text(word.text)
+            self._text(at, word.text)
         elif word.glob and "/" in word.text:
             # The shell lists a folder then.
             self._file(at, word)

@@ -100,6 +100,7 @@ class _Simple:
         self._assignments()
         reading = self._reading()
         if reading is not None:
+            self._loading(reading)
             self._paths(reading)
             self._repository(reading)
             for beyond in reading.beyond:
@@ -176,6 +177,14 @@ class _Simple:
                     self.stops.append(f"setting `{name[1]}` may change what commands do")
                 return False
         return True
+
+    def _loading(self, reading: Reading) -> None:
+        """A program that runs what files of the project name, whatever it is told to do."""
+        if (folder := self.folder) is None:
+            return
+        for call, files in self.about.loads.items():
+            if reading.path[: len(call)] == call and (found := _lying(files, folder, self.root)):
+                reading.beyond.append(Beyond(0, f"`{call[0]}` would run what {found} says", binding=False))
 
     def _paths(self, reading: Reading) -> None:
         folder = self.folder
@@ -259,6 +268,16 @@ class _Simple:
 
 def _each_once(files: list[Seen]) -> tuple[Seen, ...]:
     return tuple(files) if len(files) < 2 else tuple(dict.fromkeys(files))
+
+
+def _lying(patterns: Several[str], folder: Path, root: Path) -> str:
+    """The name of a file that fits one of ``patterns`` in ``folder`` or above it up to ``root``."""
+    above = [place for place in folder.parents if place.is_relative_to(root)]
+    for place in (folder, *above):
+        for pattern in patterns:
+            if any(place.glob(pattern)) if "*" in pattern else (place / pattern).exists():
+                return pattern
+    return ""
 
 
 def _own_repository(place: Path, start: Path) -> bool:

@@ -60,6 +60,8 @@ class Entry:
     """The words of ``commands`` that read like options."""
     groups: frozenset[str] = frozenset()
     help: bool = False
+    hosts: frozenset[str] = frozenset()
+    """The only machines that its words may name."""
 
     def command(self, words: tuple[str, ...]) -> tuple[Entry | None, int]:
         """The subcommand that ``words`` begin with, the longest that fits, and how many of them name it."""
@@ -97,8 +99,10 @@ class Known:
     programs: Mapping[str, Entry]
     wrappers: frozenset[str]
     variables: frozenset[str]
-    asking: frozenset[str]
-    """Programs that answer for their version or help with one word, and do nothing else then."""
+    asking: Mapping[str, frozenset[str]]
+    """By word, the programs that answer to it alone with their version or help, and do nothing else then."""
+    loads: Mapping[tuple[str, ...], tuple[str, ...]]
+    """By program and subcommand, the files of a project that make it run what they name, whatever it is told to do."""
     offers: frozenset[tuple[str, ...]]
     """The commands that a rule with anything behind them is offered for; ``*`` stands for one word."""
 
@@ -121,8 +125,19 @@ def known() -> Known:
         for names, given in data["programs"].items():
             for name in str(names).split():
                 programs[name] = _entry(name, given, None)
+        asking = {
+            word: frozenset(
+                name for words, names in data["help"].items() if word in words.split() for name in _set(names)
+            )
+            for word in " ".join(data["help"]).split()
+        }
+        loads = {
+            tuple(call.split("/")): tuple(files.split())
+            for calls, files in data["loads"].items()
+            for call in calls.split()
+        }
         offers = frozenset(tuple(str(each).split()) for each in data["offers"])
-        return Known(programs, _set(data["wrappers"]), _set(data["variables"]), _set(data["help"]), offers)
+        return Known(programs, _set(data["wrappers"]), _set(data["variables"]), asking, loads, offers)
     except (OSError, KeyError, TypeError, AttributeError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"{path} can't be used: {error}.", "Restore the file or install ba again.") from error
 
@@ -156,6 +171,7 @@ def _entry(name: str, given: Any, above: Entry | None) -> Entry:
         before=_options(fields.get("before")),
         groups=_set(fields.get("groups")),
         help=bool(fields.get("help", False)),
+        hosts=_set(fields.get("hosts")) or (above.hosts if above else _NONE),
     )
     commands: dict[tuple[str, ...], Entry] = {}
     for words, sub in cast("dict[str, Any]", fields.get("commands") or {}).items():

@@ -67,6 +67,31 @@ def test_harmless_commands_do_not_ask(root: Path, rule: str, commands: list[str]
         assert judge(rules, SHELL, command) == "allow", (command, rules.judge(SHELL, {"command": command}, root))
 
 
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("cargo --version", "rust-toolchain.toml"),
+        ("yarn licenses list", ".yarnrc.yml"),
+        ("pnpm list", ".pnpmfile.cjs"),
+        ("terraform validate", ".terraform"),
+        ("pytest --version", "tests/conftest.py"),
+        ("flake8 --version", "setup.cfg"),
+        ("mvn --version", ".mvn"),
+        ("npm view x", ".npmrc"),
+    ],
+)
+def test_a_reader_that_files_of_the_project_steer_asks_where_there_are_such(
+    root: Path, command: str, file: str
+) -> None:
+    rules = policy(root)
+    assert judge(rules, SHELL, command) == "allow"
+    (root / file).parent.mkdir(exist_ok=True)
+    (root / file).write_text("x")
+    assert [judge(rules, SHELL, each) for each in (command, f"cd src && {command}")] == ["ask", "ask"]
+    name = command.split()[0]
+    assert judge(policy(root, *lines("allow", f"shell({name}:*)")), SHELL, command) == "allow"
+
+
 def test_readers_run_in_plan_mode_and_nothing_else_does(root: Path) -> None:
     rules = policy(root, *lines("allow", "shell(make:*)"), mode="plan")
     assert judge(rules, SHELL, "git log | head") == "allow"

@@ -21,7 +21,7 @@ from ba_tui.core.provider import Chunk, ModelInfo, Request
 from ba_tui.providers import sse
 from ba_tui.providers.anthropic_wire import Assembly, encode_message, message_from_wire, tool_to_wire
 from ba_tui.providers.bodies import Body
-from ba_tui.providers.faults import Service, check_key, check_url, from_body, from_network, from_response
+from ba_tui.providers.faults import Service, check_key, check_url, cut, from_body, from_network, from_response
 from ba_tui.providers.http import http_client
 from ba_tui.providers.shapes import decode, encode, fields
 
@@ -99,13 +99,14 @@ class AnthropicProvider:
         response = await self._answer(request)
         assembly = Assembly(self._model, self._service)
         try:
-            if "text/event-stream" in response.headers.get("content-type", "text/event-stream"):
-                async with contextlib.aclosing(sse.chunks(response.aiter_bytes(), assembly)) as deltas:
-                    async for delta in deltas:
-                        yield delta
-                message = assembly.finish()
-            else:
-                message = await self._whole(response)
+            async with contextlib.aclosing(sse.chunks(response.aiter_bytes(), assembly, self._whole)) as chunks:
+                async for chunk in chunks:
+                    if isinstance(chunk, Message):
+                        message = chunk
+                        break
+                    yield chunk
+                else:
+                    raise cut(self._service)
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             raise from_network(self._service, error) from error
         finally:
@@ -152,10 +153,9 @@ class AnthropicProvider:
                 del self._extras[refused]
                 self._body.forget()
 
-    async def _whole(self, response: httpx2.Response) -> Message:
-        body = await response.aread()
+    def _whole(self, body: bytes) -> Message:
         try:
-            return message_from_wire(fields(decode(body)), self._model)
+            return message_from_wire(fields(decode(body)), self._model, self._service)
         except ValueError as error:
             raise from_body(self._service, body) from error
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ba_tui.core.errors import BadRequest, ConnectionLost
+from ba_tui.core.errors import ConnectionLost
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import (
     Block,
@@ -28,11 +28,12 @@ from ba_tui.core.messages import (
     Usage,
     clean_json,
     clean_text,
+    new_id,
 )
 from ba_tui.core.provider import Chunk, ModelInfo
 from ba_tui.core.tool import Tool
-from ba_tui.providers.faults import Service, cut, from_event
-from ba_tui.providers.shapes import arguments, call_id, clean, count, encode, fields, items, words
+from ba_tui.providers.faults import Service, cut, from_event, no_answer
+from ba_tui.providers.shapes import arguments, call_id, call_name, clean, count, encode, fields, items, words
 
 log = logging.getLogger(__name__)
 VENDOR = "anthropic"
@@ -46,7 +47,9 @@ STOPS: Mapping[str, Stop] = {
     "refusal": "refusal",
     "pause_turn": "pause_turn",
     "model_context_window_exceeded": "context_window",
+    "compaction": "pause_turn",
 }
+_FINISHED: frozenset[Stop] = frozenset({"end_turn", "tool_use", "stop_sequence"})
 
 
 def encode_message(message: Message, model: ModelInfo) -> bytes:
@@ -77,7 +80,12 @@ def block_to_wire(block: Block, *, own: bool, model: ModelInfo) -> dict[str, Any
         case Image() | Document():
             return _media_to_wire(block, model)
         case ToolUse():
-            return {"type": "tool_use", "id": call_id(block.id, ID_LENGTH), "name": block.name, "input": block.input}
+            return {
+                "type": "tool_use",
+                "id": call_id(block.id, ID_LENGTH),
+                "name": call_name(block.name),
+                "input": block.input,
+            }
         case ToolOutput():
             return _output_to_wire(block, model)
         case Opaque():
@@ -167,24 +175,20 @@ def usage_from_wire(raw: Mapping[str, Any]) -> Usage:
     )
 
 
-def message_from_wire(body: Mapping[str, Any], model: ModelInfo) -> Message:
+def message_from_wire(body: Mapping[str, Any], model: ModelInfo, service: Service) -> Message:
     """A whole answer that came in one piece.
 
     Raises:
-        BadRequest: it is no answer.
+        ProviderError: it is an error, or no answer.
     """
     if not isinstance(body.get("content"), list):
-        raise BadRequest("The model server's answer holds no content.", "Check base_url: is it a Messages API?")
-    blocks = tuple(block_from_wire(fields(raw)) for raw in items(body["content"]))
-    return _message(blocks, usage_from_wire(fields(body.get("usage"))), words(body.get("stop_reason")), model)
-
-
-def _message(blocks: tuple[Block, ...], usage: Usage, reason: str, model: ModelInfo) -> Message:
-    calls = any(isinstance(block, ToolUse) for block in blocks)
-    stop = STOPS.get(reason, "tool_use" if calls else "end_turn")
-    if reason not in STOPS:
-        log.info("unknown stop reason %r", reason)
-    return Message("assistant", blocks, usage=usage, stop=stop, model=model.id, origin="assistant")
+        raise no_answer(service, body, "Messages")
+    assembly = Assembly(model, service)
+    for event in ({"type": "message_start", "message": body}, {"type": "message_delta", "delta": body}):
+        for _ in assembly.feed("", event):
+            pass
+    assembly.done = True
+    return assembly.finish()
 
 
 class Assembly:
@@ -194,15 +198,20 @@ class Assembly:
         self.done = False
         self._model = model
         self._service = service
-        self._blocks: dict[int, dict[str, Any]] = {}
+        self._blocks: list[dict[str, Any]] = []
+        self._at: dict[int, int] = {}
+        """Which block an index stands for; the latest, where one index stands for all."""
         self._pieces: dict[int, dict[str, list[str]]] = {}
         self._sizes: dict[int, int] = {}
+        self._ids: set[str] = set()
         self._usage: dict[str, Any] = {}
         self._stop = ""
 
     def feed(self, name: str, data: dict[str, Any]) -> Iterable[Chunk]:
         """The deltas of one event."""
         match data.get("type") or name:
+            case _ if data.get("error") or data.get("object") == "error":
+                raise from_event(self._service, data)
             case "content_block_delta":
                 return self._delta(int(count(data.get("index"))), fields(data.get("delta")))
             case "content_block_start":
@@ -235,26 +244,39 @@ class Assembly:
         """The answer. Raises ConnectionLost when its last event is missing."""
         if not self.done:
             raise cut(self._service)
-        blocks = tuple(self._block(index, raw) for index, raw in self._blocks.items())
-        return _message(blocks, usage_from_wire(self._usage), self._stop, self._model)
+        stop = STOPS.get(self._stop)
+        if stop is None:
+            log.info("unknown stop reason %r", self._stop)
+            stop = "tool_use" if any(raw.get("type") == "tool_use" for raw in self._blocks) else "end_turn"
+        blocks = tuple(self._block(index, raw, stop) for index, raw in enumerate(self._blocks))
+        usage = usage_from_wire(self._usage)
+        return Message("assistant", blocks, usage=usage, stop=stop, model=self._model.id, origin="assistant")
 
     def _bill(self, usage: dict[str, Any]) -> None:
         self._usage.update({key: value for key, value in usage.items() if value})
 
     def _start(self, index: int, raw: dict[str, Any]) -> Iterable[Chunk]:
-        self._blocks[index] = raw
+        raw = dict(raw)
+        self._at[index] = len(self._blocks)
+        self._blocks.append(raw)
         if text := words(raw.get("text")):
             yield TextDelta(clean_text(text))
         if text := words(raw.get("thinking")):
             yield ThinkingDelta(clean_text(text))
         if raw.get("type") == "tool_use":
-            yield ToolInputDelta(clean_text(words(raw.get("id"))), clean_text(words(raw.get("name"))), 0)
+            id = clean_text(words(raw.get("id")))
+            # A server that gives no id, or one id twice, leaves it to us: answers are paired by it.
+            raw["id"] = id if id and id not in self._ids else f"toolu_{new_id()[:24]}"
+            self._ids.add(raw["id"])
+            yield ToolInputDelta(raw["id"], clean_text(words(raw.get("name"))), 0)
 
     def _delta(self, index: int, delta: dict[str, Any]) -> Iterable[Chunk]:
-        if index not in self._blocks:
+        if index not in self._at:
             if delta.get("type") not in {"text_delta", "thinking_delta"}:
                 raise ConnectionLost("The model server sent a part of nothing; the answer is broken.")
-            self._blocks[index] = {"type": delta["type"].removesuffix("_delta")}
+            self._at[index] = len(self._blocks)
+            self._blocks.append({"type": delta["type"].removesuffix("_delta")})
+        index = self._at[index]
         raw = self._blocks[index]
         match delta:
             case {"type": "text_delta", "text": str(text)}:
@@ -290,15 +312,17 @@ class Assembly:
             else:
                 raw[key] = items(raw.get(key)) + items(delta[key])
 
-    def _block(self, index: int, raw: dict[str, Any]) -> Block:
+    def _block(self, index: int, raw: dict[str, Any], stop: Stop) -> Block:
         for key, pieces in self._pieces.get(index, {}).items():
             text = "".join(pieces)
-            raw[key] = text if key == "input" else words(raw.get(key)) + text
+            if key != "input":
+                raw[key] = words(raw.get(key)) + text
+            elif text.strip():
+                raw[key] = text
         if raw.get("type") == "tool_use":
-            last = index == max(self._blocks)
-            if last and self._stop == "max_tokens" and not raw.get("input"):
+            if index == len(self._blocks) - 1 and stop not in _FINISHED and not raw.get("input"):
                 # Cut before its first argument: what reads as a call without arguments was never finished.
-                return ToolUse(words(raw.get("id")), words(raw.get("name")), {}, "")
+                return ToolUse(raw["id"], clean_text(words(raw.get("name"))), {}, "")
         elif isinstance(raw.get("input"), str):
             given, malformed = arguments(raw["input"])
             raw["input"] = given if malformed is None else malformed

@@ -44,22 +44,34 @@ _NO_MONEY = re.compile(
 )
 _AGAIN = re.compile(r"(?:try again|retry) in (\d+(?:\.\d+)?) ?(ms|s|m)", re.IGNORECASE)
 _BY_CODE = {
-    "authentication_error": 401,
-    "invalid_api_key": 401,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "model_not_found": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "insufficient_quota": 429,
-    "billing_error": 402,
-    "invalid_request_error": 400,
-    "timeout_error": 504,
-    "api_error": 500,
-    "server_error": 500,
-    "overloaded_error": 529,
+    "authentication": 401,
+    "unauthorized": 401,
+    "invalidapikey": 401,
+    "permission": 403,
+    "permissiondenied": 403,
+    "notfound": 404,
+    "modelnotfound": 404,
+    "requesttoolarge": 413,
+    "ratelimit": 429,
+    "ratelimitexceeded": 429,
+    "toomanyrequests": 429,
+    "resourceexhausted": 429,
+    "insufficientquota": 429,
+    "billing": 402,
+    "invalidrequest": 400,
+    "badrequest": 400,
+    "invalidargument": 400,
+    "contextlengthexceeded": 400,
+    "timeout": 504,
+    "api": 500,
+    "server": 500,
+    "internal": 500,
+    "internalserver": 500,
+    "unavailable": 503,
+    "serviceunavailable": 503,
+    "overloaded": 529,
 }
+"""By the code in small letters, without what stands between its words and without ``error`` at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +129,29 @@ def from_response(service: Service, status: int, headers: Mapping[str, str], bod
     return _by_status(service, status, code, text, _retry_after(headers, text))
 
 
-def from_event(service: Service, error: object) -> ProviderError:
-    """For an error object within a stream."""
+def from_event(service: Service, error: object, otherwise: int = 500) -> ProviderError:
+    """For an error object within a stream; ``otherwise`` is its status when it tells none."""
     code, text = _said(error)
     found = fields(error)
     inner = fields(found.get("error")) or found
-    number = next((inner[key] for key in ("status_code", "code") if isinstance(inner.get(key), int)), None)
     if "tool_use_failed" in code:
         return Passing(f"{service.name} discarded a malformed tool call of the model.", "Send the request again.")
-    status = number or next((_BY_CODE[part] for part in code.split() if part in _BY_CODE), 500)
+    told = (inner.get(key) for key in ("status_code", "code", "status"))
+    # Servers number their own errors as well; only what HTTP has is a status.
+    number = next((int(str(value)) for value in told if re.fullmatch("[45][0-9][0-9]", str(value))), None)
+    names = (re.sub(r"[^a-z0-9]", "", part.lower()).removesuffix("error") for part in code.split())
+    status = number or next((_BY_CODE[name] for name in names if name in _BY_CODE), otherwise)
     return _by_status(service, status, code, text, _retry_after({}, text))
+
+
+def no_answer(service: Service, body: Mapping[str, Any], what: str) -> ProviderError:
+    """For a success that holds JSON but no answer, by what the server says in it. ``what`` is the format expected."""
+    if body.get("error"):
+        return from_event(service, body)
+    _, text = _said(body)
+    if text:
+        return from_event(service, body, otherwise=400)
+    return BadRequest(f"What {service.host} sends holds no answer.", f"Check base_url: is it a {what} API?")
 
 
 def from_network(service: Service, error: BaseException) -> ConnectionLost:
@@ -198,12 +223,14 @@ def _said(body: object) -> tuple[str, str]:
             text = body if isinstance(body, str) else body.decode("utf-8", "replace")
             return "", re.sub(r"<[^>]*>", " ", text)
     outer = fields(body) or fields(next(iter(items(body)), None))
-    inner: Any = outer.get("error") or outer.get("detail") or outer
+    inner: Any = outer.get("error") or outer.get("detail") or outer.get("base_resp") or outer
+    inner = next(iter(items(inner)), inner)
     if isinstance(inner, str):
         return "", inner
     found = fields(inner) or outer
     code = " ".join(str(found[key]) for key in ("type", "code") if found.get(key))
-    text = words(found.get("message")) or words(found.get("msg")) or words(outer.get("message"))
+    text = next((said for key in ("message", "msg", "status_msg") if (said := words(found.get(key)))), "")
+    text = text or words(outer.get("message"))
     raw = words(fields(found.get("metadata")).get("raw"))
     return code, f"{text}: {raw}" if raw and raw not in text else text
 

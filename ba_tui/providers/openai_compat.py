@@ -9,6 +9,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -19,9 +20,9 @@ from ba_tui.core.messages import Message
 from ba_tui.core.provider import Chunk, ModelInfo, Request
 from ba_tui.providers import sse
 from ba_tui.providers.bodies import Body
-from ba_tui.providers.faults import Service, check_key, check_url, from_body, from_network, from_response
+from ba_tui.providers.faults import Service, check_key, check_url, cut, from_body, from_network, from_response
 from ba_tui.providers.http import http_client
-from ba_tui.providers.openai_wire import Assembly, ReasoningField, encode_message, message_from_wire, tool_to_wire
+from ba_tui.providers.openai_wire import Assembly, ReasoningField, encode_message, read_whole, tool_to_wire
 from ba_tui.providers.shapes import decode, encode, fields
 
 VARIABLE = "OPENAI_API_KEY"
@@ -92,14 +93,16 @@ class OpenAIProvider:
             self._body.forget()
             response = await self._post(request)
         assembly = Assembly(self._model, self._service)
+        answer = sse.chunks(response.aiter_bytes(), assembly, partial(self._whole, assembly))
         try:
-            if response.headers.get("content-type", "").startswith(("application/json", "text/html")):
-                message = await self._whole(response)
-            else:
-                async with contextlib.aclosing(sse.chunks(response.aiter_bytes(), assembly)) as deltas:
-                    async for delta in deltas:
-                        yield delta
-                message = assembly.finish()
+            async with contextlib.aclosing(answer) as chunks:
+                async for chunk in chunks:
+                    if isinstance(chunk, Message):
+                        message = chunk
+                        break
+                    yield chunk
+                else:
+                    raise cut(self._service)
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             raise from_network(self._service, error) from error
         finally:
@@ -107,10 +110,9 @@ class OpenAIProvider:
         self._reasoning = assembly.reasoning or self._reasoning
         yield message
 
-    async def _whole(self, response: httpx2.Response) -> Message:
-        body = await response.aread()
+    def _whole(self, assembly: Assembly, body: bytes) -> Message:
         try:
-            return message_from_wire(fields(decode(body)), self._model, self._service)
+            return read_whole(fields(decode(body)), assembly, self._service)
         except ValueError as error:
             raise from_body(self._service, body) from error
 

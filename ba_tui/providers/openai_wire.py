@@ -9,11 +9,9 @@ import base64
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from ba_tui.core.errors import BadRequest
-from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
+from ba_tui.core.events import TextDelta, ThinkingDelta
 from ba_tui.core.messages import (
     Block,
     Document,
@@ -24,35 +22,52 @@ from ba_tui.core.messages import (
     Text,
     Thinking,
     ToolOutput,
-    ToolUse,
     Usage,
     clean_json,
     clean_text,
-    new_id,
 )
 from ba_tui.core.provider import Chunk, ModelInfo
 from ba_tui.core.tool import Tool
-from ba_tui.providers.faults import Service, cut, from_event
-from ba_tui.providers.shapes import arguments, call_id, clean, count, encode, fields, items, words
+from ba_tui.providers.faults import Service, cut, from_event, no_answer
+from ba_tui.providers.openai_calls import EXTRA, VENDOR, Calls
+from ba_tui.providers.shapes import call_id, call_name, clean, count, encode, fields, items, words
 
 log = logging.getLogger(__name__)
-VENDOR = "openai"
 ID_LENGTH = 40
 UNSEEN = "[A picture was here; this model can't see pictures.]"
-EXTRA = "tool_call_extra"
-ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning", "content"]
+ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning", "thinking", "reasoning_text", "content"]
 """Where a server puts the model's reasoning, and wants it back; ``content`` stands for parts of a list."""
+DETAILS = "reasoning_details"
+"""Where some tell it part by part, signed or encrypted; what words stand there are not sent twice."""
+_REASONING: tuple[ReasoningField, ...] = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
 STOPS: Mapping[str, Stop] = {
     "stop": "end_turn",
     "eos": "end_turn",
+    "eos_token": "end_turn",
+    "end_turn": "end_turn",
+    "complete": "end_turn",
+    "stop_sequence": "stop_sequence",
     "tool_calls": "tool_use",
+    "tool_call": "tool_use",
+    "tool_use": "tool_use",
     "function_call": "tool_use",
     "length": "max_tokens",
     "max_tokens": "max_tokens",
+    "max_output_tokens": "max_tokens",
     "model_length": "context_window",
+    "model_context_window_exceeded": "context_window",
     "content_filter": "refusal",
     "refusal": "refusal",
+    "sensitive": "refusal",
+    "safety": "refusal",
+    "recitation": "refusal",
+    "prohibited_content": "refusal",
+    "blocklist": "refusal",
+    "error_toxic": "refusal",
 }
+"""By the reason in small letters."""
+_GAVE_UP = {"error", "abort", "network_error", "insufficient_system_resource", "malformed_function_call"}
+_FINISHED: frozenset[Stop] = frozenset({"end_turn", "tool_use", "stop_sequence"})
 
 
 def encode_message(message: Message, model: ModelInfo, reasoning: ReasoningField) -> bytes:
@@ -65,7 +80,7 @@ def encode_message(message: Message, model: ModelInfo, reasoning: ReasoningField
 
 def _assistant_to_wire(message: Message, reasoning: ReasoningField | None) -> dict[str, Any] | None:
     text = message.text if message.text.strip() else ""
-    thought = "".join(block.thinking for block in message.blocks if isinstance(block, Thinking)) if reasoning else ""
+    thought = "".join(block.thinking for block in message.blocks if isinstance(block, Thinking))
     # What a server added is for that server alone: another would refuse a field that it does not know.
     own = [block.raw for block in message.blocks if isinstance(block, Opaque) and block.vendor == VENDOR]
     opaque = own if reasoning else []
@@ -74,7 +89,7 @@ def _assistant_to_wire(message: Message, reasoning: ReasoningField | None) -> di
         {
             "id": call_id(call.id, ID_LENGTH),
             "type": "function",
-            "function": {"name": call.name, "arguments": json.dumps(call.input, ensure_ascii=False)},
+            "function": {"name": call_name(call.name), "arguments": json.dumps(call.input, ensure_ascii=False)},
             **extras.get(call.id, {}),
         }
         for call in message.calls
@@ -82,13 +97,13 @@ def _assistant_to_wire(message: Message, reasoning: ReasoningField | None) -> di
     if not text and not calls:
         return None
     wire: dict[str, Any] = {"role": "assistant", "content": text or None}
+    for raw in opaque:
+        wire |= {key: value for key, value in raw.items() if raw.get("type") == "message_extra" and key != "type"}
     if thought and reasoning == "content":
         parts = [{"type": "thinking", "thinking": [{"type": "text", "text": thought}]}]
         wire["content"] = [*parts, {"type": "text", "text": text}] if text else parts
-    elif thought and reasoning:
+    elif thought and reasoning and not any(_words_of(fields(detail)) for detail in items(wire.get(DETAILS))):
         wire[reasoning] = thought
-    for raw in opaque:
-        wire |= {key: value for key, value in raw.items() if raw.get("type") == "message_extra" and key != "type"}
     return {**wire, "tool_calls": calls} if calls else wire
 
 
@@ -136,20 +151,11 @@ def usage_from_wire(raw: Mapping[str, Any]) -> Usage:
     """What was cached is taken out of ``input``; reasoning that a server counts apart is part of ``output``."""
     details = fields(raw.get("prompt_tokens_details"))
     prompt, output = count(raw.get("prompt_tokens")), count(raw.get("completion_tokens"))
-    read = min(prompt, count(details.get("cached_tokens")) or count(raw.get("prompt_cache_hit_tokens")))
+    cached = (details.get("cached_tokens"), raw.get("prompt_cache_hit_tokens"), raw.get("cached_tokens"))
+    read = min(prompt, next((found for number in cached if (found := count(number))), 0))
     written = min(prompt - read, count(details.get("cache_write_tokens")))
     output = max(output, count(raw.get("total_tokens")) - prompt)
     return Usage(prompt - read - written, output, read, written)
-
-
-@dataclass(slots=True)
-class _Call:
-    id: str = ""
-    name: str = ""
-    text: list[str] = field(default_factory=list[str])
-    given: dict[str, Any] | None = None
-    size: int = 0
-    extra: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 class Assembly:
@@ -162,8 +168,7 @@ class Assembly:
         self._service = service
         self._text: list[str] = []
         self._thinking: list[str] = []
-        self._calls: dict[object, _Call] = {}
-        self._open: _Call | None = None
+        self._calls = Calls()
         self._extra: dict[str, Any] = {}
         self._usage: dict[str, Any] = {}
         self._stop = ""
@@ -171,9 +176,9 @@ class Assembly:
 
     def feed(self, name: str, data: dict[str, Any]) -> Iterable[Chunk]:
         """The deltas of one chunk."""
-        if data.get("error") or name == "error":
+        if data.get("error") or name == "error" or data.get("object") == "error":
             raise from_event(self._service, data)
-        self._usage = fields(data.get("usage")) or fields(fields(data.get("x_groq")).get("usage")) or self._usage
+        self._bill(data.get("usage"), fields(data.get("x_groq")).get("usage"))
         if "choices" not in data:
             log.info("ignored event %r", name or data.get("object") or data.get("type"))
         for choice in map(fields, items(data.get("choices"))):
@@ -182,7 +187,8 @@ class Assembly:
             if fields(choice.get("error")):
                 raise from_event(self._service, choice)
             yield from self._said(fields(choice.get("delta")) or fields(choice.get("message")))
-            self._stop = words(choice.get("finish_reason")) or self._stop
+            self._stop = words(choice.get("finish_reason")).lower() or self._stop
+            self._bill(choice.get("usage"))
 
     def close(self) -> None:
         """``[DONE]`` was seen."""
@@ -192,7 +198,7 @@ class Assembly:
         """The answer. Raises ConnectionLost when it is not complete."""
         if not self._stop and not (self.done and self._complete()):
             raise cut(self._service)
-        if self._stop == "error":
+        if self._stop in _GAVE_UP:
             raise from_event(self._service, {"message": "The server gave up on this answer."})
         blocks: list[Block] = []
         if self._thinking:
@@ -201,8 +207,8 @@ class Assembly:
             blocks.append(Opaque(clean_json({"type": "message_extra", **self._extra}), VENDOR))
         if text := clean("".join(self._text)):
             blocks.append(Text(text))
-        blocks += self._uses()
         stop = STOPS.get(self._stop, "end_turn")
+        blocks += self._calls.blocks(cut=stop not in _FINISHED)
         if self._calls and stop == "end_turn":
             stop = "tool_use"
         elif not self._calls and stop == "tool_use":
@@ -212,28 +218,42 @@ class Assembly:
         usage = usage_from_wire(self._usage) if self._usage else None
         return Message("assistant", tuple(blocks), usage=usage, stop=stop, model=self._model.id, origin="assistant")
 
+    def _bill(self, *told: object) -> None:
+        """The last that is not empty counts: some servers end with a line of zeros."""
+        for usage in map(fields, told):
+            if usage and (any(count(number) for number in usage.values()) or not self._usage):
+                self._usage = usage
+
     def _said(self, delta: dict[str, Any]) -> Iterable[Chunk]:
         yield from self._think(delta)
         content = delta.get("content")
-        for part in [content] if isinstance(content, str) else items(content):
+        for part in items(content) or [content]:
             yield from self._part(part)
         if refusal := words(delta.get("refusal")):
             self._refused = True
             yield self._speak(refusal)
-        for raw in items(delta.get("tool_calls")):
-            yield self._call(fields(raw))
+        for raw in map(fields, items(delta.get("tool_calls"))):
+            if raw:
+                yield self._calls.feed(raw)
         if old := fields(delta.get("function_call")):
-            yield self._call({"index": 0, "function": old})
+            yield self._calls.feed({"index": 0, "function": old})
 
     def _think(self, delta: dict[str, Any]) -> Iterable[Chunk]:
-        for key in ("reasoning_content", "reasoning"):
+        details = items(delta.get(DETAILS))
+        for key in _REASONING:
             if thought := words(delta.get(key)):
-                self.reasoning = key
-                self._thinking.append(thought)
-                yield ThinkingDelta(clean_text(thought))
+                yield self._ponder(key, thought)
                 break
-        if details := items(delta.get("reasoning_details")):
-            self._extra["reasoning_details"] = items(self._extra.get("reasoning_details")) + details
+        else:
+            if thought := "".join(_words_of(fields(detail)) for detail in details):
+                yield self._ponder(None, thought)
+        for detail in details:
+            _merge(self._extra.setdefault(DETAILS, []), detail)
+
+    def _ponder(self, key: ReasoningField | None, thought: str) -> ThinkingDelta:
+        self.reasoning = key or self.reasoning
+        self._thinking.append(thought)
+        return ThinkingDelta(clean_text(thought))
 
     def _part(self, part: object) -> Iterable[Chunk]:
         raw = fields(part)
@@ -242,9 +262,7 @@ class Assembly:
             inner = raw.get("thinking")
             thought = words(inner) or "".join(words(fields(piece).get("text")) for piece in items(inner))
             if thought:
-                self.reasoning = "content"
-                self._thinking.append(thought)
-                yield ThinkingDelta(clean_text(thought))
+                yield self._ponder("content", thought)
         elif text:
             yield self._speak(text)
 
@@ -252,70 +270,41 @@ class Assembly:
         self._text.append(text)
         return TextDelta(clean_text(text))
 
-    def _call(self, raw: dict[str, Any]) -> ToolInputDelta:
-        """A piece of a call. Which one: by its index, else by its id, else the one that is open."""
-        function = fields(raw.get("function"))
-        id, name = clean_text(words(raw.get("id"))), clean_text(words(function.get("name")))
-        call = self._find(raw.get("index"), id, name)
-        # The name comes whole, and some servers repeat it with every piece.
-        call.name = call.name or name
-        call.extra |= {key: value for key, value in raw.items() if key not in {"index", "id", "type", "function"}}
-        given = function.get("arguments")
-        if isinstance(given, str):
-            call.text.append(given)
-            call.size += len(given)
-        elif isinstance(given, dict):
-            call.given = {**(call.given or {}), **fields(function["arguments"])}
-            call.size = len(json.dumps(call.given))
-        return ToolInputDelta(call.id, call.name, call.size)
-
-    def _find(self, index: object, id: str, name: str) -> _Call:
-        found = self._open
-        if isinstance(index, int):
-            found = self._calls.get(index)
-            if found and id and found.id != id and found.name and name:
-                # One index for several calls, told apart by their ids.
-                found, index = self._calls.get(id), id
-        elif id:
-            found, index = next((call for call in self._calls.values() if call.id == id), None), id
-        elif name and found and found.name and (found.given is not None or found.text):
-            found, index = None, new_id()
-        if found is None:
-            taken = {call.id for call in self._calls.values()}
-            # A server that gives no id, or one id twice, leaves it to us: answers are paired by it.
-            found = _Call(id if id and id not in taken else f"call_{new_id()[:24]}")
-            self._calls[index if index is not None else found.id] = found
-        self._open = found
-        return found
-
-    def _uses(self) -> Iterable[Block]:
-        last = next(reversed(self._calls.values()), None)
-        for call in self._calls.values():
-            text = "".join(call.text)
-            given, malformed = arguments(call.given if call.given is not None else text)
-            if call is last and self._stop == "length" and not text.strip() and not call.given:
-                malformed = ""
-            yield ToolUse(call.id, call.name, clean_json(given), None if malformed is None else clean_text(malformed))
-            if call.extra:
-                yield Opaque(clean_json({"type": EXTRA, "id": call.id, "extra": call.extra}), VENDOR)
-
     def _complete(self) -> bool:
         """An end mark without a reason is believed when nothing in the answer hangs in the air."""
-        whole = all(arguments("".join(call.text))[1] is None for call in self._calls.values())
-        return whole and bool(self._text or self._calls)
+        return self._calls.whole and bool(self._text or self._calls)
 
 
-def message_from_wire(body: Mapping[str, Any], model: ModelInfo, service: Service) -> Message:
+def _words_of(detail: Mapping[str, Any]) -> str:
+    return words(detail.get("text")) or words(detail.get("summary"))
+
+
+def _merge(details: list[Any], detail: object) -> None:
+    """Add a piece of reasoning; words that continue those of the one before are joined to them."""
+    last, new = fields(details[-1] if details else None), fields(detail)
+    key = "summary" if "summary" in new else "text"
+    same = all(last.get(name) == new.get(name) for name in ("type", "index"))
+    if not (last and same and isinstance(last.get(key), str) and isinstance(new.get(key, ""), str)):
+        details.append(dict(new) if new else detail)
+        return
+    grown = words(last[key]) + words(new.get(key))
+    last.update({name: value for name, value in new.items() if value is not None}, **{key: grown})
+
+
+def read_whole(body: Mapping[str, Any], assembly: Assembly, service: Service) -> Message:
     """A whole answer that came in one piece.
 
     Raises:
         ProviderError: it is an error, or no answer.
     """
-    if not items(body.get("choices")) and not body.get("error"):
-        hint = "Check base_url: is it a Chat Completions API?"
-        raise BadRequest("The model server's answer holds no choices.", hint)
-    assembly = Assembly(model, service)
+    if not items(body.get("choices")):
+        raise no_answer(service, body, "Chat Completions")
     for _ in assembly.feed("", dict(body)):
         pass
     assembly.close()
     return assembly.finish()
+
+
+def message_from_wire(body: Mapping[str, Any], model: ModelInfo, service: Service) -> Message:
+    """The same, when nothing else is asked of it."""
+    return read_whole(body, Assembly(model, service), service)

@@ -8,10 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, NoReturn, cast
 
 from ba_tui.core.messages import clean_text
+
+LONGEST_NAME = 64
 
 
 def fields(value: object) -> dict[str, Any]:
@@ -45,6 +48,13 @@ def call_id(id: str, longest: int) -> str:
     return "call_" + hashlib.sha256(id.encode("utf-8", "replace")).hexdigest()[:24]
 
 
+def call_name(name: str) -> str:
+    """A name that a model made up, as every vendor takes it back: one that is refused would end the conversation."""
+    if 0 < len(name) <= LONGEST_NAME and name.replace("_", "a").replace("-", "a").isalnum() and name.isascii():
+        return name
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name[:LONGEST_NAME]) or "nameless"
+
+
 def encode(value: object) -> bytes:
     """Compact JSON in UTF-8, the same bytes for the same value."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
@@ -70,7 +80,7 @@ def _finite(digits: str) -> float:
 def arguments(value: object) -> tuple[dict[str, Any], str | None]:
     """The arguments of a call as an object, and the text that was none.
 
-    Servers send them as a string, as a string in a string, or as the object itself; nothing at all means none.
+    Servers send them as a string, as a string in a string, or as the object itself; nothing, or null, means none.
     """
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Any]", value)), None
@@ -83,4 +93,6 @@ def arguments(value: object) -> tuple[dict[str, Any], str | None]:
             parsed = decode(parsed)
     except ValueError:
         return {}, text
+    if parsed is None:
+        return {}, None
     return (cast("dict[str, Any]", parsed), None) if isinstance(parsed, dict) else ({}, text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from typing import Any, Protocol, cast
 
@@ -26,20 +26,31 @@ GRACE = 0.5
 """Seconds a server may take to end a body whose last event has come, so that the connection can be used again."""
 
 
+MARK = b"\xef\xbb\xbf"
+_FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
+_LONGEST = max(map(len, _FIELDS))
+
+
 class Decoder:
     """Bytes in, (event name, data) pairs out."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest: list[bytes] = []
+        """What came after the last line end."""
+        self._held = b""
         self._name = ""
         self._data: list[str] = []
 
     def feed(self, data: bytes) -> list[tuple[str, str]]:
-        data = self._rest + data
+        data, self._held = self._held + data, b""
         if b"\r" in data:
-            held = b"\r" if data.endswith(b"\r") else b""
-            data = data[: len(data) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n") + held
-        complete, newline, self._rest = data.rpartition(b"\n")
+            self._held = b"\r" if data.endswith(b"\r") else b""
+            data = data.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        complete, newline, rest = data.rpartition(b"\n")
+        if newline:
+            complete, self._rest = b"".join((*self._rest, complete)), []
+        if rest:
+            self._rest.append(rest)
         if not newline:
             return []
         events: list[tuple[str, str]] = []
@@ -52,6 +63,9 @@ class Decoder:
                 self._data.append(line[6:] if line.startswith("data: ") else line[5:])
             elif line.startswith("event:"):
                 self._name = line[6:].strip()
+            elif line.startswith("error:"):
+                # No field of the format, but where some servers of one's own put what went wrong.
+                events.append(("error", line[6:]))
         return events
 
     def close(self) -> list[tuple[str, str]]:
@@ -80,14 +94,34 @@ class Assembly(Protocol):
         ...
 
 
-async def chunks(body: AsyncIterator[bytes], assembly: Assembly) -> AsyncGenerator[Chunk, None]:
-    """The deltas of a response; neighbours that arrive together come as one.
+async def chunks(
+    body: AsyncIterator[bytes], assembly: Assembly, whole: Callable[[bytes], Message]
+) -> AsyncGenerator[Chunk, None]:
+    """The deltas of a response, then its message; neighbours that arrive together come as one.
+
+    The body tells whether it is a stream: what a server calls it can't be relied on. ``whole`` reads one that is none.
 
     Raises:
-        ConnectionLost: a line is no JSON. Whether the answer is complete, ``assembly.finish`` tells.
+        ConnectionLost: a line is no JSON, or the answer is not complete.
+        ProviderError: the server says that it failed.
     """
-    decoder = Decoder()
+    head = b""
     async for data in body:
+        head = (head + data).removeprefix(MARK).lstrip()
+        if len(head) >= _LONGEST:
+            break
+    if head and not any(head.startswith(field) or field.startswith(head) for field in _FIELDS):
+        yield whole(b"".join([head, *[data async for data in body]]))
+        return
+    async with contextlib.aclosing(_streamed(head, body, assembly)) as deltas:
+        async for delta in deltas:
+            yield delta
+    yield assembly.finish()
+
+
+async def _streamed(head: bytes, body: AsyncIterator[bytes], assembly: Assembly) -> AsyncGenerator[Chunk, None]:
+    decoder = Decoder()
+    async for data in _rejoined(head, body):
         for chunk in _merged(_apply(decoder.feed(data), assembly)):
             yield chunk
         if assembly.done:
@@ -97,18 +131,31 @@ async def chunks(body: AsyncIterator[bytes], assembly: Assembly) -> AsyncGenerat
         yield chunk
 
 
+async def _rejoined(head: bytes, body: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    yield head
+    async for data in body:
+        yield data
+
+
 def _apply(events: Iterable[tuple[str, str]], assembly: Assembly) -> Iterable[Chunk]:
     for name, text in events:
-        if text.strip() == DONE:
+        text = text.strip()
+        if not text:
+            continue
+        if text == DONE:
             assembly.close()
             continue
         try:
             data = decode(text)
         except ValueError as error:
+            if name == "error":
+                yield from assembly.feed(name, {"error": text})
             log.warning("malformed event %r of %d characters", name, len(text))
             raise ConnectionLost("The model server sent a line that is no JSON; the answer is broken.") from error
         if isinstance(data, dict):
             yield from assembly.feed(name, cast("dict[str, Any]", data))
+        elif name == "error":
+            yield from assembly.feed(name, {"error": data})
         else:
             log.info("ignored event %r: %s", name, type(data).__name__)
 

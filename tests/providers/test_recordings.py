@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from ba_tui.core.errors import BadRequest, ModelNotFound, ProviderError, RateLimited
-from ba_tui.core.events import TextDelta
+from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text, Thinking, user
 from ba_tui.core.provider import Request
 from ba_tui.providers import anthropic_wire, openai_wire
 from ba_tui.providers.anthropic_wire import block_to_wire, message_from_wire
+from ba_tui.providers.faults import Service
 from ba_tui.providers.shapes import arguments
 from tests.loopback import ModelServer, Raw
 from tests.loopback.replies import JSON, Pace
@@ -22,6 +23,7 @@ from tests.providers.conftest import CLAUDE, NOW, Connect, until_error
 
 pytestmark = pytest.mark.outside
 ASK = Request("", [user("Hello")], (NOW,))
+SERVICE = Service("Test", "KEY", "http://127.0.0.1", "m")
 FORMATS = {"anthropic": "anthropic", "openai-chat": "openai", "groq": "openai", "openrouter": "openai"}
 START = Callable[..., ModelServer]
 
@@ -105,6 +107,10 @@ async def test_streams_give_the_expected_message(
         message = chunks[-1]
         said = "".join(chunk.text for chunk in chunks if isinstance(chunk, TextDelta))
         assert said == message.text
+        thought = "".join(chunk.text for chunk in chunks if isinstance(chunk, ThinkingDelta))
+        assert thought == "".join(block.thinking for block in message.blocks if isinstance(block, Thinking))
+        shown = [chunk.call_id for chunk in chunks if isinstance(chunk, ToolInputDelta)]
+        assert list(dict.fromkeys(shown)) == [use.id for use in message.calls]
         if format == "anthropic":
             assert_like_anthropics(message, expected)
         else:
@@ -121,8 +127,12 @@ async def test_streams_cut_off_are_errors_and_bring_no_call(
     ]
     server = model_server([Raw(body[: len(body) * tenth // 10]) for _, _, body, tenth in cuts])
     providers = {format: connect(format, server) for format in ("anthropic", "openai")}
+    said: dict[str, str] = {}
     for format, row, _, tenth in cuts:
         chunks, error = await until_error(providers[format].stream(ASK))
+        words = "".join(chunk.text for chunk in chunks if isinstance(chunk, TextDelta))
+        assert words.startswith(said.get(row["file"], "")), "what came is kept, whatever is missing"
+        said[row["file"]] = words
         assert isinstance(error, ProviderError), (row["file"], tenth)
         assert not any(isinstance(chunk, Message) for chunk in chunks), (row["file"], tenth)
         assert "\n" not in str(error)
@@ -158,7 +168,7 @@ def test_recorded_histories_are_sent_as_they_came(outside_data: Path) -> None:
         if format != "anthropic" or row["status"] != 200:
             continue
         body = json.loads(path.read_text())
-        message = message_from_wire(body, CLAUDE)
+        message = message_from_wire(body, CLAUDE, SERVICE)
         for block, raw in zip(message.blocks, body["content"], strict=True):
             sent = block_to_wire(block, own=True, model=CLAUDE)
             if isinstance(block, Text):

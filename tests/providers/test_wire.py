@@ -50,7 +50,7 @@ plain = st.recursive(
 objects = st.dictionaries(words, plain, max_size=3)
 data = st.binary(max_size=20).map(lambda raw: base64.b64encode(raw).decode())
 media = st.builds(Image, st.just("image/png"), data) | st.builds(Document, st.just("application/pdf"), data, words)
-calls = st.builds(ToolUse, ids, said, objects)
+calls = st.builds(ToolUse, ids, ids, objects)
 outputs = st.builds(ToolOutput, ids, said, st.booleans(), st.lists(media, max_size=2).map(tuple))
 anthropic_blocks: st.SearchStrategy[Block] = st.one_of(
     st.builds(Text, said),

@@ -1,0 +1,122 @@
+"""The calls of one Chat Completions answer, from the pieces that its many servers send.
+
+The rest of the answer is openai_wire.py's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ba_tui.core.events import ToolInputDelta
+from ba_tui.core.messages import Opaque, ToolUse, clean_json, clean_text, new_id
+from ba_tui.providers.shapes import arguments, fields, words
+
+VENDOR = "openai"
+EXTRA = "tool_call_extra"
+_KNOWN = {"index", "id", "type", "function", "name", "arguments"}
+
+
+@dataclass(slots=True)
+class _Call:
+    id: str
+    name: str = ""
+    text: list[str] = field(default_factory=list[str])
+    given: dict[str, Any] | None = None
+    size: int = 0
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def read(self) -> tuple[dict[str, Any], str | None]:
+        """The arguments, and the text that was none."""
+        return arguments(self.given if self.given is not None else "".join(self.text))
+
+    @property
+    def begun(self) -> bool:
+        return bool(self.given) or any(piece.strip() for piece in self.text)
+
+    @property
+    def whole(self) -> bool:
+        """Nothing can follow these arguments."""
+        return self.begun and self.read()[1] is None
+
+
+class Calls:
+    """Pieces in, calls out, in the order in which they began."""
+
+    def __init__(self) -> None:
+        self._all: list[_Call] = []
+        self._at: dict[str, _Call] = {}
+        """The call that an index stands for; the latest, where one index stands for all."""
+        self._open: _Call | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def feed(self, raw: dict[str, Any]) -> ToolInputDelta:
+        """Take a piece. Which call's: by its index, else by its id, else that of the one that is open."""
+        function = fields(raw.get("function")) or raw
+        id, name = clean_text(words(raw.get("id"))), clean_text(words(function.get("name")))
+        given = function.get("arguments")
+        call = self._find(raw.get("index"), id, name, more=bool(given) and given != "")
+        # The name comes whole, and some servers repeat it with every piece.
+        call.name = call.name or name
+        call.extra |= {key: value for key, value in raw.items() if key not in _KNOWN}
+        if isinstance(given, str):
+            call.text.append(given)
+            call.size += len(given)
+        elif isinstance(given, dict):
+            call.given = {**(call.given or {}), **fields(function["arguments"])}
+            call.size = len(json.dumps(call.given))
+        elif given:
+            call.text.append(json.dumps(given))
+        return ToolInputDelta(call.id, call.name, call.size)
+
+    def _find(self, index: object, id: str, name: str, *, more: bool) -> _Call:
+        place = str(index) if isinstance(index, int | str) else ""
+        if place:
+            found = self._at.get(place)
+            if found and id and name and found.name and found.id != id:
+                # One index for several calls, told apart by their ids.
+                found = self._by_id(id)
+        else:
+            found = self._by_id(id) if id else self._open
+        if found and name and found.name and self._another(found, id, name, more=more):
+            found = None
+        if found is None:
+            found = _Call(self._fresh(id))
+            self._all.append(found)
+        if place:
+            self._at[place] = found
+        self._open = found
+        return found
+
+    def _another(self, found: _Call, id: str, name: str, *, more: bool) -> bool:
+        """Whether a piece with a name begins a call of its own, though nothing else tells it from ``found``."""
+        if id and id == found.id and name == found.name and not (more and found.whole):
+            return False
+        return name != found.name or (more and found.whole)
+
+    def _by_id(self, id: str) -> _Call | None:
+        return next((call for call in self._all if call.id == id), None)
+
+    def _fresh(self, id: str) -> str:
+        # A server that gives no id, or one id twice, leaves it to us: answers are paired by it.
+        return id if id and self._by_id(id) is None else f"call_{new_id()[:24]}"
+
+    def blocks(self, *, cut: bool) -> Iterator[ToolUse | Opaque]:
+        """The calls, each with what a server added to it. ``cut``: the answer ended before its end."""
+        for call in self._all:
+            given, malformed = call.read()
+            if cut and call is self._all[-1] and not call.begun:
+                # What reads as a call without arguments was never finished.
+                malformed = ""
+            yield ToolUse(call.id, call.name, clean_json(given), None if malformed is None else clean_text(malformed))
+            if call.extra:
+                yield Opaque(clean_json({"type": EXTRA, "id": call.id, "extra": call.extra}), VENDOR)
+
+    @property
+    def whole(self) -> bool:
+        """None hangs in the air."""
+        return all(call.read()[1] is None for call in self._all)

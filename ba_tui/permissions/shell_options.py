@@ -118,7 +118,7 @@ WRAPPERS: Mapping[str, Options] = {
     "xargs": Options(
         "0oprtx",
         "adEILnPsJRS",
-        "null no-run-if-empty interactive open-tty verbose exit show-limits replace max-lines eof",
+        "null no-run-if-empty interactive open-tty verbose exit show-limits replace max-lines eof help version",
         "arg-file delimiter max-args max-chars max-procs process-slot-var",
         optional="eil",
     ),

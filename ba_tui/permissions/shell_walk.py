@@ -317,7 +317,8 @@ class Walk:
             for one in inner:
                 after = self._inner(one, simple, scope, folders)
             return after, either(folders, after)
-        run = opened(words)
+        given = None if self.fed else scope.given if scope.piped else ""
+        run = opened(words, given)
         if run is None:
             self._add(simple, scope, folders)
             return folders, folders

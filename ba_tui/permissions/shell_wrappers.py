@@ -21,39 +21,24 @@ _SOURCES = frozenset({":::", "::::", ":::+", "::::+"})
 _ARGUMENT = Word('"$1"', "…")
 _ELSEWHERE = frozenset({"chroot", "unshare", "nsenter", "ssh", "systemd-run", "firejail", "chpst", "fakeroot"})
 SETTINGS = frozenset(
-    [
-        "allexport",
-        "errexit",
-        "errtrace",
-        "functrace",
-        "hashall",
-        "noclobber",
-        "noglob",
-        "notify",
-        "nounset",
-        "onecmd",
-        "physical",
-        "pipefail",
-        "verbose",
-        "xtrace",
-        "nullglob",
-        "globstar",
-        "dotglob",
-        "failglob",
-        "nocaseglob",
-        "nocasematch",
-        "inherit_errexit",
-        "checkwinsize",
-        "globasciiranges",
-    ]
-)
+    ["allexport", "errexit", "errtrace", "functrace", "hashall", "noclobber", "noglob", "notify", "nounset", "onecmd",
+     "physical", "pipefail", "verbose", "xtrace", "nullglob", "globstar", "dotglob", "failglob", "nocaseglob",
+     "nocasematch", "inherit_errexit", "checkwinsize", "globasciiranges"]
+)  # fmt: skip
 _SHELL_LETTERS = frozenset("abefhiklmnprtuvxBCDEHPT")
+_PLAIN = re.compile(r"[^'\"\\\x00-\x08\x0b-\x1f\x7f-\U0010ffff]+")
+"""What ``xargs`` splits at blanks and takes as it is."""
+_WHOLE = frozenset({"t", "r", "verbose", "no-run-if-empty"})
+"""Options of ``xargs`` with which all that it reads goes to one command."""
 _NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
 
 
-def opened(words: Sequence[Word]) -> Opened | None:
-    """The commands that ``words`` runs besides itself; None when it is no program known to run others."""
+def opened(words: Sequence[Word], given: str | None = None) -> Opened | None:
+    """The commands that ``words`` runs besides itself; None when it is no program known to run others. ``given`` is
+    what it reads, None when that is known only when it runs."""
     name = program(words[0])
+    if name == "xargs":
+        return _xargs(name, words, given)
     opener = _OPENERS.get(name)
     if opener:
         return opener(name, words)
@@ -262,10 +247,18 @@ def _ssh(name: str, words: Sequence[Word]) -> Opened:
     return Opened((Inner(name, code=joined(rest), folder=None),) if rest else (), itself=True)
 
 
-def _xargs(name: str, words: Sequence[Word]) -> Opened:
+def _xargs(name: str, words: Sequence[Word], given: str | None) -> Opened:
     line = read(WRAPPERS[name], words[1:])
+    if line.has("help", "version"):
+        return Opened(itself=True)
     reads = tuple(Redirect("read", value) for value in line.values("a", "arg-file"))
     rest = line.rest or (Word("echo", "echo"),)
+    if not reads and given is not None:
+        if not given:
+            # It reads nothing, so it runs its command once without further words, or not at all.
+            return Opened((Inner(name, rest),))
+        if _PLAIN.fullmatch(given) and all(option in _WHOLE for option, _ in line.seen):
+            return Opened((Inner(name, (*rest, *(Word(piece, piece) for piece in given.split()))),))
     marks = [value.text for value in line.values("I", "i", "replace", "J")]
     if line.has("i", "replace") and not marks:
         marks = ["{}"]
@@ -379,7 +372,6 @@ _OPENERS: Mapping[str, Callable[[str, Sequence[Word]], Opened | None]] = {
     "watch": _watch,
     "flock": _flock,
     "ssh": _ssh,
-    "xargs": _xargs,
     "find": _find,
     "gfind": _find,
     "fd": _fd,

@@ -89,7 +89,7 @@ def block_to_wire(block: Block, *, own: bool, model: ModelInfo) -> dict[str, Any
         case ToolOutput():
             return _output_to_wire(block, model)
         case Opaque():
-            return block.raw if block.vendor == VENDOR else None
+            return block.raw if block.vendor == VENDOR and words(block.raw.get("type")) else None
 
 
 def _output_to_wire(block: ToolOutput, model: ModelInfo) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def block_from_wire(raw: Mapping[str, Any]) -> Block:
     """A block of an answer, or of a request that we have sent; whatever we don't know is kept as it came."""
     match raw.get("type"):
         case "text":
-            citations = tuple(clean_json(cited) for cited in items(raw.get("citations")))
+            citations = tuple(clean_json(cited) for cited in items(raw.get("citations")) if fields(cited))
             return Text(clean(words(raw.get("text"))), citations)
         case "thinking":
             return Thinking(clean(words(raw.get("thinking"))), words(raw.get("signature")) or None)

@@ -49,9 +49,16 @@ async def _get(port: int, path: str) -> Any:
         length = next((line[15:] for line in answer.split("\r\n") if line.startswith("content-length:")), "")
         if "transfer-encoding: chunked" in answer:
             return json.loads(await _unchunked(reader))
-        return json.loads(await reader.readexactly(min(int(length), LARGEST)) if length else await reader.read(LARGEST))
+        return json.loads(await (reader.readexactly(min(int(length), LARGEST)) if length else _to_the_end(reader)))
     finally:
         writer.close()
+
+
+async def _to_the_end(reader: asyncio.StreamReader) -> bytes:
+    body = b""
+    while (piece := await reader.read(2**16)) and len(body) <= LARGEST:
+        body += piece
+    return body
 
 
 async def _unchunked(reader: asyncio.StreamReader) -> bytes:

@@ -81,3 +81,10 @@ async def test_every_way_to_send_a_body_is_read(head: bytes) -> None:
     async with answering(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n" + sent) as port:
         found = await local_servers({"llama.cpp": port}, timeout=5)
     assert found[0].models == ("openai/tiny",)
+
+
+async def test_a_long_list_that_ends_with_the_connection_is_read_to_its_end() -> None:
+    body = b'{"data": [%b]}' % b",".join(b'{"id": "model-%d"}' % number for number in range(20_000))
+    async with answering(b"HTTP/1.1 200 OK\r\n\r\n" + body) as port:
+        found = await local_servers({"llama.cpp": port}, timeout=5)
+    assert len(found[0].models) == 20_000

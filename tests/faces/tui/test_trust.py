@@ -99,6 +99,13 @@ async def test_what_it_brings_is_shown_in_short_and_whole() -> None:
         await pilot.press("d")
         await app.workers.wait_for_complete()
         assert "os.system('true')" in body(app)
+        await pilot.press("escape")
+        await app.workers.wait_for_complete()
+        assert "fetch.py, [bold]sales.py" in body(app), "Esc goes back first"
+        assert app.verdict == "none yet"
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.verdict == "no"
 
 
 async def test_a_change_is_shown_at_once_and_acts_on_no_terminal() -> None:

@@ -64,6 +64,11 @@ class TrustScreen(ModalScreen[Verdict | None]):
         """Whether keys count yet."""
         return self._clock() - self._shown_at >= IGNORED
 
+    @property
+    def _turned(self) -> bool:
+        """Whether it shows the other of the two views than it began with: Esc goes back first."""
+        return self._whole != (self.seen.state == "changed")
+
     def compose(self) -> ComposeResult:
         with Vertical(classes="sheet"):
             yield Static(classes="title", markup=False)
@@ -94,6 +99,7 @@ class TrustScreen(ModalScreen[Verdict | None]):
         keys = ["↑ ↓ Enter" if low else "↑ ↓ Enter choose"]
         if self.seen.files:
             keys.append("d in short" if self._whole else "d read it all")
+            keys += ["Esc back"] if self._turned else []
         keys.append("PgUp PgDn" if low else "PgUp PgDn scroll")
         self.query_one(".keys", Static).update(" · ".join(keys))
 
@@ -121,9 +127,9 @@ class TrustScreen(ModalScreen[Verdict | None]):
             self._paint()
         elif key == "enter":
             self.dismiss(self._answers[self._row][0])
-        elif key == "escape":
+        elif key == "escape" and not self._turned:
             self.dismiss("no" if any(verdict == "no" for verdict, _, _ in self._answers) else None)
-        elif key == "d" and self.seen.files:
+        elif key == "escape" or (key == "d" and self.seen.files):
             self._whole = not self._whole
             self._show_body()
         elif key in MOVES or key in LINES:

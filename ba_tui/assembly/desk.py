@@ -38,7 +38,7 @@ from ba_tui.resources import project_root
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.tools.background import EndedShells
-from ba_tui.tools.senses import Senses
+from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.todos import UnfinishedTodos
 from ba_tui.tools.visible import Joining, Visible
 
@@ -76,10 +76,10 @@ class Desk:
         self._model: ModelInfo | None = None
         self.metrics = Metrics()
         results = Artifacts(journal.path.parent / FOLDER)
-        senses = Senses(lambda: self._sees("vision"), lambda: self._sees("documents"))
+        modalities = Modalities(lambda: self._sees("vision"), lambda: self._sees("documents"))
         history = partial(asyncio.to_thread, journal.read)
         session = (journal.header.id, journal.path)
-        self._stock = Stock(workshop, Setting(cwd, results, history, self._fullness, senses, session))
+        self._stock = Stock(workshop, Setting(cwd, results, history, self._fullness, modalities, session))
         self._broken = [Notice(f"A workflow can't be used: {text}", "warning") for text in self._stock.add_flows()]
         self._broken += [Notice(f"A hook can't be used: {text}", "warning") for text in self._stock.hooks.problems]
         self._prompts, self._egress = PromptSecrets(self._stock.sharing), Egress()

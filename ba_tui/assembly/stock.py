@@ -30,15 +30,15 @@ from ba_tui.tools.definitions import Definition, load_definitions
 from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
-from ba_tui.tools.host import Bench
-from ba_tui.tools.online import Online, SearchChoice
+from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.python import Python
 from ba_tui.tools.recall import History
 from ba_tui.tools.search import find_ripgrep
-from ba_tui.tools.senses import Senses
 from ba_tui.tools.shell import Shell
 from ba_tui.tools.skill_scripts import Ground
 from ba_tui.tools.toolbox import Means, Place, Shared, Supply, builtin_tools, pipeline, stocked
+from ba_tui.tools.web_tools import SearchChoice, WebOptions
+from ba_tui.tools.workers import WorkerSettings
 
 READERS = {"read_file", "list_files"}
 
@@ -55,7 +55,7 @@ class Setting:
     results: Artifacts
     history: History = nothing_said
     fullness: Callable[[], float] = float
-    senses: Senses = field(default_factory=Senses)
+    modalities: Modalities = field(default_factory=Modalities)
     session: tuple[str, Path] = ("", Path())
     """The id and the file of the conversation; empty where there is none."""
 
@@ -95,11 +95,11 @@ class Stock:
         place = Place(workspace, shop.shell, find_ripgrep())
         chosen = settings.web_search
         search = SearchChoice(chosen.backend, chosen.url, chosen.api_key_env, os.environ)
-        online = Online(settings.web.allow_private, search)
+        web = WebOptions(settings.web.allow_private, search)
         network, limits = network_for(self.permissions, settings), limits_for(settings)
         cell = Cell(self.sandbox, judge_of(self.permissions), network)
-        python, senses = Python(None, limits, cell), setting.senses
-        means = Means(self.shells, setting.results, online, setting.history, python, cell, senses)
+        python, modalities = Python(None, limits, cell), setting.modalities
+        means = Means(self.shells, setting.results, web, setting.history, python, cell, modalities)
         ground, find = Ground(workspace, shop.shell, self.shells, cell), self.skilling.folder
         scripts = script_tool(self.definitions["run_skill_script"], ground, settings, shop.where, find)
         tools = (*builtin_tools(self.definitions, place, means), *self.skilling.tools(self.definitions), scripts)
@@ -115,9 +115,9 @@ class Stock:
         self.hooks = hooking_for(shop, setting.cwd, setting.session, lambda: self.permissions.mode)
         judge = self.skilling.bind(self.permissions)
         guard = pipeline(place, judge, self.permissions.remember, shared, self.hooks.guard)
-        bench = Bench(setting.cwd, shop.shell.inherited(), limits.for_seconds())
-        confined = replace(bench, confine=self.sandbox.confine)
-        supply = Supply(shop.where, root, bench, settings.tool_dirs, confined)
+        worker_settings = WorkerSettings(setting.cwd, shop.shell.inherited(), limits.for_seconds())
+        confined = replace(worker_settings, confine=self.sandbox.confine)
+        supply = Supply(shop.where, root, worker_settings, settings.tool_dirs, confined)
         self._supply = supply
         self.registry = stocked(tools, guard, supply)
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias, cast
 from ba_tui import __version__
 from ba_tui.core.errors import BaError, StorageError
 from ba_tui.resources import save_whole
-from ba_tui.tools.host import Bench, Code, Crew, Died, Worker
+from ba_tui.tools.workers import Code, Worker, WorkerDied, WorkerPool, WorkerSettings
 
 Origin: TypeAlias = Literal["built-in", "user", "project", "extra", "package", "workflow"]
 GROUP = "ba.tools"
@@ -58,44 +58,44 @@ class Module:
     """One file or package module: what it holds, who runs it, or why it can't be used."""
 
     origin: Origin
-    crew: Crew
+    pool: WorkerPool
     signature: str
     records: Sequence[Mapping[str, Any]] = ()
     problem: Problem | None = None
 
     @property
     def shown(self) -> str:
-        return self.crew.code.shown
+        return self.pool.code.shown
 
 
 @dataclass(frozen=True, slots=True)
-class Lookout:
+class DiscoveryOptions:
     """``folders`` first to last; ``cache`` is a file; ``packages``: whether installed packages may offer tools too.
     ``project``: where code of the project's own runs; None: where all other does."""
 
     folders: Sequence[Folder]
-    bench: Bench
+    worker_settings: WorkerSettings
     cache: Path | None = None
     packages: bool = True
     patience: float = PATIENCE
-    project: Bench | None = None
+    project: WorkerSettings | None = None
 
-    def bench_for(self, origin: Origin) -> Bench:
-        return self.project if self.project and origin == "project" else self.bench
+    def settings_for(self, origin: Origin) -> WorkerSettings:
+        return self.project if self.project and origin == "project" else self.worker_settings
 
 
 class Discovery:
     """Blocks while it looks, so it is for a thread. A look at files that did not change costs a stat each."""
 
-    def __init__(self, lookout: Lookout) -> None:
-        self._lookout = lookout
+    def __init__(self, options: DiscoveryOptions) -> None:
+        self._options = options
         self._modules: dict[str, Module] = {}
         self._alone = threading.Lock()
-        self._kept = _Cache(lookout.cache)
+        self._kept = _Cache(options.cache)
         self._offered: list[_Seen] | None = None
 
     def look(self) -> Sequence[Module]:
-        """All modules in stable order. Those that changed have a new crew; the old ones run nothing any more."""
+        """All modules in stable order. Those that changed have a new pool; the old ones run nothing any more."""
         with self._alone:
             seen = list(self._seen())
             fresh = [each for each in seen if not self._known(each)]
@@ -103,58 +103,58 @@ class Discovery:
                 with ThreadPoolExecutor(min(LANES, len(fresh))) as pool:
                     for module in pool.map(self._loaded, fresh):
                         if old := self._modules.get(module.shown):
-                            old.crew.close()
+                            old.pool.close()
                         self._modules[module.shown] = module
                 self._kept.save()
             names = [each.key for each in seen]
             for gone in self._modules.keys() - names:
-                self._modules.pop(gone).crew.close()
+                self._modules.pop(gone).pool.close()
             return [self._modules[name] for name in dict.fromkeys(names)]
 
     def close(self) -> None:
         """End all workers."""
         with self._alone:
             for module in self._modules.values():
-                module.crew.close()
+                module.pool.close()
 
     def _known(self, seen: _Seen) -> bool:
         module = self._modules.get(seen.key)
         return module is not None and module.signature == seen.signature
 
     def _seen(self) -> Iterator[_Seen]:
-        for folder in self._lookout.folders:
+        for folder in self._options.folders:
             if folder.path.is_dir() and folder.trusted():
                 yield from _files(folder)
-        if self._lookout.packages:
+        if self._options.packages:
             if self._offered is None:
                 self._offered = self._kept.offered()
             yield from self._offered
 
     def _loaded(self, seen: _Seen) -> Module:
-        bench = self._lookout.bench_for(seen.origin)
+        worker_settings = self._options.settings_for(seen.origin)
         if (kept := self._kept.get(seen)) is not None:
             code = Code(seen.file, seen.module, kept["digest"])
-            return _module(seen, Crew(code, bench), kept["reply"])
+            return _module(seen, WorkerPool(code, worker_settings), kept["reply"])
         code = Code(seen.file, seen.module, _digest(seen.file))
-        reply, lasting = self._asked(code, bench)
+        reply, lasting = self._describe(code, worker_settings)
         if lasting:
             self._kept.put(seen, {"digest": code.digest, "reply": reply})
-        return _module(seen, Crew(code, bench), reply)
+        return _module(seen, WorkerPool(code, worker_settings), reply)
 
-    def _asked(self, code: Code, bench: Bench) -> tuple[dict[str, Any], bool]:
+    def _describe(self, code: Code, worker_settings: WorkerSettings) -> tuple[dict[str, Any], bool]:
         """What a worker says of the code, and whether it would say the same at the next start."""
         try:
-            worker = Worker(code, bench)
+            worker = Worker(code, worker_settings)
         except BaError as error:
             return {"failed": {"text": f"{error} {error.hint}"}}, False
         except OSError as error:
             return {"failed": {"text": f"no worker can be started: {error.strerror or error}"}}, False
         try:
-            reply = worker.describe(self._lookout.patience)
+            reply = worker.describe(self._options.patience)
         except TimeoutError:
-            text = f"it did not load within {self._lookout.patience:g} s; a tool file may only define things"
+            text = f"it did not load within {self._options.patience:g} s; a tool file may only define things"
             return {"failed": {"text": text}}, False
-        except Died as error:
+        except WorkerDied as error:
             return {"failed": {"text": f"it could not be loaded: {error}"}}, False
         except OSError as error:
             return {"failed": {"text": f"it could not be loaded: {error.strerror or error}"}}, False
@@ -227,16 +227,16 @@ def _digest(file: str) -> str:
         return ""
 
 
-def _module(seen: _Seen, crew: Crew, reply: Mapping[str, Any]) -> Module:
+def _module(seen: _Seen, pool: WorkerPool, reply: Mapping[str, Any]) -> Module:
     records: Any = reply.get("tools")
     if isinstance(records, list):
-        return Module(seen.origin, crew, seen.signature, cast("list[dict[str, Any]]", records))
+        return Module(seen.origin, pool, seen.signature, cast("list[dict[str, Any]]", records))
     match reply:
         case {"failed": {"text": str(text), **more}}:
             problem = Problem(seen.key, text, int(more.get("line") or 0), str(more.get("trace") or ""))
         case _:
             problem = Problem(seen.key, "the worker's reply can't be understood")
-    return Module(seen.origin, crew, seen.signature, problem=problem)
+    return Module(seen.origin, pool, seen.signature, problem=problem)
 
 
 @dataclass(slots=True)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from ba_tui.core.results import Display, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
+from ba_tui.tools.binary_kinds import no_text
 from ba_tui.tools.changes import FileChange
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.disk import SeenFiles, read_bytes
 from ba_tui.tools.documents import Encoding, binary_kind, detect, plain_lines
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.kinds import no_text
 from ba_tui.tools.splicing import spliced
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from ba_tui.core.results import Display, Source, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
+from ba_tui.tools.binary_kinds import no_text
 from ba_tui.tools.changes import FileChange
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.disk import LARGEST, SeenFiles, opened, read_bytes
@@ -24,8 +25,7 @@ from ba_tui.tools.documents import Encoding, binary_kind, detect, line_end, plai
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.ignoring import Walk, walked
 from ba_tui.tools.images import is_picture, read_picture
-from ba_tui.tools.kinds import no_text
-from ba_tui.tools.senses import Senses
+from ba_tui.tools.modalities import Modalities
 
 LINES = 2_000
 LINE = 2_000
@@ -33,11 +33,13 @@ CHARACTERS = 28_000
 HEAD = 65_536
 
 
-def read_file_tool(definition: Definition, workspace: Workspace, seen: SeenFiles, senses: Senses | None = None) -> Tool:
-    """``senses``: what the model in use can be shown beside text; nothing by default."""
+def read_file_tool(
+    definition: Definition, workspace: Workspace, seen: SeenFiles, modalities: Modalities | None = None
+) -> Tool:
+    """``modalities``: what the model in use can be shown beside text; nothing by default."""
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        return await asyncio.to_thread(_Reading(workspace, seen, senses or Senses()).read, args)
+        return await asyncio.to_thread(_Reading(workspace, seen, modalities or Modalities()).read, args)
 
     facts = ToolFacts(category="files", target="path", paths=("path",))
     return Tool("read_file", definition.description, definition.input_schema, run, facts=facts)
@@ -89,7 +91,7 @@ def planned_write(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]
 class _Reading:
     workspace: Workspace
     seen: SeenFiles
-    senses: Senses
+    modalities: Modalities
 
     def read(self, args: Mapping[str, Any]) -> ToolResult:
         path = self.workspace.resolve(args["path"])
@@ -99,11 +101,11 @@ class _Reading:
             with opened(path, shown) as file:
                 head = file.read(HEAD)
                 if is_picture(head):
-                    return read_picture(head + file.read(LARGEST), shown, self.senses)
+                    return read_picture(head + file.read(LARGEST), shown, self.modalities)
                 if head.startswith(b"%PDF-"):
                     from ba_tui.tools.pdf import read_pdf  # noqa: PLC0415 - most files are text
 
-                    return read_pdf(_whole(head, file, shown), shown, (offset, limit), self.senses)
+                    return read_pdf(_whole(head, file, shown), shown, (offset, limit), self.modalities)
                 excerpt = _excerpt(file, head, shown, (offset, min(limit, LINES)))
         except Failed as error:
             if error.kind == "not_found":
@@ -116,7 +118,7 @@ class _Reading:
 
             cells = read_notebook(excerpt.encoding.decode(excerpt.data))
             if cells is not None:
-                return read_cells(cells, shown, (offset, limit), self.senses)
+                return read_cells(cells, shown, (offset, limit), self.modalities)
         if not excerpt.lines and excerpt.total:
             message = f"{shown} has {excerpt.total} lines; line {offset} is beyond its end."
             raise Failed("validation_error", message, "Use a smaller offset.")

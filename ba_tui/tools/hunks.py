@@ -1,6 +1,6 @@
 """Finds where the hunks of a patch belong in a text. A place that is not certain is an error, never an edit.
 
-Pure text work on ``\\n`` line ends; reading patches is patch_formats.py, writing files is staging.py.
+Pure text work on ``\\n`` line ends; reading patches is patch_formats.py, writing files is transaction.py.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from ba_tui.core.messages import Image
 from ba_tui.core.results import ToolResult
 from ba_tui.core.wording import byte_size
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.senses import ATTACHED, Senses
+from ba_tui.tools.modalities import ATTACHED, Modalities
 
 LONGEST_SIDE = 8_000
 """Pixels; providers refuse what is larger."""
@@ -38,14 +38,14 @@ def is_picture(head: bytes) -> bool:
     )
 
 
-def read_picture(data: bytes, shown: str, senses: Senses) -> ToolResult:
+def read_picture(data: bytes, shown: str, modalities: Modalities) -> ToolResult:
     """The picture as an attachment. Raises Failed for what can't be shown, saying what it is."""
     picture = measured(data)
     if picture is None:
         message = f"{shown} begins like a picture, but its header is broken ({byte_size(len(data))})."
         raise Failed("validation_error", message, "Make it anew, or look at it with another program.")
     what = f"{shown} is {picture.shown}, {byte_size(len(data))}"
-    if not senses.pictures():
+    if not modalities.pictures():
         raise Failed(
             "validation_error",
             f"{what}. The model in use can't see pictures.",

@@ -14,12 +14,12 @@ from ba_tui.core.results import Table, ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.online import FETCH, web_tool
 from ba_tui.tools.terminal_text import unescaped
 from ba_tui.tools.web_addresses import WebAddress, read_address
 from ba_tui.tools.web_client import Web
 from ba_tui.tools.web_pages import FOREIGN, fetched, moved, refusals_told
 from ba_tui.tools.web_text import Link, decoded, read_links
+from ba_tui.tools.web_tools import FETCH, web_tool
 
 LIMIT = 100
 

@@ -18,7 +18,7 @@ from ba_tui.core.results import Prose, ToolResult
 from ba_tui.tools.documents import line_end, with_line_end
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.images import attached, measured
-from ba_tui.tools.senses import ATTACHED, Senses
+from ba_tui.tools.modalities import ATTACHED, Modalities
 from ba_tui.tools.terminal_text import plain, shortened
 
 CELLS = 200
@@ -92,7 +92,7 @@ def with_source(text: str, cell: Cell, source: str) -> str:
     return text[: cell.start] + with_line_end(new, line_end(text)) + text[cell.end :]
 
 
-def read_cells(cells: Sequence[Cell], shown: str, span: tuple[int, int], senses: Senses) -> ToolResult:
+def read_cells(cells: Sequence[Cell], shown: str, span: tuple[int, int], modalities: Modalities) -> ToolResult:
     """``span``: the first cell, from 1, and how many at most. Raises Failed."""
     first, limit = span
     if not cells:
@@ -100,7 +100,7 @@ def read_cells(cells: Sequence[Cell], shown: str, span: tuple[int, int], senses:
     if first > len(cells):
         message = f"{shown} has {len(cells)} cells; there is no cell {first}."
         raise Failed("validation_error", message, "Use a smaller offset.")
-    album = _Album(senses.pictures(), [])
+    album = _Album(modalities.pictures(), [])
     parts: list[str] = []
     size = 0
     for cell in cells[first - 1 : first - 1 + min(limit, CELLS)]:

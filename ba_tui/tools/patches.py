@@ -1,6 +1,6 @@
 """Patches of several files, all of them or none. The tool itself is patching.py.
 
-Reading the forms of patches is patch_formats.py, finding the places hunks.py, writing staging.py.
+Reading the forms of patches is patch_formats.py, finding the places hunks.py, writing transaction.py.
 
 A patch carries the lines it changes, so a file need not have been read where all of them stand in it exactly and in one
 place only. What it replaces unseen, or matches with tolerance, must have been read, and what was read must not have
@@ -17,17 +17,17 @@ from typing import Any
 
 from ba_tui.core.results import Diff, Diffs, ToolResult
 from ba_tui.permissions.paths import Workspace
+from ba_tui.tools.binary_kinds import no_text
 from ba_tui.tools.changes import FileChange
 from ba_tui.tools.disk import SeenFiles, mode_of, read_bytes
 from ba_tui.tools.documents import Encoding, binary_kind, detect, line_end, plain_lines
 from ba_tui.tools.edits import encoded
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.hunks import Placed, place
-from ba_tui.tools.kinds import no_text
 from ba_tui.tools.patch_formats import read_patch
 from ba_tui.tools.patch_parts import FilePatch, Hunk
 from ba_tui.tools.splicing import spliced
-from ba_tui.tools.staging import Step, commit
+from ba_tui.tools.transaction import Step, commit
 
 LARGEST_TOGETHER = 60_000_000
 """Bytes of all the files of one patch: they are held in memory until the last is checked."""

@@ -1,6 +1,6 @@
 """PDF files for read_file: the text of their pages, and the file itself where only a model could read it.
 
-Other documents are not read; what they are is said by kinds.py.
+Other documents are not read; what they are is said by binary_kinds.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ba_tui.core.messages import Document
 from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.wording import byte_size
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.senses import ATTACHED, Senses
+from ba_tui.tools.modalities import ATTACHED, Modalities
 from ba_tui.tools.terminal_text import unescaped
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ SECONDS = 20.0
 ATTACHED_PAGES = 100
 
 
-def read_pdf(data: bytes, shown: str, pages: tuple[int, int], senses: Senses) -> ToolResult:
+def read_pdf(data: bytes, shown: str, pages: tuple[int, int], modalities: Modalities) -> ToolResult:
     """The text of ``pages``: the first, from 1, and how many at most. Raises Failed."""
     first, limit = pages
     reader, total = _opened(data, shown)
@@ -42,7 +42,7 @@ def read_pdf(data: bytes, shown: str, pages: tuple[int, int], senses: Senses) ->
     last = first + len(texts) - 1
     span = f"page {first}" if first == last else f"pages {first}-{last}"
     if not any(texts):
-        return _without_text(data, shown, f"{span} of {total}", senses, total)
+        return _without_text(data, shown, f"{span} of {total}", modalities, total)
     parts = [f"[page {number}]\n{text or '(no text)'}" for number, text in enumerate(texts, first)]
     note = f"[{span} of {total}{f'; go on with offset={last + 1}' if last < total else ''}]"
     body = "\n\n".join(parts)
@@ -97,16 +97,16 @@ def _texts(reader: PdfReader, numbers: range) -> Sequence[str]:
     return texts
 
 
-def _without_text(data: bytes, shown: str, span: str, senses: Senses, total: int) -> ToolResult:
+def _without_text(data: bytes, shown: str, span: str, modalities: Modalities, total: int) -> ToolResult:
     """Pages that are pictures only: the model may see them, if its provider takes the whole document."""
     what = f"{shown}, {span}: no text, so the pages are probably scanned"
-    if senses.documents() and len(data) <= ATTACHED and total <= ATTACHED_PAGES:
+    if modalities.documents() and len(data) <= ATTACHED and total <= ATTACHED_PAGES:
         document = Document("application/pdf", base64.b64encode(data).decode("ascii"), PurePath(shown).name)
         return ToolResult(
             f"{what}. The document itself is attached.", summary=f"{total} pages", attachments=(document,)
         )
     why = "The model in use can't be given PDF files"
-    if senses.documents():
+    if modalities.documents():
         why = f"It is too large to be attached ({byte_size(len(data))}, {total} pages)"
     raise Failed("validation_error", f"{what}. {why}.", "Text recognition is needed; tell the person.")
 

@@ -1,6 +1,6 @@
 """The tool recall: finds what was said and done earlier in this session, also what the model no longer sees.
 
-The search itself is rounds.py.
+The search itself is history_search.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.wording import count
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.rounds import Match, Part, Round, rounds, search, words_of
+from ba_tui.tools.history_search import Match, Part, Round, rounds, search, words_of
 from ba_tui.tools.terminal_text import shortened
 
 NAME = "recall"

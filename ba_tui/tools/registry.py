@@ -15,9 +15,9 @@ from typing import Any
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Guard, Run, Tool
 from ba_tui.core.wording import did_you_mean
-from ba_tui.tools.adopted import adopted, missing
 from ba_tui.tools.discovery import Discovery, Module, Origin, Problem
-from ba_tui.tools.registered import Choice, read_registered
+from ba_tui.tools.tools_yaml import Choice, read_tool_choices
+from ba_tui.tools.worker_tools import missing, worker_tool
 
 BUILT_IN = "built in"
 SEARCH = "tool_search"
@@ -81,7 +81,7 @@ class Registry:
         self._raw: dict[str, _Raw] = {}
         self._entries: dict[str, Entry] = {}
         self._switched: dict[str, bool] = {}
-        self._registered = read_registered(self._files.bundled, self._files.others())
+        self._choices = read_tool_choices(self._files.bundled, self._files.others())
         self._stamp = self._stamped()
         self._found_problems: tuple[Problem, ...] = ()
 
@@ -104,7 +104,7 @@ class Registry:
     def entries(self) -> Sequence[Entry]:
         """All tools: in the order of tools.yaml, then as they were found."""
         with self._alone:
-            order = {name: index for index, name in enumerate((*self._registered.core, *self._registered.optional))}
+            order = {name: index for index, name in enumerate((*self._choices.core, *self._choices.optional))}
             return sorted(self._entries.values(), key=lambda entry: order.get(entry.tool.name, len(order)))
 
     def names(self) -> frozenset[str]:
@@ -122,10 +122,10 @@ class Registry:
             known = list(self._entries)
             unknown = [
                 Problem(file, f"there is no tool {name!r}{did_you_mean(name, known)}", line)
-                for name, (file, line) in self._registered.named.items()
+                for name, (file, line) in self._choices.named.items()
                 if name not in self._entries
             ]
-            return (*self._found_problems, *self._registered.problems, *unknown)
+            return (*self._found_problems, *self._choices.problems, *unknown)
 
     def refresh(self) -> None:
         """Look at the folders and files again. Blocks while new ones are loaded: call it off the loop."""
@@ -152,7 +152,7 @@ class Registry:
             stamp = self._stamped()
             if stamp != self._stamp:
                 self._stamp = stamp
-                self._registered = read_registered(self._files.bundled, self._files.others())
+                self._choices = read_tool_choices(self._files.bundled, self._files.others())
                 for raw in self._raw.values():
                     self._entries[raw.tool.name] = self._entry(raw)
             problems: list[Problem] = []
@@ -171,7 +171,7 @@ class Registry:
                 raw = self._raw.get(record["name"])
                 if raw is not None and raw.module is module and raw.line == line:
                     continue
-                tool = adopted(record, module.crew)
+                tool = worker_tool(record, module.pool)
             except (KeyError, TypeError, ValueError, AttributeError):
                 yield Problem(module.shown, "what the worker said of its tools can't be understood")
                 continue
@@ -193,8 +193,8 @@ class Registry:
 
     def _entry(self, raw: _Raw) -> Entry:
         name = raw.tool.name
-        choice = self._registered.optional.get(name) or Choice()
-        core = name in self._registered.core
+        choice = self._choices.optional.get(name) or Choice()
+        core = name in self._choices.core
         # Files that a person put there are meant to be used; what ships with ba or came with a package is switched on.
         default = raw.origin in {"user", "project", "extra", "workflow"}
         chosen = self._switched.get(name, choice.enabled)

@@ -22,7 +22,7 @@ from ba_tui.tools.calculator import calculator_tool
 from ba_tui.tools.cell import OPEN, Cell
 from ba_tui.tools.clock import now_tool
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.discovery import Discovery, Folder, Lookout
+from ba_tui.tools.discovery import Discovery, DiscoveryOptions, Folder
 from ba_tui.tools.disk import SeenFiles
 from ba_tui.tools.edits import edit_file_tool
 from ba_tui.tools.files import read_file_tool, write_file_tool
@@ -35,18 +35,18 @@ from ba_tui.tools.guards.retry import retry
 from ba_tui.tools.guards.secrets import secrets
 from ba_tui.tools.guards.timeout import timeout
 from ba_tui.tools.guards.validate import validate
-from ba_tui.tools.host import Bench
 from ba_tui.tools.listing import glob_tool, list_files_tool
-from ba_tui.tools.online import Online, online_tools
+from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.patching import apply_patch_tool
 from ba_tui.tools.python import Python, python_tool
 from ba_tui.tools.recall import History, recall_tool
 from ba_tui.tools.registry import Files, Registry
 from ba_tui.tools.search import grep_tool
-from ba_tui.tools.senses import Senses
 from ba_tui.tools.shell import Shell, shell_tool, start_folder
 from ba_tui.tools.shell_output import shell_kill_tool, shell_output_tool
 from ba_tui.tools.todos import todo_read_tool, todo_write_tool
+from ba_tui.tools.web_tools import WebOptions, web_tools
+from ba_tui.tools.workers import WorkerSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,11 @@ class Means:
 
     shells: Shells
     results: Artifacts
-    online: Online
+    web: WebOptions
     history: History
     python: Python = field(default_factory=Python)
     cell: Cell = OPEN
-    senses: Senses = field(default_factory=Senses)
+    modalities: Modalities = field(default_factory=Modalities)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +90,9 @@ class Supply:
 
     where: Places
     root: Path
-    bench: Bench
+    worker_settings: WorkerSettings
     extra: Sequence[Path] = ()
-    project: Bench | None = None
+    project: WorkerSettings | None = None
     """Where tools of the project run; None: where all others do."""
 
     @property
@@ -106,7 +106,7 @@ def builtin_tools(definitions: Mapping[str, Definition], place: Place, means: Me
     seen = SeenFiles()
     shells = means.shells if means else None
     tools = (
-        read_file_tool(definitions["read_file"], workspace, seen, means.senses if means else None),
+        read_file_tool(definitions["read_file"], workspace, seen, means.modalities if means else None),
         write_file_tool(definitions["write_file"], workspace, seen),
         edit_file_tool(definitions["edit_file"], workspace, seen),
         list_files_tool(definitions["list_files"], workspace),
@@ -131,7 +131,7 @@ def further_tools(definitions: Mapping[str, Definition], place: Place, means: Me
         shell_output_tool(definitions["shell_output"], shells),
         shell_kill_tool(definitions["shell_kill"], shells),
         read_artifact_tool(definitions["read_artifact"], means.results, place.rg),
-        *online_tools(definitions, means.online),
+        *web_tools(definitions, means.web),
         recall_tool(definitions["recall"], means.history),
     )
 
@@ -187,7 +187,9 @@ def stocked(tools: Sequence[Tool], guard: Guard, supply: Supply) -> Registry:
         Folder(root / ".ba" / "tools", "project", lambda: trust.trusted(root)),
         *(Folder(path, "extra") for path in supply.extra),
     )
-    discovery = Discovery(Lookout(folders, supply.bench, where.cache / "tools.json", project=supply.project))
+    discovery = Discovery(
+        DiscoveryOptions(folders, supply.worker_settings, where.cache / "tools.json", project=supply.project)
+    )
     registry = Registry(guard, Files(bundled("config") / "tools.yaml", files), discovery)
     for tool in tools:
         registry.add(tool)

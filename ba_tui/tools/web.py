@@ -14,11 +14,11 @@ from typing import Any
 from ba_tui.core.results import Prose, ToolResult, failure
 from ba_tui.core.tool import Call, Tool
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.online import FETCH, web_tool
 from ba_tui.tools.terminal_text import shortened, unescaped
 from ba_tui.tools.web_client import Web, WebReply
 from ba_tui.tools.web_pages import FOREIGN, fetched, moved, refusals_told
 from ba_tui.tools.web_text import decoded, is_html, read_page
+from ba_tui.tools.web_tools import FETCH, web_tool
 
 SHOWN = 20_000
 """Characters for the pane; the whole is in the text."""

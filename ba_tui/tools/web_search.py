@@ -12,12 +12,12 @@ from ba_tui.core.results import Table, ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.online import SEARCH, SearchChoice, web_tool
 from ba_tui.tools.terminal_text import unescaped
 from ba_tui.tools.web_addresses import read_address
 from ba_tui.tools.web_backends import ENGINES, Backend, Engine, Hit, Service
 from ba_tui.tools.web_client import Web
 from ba_tui.tools.web_pages import FOREIGN, refusals_told
+from ba_tui.tools.web_tools import SEARCH, SearchChoice, web_tool
 
 COUNT = 8
 SNIPPET = 400

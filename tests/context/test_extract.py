@@ -16,7 +16,7 @@ from ba_tui.core.events import MessageDone, ToolFinished, ToolStarted, TurnEnded
 from ba_tui.core.messages import Image, Message, Text, Thinking, ToolOutput, ToolUse, user
 from ba_tui.core.results import ToolResult
 from ba_tui.core.transcript import Transcript
-from ba_tui.tools.rounds import rounds as recalled
+from ba_tui.tools.history_search import rounds as recalled
 from tests.context.conversations import answer, conversations, count, rounds, step
 
 

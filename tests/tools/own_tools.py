@@ -20,11 +20,11 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Allow
-from ba_tui.tools.discovery import Discovery, Folder, Lookout
-from ba_tui.tools.host import Bench
+from ba_tui.tools.discovery import Discovery, DiscoveryOptions, Folder
 from ba_tui.tools.registry import Files, Registry
 from ba_tui.tools.shell import Shell
 from ba_tui.tools.toolbox import Place, pipeline
+from ba_tui.tools.workers import WorkerSettings
 
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "PYTHONPATH")
 MARK = "BA_TEST_MARK"
@@ -45,11 +45,11 @@ class Home:
         return self.root / "tools"
 
     @property
-    def bench(self) -> Bench:
+    def worker_settings(self) -> WorkerSettings:
         environment = {name: os.environ[name] for name in KEPT if name in os.environ}
         if self.python_path:
             environment["PYTHONPATH"] = self.python_path
-        return Bench(self.root, {**environment, MARK: self.mark})
+        return WorkerSettings(self.root, {**environment, MARK: self.mark})
 
     def write(self, name: str, text: str) -> Path:
         path = self.tools / name
@@ -59,8 +59,8 @@ class Home:
 
     def discovery(self, *folders: Folder) -> Discovery:
         given = folders or (Folder(self.tools, "user"),)
-        lookout = Lookout(given, self.bench, self.root / "cache.json", self.packages, self.patience)
-        return Discovery(lookout)
+        options = DiscoveryOptions(given, self.worker_settings, self.root / "cache.json", self.packages, self.patience)
+        return Discovery(options)
 
     def registry(self, *files: Path, bundled: Path | None = None) -> Registry:
         """Everything in the folder, within all guards, and nothing asks."""

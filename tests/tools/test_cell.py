@@ -20,10 +20,10 @@ from ba_tui.permissions.sandbox_bwrap import Bubblewrap, bubblewraps
 from ba_tui.permissions.sandbox_layout import Reach
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.tools.cell import Cell
-from ba_tui.tools.host import Bench, Code, Crew
 from ba_tui.tools.limits import Limits
 from ba_tui.tools.python import Python, python_tool
 from ba_tui.tools.shell import Shell, shell_tool
+from ba_tui.tools.workers import Code, WorkerPool, WorkerSettings
 from tests.tools.conftest import Desk
 from tests.tools.running import Floor, all_gone, floor, tagged, until_printed, within_guards
 
@@ -221,11 +221,11 @@ async def test_workers_of_a_project_are_confined(floor: Floor) -> None:
     sandbox = sandbox_at(desk)
     environment = {**desk.environment, "BA_TAG": floor.tag}
     code = Code(str(file), digest=hashlib.sha256(file.read_bytes()).hexdigest())
-    crew = Crew(code, Bench(desk.root, environment, {"fsize": 1_000_000}, sandbox.confine))
-    reply, _ = await crew.call("own", {}, print, keep=True)
+    pool = WorkerPool(code, WorkerSettings(desk.root, environment, {"fsize": 1_000_000}, sandbox.confine))
+    reply, _ = await pool.call("own", {}, print, keep=True)
     assert "Read-only file system 1000000" in str(reply)
     assert (desk.root / "inside").exists()
     assert tagged(floor.tag)
-    crew.close()
+    pool.close()
     await all_gone(floor.tag)
     sandbox.close()

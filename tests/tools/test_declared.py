@@ -13,7 +13,7 @@ import pytest
 
 import ba_tui
 from ba_tui import tool
-from ba_tui.tools.derived import Derived, Undescribable, declared_in
+from ba_tui.tools.declared_tools import DeclaredTool, InvalidTool, declared_in
 
 
 @dataclass
@@ -46,7 +46,7 @@ def forecast(
 
 
 def test_the_schema_comes_from_hints_and_docstring():
-    record = Derived(forecast).record
+    record = DeclaredTool(forecast).record
     assert record["description"] == (
         "Forecast for a city. Use it for the coming days.\nIt knows nothing of the past.\nReturns: A line a day."
     )
@@ -64,7 +64,7 @@ def test_the_schema_comes_from_hints_and_docstring():
 
 
 def test_facts_are_told_and_what_is_not_said_has_a_safe_default():
-    record = Derived(forecast).record
+    record = DeclaredTool(forecast).record
     assert [record[key] for key in ("name", "effect", "target", "timeout", "tags", "needs")] == [
         "forecast", "read", "city", 5.0, ["sky"], ["git"],
     ]  # fmt: skip
@@ -74,12 +74,12 @@ def test_facts_are_told_and_what_is_not_said_has_a_safe_default():
         """Say nothing of itself."""
         return ""
 
-    record = Derived(plain).record
+    record = DeclaredTool(plain).record
     assert (record["effect"], record["timeout"], record["stateful"]) == ("execute", 120.0, False)
 
 
 def test_arguments_arrive_in_the_types_asked_for_and_defaults_stay_the_functions_own():
-    derived = Derived(forecast)
+    derived = DeclaredTool(forecast)
     given = derived.bind({"city": "Aachen", "place": {"title": "here"}, "folder": "a/b"})
     assert given == {"city": "Aachen", "place": Place("here"), "folder": Path("a/b")}
     assert forecast(**given) == "Aachen 1 c Place(title='here', zoom=3) PosixPath('a/b')"
@@ -91,7 +91,7 @@ def test_a_function_with_the_names_of_pydantics_own_is_fine():
         """Take names that a model class has too."""
         return ""
 
-    derived = Derived(odd)
+    derived = DeclaredTool(odd)
     assert list(derived.record["schema"]["properties"]) == ["schema", "copy", "model_config", "json"]
     assert derived.bind({"schema": "a", "copy": 1, "model_config": "b"}) == {
         "schema": "a", "copy": 1, "model_config": "b",
@@ -111,7 +111,7 @@ def test_a_class_with_run_is_a_tool_with_a_state():
             """
             return len(text.split())
 
-    record = Derived(WordCount).record
+    record = DeclaredTool(WordCount).record
     assert (record["name"], record["stateful"]) == ("word_count", True)
     assert record["description"] == "Count words over several calls."
     assert record["schema"]["properties"]["text"]["description"] == "Any words."
@@ -125,8 +125,8 @@ def test_a_schema_of_ones_own_is_taken_as_it_is():
         """Take anything."""
         return ""
 
-    assert Derived(own).record["schema"] == schema
-    assert Derived(own).bind({"x": "anything"}) == {"x": "anything"}
+    assert DeclaredTool(own).record["schema"] == schema
+    assert DeclaredTool(own).bind({"x": "anything"}) == {"x": "anything"}
 
 
 def no_type(x) -> str:
@@ -190,8 +190,8 @@ class Runless:
 def test_what_can_not_be_a_tool_says_why_and_where(found: Any, options: Any, said: str):
     marked = tool(**options)(found)
     try:
-        with pytest.raises(Undescribable, match=f"^{found.__name__}: ") as caught:
-            Derived(marked)
+        with pytest.raises(InvalidTool, match=f"^{found.__name__}: ") as caught:
+            DeclaredTool(marked)
         assert said in str(caught.value)
         assert caught.value.line > 100
     finally:
@@ -237,7 +237,7 @@ def test_all_wins_over_what_stands_in_the_module():
     shared = module("__all__ = ['forecast']")
     shared.__dict__["forecast"] = forecast
     assert list(declared_in(shared)) == [forecast]
-    with pytest.raises(Undescribable, match="__all__ names 'third'"):
+    with pytest.raises(InvalidTool, match="__all__ names 'third'"):
         list(declared_in(module("__all__ = ['third']")))
 
 

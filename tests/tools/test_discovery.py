@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.tools.discovery import Discovery, Folder, Lookout, Problem
+from ba_tui.tools.discovery import Discovery, DiscoveryOptions, Folder, Problem
 from tests.tools.own_tools import Caller, Home
 
 GOOD = (
@@ -162,7 +162,7 @@ def test_new_changed_and_removed_files_are_noticed(home: Home):
     assert found(discovery) == ["a", "b"]
     path.write_text(good("a_new"), "utf-8")
     assert found(discovery) == ["a_new", "b"]
-    assert first[0].crew.closed
+    assert first[0].pool.closed
     path.unlink()
     assert found(discovery) == ["b"]
 
@@ -233,5 +233,5 @@ def test_installed_packages_offer_tools(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_no_folder_is_no_trouble(tmp_path: Path):
     home = Home(tmp_path)
-    lookout = Lookout((Folder(tmp_path / "nowhere", "extra"),), home.bench, None, packages=False)
-    assert Discovery(lookout).look() == []
+    options = DiscoveryOptions((Folder(tmp_path / "nowhere", "extra"),), home.worker_settings, None, packages=False)
+    assert Discovery(options).look() == []

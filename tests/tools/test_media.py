@@ -19,11 +19,11 @@ from ba_tui.tools.disk import SeenFiles
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.files import read_file_tool
 from ba_tui.tools.images import measured
+from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.pdf import read_pdf
-from ba_tui.tools.senses import Senses
 from tests.tools.conftest import Desk
 
-EVERYTHING = Senses(lambda: True, lambda: True)
+EVERYTHING = Modalities(lambda: True, lambda: True)
 
 
 def png(width: int, height: int) -> bytes:
@@ -85,8 +85,8 @@ def pdf(*pages: str) -> bytes:
     return out.getvalue()
 
 
-def sees(desk: Desk, senses: Senses) -> None:
-    desk.tools["read_file"] = read_file_tool(desk.definitions["read_file"], desk.workspace, SeenFiles(), senses)
+def sees(desk: Desk, modalities: Modalities) -> None:
+    desk.tools["read_file"] = read_file_tool(desk.definitions["read_file"], desk.workspace, SeenFiles(), modalities)
 
 
 @pytest.mark.parametrize("make", [png, gif, jpeg, lossy, lossless, extended])
@@ -167,7 +167,7 @@ def test_a_damaged_pdf_is_read_or_refused(data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(whole) - 1))
     spoilt = whole[:at] + data.draw(st.binary(max_size=6)) + whole[at + data.draw(st.integers(0, 9)) :]
     try:
-        result: ToolResult | Failed = read_pdf(spoilt, "a.pdf", (1, 5), Senses())
+        result: ToolResult | Failed = read_pdf(spoilt, "a.pdf", (1, 5), Modalities())
     except Failed as error:
         result = error
     assert isinstance(result, ToolResult) or str(result).startswith("a.pdf")

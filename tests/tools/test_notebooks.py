@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ba_tui.core.messages import Image
 from ba_tui.tools.disk import SeenFiles
 from ba_tui.tools.files import read_file_tool
+from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.notebooks import read_notebook, with_source
-from ba_tui.tools.senses import Senses
 from tests.tools.conftest import Desk
 from tests.tools.test_media import png
 
@@ -63,7 +63,7 @@ async def test_cells_with_their_outputs(desk: Desk) -> None:
 
 async def test_plots_are_attached_for_a_model_that_sees(desk: Desk) -> None:
     definition = desk.definitions["read_file"]
-    desk.tools["read_file"] = read_file_tool(definition, desk.workspace, SeenFiles(), Senses(pictures=lambda: True))
+    desk.tools["read_file"] = read_file_tool(definition, desk.workspace, SeenFiles(), Modalities(pictures=lambda: True))
     desk.write("a.ipynb", notebook(code("plot()", PLOT)))
     result = await desk.run("read_file", path="a.ipynb")
     assert "attached as picture 1" in result.text

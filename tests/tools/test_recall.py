@@ -27,8 +27,8 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.validate import validate
+from ba_tui.tools.history_search import rounds, search, words_of
 from ba_tui.tools.recall import recall_tool
-from ba_tui.tools.rounds import rounds, search, words_of
 from tests.tools.conftest import AnsweringCall, Desk
 
 

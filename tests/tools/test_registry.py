@@ -18,10 +18,10 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Allow, Ask, Policy
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.registered import read_registered
 from ba_tui.tools.registry import Files, Registry
 from ba_tui.tools.shell import Shell
 from ba_tui.tools.toolbox import Place, builtin_tools
+from ba_tui.tools.tools_yaml import read_tool_choices
 from tests.tools.own_tools import Caller, Home, names
 
 GOOD = 'from ba_tui import tool\n@tool(effect="read")\ndef {name}() -> str:\n    "Say."\n    return "{name}"\n'
@@ -110,7 +110,7 @@ def test_any_thread_may_register():
 
 
 def test_every_built_in_tool_stands_in_the_bundled_file(definitions: Mapping[str, Definition], tmp_path: Path):
-    registered = read_registered(bundled("config") / "tools.yaml")
+    registered = read_tool_choices(bundled("config") / "tools.yaml")
     assert registered.problems == ()
     tools = builtin_tools(definitions, Place(Workspace(tmp_path), Shell(None, {}), None))
     assert [name for name in names(tools) if name not in {*registered.core, *registered.optional}] == []

@@ -12,10 +12,10 @@ import pytest
 from ba_tui.core.results import Table, ToolResult
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.validate import validate
-from ba_tui.tools.online import SearchChoice
 from ba_tui.tools.web_addresses import Reach
 from ba_tui.tools.web_client import Web
 from ba_tui.tools.web_search import web_search_tool
+from ba_tui.tools.web_tools import SearchChoice
 from tests.tools.conftest import AnsweringCall, Desk
 from tests.tools.web_server import Page, Request, WebServer, names, web
 

@@ -18,28 +18,28 @@ from ba_tui.core.messages import clean_text
 from ba_tui.core.results import Display, Table, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.host import Crew, Died
 from ba_tui.tools.terminal_text import plain
+from ba_tui.tools.workers import WorkerDied, WorkerPool
 
 log = logging.getLogger(__name__)
 ROWS = 200
 KINDS = {"execution_error", "dependency_error", "invalid_parameters"}
 
 
-def adopted(record: Mapping[str, Any], crew: Crew) -> Tool:
-    """The tool that ``record`` describes, run by ``crew``."""
+def worker_tool(record: Mapping[str, Any], pool: WorkerPool) -> Tool:
+    """The tool that ``record`` describes, run by ``pool``."""
     name: str = record["name"]
     needs: Sequence[str] = record["needs"]
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         if needs and (lacking := await asyncio.to_thread(missing, needs)):
             raise Failed("dependency_error", f"{name} needs {lacking}, which is not installed.")
-        if crew.closed:
+        if pool.closed:
             message = f"The file of {name} is gone, was changed or is not trusted any more."
             raise Failed("not_found", message, "Use another tool; a changed one is there from the next prompt on.")
         try:
-            reply, printed = await crew.call(record["object"], args, call.report, keep=record["stateful"])
-        except Died as error:
+            reply, printed = await pool.call(record["object"], args, call.report, keep=record["stateful"])
+        except WorkerDied as error:
             hint = "Do not repeat the call unchanged; the tool itself may need a correction."
             raise Failed("execution_error", f"{name} gave no result: {error}.", hint) from error
         except OSError as error:

@@ -34,14 +34,14 @@ class SearchChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Online:
+class WebOptions:
     """``allow_private``: hosts and networks that may be asked although they are private."""
 
     allow_private: tuple[str, ...] = ()
     search: SearchChoice = field(default_factory=SearchChoice)
 
 
-def online_tools(definitions: Mapping[str, Definition], online: Online) -> tuple[Tool, ...]:
+def web_tools(definitions: Mapping[str, Definition], web: WebOptions) -> tuple[Tool, ...]:
     @cache
     def made() -> dict[str, Tool]:
         from ba_tui.tools.links import extract_links_tool  # noqa: PLC0415 - see above
@@ -50,11 +50,11 @@ def online_tools(definitions: Mapping[str, Definition], online: Online) -> tuple
         from ba_tui.tools.web_client import Web  # noqa: PLC0415
         from ba_tui.tools.web_search import web_search_tool  # noqa: PLC0415
 
-        web = Web(read_reach(online.allow_private))
+        client = Web(read_reach(web.allow_private))
         tools = (
-            web_fetch_tool(definitions["web_fetch"], web),
-            extract_links_tool(definitions["extract_links"], web),
-            web_search_tool(definitions["web_search"], web, online.search),
+            web_fetch_tool(definitions["web_fetch"], client),
+            extract_links_tool(definitions["extract_links"], client),
+            web_search_tool(definitions["web_search"], client, web.search),
         )
         return {tool.name: tool for tool in tools}
 

@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from ba_tui.core.results import ToolResult
-from ba_tui.tools.derived import Derived, Undescribable, declared_in
+from ba_tui.tools.declared_tools import DeclaredTool, InvalidTool, declared_in
 
 LARGEST = 20_000_000
 LONGEST_TRACE = 4_000
@@ -34,7 +34,7 @@ PIECE = 65_536
 
 def serve(channel: int, file: str, module: str = "", digest: str = "") -> None:
     """Answer requests until the channel ends. ``file`` or ``module`` is loaded at the first one."""
-    loaded: dict[str, Derived] | None = None
+    loaded: dict[str, DeclaredTool] | None = None
     instances: dict[str, Any] = {}
     own = os.getpid()
     with asyncio.Runner() as runner:
@@ -65,17 +65,17 @@ class _Broken(Exception):
         self.line = line
 
 
-def _load(file: str, module: str, digest: str) -> list[Derived]:
+def _load(file: str, module: str, digest: str) -> list[DeclaredTool]:
     package, _, name = module.partition(":")
     found = importlib.import_module(package) if module else _from_file(Path(file), digest)
     if name:
-        return [Derived(getattr(found, name))]
-    derived = [Derived(each) for each in declared_in(found)]
-    names: dict[str, Derived] = {}
+        return [DeclaredTool(getattr(found, name))]
+    derived = [DeclaredTool(each) for each in declared_in(found)]
+    names: dict[str, DeclaredTool] = {}
     for each in derived:
         if first := names.get(each.record["name"]):
             text = f"two tools are named {each.record['name']!r}: the other one is in line {first.line}"
-            raise Undescribable(text, each.line)
+            raise InvalidTool(text, each.line)
         names[each.record["name"]] = each
     return derived
 
@@ -136,7 +136,7 @@ class _Given(SourceFileLoader):
 
 
 def _called(
-    tool: Derived, instances: dict[str, Any], args: Mapping[str, Any], runner: asyncio.Runner
+    tool: DeclaredTool, instances: dict[str, Any], args: Mapping[str, Any], runner: asyncio.Runner
 ) -> dict[str, Any]:
     try:
         given = tool.bind(args)
@@ -182,11 +182,11 @@ def _described(value: Any) -> str:
 
 def _failure(error: BaseException, file: str) -> dict[str, Any]:
     kind, text = "execution_error", _words(error)
-    line = getattr(error, "line", 0) if isinstance(error, _Broken | Undescribable) else _line(error, file)
+    line = getattr(error, "line", 0) if isinstance(error, _Broken | InvalidTool) else _line(error, file)
     if isinstance(error, ModuleNotFoundError) and error.name:
         kind = "dependency_error"
         text = f"the module {error.name!r} is not installed for {sys.executable}"
-    trace = "" if isinstance(error, _Broken | Undescribable) else _trace(error, file)
+    trace = "" if isinstance(error, _Broken | InvalidTool) else _trace(error, file)
     return {"kind": kind, "text": text, "line": line, "trace": trace}
 
 
@@ -196,7 +196,7 @@ def _words(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - an error whose words raise is still an error
         said = "(its words can't be read)"
     name = type(error).__name__
-    if isinstance(error, _Broken | Undescribable):
+    if isinstance(error, _Broken | InvalidTool):
         return said
     return f"{name}: {said}"[:2_000] if said else name
 

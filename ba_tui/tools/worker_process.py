@@ -1,6 +1,6 @@
 """The worker process of one tool file, as a program: a supervisor that ends all it started, and below it the work.
 
-Started by ``host``; nothing imports it. What the work is stands in ``serving``, how a tree is ended in ``supervisor``.
+Started by ``workers``; nothing imports it. The work is ``worker_loop``, ending a tree of processes ``supervisor``.
 
 Arguments: the number of the channel, the folder to work in, limits (as for ``supervisor``), then what to load. Standard
 input is the pipe that ba holds: any byte, or its end, means stop. Besides replies as JSON lines, ``pid N`` and
@@ -43,7 +43,7 @@ def work(channel: int, place: tuple[str, str], source: list[str], libc: ctypes.C
         os.chdir(folder)
         if limits:
             limit(limits)
-        from ba_tui.tools.serving import serve  # noqa: PLC0415 - the supervisor above stays small
+        from ba_tui.tools.worker_loop import serve  # noqa: PLC0415 - the supervisor above stays small
 
         serve(channel, *source)
         os._exit(0)

@@ -1,6 +1,6 @@
 """The decorator by which a Python function or class says that it is a tool, and of which kind.
 
-Standard library only: tool files import it, and what they declare is read by ``derived`` in the worker process.
+Light, because every tool file imports it; what they declare is read by ``declared_tools`` in the worker process.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ def _never() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Senses:
+class Modalities:
     """``pictures``: it sees images; ``documents``: its provider takes whole PDF files."""
 
     pictures: Callable[[], bool] = _never

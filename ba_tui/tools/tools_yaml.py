@@ -33,7 +33,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class ToolChoices:
     """All layers together. The order of names is the order in which the model is told of the tools."""
 
     core: tuple[str, ...] = ()
@@ -43,9 +43,9 @@ class Registered:
     """Every name and where it stands, the bundled file left out: there must be a tool of that name."""
 
 
-def read_registered(bundled: Path | None, others: Sequence[Path] = ()) -> Registered:
+def read_tool_choices(bundled: Path | None, others: Sequence[Path] = ()) -> ToolChoices:
     """What ``bundled`` says, and over it the files that there are. Never raises: ``problems`` say what is wrong."""
-    result = Registered()
+    result = ToolChoices()
     for path in (*([bundled] if bundled else []), *others[:LAYERS_AT_MOST]):
         document = read_document(path)
         if document is not None:
@@ -65,7 +65,7 @@ class _Layer:
         ]
         self._named: dict[str, tuple[str, int]] = {}
 
-    def over(self, below: Registered, *, ours: bool) -> Registered:
+    def over(self, below: ToolChoices, *, ours: bool) -> ToolChoices:
         data = self._document.data
         for key in data:
             if key not in {"core", "optional"}:
@@ -83,7 +83,7 @@ class _Layer:
             if choice.enabled is False and name in core:
                 core.remove(name)
         named = below.named if ours else {**below.named, **self._named}
-        return Registered(tuple(core), optional, (*below.problems, *self._problems), named)
+        return ToolChoices(tuple(core), optional, (*below.problems, *self._problems), named)
 
     def _core(self, value: Any) -> list[str]:
         if value is None:

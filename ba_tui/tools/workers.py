@@ -1,6 +1,6 @@
 """Our side of the worker processes: starts them, asks them, takes what is printed meanwhile, and lets go of them.
 
-One worker runs one call at a time. The programs on the other side are ``hosted`` and ``serving``.
+One worker runs one call at a time. The programs on the other side are ``worker_process`` and ``worker_loop``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ba_tui.core.messages import clean_text
 from ba_tui.permissions.sandbox import Confinement
 from ba_tui.tools.terminal_text import Capture, coloured
 
-PROGRAM = Path(__file__).with_name("hosted.py")
+PROGRAM = Path(__file__).with_name("worker_process.py")
 PIECE = 65_536
 LONGEST_REPLY = 64_000_000
 LIVE = 8_000
@@ -37,7 +37,7 @@ NO_KEYS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class WorkerSettings:
     """Where workers run: the ``folder`` they start in and the ``environment`` they see, without keys of models.
     ``limits`` are rlimits by their names; ``confine`` says how a worker is kept in the sandbox (blocks, may raise)."""
 
@@ -60,7 +60,7 @@ class Code:
         return self.file or self.module
 
 
-class Died(Exception):
+class WorkerDied(Exception):
     """The worker ended without a reply. ``code`` as the system gives it, None when nothing is known."""
 
     def __init__(self, code: int | None) -> None:
@@ -74,17 +74,17 @@ class Worker:
     Confined, it ends with the thread that starts it, so that thread has to last as long as it is wanted.
     """
 
-    def __init__(self, code: Code, bench: Bench) -> None:
-        confinement = bench.confine()
+    def __init__(self, code: Code, worker_settings: WorkerSettings) -> None:
+        confinement = worker_settings.confine()
         self._separate = bool(confinement and confinement.separate)
         inner_control, control = os.pipe()
         output, inner_output = os.pipe()
         self._channel, inner = socket.socketpair()
         self._output = output
-        limits = ",".join(f"{name}={value}" for name, value in bench.limits.items())
-        words = (sys.executable, "-P", str(PROGRAM), str(inner.fileno()), str(bench.folder), limits,
+        limits = ",".join(f"{name}={value}" for name, value in worker_settings.limits.items())
+        words = (sys.executable, "-P", str(PROGRAM), str(inner.fileno()), str(worker_settings.folder), limits,
                  code.file, code.module, code.digest)  # fmt: skip
-        environment = {**bench.environment, **(confinement.environment if confinement else {})}
+        environment = {**worker_settings.environment, **(confinement.environment if confinement else {})}
         try:
             self._process = subprocess.Popen(
                 confinement.wrap(words) if confinement else words,
@@ -133,7 +133,7 @@ class Worker:
         """What is in the code; blocks, for a thread.
 
         Raises:
-            TimeoutError: it took longer. Died: it ended instead.
+            TimeoutError: it took longer. WorkerDied: it ended instead.
         """
         until = time.monotonic() + timeout
         self._channel.sendall(self._request({"do": "describe"}))
@@ -152,7 +152,7 @@ class Worker:
         """The reply to a call, and what was printed meanwhile. Cancelling leaves it running: ``end`` it then.
 
         Raises:
-            Died: it ended instead.
+            WorkerDied: it ended instead.
         """
         loop = asyncio.get_running_loop()
         printed = _Printed(report)
@@ -190,14 +190,14 @@ class Worker:
     def _take(self, data: bytes) -> None:
         if not data:
             self._lost()
-            raise Died(None)
+            raise WorkerDied(None)
         *whole, rest = data.split(b"\n")
         for piece in whole:
             self._lines.append(bytes(self._received) + piece)
             self._received.clear()
         self._received += rest
         if len(self._received) > LONGEST_REPLY:
-            raise Died(None)
+            raise WorkerDied(None)
 
     def _reply(self) -> dict[str, Any] | None:
         """The reply to the last request, when all of it is here; lines that are none are passed over."""
@@ -207,7 +207,7 @@ class Worker:
             if kind == b"pid" and value.isdigit():
                 self._pid = int(value)
             elif kind == b"exit":
-                raise Died(int(value))
+                raise WorkerDied(int(value))
             elif line.startswith(b"{"):
                 try:
                     reply: Any = json.loads(line)
@@ -264,12 +264,12 @@ class _Printed:
         return self._capture.text()
 
 
-class Crew:
+class WorkerPool:
     """The workers of one piece of code: one is kept between calls; calls at the same time get one each."""
 
-    def __init__(self, code: Code, bench: Bench) -> None:
+    def __init__(self, code: Code, worker_settings: WorkerSettings) -> None:
         self.code = code
-        self._bench = bench
+        self._worker_settings = worker_settings
         self._idle: list[Worker] = []
         self._alone = threading.Lock()
         self._in_turn = asyncio.Lock()
@@ -316,7 +316,7 @@ class Crew:
                 if worker.alive:
                     return worker
                 worker.end()
-        return Worker(self.code, self._bench)
+        return Worker(self.code, self._worker_settings)
 
     def _put_back(self, worker: Worker) -> None:
         with self._alone:

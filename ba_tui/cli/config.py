@@ -39,7 +39,7 @@ START = """\
 @app.command()
 def show(json_: Json = False, cwd: Cwd = None) -> int:
     """Print every setting, its value and where that came from."""
-    from ba_tui.settings import as_data, leaves, printable  # noqa: PLC0415 - --help must not pay for pydantic
+    from ba_tui.settings import as_data, leaves, printable  # noqa: PLC0415 - --help must not pay for the settings
 
     loaded = load(cwd)
     values: dict[str, Any] = leaves(as_data(loaded.settings))

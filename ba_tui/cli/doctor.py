@@ -20,7 +20,7 @@ MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 @app.callback()
 def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False, cwd: Cwd = None) -> int:
     """Check that everything ba needs works, and say how to mend it. Exit 1 when something does not."""
-    from ba_tui.assembly import sandbox_report  # noqa: PLC0415 - --help must not pay for pydantic
+    from ba_tui.assembly import sandbox_report  # noqa: PLC0415 - --help must not pay for the settings
     from ba_tui.observe.doctor import Finding, Patient, examine  # noqa: PLC0415
     from ba_tui.permissions.trust import Trust  # noqa: PLC0415
     from ba_tui.tools.search import find_ripgrep  # noqa: PLC0415

@@ -32,7 +32,7 @@ RuleList = Annotated[list[str] | None, typer.Option(metavar="RULE", help="As if 
 @app.command("list")
 def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.")] = False, cwd: Cwd = None) -> int:
     """Print every rule, where it stands and how often it decided here, the strongest first."""
-    from ba_tui.settings import printable  # noqa: PLC0415 - --help must not pay for pydantic
+    from ba_tui.settings import printable  # noqa: PLC0415 - --help must not pay for the settings
 
     policy = _policy(folder_of(cwd), (), None)
     lines = policy.rules()

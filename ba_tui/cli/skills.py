@@ -37,7 +37,7 @@ Project = Annotated[bool, typer.Option("--project", help="In the project's .ba/s
 @app.command("list")
 def list_(json_: Json = False, cwd: Cwd = None) -> int:
     """Print every skill: whether models are told of it, where it comes from, its size. Broken ones say why."""
-    from ba_tui.settings import printable  # noqa: PLC0415 - --help must not pay for pydantic
+    from ba_tui.settings import printable  # noqa: PLC0415 - --help must not pay for the settings
 
     folder = folder_of(cwd)
     root = project_root(folder)

@@ -34,7 +34,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The tool's name, as `
 @app.command("list")
 def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False, cwd: Cwd = None) -> int:
     """Print every tool: whether it is on, what it may do, where it comes from. Files that can't be used follow."""
-    from ba_tui.settings import printable  # noqa: PLC0415 - --help must not pay for pydantic
+    from ba_tui.settings import printable  # noqa: PLC0415 - --help must not pay for the settings
 
     folder = folder_of(cwd)
     registry = _registry(folder)

@@ -38,7 +38,7 @@ def trust(
     them changes, you are asked again. Without trust, ba only reads there; `ba -p` goes by its flags instead, and
     leaves out what the folder brings.
     """
-    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - --help must not pay for pydantic
+    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - --help must not pay for the settings
     from ba_tui.settings import printable  # noqa: PLC0415
 
     if folder and not folder.is_dir():

@@ -82,7 +82,7 @@ class Given:
         if mine and line.layer == "project" and self._approvals:
             self._approvals.remove(line.rule, line.verdict)
         elif line.layer == "user" and self._own:
-            from ba_tui.settings import remove_item  # noqa: PLC0415 - pydantic, for what is done seldom
+            from ba_tui.settings import remove_item  # noqa: PLC0415 - seldom done
 
             if not remove_item(self._own, f"permissions.{line.verdict}", _entry(line.rule, line.terms)) and not mine:
                 raise UsageError(f"{line.rule} is not in {self._own.settings}.", f"It stands in {line.source}.")

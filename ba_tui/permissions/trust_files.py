@@ -17,6 +17,7 @@ import yaml
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.session import Held
+from ba_tui.permissions.trust_named import named_in
 from ba_tui.resources import read_regular
 from ba_tui.settings.document import parse_document
 from ba_tui.settings.layers import leaves
@@ -37,6 +38,8 @@ PARTS: Mapping[str, Sequence[str]] = {
     "settings": (".ba/config.yaml", ".ba/config.local.yaml"),
 }
 """By kind, the files and folders below the project's root that ba, or what it understands of others, reads."""
+_NAMING = ("hooks", "MCP servers", "settings")
+"""Kinds whose files hold commands."""
 MOST_FILES = 2_000
 MOST_BYTES = 50_000_000
 SHOWN = 60
@@ -44,7 +47,8 @@ SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One file; ``name`` is its path below the root, ``part`` the entry of PARTS it belongs to."""
+    """One file; ``name`` is its path below the root, ``part`` the entry of PARTS it belongs to, empty for one that a
+    command in such a file names."""
 
     kind: str
     part: str
@@ -58,14 +62,16 @@ class Found:
             OSError: it can't be read.
         """
         raw = read_regular(self.path, MOST_BYTES + 1)
+        if not self.part:
+            return raw
         if self.kind == "settings":
             return _settings(self.path, raw)
         return _hooks(raw) if self.part.startswith(".claude/settings") else raw
 
 
 def found_in(root: Path, own: Path) -> list[Found]:
-    """The files of ``root`` that count, links followed, by kind and name. Those in ``own``, the person's config
-    folder, do not, nor do compiled files: nothing here loads any.
+    """The files of ``root`` that count, links followed, by kind and name, and those that commands in them name.
+    What lies in ``own``, the person's config folder, does not, nor do compiled files: nothing here loads any.
 
     Raises:
         UsageError: there are more of them than a person could look at.
@@ -80,14 +86,26 @@ def found_in(root: Path, own: Path) -> list[Found]:
             for file in _files(root / part):
                 found.append(Found(kind, part, file.relative_to(root).as_posix(), file))
                 size += file.stat().st_size
-                if len(found) > MOST_FILES or size > MOST_BYTES:
-                    raise UsageError(
-                        f"{root} holds more than {MOST_FILES} files or {MOST_BYTES // 1_000_000} MB of tools, skills "
-                        "and the like.",
-                        "Keep data elsewhere; trust is for what a person can look at.",
-                    )
+                _check(root, len(found), size)
+    known = {each.name for each in found}
+    for each in [each for each in found if each.kind in _NAMING]:
+        for file in named_in(root, each.path):
+            name = file.relative_to(root).as_posix()
+            if name not in known:
+                known.add(name)
+                found.append(Found("hooks" if each.kind == "settings" else each.kind, "", name, file))
+                size += file.stat().st_size
+                _check(root, len(found), size)
     kinds = list(PARTS)
     return sorted(found, key=lambda each: (kinds.index(each.kind), os.fsencode(each.name)))
+
+
+def _check(root: Path, count: int, size: int) -> None:
+    if count > MOST_FILES or size > MOST_BYTES:
+        raise UsageError(
+            f"{root} holds more than {MOST_FILES} files or {MOST_BYTES // 1_000_000} MB of tools, skills and the like.",
+            "Keep data elsewhere; trust is for what a person can look at.",
+        )
 
 
 def held(files: Sequence[Found], contents: Mapping[str, bytes]) -> tuple[Held, ...]:
@@ -101,6 +119,8 @@ def held(files: Sequence[Found], contents: Mapping[str, bytes]) -> tuple[Held, .
 
 def _names(file: Found, content: bytes) -> Sequence[str]:
     below = file.name.removeprefix(file.part).lstrip("/")
+    if not file.part:
+        return [file.name]
     if file.kind == "settings":
         return _told(content)
     if file.name.endswith(".json"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -71,6 +72,52 @@ def test_any_change_of_what_runs_takes_the_trust_away(trust: Trust, root: Path, 
     file.write_text("changed\n")
     assert not trust.trusted(root)
     grant(trust, root)
+    assert trust.trusted(root)
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("python scripts/check.py --fast", "scripts/check.py"),
+        ('"$CLAUDE_PROJECT_DIR"/lint.sh', "lint.sh"),
+        ("bash ${CLAUDE_PROJECT_DIR:-.}/lint.sh | tee x", "lint.sh"),
+        ("cd scripts && ./run", "scripts/run"),
+        ("python -m scripts.check", "scripts/check.py"),
+        ("python -m scripts", "scripts/__main__.py"),
+        ("for each in scripts/*.sh; do . $each; done", "scripts/b.sh"),
+        ("node 'a folder/x.js'", "a folder/x.js"),
+        ("make -s lint", "Makefile"),
+        ("npm run lint", "package.json"),
+    ],
+)
+def test_a_file_that_a_command_of_the_folder_names_counts_too(trust: Trust, root: Path, command: str, file: str):
+    write(root, ".claude/settings.json", json.dumps({"hooks": {"Stop": [{"hooks": [{"command": command}]}]}}))
+    (root / file).parent.mkdir(exist_ok=True)
+    grant(trust, root)
+    write(root, file, "true\n")
+    assert not trust.trusted(root), "it was not there before"
+    grant(trust, root)
+    assert trust.trusted(root)
+    write(root, "README.md", "Run it.\n")
+    assert trust.trusted(root)
+    write(root, file, "rm -r .\n")
+    seen = trust.look(root)
+    assert [change.path for change in seen.files] == [file]
+    assert any(file in held.names for held in seen.holds)
+
+
+def test_a_file_that_a_server_or_the_settings_start_counts_too(trust: Trust, root: Path):
+    write(root, ".mcp.json", json.dumps({"mcpServers": {"a": {"command": "node", "args": ["./server.js", "../x"]}}}))
+    write(root, ".ba/config.yaml", "hooks:\n  turn_end:\n  - command: sh ../project/own.sh\n")
+    write(root, "server.js", "1\n")
+    write(root, "own.sh", "true\n")
+    (root.parent / "x").write_text("no file of the project")
+    grant(trust, root)
+    for name in ("server.js", "own.sh"):
+        write(root, name, "2\n")
+        assert not trust.trusted(root)
+        grant(trust, root)
+    (root.parent / "x").write_text("changed")
     assert trust.trusted(root)
 
 

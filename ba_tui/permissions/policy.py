@@ -32,8 +32,9 @@ from ba_tui.permissions.conditions import terms_text
 from ba_tui.permissions.given import Given
 from ba_tui.permissions.hits import add_hits, read_hits
 from ba_tui.permissions.hosts import domain_of
-from ba_tui.permissions.paths import PathRefused, Workspace, is_guarded, is_secret
+from ba_tui.permissions.paths import PathRefused, Workspace, is_guarded
 from ba_tui.permissions.rules import CODE_TOOLS, SHELL_TOOLS, Rule, Seen, Subject, literal, read_rule, read_rules
+from ba_tui.permissions.twins import holds_secret
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, Judgement
 
 if TYPE_CHECKING:
@@ -343,10 +344,9 @@ class Policy:
     def _seen(self, path: Path) -> Seen:
         places = self.workspace.places(path)
         own = self.bounds.own
-        secret = is_secret(path) or bool(own and path == own.keys)
+        secret = holds_secret(path, self.workspace) or bool(own and path == own.keys)
         folders = {own.config, own.data, own.state} if own else set[Path]()
-        guarded = any(is_guarded(Path(place)) for place in places) if places else is_guarded(path)
-        guarded = guarded or any(path.is_relative_to(folder) for folder in folders)
+        guarded = any(map(path.is_relative_to, folders)) or any(is_guarded(Path(place)) for place in places or (path,))
         relative = self.workspace.relative(path) if places else None
         return Seen(path, relative, places, bool(places), secret, guarded)
 

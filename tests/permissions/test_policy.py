@@ -85,6 +85,14 @@ def test_secrets_are_denied_to_every_tool_that_names_one(root: Path) -> None:
     assert ".env holds secrets" in judged.reason
 
 
+def test_a_hard_link_of_a_secret_is_one(root: Path) -> None:
+    (root / "src" / "notes.txt").hardlink_to(root / ".env")
+    (root / "b.py").hardlink_to(root / "src" / "a.py")
+    for each, about in [(READ, "src/notes.txt"), (EDIT, "src/notes.txt"), (SHELL, "cd src && head notes.txt")]:
+        assert judge(policy(root), each, about) == "deny", each.name
+    assert judge(policy(root), READ, "b.py") == "allow"
+
+
 def test_our_own_keys_are_secret_and_our_own_settings_guarded(root: Path, ba_home: Path) -> None:
     rules = policy(root, *lines("allow", f"*({ba_home}/**)"))
     assert judge(rules, READ, str(ba_home / "keys.yaml")) == "deny"

@@ -100,18 +100,21 @@ def _ascii_cuts(text: str, width: int) -> list[tuple[int, int]]:
 def _cell_cuts(text: str, width: int) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     start, used = 0, 0
+    # A joiner changes what its neighbours take, so that their sizes do not add up.
+    joined = "\u200d" in text
     for piece in _pieces().finditer(text):
         words = piece[0].rstrip()
-        size = cell_len(words)
-        if used and used + size > width:
+        end = piece.start() + len(words)
+        wide = cell_len(text[start:end]) if joined else used + cell_len(words)
+        if used and wide > width:
             found.append(_trimmed(text, start, piece.start()))
-            start, used = piece.start(), 0
-        if size > width:
-            hard = hard_cuts(words, width)
+            start, wide = piece.start(), cell_len(words)
+        if wide > width:
+            hard = hard_cuts(text[start:end], width)
             found += [(start + a, start + b) for a, b in hard[:-1]]
             start += hard[-1][0]
-            size = cell_len(text[start : piece.start() + len(words)])
-        used += size + len(piece[0]) - len(words)
+            wide = cell_len(text[start:end])
+        used = wide + cell_len(piece[0][len(words) :])
     found.append(_trimmed(text, start, len(text)))
     return found
 

@@ -185,12 +185,14 @@ def test_no_line_is_wider_than_it_may_be(source: str, width: int) -> None:
         assert cell_len("".join(segment.text for segment in line.segments)) <= max(width, 8)
 
 
-@given(st.text(st.sampled_from("ab c中文，。👍🏽é한글\u200d❤\ufe0f"), max_size=60), st.integers(2, 20))
+@given(st.text(st.sampled_from("ab c中文，。👍🏽é한글\u200d❤\ufe0f\u3000"), max_size=60), st.integers(2, 20))
 @example("\u200d\u200da글", 2)
+@example("\u200d。a。", 2)
+@example("中\u3000中", 5)
 def test_cuts_fit_and_lose_only_spaces(text: str, width: int) -> None:
     places = cuts(text, width)
     assert all(cell_len(text[start:end]) <= width for start, end in places)
-    assert "".join(text[start:end] for start, end in places).replace(" ", "") == text.replace(" ", "")
+    assert "".join("".join(text[start:end] for start, end in places).split()) == "".join(text.split())
     assert "".join(text[start:end] for start, end in hard_cuts(text, width)) == text
     assert cell_len(clipped(text, width)) <= width
     assert cell_len(clipped_middle(text, width)) <= width

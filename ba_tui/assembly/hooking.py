@@ -60,9 +60,9 @@ def hooking_for(shop: HookShop, cwd: Path, session: tuple[str, Path], mode: Call
     found, problems = found_hooks(shop.hooks, shop.where, root)
     if not found:
         return Hooking(problems=problems)
-    from ba_tui.hooks.runner import Hooks, Surroundings  # noqa: PLC0415 - see found_hooks
+    from ba_tui.hooks.runner import Hooks, SessionFacts  # noqa: PLC0415 - see found_hooks
     from ba_tui.hooks.turns import HookTurns  # noqa: PLC0415
     from ba_tui.tools.guards.hooks import hooking  # noqa: PLC0415
 
-    hooks = Hooks(found, Surroundings(*session, cwd, root, shop.shell.inherited(), mode))
+    hooks = Hooks(found, SessionFacts(*session, cwd, root, shop.shell.inherited(), mode))
     return Hooking(hooking(hooks), HookTurns(hooks), problems)

@@ -29,12 +29,12 @@ from ba_tui.resources import bundled, places, project_root
 if TYPE_CHECKING:
     from ba_tui.core.tool import Tool
     from ba_tui.core.turn import Branch
-    from ba_tui.planning.flow_run import Kit
+    from ba_tui.planning.flow_run import Runtime
     from ba_tui.planning.workflows import Flow
     from ba_tui.settings.document import Problem
 
 SCHEMA = 1
-KINDS = {"Choice": "if", "Loop": "for_each"}
+KINDS = {"Conditional": "if", "Loop": "for_each"}
 Format = Literal["text", "json"]
 Mode = Literal["default", "accept-edits", "plan", "auto", "bypass"]
 
@@ -67,8 +67,8 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
     """
     from ba_tui.assembly import tools_for  # noqa: PLC0415 - --help must not wait for it
     from ba_tui.permissions.bounds import check_bypass  # noqa: PLC0415
-    from ba_tui.planning.flow_checks import check, clash  # noqa: PLC0415
-    from ba_tui.planning.flow_run import Kit, arguments  # noqa: PLC0415
+    from ba_tui.planning.flow_checks import check, name_conflict  # noqa: PLC0415
+    from ba_tui.planning.flow_run import Runtime, arguments  # noqa: PLC0415
     from ba_tui.sessions.artifacts import Artifacts  # noqa: PLC0415
 
     folder = folder_of(cwd)
@@ -83,7 +83,7 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
         tools = {tool.name: tool for tool in tools_for(flags, folder, results)}
         if chosen and not problems:
             flows = {name: one for name, one in flows.items() if name not in tools}
-            problems = clash(chosen, tools) or check(chosen, tools, flows)
+            problems = name_conflict(chosen, tools) or check(chosen, tools, flows)
         if chosen is None or problems:
             return _refused(problems, output_format)
         given, wrong = arguments(chosen, _given(chosen, param or (), params_json))
@@ -91,7 +91,7 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
             raise UsageError(f"The parameters do not fit: {' '.join(wrong)}", _takes(chosen))
         if dry_run:
             return _plan(chosen, tools, output_format)
-        return asyncio.run(_perform(chosen, given, Kit(lambda: tools, flows, results), output_format))
+        return asyncio.run(_perform(chosen, given, Runtime(lambda: tools, flows, results), output_format))
 
 
 def _find(named: str, root: Path) -> tuple[Flow | None, Mapping[str, Flow], Sequence[Problem]]:
@@ -173,11 +173,11 @@ def _refused(problems: Sequence[Problem], format: Format) -> int:
 
 def _plan(flow: Flow, tools: Mapping[str, Tool], format: Format) -> int:
     """Every step with its line and what it may do."""
-    from ba_tui.planning.workflows import Use, walk  # noqa: PLC0415 - see run
+    from ba_tui.planning.workflows import Invocation, walk  # noqa: PLC0415 - see run
 
     steps: list[dict[str, Any]] = []
     for step in walk(flow.steps):
-        use = step.work if isinstance(step.work, Use) else None
+        use = step.work if isinstance(step.work, Invocation) else None
         effect = (tools[use.name].effect.value if use.name in tools else "workflow") if use else ""
         what = use.name if use else KINDS.get(type(step.work).__name__, "approval")
         steps.append({"step": step.id, "line": flow.line(step), "does": what, "effect": effect})
@@ -222,13 +222,13 @@ class _Ending:
         return INFRASTRUCTURE if self.facts else USAGE
 
 
-async def _perform(flow: Flow, given: dict[str, Any], kit: Kit, format: Format) -> int:
+async def _perform(flow: Flow, given: dict[str, Any], runtime: Runtime, format: Format) -> int:
     from ba_tui.core.transcript import Transcript  # noqa: PLC0415 - see run
     from ba_tui.core.turn import Branch, Turn  # noqa: PLC0415
 
     started, ending, lines = time.monotonic(), _Ending(), _Lines()
     turn = Turn()
-    task = asyncio.create_task(_work(flow, given, kit, Branch(turn, Transcript()), ending))
+    task = asyncio.create_task(_work(flow, given, runtime, Branch(turn, Transcript()), ending))
     turn.run(task)
     with interrupts(turn):
         async for event in turn:
@@ -244,12 +244,12 @@ async def _perform(flow: Flow, given: dict[str, Any], kit: Kit, format: Format) 
     return ending.code
 
 
-async def _work(flow: Flow, given: dict[str, Any], kit: Kit, branch: Branch, ending: _Ending) -> None:
+async def _work(flow: Flow, given: dict[str, Any], runtime: Runtime, branch: Branch, ending: _Ending) -> None:
     from ba_tui.core.tool import Call  # noqa: PLC0415 - see run
     from ba_tui.planning.flow_run import run_flow  # noqa: PLC0415
 
     try:
-        ending.result = await run_flow(flow, given, Call("run", branch), kit)
+        ending.result = await run_flow(flow, given, Call("run", branch), runtime)
         ending.reason, ending.error = "done", ending.result.error
     except asyncio.CancelledError:
         ending.reason = "cancelled"

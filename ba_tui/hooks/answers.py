@@ -14,7 +14,7 @@ from ba_tui.core.events import Notice
 from ba_tui.core.messages import clean_json
 from ba_tui.core.untrusted import paintable
 from ba_tui.hooks.config import Hook
-from ba_tui.hooks.process import Ran
+from ba_tui.hooks.process import Completed
 
 BLOCKED = 2
 LINE, CONTEXT = 300, 10_000
@@ -28,7 +28,7 @@ _DECISIONS: Mapping[str, Decision] = {
     "block": "deny",
 }
 _RANKED: Sequence[Decision] = ("deny", "ask", "allow")
-_SPEAKING = frozenset({"user_prompt", "session_start"})
+_CONTEXT_EVENTS = frozenset({"user_prompt", "session_start"})
 """Events whose plain words are for the model."""
 _TYPES: Mapping[str, type] = {
     "continue": bool,
@@ -76,7 +76,7 @@ class Verdict:
     notices: Sequence[Notice] = field(default_factory=tuple[Notice, ...])
 
 
-def read_answer(hook: Hook, ran: Ran) -> Answer:
+def read_answer(hook: Hook, ran: Completed) -> Answer:
     """What a run says for the event it was made for."""
     if ran.trouble:
         return Answer(hook, trouble=ran.trouble)
@@ -88,7 +88,7 @@ def read_answer(hook: Hook, ran: Ran) -> Answer:
         return Answer(hook, trouble=f"{how}{': ' + said if said else '.'}")
     words = ran.out.strip()
     if not words.startswith("{"):
-        return Answer(hook, context=_cut(words, CONTEXT) if hook.event in _SPEAKING else "")
+        return Answer(hook, context=_cut(words, CONTEXT) if hook.event in _CONTEXT_EVENTS else "")
     try:
         return _read_json(hook, cast("dict[str, Any]", clean_json(json.loads(words))))
     except (ValueError, RecursionError) as error:
@@ -127,7 +127,7 @@ def _check(said: Mapping[str, Any], types: Mapping[str, type]) -> None:
             raise ValueError(f"{name}: expected {expected}")
 
 
-def together(answers: Sequence[Answer]) -> Verdict:
+def combined(answers: Sequence[Answer]) -> Verdict:
     """deny over ask over allow; what each adds is added up in the order of the configuration."""
     given = {answer.decision for answer in answers}
     strongest: Decision = ""

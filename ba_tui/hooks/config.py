@@ -56,7 +56,7 @@ class Hook:
     timeout: float = TIMEOUT
     source: str = ""
 
-    def covers(self, names: Sequence[str]) -> bool:
+    def matches(self, names: Sequence[str]) -> bool:
         """Whether it is meant for something with one of ``names``; no names: for anything."""
         if not names or self.matcher in {"", "*"}:
             return True

@@ -27,7 +27,7 @@ TICK = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class HookCommand:
     """A shell command, what it reads, where it runs and for how many seconds at most."""
 
     command: str
@@ -38,7 +38,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class Completed:
     """``trouble``: why it did not come to an end of its own, in words that follow its name; ``code`` is None then."""
 
     code: int | None
@@ -47,18 +47,18 @@ class Ran:
     trouble: str = ""
 
 
-async def run_command(order: Order) -> Ran:
+async def run_command(command: HookCommand) -> Completed:
     """Run it to its end. Cancelling ends it, and all that it started."""
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[Ran] = loop.create_future()
+    done: asyncio.Future[Completed] = loop.create_future()
     stop = threading.Event()
 
-    def tell(ran: Ran) -> None:
+    def tell(ran: Completed) -> None:
         if not done.done():
             done.set_result(ran)
 
     def work() -> None:
-        ran = _run(order, stop)
+        ran = _run(command, stop)
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(tell, ran)
 
@@ -69,27 +69,27 @@ async def run_command(order: Order) -> Ran:
         stop.set()
 
 
-def _run(order: Order, stop: threading.Event) -> Ran:
+def _run(command: HookCommand, stop: threading.Event) -> Completed:
     try:
         process = subprocess.Popen(
-            ["/bin/sh", "-c", order.command],
+            ["/bin/sh", "-c", command.command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=order.folder,
-            env=dict(order.environment),
+            cwd=command.folder,
+            env=dict(command.environment),
             start_new_session=True,
             bufsize=0,
         )
     except (OSError, ValueError) as error:
-        return Ran(None, trouble=f"could not be started: {getattr(error, 'strerror', None) or error}.")
+        return Completed(None, trouble=f"could not be started: {getattr(error, 'strerror', None) or error}.")
     try:
-        with _Talk(process, order.data) as talk:
-            trouble = talk.until_end(time.monotonic() + order.timeout, stop)
+        with _Pipes(process, command.data) as pipes:
+            trouble = pipes.until_end(time.monotonic() + command.timeout, stop)
             if trouble:
-                return Ran(None, trouble=trouble.format(seconds=order.timeout))
+                return Completed(None, trouble=trouble.format(seconds=command.timeout))
             _end(process)
-            return Ran(process.returncode, *map(_text, talk.printed))
+            return Completed(process.returncode, *map(_text, pipes.printed))
     finally:
         _end(process)
         with suppress(subprocess.TimeoutExpired):
@@ -107,7 +107,7 @@ def _text(data: bytearray) -> str:
     return clean_text(bytes(data).decode("utf-8", "replace"))
 
 
-class _Talk:
+class _Pipes:
     """The three pipes of a process, none of which can hold us up."""
 
     def __init__(self, process: subprocess.Popen[bytes], data: bytes) -> None:
@@ -121,7 +121,7 @@ class _Talk:
             os.set_blocking(number, False)
             self._poll.register(number, select.POLLOUT if number == self._input else select.POLLIN)
 
-    def __enter__(self) -> _Talk:
+    def __enter__(self) -> _Pipes:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from ba_tui.core.messages import clean_json
-from ba_tui.hooks.answers import Answer, Verdict, read_answer, together
+from ba_tui.hooks.answers import Answer, Verdict, combined, read_answer
 from ba_tui.hooks.config import Hook
-from ba_tui.hooks.process import Order, run_command
+from ba_tui.hooks.process import HookCommand, run_command
 from ba_tui.settings import HOOK_EVENTS
 
 _MODES = {"accept-edits": "acceptEdits", "bypass": "bypassPermissions"}
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class SessionFacts:
     """What every hook is told. ``environment``: what commands may see, without any key; ``mode`` now."""
 
     session: str
@@ -34,13 +34,13 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class HookEvent:
     """An event as it happens: our name of it, what is told beside the usual, what a matcher may call it.
 
     ``longest``: seconds that no hook may exceed here, whatever is set.
     """
 
-    event: str
+    name: str
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
     names: Sequence[str] = ()
     cwd: str = ""
@@ -50,44 +50,44 @@ class Occasion:
 class Hooks:
     """The hooks of one conversation."""
 
-    def __init__(self, hooks: Sequence[Hook], around: Surroundings) -> None:
+    def __init__(self, hooks: Sequence[Hook], facts: SessionFacts) -> None:
         self._hooks = tuple(hooks)
-        self.around = around
+        self.facts = facts
         self.halt = ""
         """Why the turn is to end before its next request; empty when it is not."""
-        project = str(around.project)
-        self._environment = {**around.environment, "BA_PROJECT_DIR": project, "CLAUDE_PROJECT_DIR": project}
+        project = str(facts.project)
+        self._environment = {**facts.environment, "BA_PROJECT_DIR": project, "CLAUDE_PROJECT_DIR": project}
 
-    def wanted(self, event: str, names: Sequence[str] = ()) -> bool:
+    def wanted(self, name: str, names: Sequence[str] = ()) -> bool:
         """Whether any hook is for it."""
-        return bool(self._meant(event, names))
+        return bool(self._matching(name, names))
 
-    async def fire(self, occasion: Occasion) -> Verdict:
+    async def fire(self, event: HookEvent) -> Verdict:
         """Run them and gather what they say. Fails for none of theirs; cancelling ends them."""
-        meant = self._meant(occasion.event, occasion.names)
-        if not meant:
+        matching = self._matching(event.name, event.names)
+        if not matching:
             return Verdict()
-        data = await asyncio.to_thread(self._told, occasion)
-        return together(await asyncio.gather(*(self._run(hook, data, occasion) for hook in meant)))
+        data = await asyncio.to_thread(self._payload, event)
+        return combined(await asyncio.gather(*(self._run(hook, data, event) for hook in matching)))
 
-    def _meant(self, event: str, names: Sequence[str]) -> list[Hook]:
+    def _matching(self, name: str, names: Sequence[str]) -> list[Hook]:
         """In the order of the configuration, the same command once."""
-        meant = [hook for hook in self._hooks if hook.event == event and hook.covers(names)]
-        return list({hook.command: hook for hook in reversed(meant)}.values())[::-1]
+        matching = [hook for hook in self._hooks if hook.event == name and hook.matches(names)]
+        return list({hook.command: hook for hook in reversed(matching)}.values())[::-1]
 
-    async def _run(self, hook: Hook, data: bytes, occasion: Occasion) -> Answer:
-        seconds = min(hook.timeout, occasion.longest)
-        ran = await run_command(Order(hook.command, data, self.around.cwd, self._environment, seconds))
+    async def _run(self, hook: Hook, data: bytes, event: HookEvent) -> Answer:
+        seconds = min(hook.timeout, event.longest)
+        ran = await run_command(HookCommand(hook.command, data, self.facts.cwd, self._environment, seconds))
         return read_answer(hook, ran)
 
-    def _told(self, occasion: Occasion) -> bytes:
-        mode = self.around.mode()
-        told = {
-            "session_id": self.around.session,
-            "transcript_path": str(self.around.transcript),
-            "cwd": occasion.cwd or str(self.around.cwd),
-            "hook_event_name": HOOK_EVENTS[occasion.event],
+    def _payload(self, event: HookEvent) -> bytes:
+        mode = self.facts.mode()
+        payload = {
+            "session_id": self.facts.session,
+            "transcript_path": str(self.facts.transcript),
+            "cwd": event.cwd or str(self.facts.cwd),
+            "hook_event_name": HOOK_EVENTS[event.name],
             "permission_mode": _MODES.get(mode, mode),
-            **occasion.fields,
+            **event.fields,
         }
-        return json.dumps(clean_json(told), ensure_ascii=False, default=str).encode()
+        return json.dumps(clean_json(payload), ensure_ascii=False, default=str).encode()

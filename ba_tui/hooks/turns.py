@@ -19,10 +19,10 @@ from ba_tui.core.questions import Question
 from ba_tui.core.turn import Branch
 from ba_tui.core.wording import sentence
 from ba_tui.hooks.answers import Verdict
-from ba_tui.hooks.runner import Hooks, Occasion
+from ba_tui.hooks.runner import HookEvent, Hooks
 
 MAIN = "main"
-FAREWELL = 5.0
+CLOSE_SECONDS = 5.0
 """Seconds that hooks have when a session is closed."""
 
 
@@ -50,7 +50,7 @@ class HookTurns:
             source = "resume" if branch.transcript.messages else "startup"
             words.append((await self._on_start(source, branch)).context)
             self._begun = True
-        verdict = await self._fire(Occasion("user_prompt", {"prompt": prompt.text}), branch)
+        verdict = await self._fire(HookEvent("user_prompt", {"prompt": prompt.text}), branch)
         if verdict.decision == "deny":
             why = f"A hook did not let the prompt pass: {sentence(verdict.reason)}"
             raise PromptRefused(why, "Change it and send it again.")
@@ -86,7 +86,7 @@ class HookTurns:
             return
         again = self._blocked[branch.name]
         fields = {"stop_hook_active": again > 0, "last_assistant_message": reply.text, "agent_id": branch.name}
-        verdict = await self._fire(Occasion(event, fields), branch)
+        verdict = await self._fire(HookEvent(event, fields), branch)
         if verdict.stop is not None:
             raise StopTurn(f"A hook ended the turn: {verdict.stop}")
         if verdict.decision != "deny":
@@ -102,7 +102,7 @@ class HookTurns:
         """core.turn.Listener: a question waits for the person, or the conversation was compressed."""
         match event:
             case Asked(question=question) if self.hooks.wanted("notification", (_kind(question),)):
-                self._later(Occasion("notification", _notification(question), (_kind(question),)))
+                self._later(HookEvent("notification", _notification(question), (_kind(question),)))
             case Compressed(strategy=strategy, agent=agent) if strategy != "undo":
                 self._compressed = agent
             case _:
@@ -111,7 +111,7 @@ class HookTurns:
     async def before_compress(self, trigger: str, focus: str = "") -> str | None:
         """Why the conversation must not be compressed now; None when it may. ``trigger``: ``manual`` or ``auto``."""
         fields = {"trigger": trigger, "custom_instructions": focus}
-        verdict = await self.hooks.fire(Occasion("pre_compact", fields, (trigger,)))
+        verdict = await self.hooks.fire(HookEvent("pre_compact", fields, (trigger,)))
         self._untold += verdict.notices
         if verdict.decision == "deny":
             return verdict.reason
@@ -123,22 +123,22 @@ class HookTurns:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         if self._begun:
-            await self.hooks.fire(Occasion("session_end", {"reason": reason}, (reason,), longest=FAREWELL))
+            await self.hooks.fire(HookEvent("session_end", {"reason": reason}, (reason,), longest=CLOSE_SECONDS))
 
     async def _on_start(self, source: str, branch: Branch) -> Verdict:
-        return await self._fire(Occasion("session_start", {"source": source}, (source,)), branch)
+        return await self._fire(HookEvent("session_start", {"source": source}, (source,)), branch)
 
-    async def _fire(self, occasion: Occasion, branch: Branch) -> Verdict:
-        verdict = await self.hooks.fire(replace(occasion, cwd=branch.transcript.cwd or ""))
+    async def _fire(self, event: HookEvent, branch: Branch) -> Verdict:
+        verdict = await self.hooks.fire(replace(event, cwd=branch.transcript.cwd or ""))
         for notice in verdict.notices:
             branch.emit(notice)
         return verdict
 
-    def _later(self, occasion: Occasion) -> None:
+    def _later(self, event: HookEvent) -> None:
         """Beside what runs: nobody waits for it, and what it has to say is told before the next request."""
 
         async def run() -> None:
-            self._untold += (await self.hooks.fire(occasion)).notices
+            self._untold += (await self.hooks.fire(event)).notices
 
         task = asyncio.get_running_loop().create_task(run())
         self._running.add(task)

@@ -12,16 +12,16 @@ from typing import Any, cast
 from ba_tui.core.tool import Tool
 from ba_tui.core.wording import suggestion
 from ba_tui.planning.schemas import complaints, literal_complaints, schema_complaint
-from ba_tui.planning.templates import Template, Unfit, built_in, expression, template, templates_in
+from ba_tui.planning.templates import InvalidTemplate, Template, built_in, expression, template, templates_in
 from ba_tui.planning.workflows import (
-    DEEPEST,
-    Choice,
+    MAX_DEPTH,
+    Conditional,
     Flow,
+    Invocation,
     Loop,
     Step,
-    Use,
+    dependencies,
     inner_flows,
-    waits,
     walk,
 )
 from ba_tui.settings.document import KeyPath, Problem
@@ -40,7 +40,7 @@ def check(flow: Flow, tools: Mapping[str, Tool], flows: Mapping[str, Flow]) -> t
     return tuple(sorted(dict.fromkeys(checking.problems), key=lambda problem: problem.line))
 
 
-def clash(flow: Flow, tools: Mapping[str, Tool]) -> tuple[Problem, ...]:
+def name_conflict(flow: Flow, tools: Mapping[str, Tool]) -> tuple[Problem, ...]:
     """That ``flow`` is named like one of ``tools``, which are no workflows."""
     text = f"there is a tool {flow.name!r} already; expected another name"
     return (flow.problem(("name",), text),) if flow.name in tools else ()
@@ -78,10 +78,10 @@ class _Checking:
         before: dict[int, set[int]] = {}
         gained: dict[int, Names] = {}
         for index in order:
-            before[index] = {index}.union(*(before.get(other, set()) for other in waits(steps)[index]))
+            before[index] = {index}.union(*(before.get(other, set()) for other in dependencies(steps)[index]))
             here = names.union(*(gained[other] for other in before[index] if other in gained))
             gained[index] = self.step(steps[index], here) - names
-        self._rivals(steps, before)
+        self._conflicting_saves(steps, before)
         return names.union(*gained.values())
 
     def _order(self, steps: Sequence[Step]) -> Iterable[int]:
@@ -92,7 +92,7 @@ class _Checking:
                     expected = suggestion(name, ids, "ids beside it:")
                     self.wrong((*step.at, "needs"), f"there is no step {name!r} in this list; {expected}")
         try:
-            return list(graphlib.TopologicalSorter(dict(enumerate(waits(steps)))).static_order())
+            return list(graphlib.TopologicalSorter(dict(enumerate(dependencies(steps)))).static_order())
         except graphlib.CycleError as error:
             cycle = [steps[index] for index in cast("list[int]", error.args[1])]
             ring = " → ".join(f"{step.id} (line {self.flow.line(step)})" for step in reversed(cycle))
@@ -100,7 +100,7 @@ class _Checking:
             self.wrong((*at, "needs"), f"these steps wait for each other: {ring}; a step without needs waits too")
             return range(len(steps))
 
-    def _rivals(self, steps: Sequence[Step], before: Mapping[int, Collection[int]]) -> None:
+    def _conflicting_saves(self, steps: Sequence[Step], before: Mapping[int, Collection[int]]) -> None:
         """Two steps that may run at the same time must not save under the same name."""
         for one, step in enumerate(steps):
             for other in range(one):
@@ -119,14 +119,14 @@ class _Checking:
         if step.named:
             saved |= {f"steps.{step.id}"}
         match step.work:
-            case Use():
-                self._use(step, step.work, names)
+            case Invocation():
+                self._invocation(step, step.work, names)
                 if isinstance(step.on_error, tuple):
                     # It begins with the outcome of the step that failed.
                     self.block(step.on_error, names | {f"steps.{step.id}"} if step.named else names)
                     self._collected(step, step.on_error, "taken in its place")
                 self.block(step.undo, saved)
-            case Choice(test=test, then=then, otherwise=otherwise):
+            case Conditional(test=test, then=then, otherwise=otherwise):
                 self._expression((*step.at, "if"), test, names)
                 return saved | (self.block(then, names) & self.block(otherwise, names))
             case Loop(over=over, item=item, body=body):
@@ -152,28 +152,30 @@ class _Checking:
 
     def _collected(self, step: Step, steps: Sequence[Step], why: str) -> None:
         """Where the value of a block is wanted, its last step must have one."""
-        if step.save_as and steps and not _gives(steps[-1]):
+        if step.save_as and steps and not _has_value(steps[-1]):
             self.wrong(steps[-1].at, f"expected `save_as` on this last step: its value is {why} as {step.save_as!r}")
 
-    def _use(self, step: Step, use: Use, names: Names) -> None:
-        self.value((*step.at, "args"), use.args, names)
-        at = (*step.at, "flow" if use.flow else "tool")
-        if use.name in self.flows:
-            schema: Mapping[str, Any] = self.flows[use.name].parameters
-            if step.save_as and self.flows[use.name].output is None:
-                self.wrong((*step.at, "save_as"), f"the workflow {use.name!r} gives nothing; expected `output` in it")
-        elif use.name in self.tools and not use.flow:
-            schema = self.tools[use.name].input_schema
+    def _invocation(self, step: Step, invocation: Invocation, names: Names) -> None:
+        self.value((*step.at, "args"), invocation.args, names)
+        at = (*step.at, "flow" if invocation.flow else "tool")
+        if invocation.name in self.flows:
+            schema: Mapping[str, Any] = self.flows[invocation.name].parameters
+            if step.save_as and self.flows[invocation.name].output is None:
+                self.wrong(
+                    (*step.at, "save_as"), f"the workflow {invocation.name!r} gives nothing; expected `output` in it"
+                )
+        elif invocation.name in self.tools and not invocation.flow:
+            schema = self.tools[invocation.name].input_schema
         else:
-            known = [*self.flows] if use.flow else [*self.tools, *self.flows]
-            what = "workflow" if use.flow else "tool"
-            self.wrong(at, f"there is no {what} {use.name!r}; {suggestion(use.name, known)}")
+            known = [*self.flows] if invocation.flow else [*self.tools, *self.flows]
+            what = "workflow" if invocation.flow else "tool"
+            self.wrong(at, f"there is no {what} {invocation.name!r}; {suggestion(invocation.name, known)}")
             return
         if schema_complaint(schema):
             return
-        unsure = [name for name, value in use.args.items() if any(templates_in(value))]
-        for where, text in literal_complaints(use.args, schema, unsure):
-            self.wrong((*step.at, "args", *where), f"{use.name}: {text}")
+        unsure = [name for name, value in invocation.args.items() if any(templates_in(value))]
+        for where, text in literal_complaints(invocation.args, schema, unsure):
+            self.wrong((*step.at, "args", *where), f"{invocation.name}: {text}")
 
     def value(self, at: KeyPath, value: Any, names: Names) -> None:
         """Every template in ``value`` must be readable and know what it refers to."""
@@ -187,7 +189,7 @@ class _Checking:
     def _read(self, at: KeyPath, text: str, names: Names, read: Any) -> None:
         try:
             found: Template = read(text)
-        except Unfit as error:
+        except InvalidTemplate as error:
             self.wrong(at, str(error))
             return
         missing = [*(found.names - names), *(name for id in found.steps if (name := f"steps.{id}") not in names)]
@@ -207,7 +209,7 @@ class _Checking:
     def nesting(self) -> None:
         """Workflows within workflows: not in a ring, and not too deep."""
         for step in walk(self.flow.steps):
-            if isinstance(step.work, Use) and step.work.name in self.flows:
+            if isinstance(step.work, Invocation) and step.work.name in self.flows:
                 at = (*step.at, "flow" if step.work.flow else "tool")
                 if trouble := self._followed(step.work.name, (self.flow.name,)):
                     self.wrong(at, trouble)
@@ -216,14 +218,14 @@ class _Checking:
         trail = (*trail, name)
         if name in trail[:-1]:
             return f"this workflow comes back to itself: {' → '.join(trail)}"
-        if len(trail) > DEEPEST:
-            return f"workflows within workflows go deeper than {DEEPEST}: {' → '.join(trail)}"
+        if len(trail) > MAX_DEPTH:
+            return f"workflows within workflows go deeper than {MAX_DEPTH}: {' → '.join(trail)}"
         inner = inner_flows(self.flows[name], self.flows)
         return next((said for other in inner if (said := self._followed(other, trail))), "")
 
 
-def _gives(step: Step) -> bool:
-    if isinstance(step.work, Choice):
+def _has_value(step: Step) -> bool:
+    if isinstance(step.work, Conditional):
         blocks = (step.work.then, step.work.otherwise)
-        return all(block and _gives(block[-1]) for block in blocks)
+        return all(block and _has_value(block[-1]) for block in blocks)
     return bool(step.save_as)

@@ -13,12 +13,12 @@ from typing import Any, cast
 
 from ba_tui.core.messages import clean_json
 from ba_tui.core.wording import did_you_mean, suggestion
-from ba_tui.planning.workflows import Choice, Flow, Loop, OnError, Step, Use, problem
+from ba_tui.planning.workflows import Conditional, Flow, Invocation, Loop, OnError, Step, problem
 from ba_tui.settings.document import Document, KeyPath, Problem, parse_document, read_document, shown
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 RETRY = re.compile(r"retry\s*\(\s*([0-9]{1,2})\s*\)")
-MOST_TRIES = 10
+MAX_RETRIES = 10
 FLOW_KEYS = ("name", "description", "version", "parameters", "output", "output_schema", "steps")
 ALWAYS = ("id", "needs", "approval")
 KEYS: dict[str, tuple[str, ...]] = {
@@ -153,18 +153,20 @@ class _Reading:
             return None
         return kinds[0] if kinds else "approval"
 
-    def _work(self, kind: str, at: KeyPath, value: dict[str, Any]) -> Use | Choice | Loop | None:
+    def _work(self, kind: str, at: KeyPath, value: dict[str, Any]) -> Invocation | Conditional | Loop | None:
         match kind:
             case "tool" | "flow":
                 name = self._text((*at, kind), value[kind])
-                return Use(name, self._mapping((*at, "args"), value.get("args", {})), kind == "flow")
+                return Invocation(name, self._mapping((*at, "args"), value.get("args", {})), kind == "flow")
             case "if":
                 if not isinstance(value["if"], bool | str):
                     self.wrong((*at, "if"), f"expected an expression such as {{{{ files }}}}, got {_got(value['if'])}")
                 if "then" not in value:
                     self.wrong((*at, "if"), "expected `then:` with a list of steps beside it")
                 then = self._steps((*at, "then"), value["then"]) if "then" in value else ()
-                return Choice(value["if"], then, self._steps((*at, "else"), value["else"]) if "else" in value else ())
+                return Conditional(
+                    value["if"], then, self._steps((*at, "else"), value["else"]) if "else" in value else ()
+                )
             case "for_each":
                 over = value["for_each"]
                 if not isinstance(over, str | list):
@@ -203,9 +205,9 @@ class _Reading:
         if value == "continue":
             return "continue"
         retry = RETRY.fullmatch(value.strip()) if isinstance(value, str) else None
-        if retry and 1 <= int(retry[1]) <= MOST_TRIES:
+        if retry and 1 <= int(retry[1]) <= MAX_RETRIES:
             return int(retry[1])
-        expected = f"expected stop, continue, retry(1) to retry({MOST_TRIES}), or a list of steps to run in its place"
+        expected = f"expected stop, continue, retry(1) to retry({MAX_RETRIES}), or a list of steps to run in its place"
         self.wrong(at, f"{expected}, got {_got(value)}")
         return "stop"
 

@@ -62,16 +62,16 @@ def finished(flow: Flow, output: Any, rows: Sequence[Row]) -> ToolResult:
     return _with_rows(flow, ToolResult(text, summary=summary, meta={"flow": {"output": output}}), rows)
 
 
-def wrong_output(flow: Flow, why: str, rows: Sequence[Row]) -> ToolResult:
+def invalid_output(flow: Flow, why: str, rows: Sequence[Row]) -> ToolResult:
     said = f"All steps of {flow.name} ran, but its output is not what it should be: {why}"
     return _told(flow, failure("validation_error", said), rows)
 
 
-def broken_off(
-    flow: Flow, failed: StepFailed, taken_back: tuple[Sequence[str], Sequence[str]], rows: Sequence[Row]
+def failed_flow(
+    flow: Flow, failed: StepFailed, rolled_back: tuple[Sequence[str], Sequence[str]], rows: Sequence[Row]
 ) -> ToolResult:
-    """A step failed; ``taken_back``: the steps that could be undone and those that could not."""
-    undone, stuck = taken_back
+    """A step failed; ``rolled_back``: the steps that could be undone and those that could not."""
+    undone, stuck = rolled_back
     error = failed.result.error
     kind = _KINDS.get(error.kind if error else "", "execution_error")
     where = f"{flow.document.path.name}:{flow.line(failed.step)}"

@@ -23,13 +23,13 @@ from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.core.wording import sentence
 from ba_tui.planning.flow_calls import FlowBranch, StepCall
 from ba_tui.planning.flow_checks import check
-from ba_tui.planning.flow_results import Row, StepFailed, broken_off, finished, message, wrong_output
+from ba_tui.planning.flow_results import Row, StepFailed, failed_flow, finished, invalid_output, message
 from ba_tui.planning.schemas import complaints, with_defaults
-from ba_tui.planning.templates import Unfit, expression, filled, templates_in
-from ba_tui.planning.workflows import DEEPEST, Choice, Flow, Loop, Step, Use, waits
+from ba_tui.planning.templates import InvalidTemplate, expression, rendered, templates_in
+from ba_tui.planning.workflows import MAX_DEPTH, Conditional, Flow, Invocation, Loop, Step, dependencies
 
-LANES = 8
-LARGEST = 10_000_000
+MAX_PARALLEL = 8
+MAX_BYTES = 10_000_000
 _FROM_MEMORY = re.compile(r"\n\(From memory: [^\n]*\)$")
 """The note at the end of a remembered result, which is for a model and no part of the data."""
 
@@ -37,7 +37,7 @@ Names = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Kit:
+class Runtime:
     """What a run works with: the guarded tools by name as they are when it begins, the known workflows, and the stored
     results, of which a call gave only a part (None: such a result can't be handed on)."""
 
@@ -46,25 +46,25 @@ class Kit:
     results: Reader | None = None
 
 
-async def run_flow(flow: Flow, args: Mapping[str, Any], call: Call, kit: Kit) -> ToolResult:
+async def run_flow(flow: Flow, args: Mapping[str, Any], call: Call, runtime: Runtime) -> ToolResult:
     """Check everything, then run ``flow``. ``meta["flow"]`` of the result holds its output and its rows as data.
 
     Raises:
         StopTurn, asyncio.CancelledError: as its steps do; what was done stays done.
     """
     trail = call.trail if isinstance(call, StepCall) else ()
-    if flow.name in trail or len(trail) >= DEEPEST:
+    if flow.name in trail or len(trail) >= MAX_DEPTH:
         way = " → ".join((*trail, flow.name))
-        why = "comes back to itself" if flow.name in trail else f"goes deeper than {DEEPEST} workflows"
+        why = "comes back to itself" if flow.name in trail else f"goes deeper than {MAX_DEPTH} workflows"
         return failure("validation_error", f"The workflow {flow.name} {why}: {way}.", hint="Call its steps directly.")
-    tools = dict(kit.tools())
-    if problems := await asyncio.to_thread(check, flow, tools, kit.flows):
+    tools = dict(runtime.tools())
+    if problems := await asyncio.to_thread(check, flow, tools, runtime.flows):
         lines = "\n".join(map(str, problems))
         return failure("validation_error", f"No step was run, because the workflow is wrong:\n{lines}")
     given, wrong = await asyncio.to_thread(arguments, flow, args)
     if wrong:
         return failure("invalid_parameters", " ".join(wrong))
-    run = _Run(flow, call, replace(kit, tools=lambda: tools), (*trail, flow.name))
+    run = _Run(flow, call, replace(runtime, tools=lambda: tools), (*trail, flow.name))
     return await run.result({name: given.get(name) for name in (*flow.takes, *given)})
 
 
@@ -76,15 +76,15 @@ def arguments(flow: Flow, args: Mapping[str, Any]) -> tuple[dict[str, Any], list
 
 
 class _Run:
-    def __init__(self, flow: Flow, call: Call, kit: Kit, trail: tuple[str, ...]) -> None:
+    def __init__(self, flow: Flow, call: Call, runtime: Runtime, trail: tuple[str, ...]) -> None:
         self.flow = flow
         self.call = call
-        self.kit = kit
-        self.tools = kit.tools()
+        self.runtime = runtime
+        self.tools = runtime.tools()
         self.trail = trail
         self.branch = FlowBranch(call.branch)
         self.rows: list[Row] = []
-        self._lanes = asyncio.Semaphore(LANES)
+        self._lanes = asyncio.Semaphore(MAX_PARALLEL)
         self._undo: list[tuple[Step, Names]] = []
         self._undoing = ""
         self._calls = 0
@@ -95,7 +95,7 @@ class _Run:
             await self.block(self.flow.steps, names)
             return await self._finished(names)
         except StepFailed as failed:
-            return broken_off(self.flow, failed, await self._take_back(), self.rows)
+            return failed_flow(self.flow, failed, await self._roll_back(), self.rows)
         except (asyncio.CancelledError, StopTurn):
             done = ", ".join(row.step for row in self.rows if row.ok)
             self.call.report(f"{self.flow.name} was stopped. Nothing is undone. Done: {done or 'nothing'}.\n")
@@ -108,11 +108,11 @@ class _Run:
             for step in steps:
                 value = await self.step(step, names)
             return value
-        return await self._beside(steps, names)
+        return await self._concurrently(steps, names)
 
-    async def _beside(self, steps: Sequence[Step], names: Names) -> Any:
+    async def _concurrently(self, steps: Sequence[Step], names: Names) -> Any:
         """Steps that do not wait for each other at once when they only read; any other has the block for itself."""
-        waiting, left = waits(steps), set(range(len(steps)))
+        waiting, left = dependencies(steps), set(range(len(steps)))
         values: dict[int, Any] = {}
         running: dict[asyncio.Task[Any], int] = {}
         failed: BaseException | None = None
@@ -145,7 +145,7 @@ class _Run:
     def _reads(self, step: Step) -> bool:
         if step.approval:
             return False
-        if isinstance(step.work, Use):
+        if isinstance(step.work, Invocation):
             tool = self.tools.get(step.work.name)
             if tool is None or tool.effect is not Effect.READ:
                 return False
@@ -155,10 +155,10 @@ class _Run:
         if step.approval:
             await self._gate(step, names)
         match step.work:
-            case Use():
-                value = await self._used(step, step.work, names)
-            case Choice(test=test, then=then, otherwise=otherwise):
-                true = test if isinstance(test, bool) else await self._known(step, test, names)
+            case Invocation():
+                value = await self._invoke(step, step.work, names)
+            case Conditional(test=test, then=then, otherwise=otherwise):
+                true = test if isinstance(test, bool) else await self._evaluated(step, test, names)
                 value = await self.block(then if true else otherwise, names)
             case Loop(item=item, body=body):
                 value = [await self.block(body, {**names, item: one}) for one in await self._items(step, names)]
@@ -166,14 +166,14 @@ class _Run:
                 value = None
         if step.save_as:
             names[step.save_as] = value
-        if step.named and not isinstance(step.work, Use):
+        if step.named and not isinstance(step.work, Invocation):
             self._note(step, names, ok=True)
         return value
 
     async def _gate(self, step: Step, names: Names) -> None:
         try:
-            text = str(await _filled(step.approval, names))
-        except Unfit as error:
+            text = str(await _rendered(step.approval, names))
+        except InvalidTemplate as error:
             raise StepFailed(step, failure("validation_error", f"approval: {error}")) from error
         start = time.monotonic()
         reason = f"Step {step.id} of {self.flow.name} waits for your yes."
@@ -186,29 +186,29 @@ class _Run:
         if not ok:
             raise StepFailed(step, failure("permission_denied", f"“{text}” was not approved.{said}"))
 
-    async def _known(self, step: Step, text: str, names: Names) -> Any:
+    async def _evaluated(self, step: Step, text: str, names: Names) -> Any:
         try:
             return await asyncio.to_thread(expression(text).value, dict(names))
-        except Unfit as error:
+        except InvalidTemplate as error:
             raise StepFailed(step, failure("validation_error", str(error))) from error
 
     async def _items(self, step: Step, names: Names) -> list[Any]:
         over = step.work.over if isinstance(step.work, Loop) else []
         try:
-            items = await self._known(step, over, names) if isinstance(over, str) else await _filled(over, names)
-        except Unfit as error:
+            items = await self._evaluated(step, over, names) if isinstance(over, str) else await _rendered(over, names)
+        except InvalidTemplate as error:
             raise StepFailed(step, failure("validation_error", str(error))) from error
         if isinstance(items, list):
             return cast("list[Any]", items)
         hint = "Make a list of it: {{ text | lines }} or {{ text | from_json }}."
         raise StepFailed(step, failure("validation_error", f"for_each needs a list, got {_short(items)}.", hint=hint))
 
-    async def _used(self, step: Step, use: Use, names: Names) -> Any:
+    async def _invoke(self, step: Step, invocation: Invocation, names: Names) -> Any:
         tries = 1 + (step.on_error if isinstance(step.on_error, int) else 0)
-        result, value = await self._called(step, use, names)
+        result, value = await self._call(step, invocation, names)
         while result.is_error and tries > 1 and not (result.error and result.error.kind in PERMANENT):
             tries -= 1
-            result, value = await self._called(step, use, names)
+            result, value = await self._call(step, invocation, names)
         if step.named:
             self._note(step, names, ok=not result.is_error, result=result)
         if not result.is_error:
@@ -221,17 +221,17 @@ class _Run:
             return None
         raise StepFailed(step, result)
 
-    async def _called(self, step: Step, use: Use, names: Names) -> tuple[ToolResult, Any]:
+    async def _call(self, step: Step, invocation: Invocation, names: Names) -> tuple[ToolResult, Any]:
         """One call and its value; what can't be handed on is a failure."""
         self._calls += 1
         call = StepCall(self._calls, self.call, self.branch, self.trail, step.id)
         start, value = time.monotonic(), None
         try:
-            args = await _filled(use.args, names)
-        except Unfit as error:
+            args = await _rendered(invocation.args, names)
+        except InvalidTemplate as error:
             result = failure("validation_error", f"args: {error}")
         else:
-            result = await self._ran(step, use, args, call)
+            result = await self._run_tool(step, invocation, args, call)
         if step.save_as and not result.is_error:
             try:
                 value = await self._value(result)
@@ -243,14 +243,14 @@ class _Run:
         self.branch.transcript.apply(ToolFinished(call.id, result, agent=self.branch.name))
         summary = message(result) if result.is_error else result.summary
         seconds = max(0.0, time.monotonic() - start - call.waited)
-        self._row(Row(self._label(step), use.name, not result.is_error, seconds, summary))
+        self._row(Row(self._label(step), invocation.name, not result.is_error, seconds, summary))
         return result, value
 
-    async def _ran(self, step: Step, use: Use, args: dict[str, Any], call: StepCall) -> ToolResult:
-        tool = self.tools.get(use.name)
+    async def _run_tool(self, step: Step, invocation: Invocation, args: dict[str, Any], call: StepCall) -> ToolResult:
+        tool = self.tools.get(invocation.name)
         async with self._lanes:
             if tool is None:
-                return await run_flow(self.kit.flows[use.name], args, call, self.kit)
+                return await run_flow(self.runtime.flows[invocation.name], args, call, self.runtime)
             if step.save_as and "output_level" in tool.input_schema.get("properties", {}):
                 # What is handed on must be all of it, however much of it a model would be shown.
                 args = {"output_level": "full", **args}
@@ -264,9 +264,9 @@ class _Run:
             return cast("Any", flow["output"])
         text = result.text
         if result.artifact:
-            if self.kit.results is None:
+            if self.runtime.results is None:
                 raise ValueError(f"it is longer than a call gives, and stored as {result.artifact}")
-            text = await asyncio.to_thread(_whole, self.kit.results, result.artifact)
+            text = await asyncio.to_thread(_whole, self.runtime.results, result.artifact)
         elif "cached_s" in result.meta:
             text = _FROM_MEMORY.sub("", text)
         if result.kind == "json":
@@ -287,7 +287,7 @@ class _Run:
         self.rows.append(row)
         self.call.report(f"{row}\n")
 
-    async def _take_back(self) -> tuple[list[str], list[str]]:
+    async def _roll_back(self) -> tuple[list[str], list[str]]:
         """Run the undo steps of what was done, the latest first; which could be undone, and which not."""
         undone: list[str] = []
         stuck: list[str] = []
@@ -302,30 +302,30 @@ class _Run:
 
     async def _finished(self, names: Names) -> ToolResult:
         try:
-            output = await _filled(self.flow.output, names)
-        except Unfit as error:
-            return wrong_output(self.flow, str(error), self.rows)
+            output = await _rendered(self.flow.output, names)
+        except InvalidTemplate as error:
+            return invalid_output(self.flow, str(error), self.rows)
         if self.flow.output_schema is not None:
             found = await asyncio.to_thread(complaints, output, self.flow.output_schema)
             if found:
                 why = " ".join(sentence(f"{'.'.join(map(str, at)) or 'it'}: {text}") for at, text in found)
-                return wrong_output(self.flow, why, self.rows)
+                return invalid_output(self.flow, why, self.rows)
         todos = self.branch.transcript.todos
         changes = StateChange(todos=todos) if todos != self.call.branch.transcript.todos else None
         return replace(finished(self.flow, output, self.rows), changes=changes)
 
 
-async def _filled(value: Any, names: Names) -> Any:
-    """``value`` with its templates filled, off the loop when there are any."""
+async def _rendered(value: Any, names: Names) -> Any:
+    """``value`` with its templates rendered, off the loop when there are any."""
     if next(templates_in(value), None) is None:
         return value
-    return await asyncio.to_thread(filled, value, dict(names))
+    return await asyncio.to_thread(rendered, value, dict(names))
 
 
 def _whole(results: Reader, ref: str) -> str:
     """All of a stored result. Raises StorageError, or ValueError for one that no call could take."""
-    if (size := results.about(ref).size) > LARGEST:
-        raise ValueError(f"{ref} has {size // 1_000_000} MB, and a call takes {LARGEST // 1_000_000} MB")
+    if (size := results.about(ref).size) > MAX_BYTES:
+        raise ValueError(f"{ref} has {size // 1_000_000} MB, and a call takes {MAX_BYTES // 1_000_000} MB")
     parts: list[str] = []
     at = 0
     while True:

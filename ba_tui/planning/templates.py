@@ -20,12 +20,12 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ba_tui.settings.document import KeyPath
 
-LARGEST = 10_000_000
+MAX_BYTES = 10_000_000
 _MARK = re.compile(r"\{\{|\{%|\{#")
 _FAILURES = (TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
 
 
-class Unfit(ValueError):
+class InvalidTemplate(ValueError):
     """A template that can't be read, or that gives nothing usable; the message is one line."""
 
 
@@ -37,7 +37,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if operator == "**" and (abs(left) > 1e6 or abs(right) > 64):
             raise SecurityError("the power is too large")
         for one, times in ((left, right), (right, left)):
-            if isinstance(one, str | list | tuple) and isinstance(times, int) and len(one) * times > LARGEST:  # pyright: ignore[reportUnknownArgumentType]
+            if isinstance(one, str | list | tuple) and isinstance(times, int) and len(one) * times > MAX_BYTES:  # pyright: ignore[reportUnknownArgumentType]
                 raise SecurityError("the repeated text is too long")
         return super().call_binop(context, operator, left, right)
 
@@ -79,9 +79,9 @@ def template(text: str) -> Template:
     """``text`` as a template; one that is a single ``{{ … }}`` and nothing else gives the value itself, others text.
 
     Raises:
-        Unfit: it can't be read.
+        InvalidTemplate: it can't be read.
     """
-    if (lone := _lone(text)) is not None:
+    if (lone := _sole_expression(text)) is not None:
         return _single(lone)
     environment = _environment()
     tree = _read(lambda: environment.parse(text))
@@ -93,12 +93,12 @@ def expression(text: str) -> Template:
     """``text``, with or without ``{{ }}`` around it, as one expression.
 
     Raises:
-        Unfit: it can't be read.
+        InvalidTemplate: it can't be read.
     """
     text = text.strip()
-    lone = _lone(text) if is_template(text) else text
+    lone = _sole_expression(text) if is_template(text) else text
     if not (lone and lone.strip()):
-        raise Unfit(f"expected one expression such as {{{{ files }}}}, got {text[:60]!r}")
+        raise InvalidTemplate(f"expected one expression such as {{{{ files }}}}, got {text[:60]!r}")
     return _single(lone)
 
 
@@ -110,19 +110,19 @@ def _single(text: str) -> Template:
     return _made(tree, lambda names: compiled(names))
 
 
-def filled(value: Any, names: Mapping[str, Any]) -> Any:
+def rendered(value: Any, names: Mapping[str, Any]) -> Any:
     """``value`` with every template in it replaced by what it gives.
 
     Raises:
-        Unfit: a name is missing, or an expression fails.
+        InvalidTemplate: a name is missing, or an expression fails.
     """
     match value:
         case str():
             return template(value).value(names) if is_template(value) else value
         case dict():
-            return {key: filled(item, names) for key, item in cast("dict[str, Any]", value).items()}
+            return {key: rendered(item, names) for key, item in cast("dict[str, Any]", value).items()}
         case list():
-            return [filled(item, names) for item in cast("list[Any]", value)]
+            return [rendered(item, names) for item in cast("list[Any]", value)]
         case _:
             return value
 
@@ -143,7 +143,7 @@ def templates_in(value: Any, at: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
             pass
 
 
-def _lone(text: str) -> str | None:
+def _sole_expression(text: str) -> str | None:
     """What stands in the one ``{{ … }}`` that ``text`` is; None when it is anything else."""
     if not (text.startswith("{{") and text.endswith("}}")):
         return None
@@ -159,7 +159,7 @@ def _made(tree: nodes.Template, value: Callable[[Mapping[str, Any]], Any]) -> Te
         try:
             return _plain(value(names), 0)
         except _FAILURES as error:
-            raise Unfit(_line(error)) from error
+            raise InvalidTemplate(_line(error)) from error
 
     return Template(frozenset(find_undeclared_variables(tree) - built_in()), frozenset(_steps(tree)), safely)
 
@@ -180,9 +180,9 @@ def _read(work: Callable[[], Any]) -> Any:
         return work()
     except TemplateSyntaxError as error:
         line = f" (line {error.lineno} of the text)" if error.lineno > 1 else ""
-        raise Unfit(f"the template can't be read: {_line(error)}{line}") from error
+        raise InvalidTemplate(f"the template can't be read: {_line(error)}{line}") from error
     except _FAILURES as error:
-        raise Unfit(f"the template can't be read: {_line(error)}") from error
+        raise InvalidTemplate(f"the template can't be read: {_line(error)}") from error
 
 
 def _line(error: BaseException) -> str:

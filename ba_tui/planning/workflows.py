@@ -13,12 +13,12 @@ from typing import Any, Literal, TypeAlias, cast
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.settings.document import Document, KeyPath, Problem
 
-DEEPEST = 5
+MAX_DEPTH = 5
 """Workflows within workflows: the one that was started counts as the first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class Invocation:
     """Run a tool, or another workflow (which is a tool, too); ``flow`` when the file insists on a workflow."""
 
     name: str
@@ -27,7 +27,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Conditional:
     test: bool | str
     then: tuple[Step, ...]
     otherwise: tuple[Step, ...] = ()
@@ -52,7 +52,7 @@ class Step:
 
     at: KeyPath
     id: str
-    work: Use | Choice | Loop | None
+    work: Invocation | Conditional | Loop | None
     named: bool = False
     approval: str = ""
     save_as: str = ""
@@ -66,7 +66,7 @@ class Step:
         if isinstance(self.on_error, tuple):
             blocks.append(self.on_error)
         match self.work:
-            case Choice(then=then, otherwise=otherwise):
+            case Conditional(then=then, otherwise=otherwise):
                 blocks += [then, otherwise]
             case Loop(body=body):
                 blocks.append(body)
@@ -115,7 +115,7 @@ def walk(steps: Sequence[Step]) -> Iterator[Step]:
             yield from walk(block)
 
 
-def waits(steps: Sequence[Step]) -> list[set[int]]:
+def dependencies(steps: Sequence[Step]) -> list[set[int]]:
     """For each step of a block the positions of those it waits for: what it ``needs``, else the one before it."""
     positions = {step.id: index for index, step in enumerate(steps)}
     found: list[set[int]] = []
@@ -129,7 +129,7 @@ def waits(steps: Sequence[Step]) -> list[set[int]]:
 
 def inner_flows(flow: Flow, flows: Mapping[str, Flow]) -> list[str]:
     """The names of the workflows that ``flow`` runs itself."""
-    names = (step.work.name for step in walk(flow.steps) if isinstance(step.work, Use))
+    names = (step.work.name for step in walk(flow.steps) if isinstance(step.work, Invocation))
     return list(dict.fromkeys(name for name in names if name in flows))
 
 
@@ -141,7 +141,7 @@ def effect_of(flow: Flow, tools: Mapping[str, Tool], flows: Mapping[str, Flow]) 
     while todo:
         one = todo.pop()
         inner = inner_flows(one, flows)
-        names = {step.work.name for step in walk(one.steps) if isinstance(step.work, Use)}
+        names = {step.work.name for step in walk(one.steps) if isinstance(step.work, Invocation)}
         effects |= {tools[name].effect if name in tools else Effect.WRITE for name in names.difference(inner)}
         todo += [flows[name] for name in inner if name not in known]
         known.update(inner)

@@ -13,8 +13,8 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.session import Reader
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.planning.flow_calls import StepCall
-from ba_tui.planning.flow_checks import check, clash
-from ba_tui.planning.flow_run import Kit, run_flow
+from ba_tui.planning.flow_checks import check, name_conflict
+from ba_tui.planning.flow_run import Runtime, run_flow
 from ba_tui.planning.workflows import Flow, effect_of
 from ba_tui.settings.document import Problem
 
@@ -28,19 +28,19 @@ def flow_tools(
 
     ``now`` gives the guarded tools when a workflow runs, these among them; ``results``: where long ones are kept.
     """
-    good = {name: flow for name, flow in flows.items() if not clash(flow, tools)}
-    problems = [problem for flow in flows.values() for problem in clash(flow, tools)]
+    good = {name: flow for name, flow in flows.items() if not name_conflict(flow, tools)}
+    problems = [problem for flow in flows.values() for problem in name_conflict(flow, tools)]
     while wrong := {name: found for name, flow in good.items() if (found := check(flow, tools, good))}:
         # What uses a broken one is broken, too, so the rest is looked at again.
         problems += [problem for found in wrong.values() for problem in found]
         good = {name: flow for name, flow in good.items() if name not in wrong}
-    kit = Kit(now, good, results)
-    return [_flow_tool(flow, tools, kit) for flow in good.values()], problems
+    runtime = Runtime(now, good, results)
+    return [_flow_tool(flow, tools, runtime) for flow in good.values()], problems
 
 
-def _flow_tool(flow: Flow, tools: Mapping[str, Tool], kit: Kit) -> Tool:
+def _flow_tool(flow: Flow, tools: Mapping[str, Tool], runtime: Runtime) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        result = await run_flow(flow, args, call, kit)
+        result = await run_flow(flow, args, call, runtime)
         # The output as data is for a workflow around this one; the text says the same, within its limits.
         return result if isinstance(call, StepCall) else replace(result, meta=_without_output(result.meta))
 
@@ -51,7 +51,7 @@ def _flow_tool(flow: Flow, tools: Mapping[str, Tool], kit: Kit) -> Tool:
         flow.description,
         flow.parameters,
         run,
-        effect=effect_of(flow, tools, kit.flows),
+        effect=effect_of(flow, tools, runtime.flows),
         timeout=None,
         facts=ToolFacts("workflows", target=texts[0] if texts else "", version=flow.version),
         idempotent=False,

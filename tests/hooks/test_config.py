@@ -109,5 +109,5 @@ def test_a_broken_file_of_claude_code_brings_no_hooks(tmp_path: Path, content: s
 def test_matchers_know_our_names_and_claude_codes(matcher: str, tools: set[str]) -> None:
     hook = Hook("pre_tool", "x", matcher)
     assert {
-        name for name in ("shell", "edit_file", "apply_patch", "mcp__git__log") if hook.covers(names_of(name))
+        name for name in ("shell", "edit_file", "apply_patch", "mcp__git__log") if hook.matches(names_of(name))
     } == tools

@@ -12,27 +12,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.hooks.answers import Answer, Verdict, read_answer, together
+from ba_tui.hooks.answers import Answer, Verdict, combined, read_answer
 from ba_tui.hooks.config import Hook
-from ba_tui.hooks.process import Order, Ran, run_command
-from ba_tui.hooks.runner import Hooks, Occasion, Surroundings
+from ba_tui.hooks.process import Completed, HookCommand, run_command
+from ba_tui.hooks.runner import HookEvent, Hooks, SessionFacts
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> Surroundings:
+def facts(tmp_path: Path) -> SessionFacts:
     environment = {"PATH": os.environ["PATH"], "KEPT": "yes"}
-    return Surroundings("s-1", tmp_path / "events.jsonl", tmp_path, tmp_path, environment, lambda: "accept-edits")
+    return SessionFacts("s-1", tmp_path / "events.jsonl", tmp_path, tmp_path, environment, lambda: "accept-edits")
 
 
-def order(folder: Path, command: str, *, data: bytes = b"{}", timeout: float = 10) -> Order:
-    return Order(command, data, folder, {"PATH": os.environ["PATH"]}, timeout)
+def hook_command(folder: Path, command: str, *, data: bytes = b"{}", timeout: float = 10) -> HookCommand:
+    return HookCommand(command, data, folder, {"PATH": os.environ["PATH"]}, timeout)
 
 
-async def test_a_hook_is_told_what_claude_code_tells(around: Surroundings, tmp_path: Path) -> None:
+async def test_a_hook_is_told_what_claude_code_tells(facts: SessionFacts, tmp_path: Path) -> None:
     command = 'cat > told.json; echo "$KEPT $BA_PROJECT_DIR $CLAUDE_PROJECT_DIR" > env'
-    hooks = Hooks([Hook("pre_tool", command, "Bash")], around)
+    hooks = Hooks([Hook("pre_tool", command, "Bash")], facts)
     verdict = await hooks.fire(
-        Occasion("pre_tool", {"tool_name": "shell", "tool_input": {"command": "ls"}}, ("shell", "Bash"))
+        HookEvent("pre_tool", {"tool_name": "shell", "tool_input": {"command": "ls"}}, ("shell", "Bash"))
     )
     assert verdict == Verdict()
     assert json.loads((tmp_path / "told.json").read_text()) == {
@@ -45,42 +45,42 @@ async def test_a_hook_is_told_what_claude_code_tells(around: Surroundings, tmp_p
         "tool_input": {"command": "ls"},
     }
     assert (tmp_path / "env").read_text() == f"yes {tmp_path} {tmp_path}\n"
-    assert await hooks.fire(Occasion("pre_tool", {}, ("grep", "Grep"))) == Verdict()
+    assert await hooks.fire(HookEvent("pre_tool", {}, ("grep", "Grep"))) == Verdict()
 
 
 async def test_a_hanging_hook_is_ended_with_all_it_started(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "alive")
     held = asyncio.create_task(asyncio.to_thread((tmp_path / "alive").read_bytes))
-    ran = await run_command(order(tmp_path, "exec 3> alive; sleep 60 & sleep 60", timeout=0.3))
-    assert ran == Ran(None, trouble="took longer than 0.3 s and was ended.")
+    ran = await run_command(hook_command(tmp_path, "exec 3> alive; sleep 60 & sleep 60", timeout=0.3))
+    assert ran == Completed(None, trouble="took longer than 0.3 s and was ended.")
     assert await held == b"", "whoever held the pipe is gone"
 
 
 async def test_a_flood_is_ended(tmp_path: Path) -> None:
-    assert (await run_command(order(tmp_path, "yes"))).trouble == "printed more than 64 KB and was ended."
-    assert (await run_command(order(tmp_path, "yes >&2"))).trouble == "printed more than 64 KB and was ended."
+    assert (await run_command(hook_command(tmp_path, "yes"))).trouble == "printed more than 64 KB and was ended."
+    assert (await run_command(hook_command(tmp_path, "yes >&2"))).trouble == "printed more than 64 KB and was ended."
 
 
 async def test_what_it_leaves_behind_holds_nobody_up(tmp_path: Path) -> None:
-    ran = await run_command(order(tmp_path, "sleep 60 & echo said; exit 3"))
-    assert ran == Ran(3, "said\n")
+    ran = await run_command(hook_command(tmp_path, "sleep 60 & echo said; exit 3"))
+    assert ran == Completed(3, "said\n")
 
 
 async def test_a_hook_need_not_read(tmp_path: Path) -> None:
-    ran = await run_command(order(tmp_path, "exec <&-; echo fine", data=b"x" * 1_000_000))
-    assert ran == Ran(0, "fine\n")
-    counted = await run_command(order(tmp_path, "wc -c", data=b"x" * 1_000_000))
+    ran = await run_command(hook_command(tmp_path, "exec <&-; echo fine", data=b"x" * 1_000_000))
+    assert ran == Completed(0, "fine\n")
+    counted = await run_command(hook_command(tmp_path, "wc -c", data=b"x" * 1_000_000))
     assert counted.out.strip() == "1000000"
 
 
 async def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
-    ran = await run_command(order(tmp_path / "gone", "true"))
+    ran = await run_command(hook_command(tmp_path / "gone", "true"))
     assert (ran.code, ran.trouble) == (None, "could not be started: No such file or directory.")
 
 
 async def test_cancelling_ends_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "alive")
-    task = asyncio.create_task(run_command(order(tmp_path, "exec 3> alive; echo begun >&3; sleep 60")))
+    task = asyncio.create_task(run_command(hook_command(tmp_path, "exec 3> alive; echo begun >&3; sleep 60")))
     with await asyncio.to_thread((tmp_path / "alive").open) as pipe:
         assert await asyncio.to_thread(pipe.readline) == "begun\n"
         task.cancel()
@@ -90,18 +90,18 @@ async def test_cancelling_ends_it(tmp_path: Path) -> None:
 
 
 def said(**output: object) -> Answer:
-    return read_answer(Hook("pre_tool", "x"), Ran(0, json.dumps(output)))
+    return read_answer(Hook("pre_tool", "x"), Completed(0, json.dumps(output)))
 
 
 def test_exit_codes() -> None:
     hook = Hook("pre_tool", "x")
-    assert read_answer(hook, Ran(2, "{}", "never that\n")) == Answer(hook, "deny", "never that")
-    assert read_answer(hook, Ran(2)).reason == "It was blocked, without a reason."
-    assert read_answer(hook, Ran(1, "{}", "\n\x1b[31mbad\nmore")).trouble == "failed (exit 1): bad"
-    assert read_answer(hook, Ran(-11)).trouble == "was killed (signal 11)."
-    assert read_answer(hook, Ran(0, "just words")) == Answer(hook)
+    assert read_answer(hook, Completed(2, "{}", "never that\n")) == Answer(hook, "deny", "never that")
+    assert read_answer(hook, Completed(2)).reason == "It was blocked, without a reason."
+    assert read_answer(hook, Completed(1, "{}", "\n\x1b[31mbad\nmore")).trouble == "failed (exit 1): bad"
+    assert read_answer(hook, Completed(-11)).trouble == "was killed (signal 11)."
+    assert read_answer(hook, Completed(0, "just words")) == Answer(hook)
     speaking = Hook("user_prompt", "x")
-    assert read_answer(speaking, Ran(0, "just words\n")) == Answer(speaking, context="just words")
+    assert read_answer(speaking, Completed(0, "just words\n")) == Answer(speaking, context="just words")
 
 
 def test_json_is_read_in_both_generations_of_its_shape() -> None:
@@ -119,7 +119,7 @@ def test_json_is_read_in_both_generations_of_its_shape() -> None:
     ["{", '{"decision": "maybe"}', '{"continue": "no"}', '{"hookSpecificOutput": []}', "{" * 30_000, '{"reason": 3}'],
 )
 def test_nonsense_that_begins_like_json_is_a_failure(out: str) -> None:
-    answer = read_answer(Hook("pre_tool", "x"), Ran(0, out))
+    answer = read_answer(Hook("pre_tool", "x"), Completed(0, out))
     assert answer.trouble.startswith("answered with JSON that can't be used: ")
     assert (answer.decision, answer.rewritten, len(answer.trouble) < 400) == ("", None, True)
 
@@ -133,25 +133,25 @@ def test_several_hooks_decide_together() -> None:
         answer("b", decision="ask"),
         answer("c", decision="deny", reason="no"),
     )
-    assert (together([allow, deny, ask]).decision, together([allow, ask]).decision) == ("deny", "ask")
-    assert (together([deny, allow]).by, together([deny, allow]).reason) == ("c", "no")
-    assert together([]) == Verdict()
-    both = together([answer("a", rewritten={"n": 1}), answer("b", rewritten={"n": 2})])
+    assert (combined([allow, deny, ask]).decision, combined([allow, ask]).decision) == ("deny", "ask")
+    assert (combined([deny, allow]).by, combined([deny, allow]).reason) == ("c", "no")
+    assert combined([]) == Verdict()
+    both = combined([answer("a", rewritten={"n": 1}), answer("b", rewritten={"n": 2})])
     assert (both.rewritten, both.rewriter) == ({"n": 2}, "the hook “b”")
     assert [notice.text for notice in both.notices] == [
         "2 hooks changed the same call; the hook “b” counts, as the last one."
     ]
 
 
-async def test_the_same_command_runs_once_and_all_run_together(around: Surroundings, tmp_path: Path) -> None:
+async def test_the_same_command_runs_once_and_all_run_together(facts: SessionFacts, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     # Each waits for the other: one after the other they would never end.
     hooks = [Hook("stop", "echo x > pipe"), Hook("stop", "cat pipe >> got"), Hook("stop", "cat pipe >> got")]
-    assert await Hooks(hooks, around).fire(Occasion("stop")) == Verdict()
+    assert await Hooks(hooks, facts).fire(HookEvent("stop")) == Verdict()
     assert (tmp_path / "got").read_text() == "x\n"
 
 
-async def test_what_goes_wrong_is_one_line(around: Surroundings) -> None:
+async def test_what_goes_wrong_is_one_line(facts: SessionFacts) -> None:
     broken: list[tuple[str, Callable[[str], bool]]] = [
         ("kill -9 $$", lambda text: text.endswith("was killed (signal 9).")),
         ("no-such-program", lambda text: "failed (exit 127): " in text),
@@ -159,7 +159,7 @@ async def test_what_goes_wrong_is_one_line(around: Surroundings) -> None:
         (r"printf '\033[2J\377' >&2; exit 1", lambda text: "\x1b" not in text),
     ]
     for command, fits in broken:
-        verdict = await Hooks([Hook("pre_tool", command, source="config.yaml:3")], around).fire(Occasion("pre_tool"))
+        verdict = await Hooks([Hook("pre_tool", command, source="config.yaml:3")], facts).fire(HookEvent("pre_tool"))
         assert verdict.decision == ""
         assert [fits(notice.text) and "\n" not in notice.text for notice in verdict.notices] == [True], verdict
         assert verdict.notices[0].hint == "See config.yaml:3."
@@ -181,8 +181,8 @@ _JSON = st.recursive(
 def test_no_answer_is_too_strange(said: dict[str, object], cut: int, code: int) -> None:
     text = json.dumps(said)
     for out in (text, text[:cut], f"{text}\x00\x1b[2J"):
-        answer = read_answer(Hook("pre_tool", "x"), Ran(code, out, out))
-        verdict = together([answer])
+        answer = read_answer(Hook("pre_tool", "x"), Completed(code, out, out))
+        verdict = combined([answer])
         assert verdict.decision in {"", "allow", "ask", "deny"}
         assert not (answer.trouble and answer.decision), "what failed says nothing"
         assert all("\x1b" not in notice.text and "\n" not in notice.text for notice in verdict.notices)

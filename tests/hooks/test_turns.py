@@ -16,7 +16,7 @@ from ba_tui.core.questions import Reply
 from ba_tui.core.session import SessionInfo
 from ba_tui.core.tool import Tool
 from ba_tui.hooks.config import Hook
-from ba_tui.hooks.runner import Hooks, Surroundings
+from ba_tui.hooks.runner import Hooks, SessionFacts
 from ba_tui.hooks.turns import HookTurns
 from ba_tui.tools.ask_user import ask_user_tool
 from ba_tui.tools.definitions import Definition
@@ -28,8 +28,8 @@ class Stage:
 
     def __init__(self, folder: Path, hooks: Sequence[Hook], *steps: Step, tools: Sequence[Tool] = ()) -> None:
         environment = {"PATH": os.environ["PATH"]}
-        around = Surroundings("s-1", folder / "events.jsonl", folder, folder, environment, lambda: "default")
-        self.turns = HookTurns(Hooks(hooks, around))
+        facts = SessionFacts("s-1", folder / "events.jsonl", folder, folder, environment, lambda: "default")
+        self.turns = HookTurns(Hooks(hooks, facts))
         self.model = Script(*steps)
         self.journal = Memory()
         mind = Mind(self.model, tools, (self.turns,), 5)

@@ -18,7 +18,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.planning.flow_checks import check
 from ba_tui.planning.flow_files import parse_flow
-from ba_tui.planning.flow_run import Kit, run_flow
+from ba_tui.planning.flow_run import Runtime, run_flow
 from ba_tui.planning.workflows import Flow
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
@@ -119,8 +119,8 @@ class Stage:
         return await self.perform(self.flow(text), **args)
 
     async def perform(self, flow: Flow, **args: Any) -> ToolResult:
-        return await run_flow(flow, args, Call("call-1", self.branch), self.kit)
+        return await run_flow(flow, args, Call("call-1", self.branch), self.runtime)
 
     @property
-    def kit(self) -> Kit:
-        return Kit(lambda: self.tools, self.flows, self.results)
+    def runtime(self) -> Runtime:
+        return Runtime(lambda: self.tools, self.flows, self.results)

@@ -17,8 +17,8 @@ from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.session import SessionInfo
 from ba_tui.planning.flow_files import parse_flow
 from ba_tui.planning.flow_run import arguments
-from ba_tui.planning.templates import filled
-from ba_tui.planning.workflows import Flow, Use
+from ba_tui.planning.templates import rendered
+from ba_tui.planning.workflows import Flow, Invocation
 from ba_tui.sessions.transcripts import exporter
 
 Made = tuple[str, dict[str, Any]]
@@ -48,7 +48,9 @@ def calls_of(flow: Flow, **params: Any) -> list[Made]:
     """What a run would call."""
     names, wrong = arguments(flow, params)
     assert not wrong
-    return [(step.work.name, filled(step.work.args, names)) for step in flow.steps if isinstance(step.work, Use)]
+    return [
+        (step.work.name, rendered(step.work.args, names)) for step in flow.steps if isinstance(step.work, Invocation)
+    ]
 
 
 CALLS = (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.planning.flow_files import load_flows, parse_flow, read_flow
-from ba_tui.planning.workflows import Choice, Loop, Use, flow_folders, walk
+from ba_tui.planning.workflows import Conditional, Invocation, Loop, flow_folders, walk
 
 GOOD = """\
 name: tidy
@@ -53,8 +53,8 @@ def test_a_whole_file_is_read():
     assert (flow.name, flow.version, flow.output) == ("tidy", "2", "{{ files }}")
     assert flow.takes["since"]["default"] == "2026-01-31"
     find, choice, loop = flow.steps
-    assert find.work == Use("glob", {"pattern": "**/*.md", "path": "{{ folder }}"})
-    assert isinstance(choice.work, Choice)
+    assert find.work == Invocation("glob", {"pattern": "**/*.md", "path": "{{ folder }}"})
+    assert isinstance(choice.work, Conditional)
     assert choice.work.then[0].on_error == "continue"
     assert choice.work.otherwise[0].approval
     assert isinstance(loop.work, Loop)

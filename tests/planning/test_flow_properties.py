@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.planning.templates import Unfit, expression, filled
+from ba_tui.planning.templates import InvalidTemplate, expression, rendered
 from tests.planning.stage import Stage
 
 
@@ -66,14 +66,14 @@ values = st.recursive(
 
 @given(values)
 def test_a_lone_reference_keeps_its_value_and_type(value: Any):
-    assert filled({"a": ["{{ it }}"], "b": 1}, {"it": value}) == {"a": [value], "b": 1}
-    assert type(filled("{{- it -}}", {"it": value})) is type(value)
+    assert rendered({"a": ["{{ it }}"], "b": 1}, {"it": value}) == {"a": [value], "b": 1}
+    assert type(rendered("{{- it -}}", {"it": value})) is type(value)
 
 
 @given(st.text(alphabet="{}%#it |'\"()[].0-+*~\n", max_size=30))
 def test_any_template_gives_a_json_value_or_says_why_not(text: str):
-    for read in (lambda: filled(text, {"it": [1, "a"]}), lambda: expression(text).value({"it": 3})):
+    for read in (lambda: rendered(text, {"it": [1, "a"]}), lambda: expression(text).value({"it": 3})):
         try:
             json.dumps(read(), allow_nan=False)
-        except Unfit:
+        except InvalidTemplate:
             continue

@@ -333,7 +333,7 @@ async def test_a_ring_that_was_not_known_before_is_refused_when_it_runs(stage: S
     flow = stage.flow("steps: [{tool: around, args: {}}]")
 
     async def around(args: object, call: Call) -> ToolResult:
-        return await run_flow(flow, {}, call, stage.kit)
+        return await run_flow(flow, {}, call, stage.runtime)
 
     stage.tools["around"] = Tool("around", "", {"type": "object"}, around)
     result = await stage.perform(flow)

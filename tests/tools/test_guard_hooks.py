@@ -15,7 +15,7 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.hooks.config import Hook
-from ba_tui.hooks.runner import Hooks, Surroundings
+from ba_tui.hooks.runner import Hooks, SessionFacts
 from ba_tui.hooks.turns import HookTurns
 from ba_tui.permissions.policy import Allow, Ask, Deny
 from ba_tui.tools.guards.hooks import hooking
@@ -42,9 +42,9 @@ class Scene:
         self.seen: list[Mapping[str, Any]] = []
         self.judged: list[Mapping[str, Any]] = []
         self.verdict = verdict
-        around = Surroundings("s", desk.root / "events", desk.root, desk.root, desk.environment, lambda: "default")
+        facts = SessionFacts("s", desk.root / "events", desk.root, desk.root, desk.environment, lambda: "default")
 
-        self.hooks = Hooks(hooks, around)
+        self.hooks = Hooks(hooks, facts)
 
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             self.seen.append(args)
@@ -194,8 +194,8 @@ async def test_a_broken_hook_is_told_and_the_call_goes_on(desk: Desk) -> None:
 
 
 async def test_a_patch_is_shown_once_for_each_file(desk: Desk) -> None:
-    around = Surroundings("s", desk.root / "events", desk.root, desk.root, desk.environment, lambda: "default")
-    guard = hooking(Hooks([Hook("pre_tool", "grep -q 'file_path.*/secret' && exit 2; exit 0", "Edit")], around))
+    facts = SessionFacts("s", desk.root / "events", desk.root, desk.root, desk.environment, lambda: "default")
+    guard = hooking(Hooks([Hook("pre_tool", "grep -q 'file_path.*/secret' && exit 2; exit 0", "Edit")], facts))
     patch = guard(desk.tools["apply_patch"])
     desk.write("a.txt", "one\n")
     desk.write("secret", "one\n")

@@ -18,7 +18,7 @@ from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Consult, Guard, Tool
 from ba_tui.hooks.answers import Verdict
 from ba_tui.hooks.config import names_of
-from ba_tui.hooks.runner import Hooks, Occasion
+from ba_tui.hooks.runner import HookEvent, Hooks
 from ba_tui.tools.failed import outcome
 from ba_tui.tools.guards.validate import Checker
 
@@ -124,7 +124,7 @@ class _Hooked:
     async def _said(self, event: str, call: Call, fields: Mapping[str, Any]) -> Verdict:
         told = {"tool_name": self.tool.name, **fields, "tool_use_id": call.id, "agent_id": call.branch.name}
         cwd = call.branch.transcript.cwd or ""
-        verdict = await self.hooks.fire(Occasion(event, told, names_of(self.tool.name), cwd))
+        verdict = await self.hooks.fire(HookEvent(event, told, names_of(self.tool.name), cwd))
         for notice in verdict.notices:
             call.branch.emit(notice)
         return verdict
@@ -156,7 +156,7 @@ class _Hooked:
         facts = self.tool.facts
         if facts.paths not in {(), (facts.target,)} or _FILE in self.tool.input_schema.get("properties", {}):
             return ()
-        return tuple(dict.fromkeys(str(self.hooks.around.cwd / path) for path in self.tool.paths(args)))
+        return tuple(dict.fromkeys(str(self.hooks.facts.cwd / path) for path in self.tool.paths(args)))
 
 
 def _told_changed(changed: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,21 @@ async def test_flags_win_over_what_a_session_had(folder: Path):
     assert again.model == f"scripted:{folder}/b.yaml"
     assert again.permissions.mode == "accept-edits"
     await again.close()
+
+
+async def test_a_step_leaves_no_stream_open_behind_it(folder: Path):
+    """What is not closed when it is left, the event loop is told of, and closes in a task of its own."""
+    left: list[Any] = []
+    talk = doors(folder).library.create()
+    await talk.warm()
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(finalizer=left.append)
+    try:
+        await collect(talk.say("hello"))
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+    assert left == []
+    await talk.close()
 
 
 async def test_instructions_go_with_the_first_prompt_once_and_show_in_the_context(folder: Path):

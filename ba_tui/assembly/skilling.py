@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.provider import Chunk, ModelInfo, Provider, Request
@@ -169,8 +170,10 @@ class Overridden:
 
     async def stream(self, request: Request) -> AsyncIterator[Chunk]:
         self._now = await self._chosen()
-        async for chunk in self._now.stream(request):
-            yield chunk
+        # Left as soon as the message is there: see core.agent.
+        async with aclosing(cast("AsyncGenerator[Chunk, None]", self._now.stream(request))) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
     async def close(self) -> None:
         for provider in (self._own, *self._others.values()):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, cast
 
 from ba_tui.core.errors import ProviderError, StopTurn
 from ba_tui.core.events import (
@@ -22,7 +23,7 @@ from ba_tui.core.events import (
     ToolStarted,
 )
 from ba_tui.core.messages import Message, Text, ToolUse, partial, reminder
-from ba_tui.core.provider import Provider, Request
+from ba_tui.core.provider import Chunk, Provider, Request
 from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Tool, Toolset
@@ -129,21 +130,24 @@ class Agent:
         words: list[str] = []
         earlier = ""
         try:
-            async for chunk in self.provider.stream(request):
-                match chunk:
-                    case Message():
-                        prices = self.provider.model.prices
-                        branch.emit(MessageDone(chunk, prices.cost(chunk.usage) if prices and chunk.usage else None))
-                        return chunk
-                    case TextDelta(text=text):
-                        words.append(text)
-                        branch.emit(chunk)
-                    case MessageRestarted():
-                        earlier = "".join(words) or earlier
-                        words.clear()
-                        branch.emit(chunk)
-                    case ThinkingDelta() | ToolInputDelta() | Retrying() | Compressed():
-                        branch.emit(chunk)
+            # Left as soon as the message is there: what is not closed then, the loop closes later in a task of its own.
+            async with aclosing(cast("AsyncGenerator[Chunk, None]", self.provider.stream(request))) as chunks:
+                async for chunk in chunks:
+                    match chunk:
+                        case Message():
+                            prices = self.provider.model.prices
+                            cost = prices.cost(chunk.usage) if prices and chunk.usage else None
+                            branch.emit(MessageDone(chunk, cost))
+                            return chunk
+                        case TextDelta(text=text):
+                            words.append(text)
+                            branch.emit(chunk)
+                        case MessageRestarted():
+                            earlier = "".join(words) or earlier
+                            words.clear()
+                            branch.emit(chunk)
+                        case ThinkingDelta() | ToolInputDelta() | Retrying() | Compressed():
+                            branch.emit(chunk)
         except (asyncio.CancelledError, ProviderError) as error:
             stop = "error" if isinstance(error, ProviderError) else "cancelled"
             if kept := partial([Text("".join(words) or earlier)], stop, self.provider.model.id):

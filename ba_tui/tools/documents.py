@@ -64,7 +64,7 @@ class Encoding:
 
     def encode(self, text: str) -> bytes:
         """Raises UnicodeEncodeError when the encoding lacks a character."""
-        return self.mark + text.encode(self.codec)
+        return self.mark + (text.removeprefix("\ufeff") if self.mark else text).encode(self.codec)
 
 
 def binary_kind(head: bytes) -> str | None:

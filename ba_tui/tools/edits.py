@@ -50,6 +50,8 @@ class Replacement:
     old: str
     new: str
     everywhere: bool = False
+    windows: bool = False
+    """``new`` was written with ``\\r\\n``."""
 
 
 def planned_edit(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> FileChange:
@@ -92,7 +94,8 @@ def _replacements(args: Mapping[str, Any]) -> Sequence[Replacement]:
 
 def _replacement(args: Mapping[str, Any]) -> Replacement:
     old, new = (re.sub("\r\n?", "\n", args[name]) for name in ("old_string", "new_string"))
-    return Replacement(old, new, bool(args.get("replace_all")))
+    windows = "\r\n" in args["new_string"] and args["new_string"].count("\r\n") == new.count("\n")
+    return Replacement(old, new, bool(args.get("replace_all")), windows)
 
 
 def _edited(text: str, replacement: Replacement, cell: str | int | None, shown: str) -> tuple[str, Sequence[str]]:
@@ -130,7 +133,7 @@ def _replaced(text: str, replacement: Replacement) -> tuple[str, list[str]]:
 
     plain = plain_lines(text)
     edit = find_edit(plain, replacement.old, replacement.new, replace_all=replacement.everywhere)
-    return spliced(text, plain, edit.changes), [edit.note] if edit.note else []
+    return spliced(text, plain, edit.changes, windows=replacement.windows), [edit.note] if edit.note else []
 
 
 def encoded(encoding: Encoding, text: str, shown: str) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.matching import nearest_lines, reindented, telling
+from ba_tui.tools.matching import composed, nearest_lines, reindented, telling
 from ba_tui.tools.patch_parts import Hunk
 from ba_tui.tools.splicing import Change
 
@@ -31,8 +31,8 @@ _HINT = "Read the file again and take the lines of the hunk from it."
 
 
 def _typed(line: str) -> str:
-    """As it comes from a keyboard: plain quotes, dashes and spaces."""
-    return line.translate(_PLAIN).strip()
+    """As it comes from a keyboard: plain quotes, dashes and spaces, each accent on its letter."""
+    return composed(line).translate(_PLAIN).strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ TOLERANCES = (
     Tolerance(lambda line: line),
     Tolerance(str.rstrip, "white space at line ends did not matter"),
     Tolerance(str.strip, "matched with different indentation, and the file's own was kept", indents=True),
-    Tolerance(_typed, "matched with other quotes, dashes or spaces", indents=True),
+    Tolerance(_typed, "matched with other quotes, dashes, spaces or accents", indents=True),
 )
 
 

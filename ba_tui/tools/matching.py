@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -48,11 +49,10 @@ def find_edit(text: str, old: str, new: str, *, replace_all: bool = False) -> Ed
             raise Failed("validation_error", message, "Give whole lines with the indentation of the file.") from error
     if places:
         return Edit(_exact(text, places, (old, new), replace_all=replace_all))
-    if (plain_old := _without_numbers(old)) is not None:
-        plain_new = _without_numbers(new)
-        if places := _places(text, plain_old):
-            pair = (plain_old, new if plain_new is None else plain_new)
-            return Edit(_exact(text, places, pair, replace_all=replace_all), "line numbers left out of old_string")
+    plain_old = _without_numbers(old)
+    if plain_old and (places := [at for at in _places(text, plain_old) if _fills_lines(text, at, plain_old)]):
+        pair = (plain_old, _numbers_left_out(new))
+        return Edit(_exact(text, places, pair, replace_all=replace_all), "line numbers left out of old_string")
     return _tolerant(text, old, new, replace_all=replace_all)
 
 
@@ -64,6 +64,22 @@ def _places(text: str, old: str) -> list[int]:
         found.append(at)
         at = text.find(old, at + 1)
     return found
+
+
+def _fills_lines(text: str, at: int, old: str) -> bool:
+    """Whether ``old`` stands there from the start of a line to the end of one, as what was copied with numbers does."""
+    end = at + len(old)
+    return (at == 0 or text[at - 1] == "\n") and (end == len(text) or text[end] == "\n" or old.endswith("\n"))
+
+
+def _numbers_left_out(new: str) -> str:
+    """``new`` for an ``old`` that had line numbers. Raises Failed when it has some that can't be told from its text."""
+    if (plain := _without_numbers(new)) is not None:
+        return plain
+    if any(map(_NUMBERED.match, new.split("\n"))):
+        message = "new_string has line numbers on some lines, or not in order, so what is to be written is unsure."
+        raise Failed("validation_error", message, "Leave the line numbers out of old_string and new_string.")
+    return new
 
 
 def _deeper(text: str, at: int, old: str, new: str) -> bool:
@@ -124,7 +140,13 @@ def _tolerant(text: str, old: str, new: str, *, replace_all: bool) -> Edit:
             changes.append(Change(starts[at], min(end + 1, len(text)), ""))
         else:
             changes.append(Change(starts[at], end, "\n".join(body)))
-    return Edit(tuple(changes), "matched with different white space; the file's own indentation was kept")
+    what = "white space" if _but_for_space(lines, wanted, found[0]) else "white space or accents"
+    return Edit(tuple(changes), f"matched with different {what}; the file's own indentation was kept")
+
+
+def composed(line: str) -> str:
+    """With each accent on its letter: some file systems and editors write the two apart, models do not."""
+    return line if line.isascii() else unicodedata.normalize("NFC", line)
 
 
 def telling(wanted: Sequence[str]) -> bool:
@@ -133,12 +155,17 @@ def telling(wanted: Sequence[str]) -> bool:
 
 
 def _windows(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
-    """Where consecutive lines equal ``wanted`` but for white space around them."""
-    stripped = [line.strip() for line in lines]
-    target = [line.strip() for line in wanted]
+    """Where consecutive lines equal ``wanted`` but for white space around them, and for how accents are written."""
+    stripped = [composed(line).strip() for line in lines]
+    target = [composed(line).strip() for line in wanted]
     for at in range(len(stripped) - len(target) + 1):
         if stripped[at] == target[0] and stripped[at : at + len(target)] == target:
             yield at
+
+
+def _but_for_space(lines: Sequence[str], wanted: Sequence[str], at: int) -> bool:
+    """Whether white space is all that differs there."""
+    return all(ours.strip() == theirs.strip() for ours, theirs in zip(lines[at:], wanted, strict=False))
 
 
 def _starts(lines: Sequence[str]) -> list[int]:

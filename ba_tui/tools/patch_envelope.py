@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ba_tui.tools.documents import line_end
 from ba_tui.tools.patch_parts import FilePatch, Hunk, refused
 
 BEGIN = "*** Begin Patch"
@@ -72,7 +73,9 @@ def _content(body: Sequence[str], where: int) -> str:
         if not line.startswith("+"):
             raise refused(number, f"every line of a new file begins with +, not {line[:80]!r}.")
     text = "\n".join(line[1:] for line in body[:count])
-    return text if not count or text.endswith("\n") else f"{text}\n"
+    if not count or text.endswith("\n"):
+        return text
+    return f"{text}\n" if text.endswith("\r") else text + line_end(text)
 
 
 def _update(path: str, body: Sequence[str], where: int) -> FilePatch:

@@ -30,6 +30,8 @@ class Hunk:
     loose: int = 0
     open_old: bool = False
     open_new: bool = False
+    returns: int = 0
+    """How many of the lines end with a carriage return."""
 
     def put(self, line: str) -> bool:
         """Take a line of the patch; False when it is none of a hunk."""
@@ -39,6 +41,7 @@ class Hunk:
             self.open_old = self.open_old or before in {" ", "-"}
             self.open_new = self.open_new or before in {" ", "+"}
             return True
+        self.returns += line.endswith("\r")
         if line in {"", "\r"}:
             self.lines.append((" ", ""))
             self.loose += 1
@@ -48,6 +51,11 @@ class Hunk:
         self.lines.append((cast("Sign", sign), line[1:].removesuffix("\r")))
         self.loose = 0
         return True
+
+    @property
+    def windows(self) -> bool:
+        """All of it is written with ``\\r\\n``; the last line of a patch may have no end."""
+        return 0 < self.returns >= len(self.lines) - 1
 
     @property
     def old(self) -> list[str]:

@@ -17,7 +17,18 @@ _LETTERS = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34,
 _NOTHING = "/dev/null"
 _SIGNATURE = re.compile(r"\s*|-- ?\r?|\d+(\.\d+)+\S*\s*")
 """Blank, or what ends a mailed patch."""
-_ASIDE = ("index ", "similarity index ", "dissimilarity index ", "Index: ", "=====", "new file mode 100644")
+_PREFIXES = (("a/", "b/"), ("i/", "w/"), ("c/", "i/"), ("c/", "w/"), ("o/", "w/"), ("c/", "o/"), ("1/", "2/"))
+"""What git writes before the two names of a file, by its settings; a reversed diff has them the other way round."""
+_ASIDE = (
+    "diff ",
+    "Only in ",
+    "index ",
+    "similarity index ",
+    "dissimilarity index ",
+    "Index: ",
+    "=====",
+    "new file mode 100644",
+)
 _BEYOND = {
     "Binary files ": "binary files can't be patched.",
     "GIT binary patch": "binary files can't be patched.",
@@ -136,7 +147,9 @@ def _counted(lines: Sequence[str], at: int, old: int, new: int) -> int | None:
 
 def _closes(lines: Sequence[str], at: int) -> bool:
     line = lines[at]
-    return line.startswith(("@@", "diff --git ", "Index: ")) or line.rstrip("\r") == "-- " or _is_header(lines, at)
+    return (
+        line.startswith(("@@", "diff ", "Index: ", "Only in ")) or line.rstrip("\r") == "-- " or _is_header(lines, at)
+    )
 
 
 def _patch(section: _Section) -> FilePatch:
@@ -148,8 +161,8 @@ def _patch(section: _Section) -> FilePatch:
         if section.git and section.mode:
             return FilePatch("delete" if section.mode == "deleted" else "add", section.git, section.where)
         raise refused(section.where, "nothing says what happens to the file.")
-    if section.git not in {old, new} and _prefixed(old, "a/") and _prefixed(new, "b/"):
-        old, new = old.removeprefix("a/"), new.removeprefix("b/")
+    if section.git not in {old, new}:
+        old, new = _without_prefixes(old, new, section.git)
     if old == new == _NOTHING:
         raise refused(section.where, "the patch names no file.")
     if old == _NOTHING:
@@ -166,6 +179,18 @@ def _patch(section: _Section) -> FilePatch:
     return FilePatch("update", old, section.where, target=new if old != new else None, hunks=section.hunks)
 
 
+def _without_prefixes(old: str, new: str, git: str = "") -> tuple[str, str]:
+    """The names without what git puts before them. Other letters than a and b could be folders: then both names must
+    tell the same file, or the one that there is and ``git``, the file of the section."""
+    for mine, theirs in (*_PREFIXES, *(pair[::-1] for pair in _PREFIXES)):
+        if _prefixed(old, mine) and _prefixed(new, theirs):
+            names = old.removeprefix(mine), new.removeprefix(theirs)
+            told = {*names, git} - {_NOTHING, ""}
+            if mine == "a/" or (len(told) == 1 and (git or _NOTHING not in names)):
+                return names
+    return old, new
+
+
 def _prefixed(name: str, prefix: str) -> bool:
     return name == _NOTHING or name.startswith(prefix)
 
@@ -174,9 +199,10 @@ def _addition(path: str, section: _Section) -> FilePatch:
     lines = [pair for hunk in section.hunks for pair in hunk.lines[: len(hunk.lines) - hunk.loose]]
     if any(sign != "+" for sign, _ in lines):
         raise refused(section.where, f"{path} is new, so every line of its hunk begins with +.")
-    text = "".join(f"{line}\n" for _, line in lines)
+    end = "\r\n" if section.hunks and all(hunk.windows for hunk in section.hunks) else "\n"
+    text = "".join(f"{line}{end}" for _, line in lines)
     if any(hunk.open_new for hunk in section.hunks):
-        text = text.removesuffix("\n")
+        text = text.removesuffix(end)
     return FilePatch("add", path, section.where, content=text)
 
 
@@ -210,7 +236,7 @@ def _git_name(line: str) -> str:
     else:
         half = len(rest) // 2
         names = (rest[:half], rest[half + 1 :])
-    old, new = names[0].removeprefix("a/"), names[1].removeprefix("b/")
     if names[0] == names[1]:
         return names[0]
+    old, new = _without_prefixes(*names)
     return old if old == new else ""

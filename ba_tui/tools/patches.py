@@ -192,7 +192,8 @@ class _Plan:
             placed = place(plain, hunks)
         except Failed as error:
             raise error.reworded(f"{file.shown}: {error}") from error
-        file.text = _ended(spliced(file.text, plain, placed.changes), file.text, placed.ended)
+        windows = all(hunk.windows for hunk in hunks)
+        file.text = _ended(spliced(file.text, plain, placed.changes, windows=windows), file.text, placed.ended)
         file.now = encoded(file.encoding, file.text, file.shown)
         return placed
 

@@ -21,8 +21,12 @@ class Change:
     text: str
 
 
-def spliced(raw: str, plain: str, changes: Sequence[Change]) -> str:
-    """``raw`` with ``changes``, whose places are offsets in ``plain``, what ``plain_lines`` makes of it."""
+def spliced(raw: str, plain: str, changes: Sequence[Change], *, windows: bool = False) -> str:
+    """``raw`` with ``changes``, whose places are offsets in ``plain``, what ``plain_lines`` makes of it.
+
+    ``windows``: what is put in was written with ``\\r\\n``, which counts where ``raw`` has no line end of its own.
+    """
+    usual = "\r\n" if windows and not re.search("[\r\n]", raw) else line_end(raw)
     positions = Positions(raw)
     pieces: list[str] = []
     at = 0
@@ -30,7 +34,7 @@ def spliced(raw: str, plain: str, changes: Sequence[Change]) -> str:
         start, end, text = _tightened(plain, change)
         first, last = positions.raw(start), positions.raw(end)
         near = raw[first:last] if "\n" in plain[start:end] else raw[first:]
-        pieces += [raw[at:first], with_line_end(text, _end_near(near, raw))]
+        pieces += [raw[at:first], with_line_end(text, _end_near(near, usual))]
         at = last
     return "".join([*pieces, raw[at:]])
 
@@ -48,7 +52,7 @@ def _tightened(plain: str, change: Change) -> tuple[int, int, str]:
     return change.start + head, change.end - tail, new[head : len(new) - tail]
 
 
-def _end_near(near: str, raw: str) -> str:
+def _end_near(near: str, usual: str) -> str:
     """The line end used at the place of a change: the first there, else the file's usual one."""
     found = re.search("\r\n|\n", near)
-    return found.group(0) if found else line_end(raw)
+    return found.group(0) if found else usual

@@ -108,7 +108,8 @@ def cases(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.outside
 async def test_real_replacements_through_the_tool(outside_data: Path, desk: Desk) -> None:
     for case in cases(outside_data / "edits_str_replace.jsonl"):
-        codec = "utf-16" if "utf-16" in case.get("encoding", "") else "utf-8"
+        named = case.get("encoding", "utf-8").lower()
+        codec = named.split()[0] + ("-sig" if named.startswith("utf-8") and "bom" in named else "")
         file = desk.write(case["id"], case["before"].encode(codec))
         file.chmod(mode := int(case.get("mode", "0644"), 8))
         await desk.run("read_file", path=case["id"])

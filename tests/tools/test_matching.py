@@ -102,6 +102,13 @@ def test_lines_that_stay_keep_their_trailing_space() -> None:
         ("call( a, b )\n", "call(a, b)", "call(b)"),
         ("It’s here now\n", "It's here now", "gone"),
         ("\tif a:\n\t\tb()\n", "    if a:\n        b()", "    if a:\n        if b:\n            c()"),
+        ("a = 1\nb = 2\nc = 3\n", "2\tb = 2", "2\tb = 4\nb = 5"),
+        ("a = 1\nb = 2\nc = 3\n", "2\tb = 2\n3\tc = 3", "2\tb = 2\n2\tnew\n3\tc = 3"),
+        ("1\tfoo\n2\tbar\n", "3\tfoo", "3\tqux"),
+        ("first foo\nsecond\n", "1\tfoo", "1\tqux"),
+        ("x\u00a0= 100\n", "x = 100", "x = 200"),
+        ("total() # 1\n\n\nrest()\n", "total() # 1\n\nrest()", "rest()"),
+        ("\N{FULLWIDTH LATIN SMALL LETTER A}bcd = 1\n", "abcd = 1", "abcd = 2"),
     ],
 )
 def test_uncertain_matches_are_refused(text: str, old: str, new: str) -> None:
@@ -111,6 +118,18 @@ def test_uncertain_matches_are_refused(text: str, old: str, new: str) -> None:
 
 def test_copied_line_numbers_are_left_out() -> None:
     assert edited("a = 1\nb = 2\nc = 3\n", "2\tb = 2\n3\tc = 3", "2\tb = 4\n3\tc = 3") == "a = 1\nb = 4\nc = 3\n"
+
+
+def test_accents_may_be_written_apart_from_their_letters() -> None:
+    apart = "cafe\u0301 noir\nautre cafe\u0301\n"
+    assert edited(apart, "caf\u00e9 noir", "th\u00e9 noir") == "th\u00e9 noir\nautre cafe\u0301\n"
+    assert (
+        edited(f"{apart}x\n", "caf\u00e9 noir\nautre caf\u00e9\nx", "caf\u00e9 noir\nautre caf\u00e9\ny")
+        == f"{apart}y\n"
+    )
+    assert "accents" in find_edit(apart, "caf\u00e9 noir", "x").note
+    with pytest.raises(Failed, match="2 places"):
+        find_edit("e\u0301te\u0301\n\u00e9t\u00e9\n", "\u00e9t\u00e9 ", "x")
 
 
 LINES = st.lists(st.text("ab \t(=é", max_size=8), min_size=1, max_size=8).map("\n".join)

@@ -160,6 +160,19 @@ def ps_problem(texts: str) -> str:
     return "it would show the environments of programs" if shown else ""
 
 
+def graphql_problem(texts: str) -> str:
+    """A document without the word can only ask."""
+    return "it may change something" if re.search(r"mutation|subscription", texts, re.IGNORECASE) else ""
+
+
+_BINDINGS = re.compile(r"(?:(?:^|[,\n])[^:,\n]+:[a-z/-]+(?:\+[a-z/-]+)*)+")
+
+
+def fzf_problem(texts: str) -> str:
+    """Actions that run a command need one; those here have nothing behind them."""
+    return "" if _BINDINGS.fullmatch(texts) else "its keys may run something"
+
+
 CHECKS: Mapping[str, Callable[[str], str]] = {
     "sed": sed_problem,
     "awk": awk_problem,
@@ -169,6 +182,8 @@ CHECKS: Mapping[str, Callable[[str], str]] = {
     "gh-api": gh_problem,
     "ps": ps_problem,
     "setting": setting_problem,
+    "graphql": graphql_problem,
+    "fzf": fzf_problem,
 }
 
 

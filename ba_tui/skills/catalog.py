@@ -145,17 +145,20 @@ class Catalog:
         return None
 
 
-def _read(skill: Skill) -> Skill:
+def head_of(file: Path, folder: str) -> Head:
+    """The head of the SKILL.md in a folder called ``folder``. Reads the disk; ``trouble`` says why it can't be used."""
     try:
-        raw = read_regular(skill.path, HEAD)
-        head = read_head(decoded(raw, whole=len(raw) < HEAD), skill.folder.name)
+        raw = read_regular(file, HEAD)
+        return read_head(decoded(raw, whole=len(raw) < HEAD), folder)
     except OSError as error:
-        return replace(skill, head=Head(skill.id, trouble=f"{skill.file} can't be read: {error.strerror or error}"))
+        return Head(folder, trouble=f"{file.name} can't be read: {error.strerror or error}")
     except UnicodeDecodeError as error:
-        return replace(skill, head=Head(skill.id, trouble=f"{skill.file} is not UTF-8 text (byte {error.start})"))
-    if head.trouble:
-        return replace(skill, head=head)
-    return replace(skill, id=id_of(head.name), head=head)
+        return Head(folder, trouble=f"{file.name} is not UTF-8 text (byte {error.start})")
+
+
+def _read(skill: Skill) -> Skill:
+    head = head_of(skill.path, skill.folder.name)
+    return replace(skill, id=skill.id if head.trouble else id_of(head.name), head=head)
 
 
 def _ranked(same: Sequence[Skill]) -> list[Skill]:

@@ -96,7 +96,7 @@ def _from(fields: Mapping[str, Any], folder: str, heading: str, paragraph: str) 
     if not description:
         warnings.append("description is missing; the first paragraph is used")
     elif len(description) > LONGEST_DESCRIPTION:
-        warnings.append(f"description has {len(description):,} characters; at most 1,024 are allowed")
+        warnings.append(f"description has {len(description):,} characters; at most {LONGEST_DESCRIPTION:,} are allowed")
     unknown = [key for key in fields if key not in (*FIELDS, *OURS)]
     if unknown:
         warnings.append(f"unknown fields are passed over: {', '.join(map(_short, sorted(unknown)))}")

@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.resources import read_regular, save_whole
+from ba_tui.resources import save_whole
+from ba_tui.skills.catalog import head_of
+from ba_tui.skills.content import PASSED_OVER
 from ba_tui.skills.dependencies import RequirementsRefused, wants
-from ba_tui.skills.frontmatter import decoded, id_of, read_head
+from ba_tui.skills.frontmatter import LONGEST_NAME, id_of
 from ba_tui.skills.scripts import scripts_in
 from ba_tui.skills.validator import Report, check, skill_file
 
 SHELVES = ("", "skills", ".claude/skills", ".agents/skills", ".ba/skills")
 """Where a repository that is no skill itself holds some."""
-LEFT_OUT = frozenset({".git", "__pycache__", "node_modules", ".venv", ".DS_Store"})
-HEAD = 64_000
 MOST_FILES, MOST_BYTES, DEEPEST = 2_000, 100_000_000, 16
 PATIENCE = 180
 PROTOCOLS = ("https", "http", "ssh", "file")
@@ -170,7 +170,7 @@ def begin(name: str, shelf: Path) -> Path:
     Raises:
         UsageError: nothing can be called so, or something is. StorageError: it can't be written.
     """
-    if not _NAME.fullmatch(name) or len(name) > 64:
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise UsageError(
             f"{name!r} can't be the name of a skill.", "Such as sales-report: a-z, 0-9 and single hyphens."
         )
@@ -201,12 +201,7 @@ def _head(folder: Path) -> tuple[str, str]:
     file = skill_file(folder)
     if file is None:
         return own, "there is no file SKILL.md"
-    try:
-        raw = read_regular(file, HEAD)
-        head = read_head(decoded(raw, whole=len(raw) < HEAD), own)
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        return own, f"{file.name} can't be read: {why or error}"
+    head = head_of(file, own)
     return head.name, head.trouble
 
 
@@ -218,7 +213,7 @@ def _copied(source: Path, target: Path) -> int:
         folder, into, depth = todo.pop()
         into.mkdir(parents=True)
         for entry in sorted(folder.iterdir()):
-            if entry.name in LEFT_OUT:
+            if entry.name in PASSED_OVER:
                 continue
             shown = entry.relative_to(real)
             if entry.is_symlink() and not Path(os.path.realpath(entry)).is_relative_to(real):

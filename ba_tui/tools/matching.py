@@ -57,11 +57,12 @@ def find_edit(text: str, old: str, new: str, *, replace_all: bool = False) -> Ed
 
 
 def _places(text: str, old: str) -> list[int]:
-    """Every place where ``old`` stands, also where two of them overlap."""
+    """Every place where ``old`` stands, also where two of them overlap, but not where its last letter has an accent."""
     found: list[int] = []
     at = text.find(old)
     while at >= 0:
-        found.append(at)
+        if not unicodedata.combining(text[at + len(old) : at + len(old) + 1] or "."):
+            found.append(at)
         at = text.find(old, at + 1)
     return found
 

@@ -106,6 +106,7 @@ def test_lines_that_stay_keep_their_trailing_space() -> None:
         ("a = 1\nb = 2\nc = 3\n", "2\tb = 2\n3\tc = 3", "2\tb = 2\n2\tnew\n3\tc = 3"),
         ("1\tfoo\n2\tbar\n", "3\tfoo", "3\tqux"),
         ("first foo\nsecond\n", "1\tfoo", "1\tqux"),
+        ("price cafe\u0301\n", "cafe", "tea"),
         ("x\u00a0= 100\n", "x = 100", "x = 200"),
         ("total() # 1\n\n\nrest()\n", "total() # 1\n\nrest()", "rest()"),
         ("\N{FULLWIDTH LATIN SMALL LETTER A}bcd = 1\n", "abcd = 1", "abcd = 2"),

@@ -113,28 +113,19 @@ async def chunks(
     if head and not any(head.startswith(field) or field.startswith(head) for field in _FIELDS):
         yield whole(b"".join([head, *[data async for data in body]]))
         return
-    async with contextlib.aclosing(_streamed(head, body, assembly)) as deltas:
-        async for delta in deltas:
-            yield delta
-    yield assembly.finish()
-
-
-async def _streamed(head: bytes, body: AsyncIterator[bytes], assembly: Assembly) -> AsyncGenerator[Chunk, None]:
     decoder = Decoder()
-    async for data in _rejoined(head, body):
+    data: bytes | None = head
+    while data is not None:
         for chunk in _merged(_apply(decoder.feed(data), assembly)):
             yield chunk
         if assembly.done:
             await _drain(body)
-            return
-    for chunk in _merged(_apply(decoder.close(), assembly)):
-        yield chunk
-
-
-async def _rejoined(head: bytes, body: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    yield head
-    async for data in body:
-        yield data
+            break
+        data = await anext(body, None)
+    else:
+        for chunk in _merged(_apply(decoder.close(), assembly)):
+            yield chunk
+    yield assembly.finish()
 
 
 def _apply(events: Iterable[tuple[str, str]], assembly: Assembly) -> Iterable[Chunk]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -73,6 +74,18 @@ async def test_calls_without_ids_in_the_script_get_different_ones(play: Play) ->
 async def test_the_reason_to_stop_is_told(play: Play, stop: Any) -> None:
     chunks = await collect(play(Script((Step(say="So far", stop=stop),))).stream(ASK))
     assert chunks[-1].stop == stop
+
+
+async def test_no_stream_of_an_answer_stays_open(play: Play) -> None:
+    left: list[Any] = []
+    provider = play(Script((Step(calls=(Planned("now"),)),)))
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(finalizer=left.append)
+    try:
+        await collect(provider.stream(ASK))
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+    assert left == []
 
 
 async def test_steps_follow_each_other(play: Play) -> None:

@@ -189,7 +189,7 @@ def save_whole(path: Path, text: str, *, mode: int | None = None) -> None:
 
 
 @contextmanager
-def alone(folder: Path) -> Generator[None]:
+def exclusive(folder: Path) -> Generator[None]:
     """Only one process at a time is inside for ``folder``; for reading a file, changing it and saving it.
 
     Raises:

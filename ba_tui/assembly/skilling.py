@@ -25,8 +25,8 @@ from ba_tui.permissions.trust import Trust
 from ba_tui.permissions.verdicts import Deny, Judgement
 from ba_tui.resources import Places, bundled, project_root, user_home
 from ba_tui.settings import Settings
-from ba_tui.skills.active import FOLDER, MENTION, ActiveSkills, Around
-from ba_tui.skills.catalog import Catalog, shelves
+from ba_tui.skills.active import FOLDER, MENTION, ActiveSkills, SkillContext
+from ba_tui.skills.catalog import Catalog, skill_roots
 from ba_tui.skills.config import read_choices
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.listing import SkillList
@@ -49,7 +49,7 @@ JOINING = ("end_skill", "run_skill_script")
 def catalog_for(where: Places, root: Path) -> Catalog:
     """One for all conversations in a project: what was read of a file is read again only when it has changed."""
     trust = Trust(where)
-    return Catalog(shelves(bundled("skills"), user_home(), where.config, root, lambda: trust.trusted(root)))
+    return Catalog(skill_roots(bundled("skills"), user_home(), where.config, root, lambda: trust.trusted(root)))
 
 
 class Skilling:
@@ -64,8 +64,8 @@ class Skilling:
             own.append(root / ".ba" / "skills.yaml")
         choices = read_choices(bundled("config") / "skills.yaml", own)
         clean: Callable[[str], str] = str if settings.secrets == "allow" else redact
-        around = Around(session, cwd, names_of_ours, clean, self._asks, self._why_not)
-        self.skills = ActiveSkills(catalog, choices, Confirmed(where.config / "confirmed_skills.yaml"), around)
+        context = SkillContext(session, cwd, names_of_ours, clean, self._asks, self._why_not)
+        self.skills = ActiveSkills(catalog, choices, Confirmed(where.config / "confirmed_skills.yaml"), context)
         self.notes = SkillNotes(self.skills)
         self.list = SkillList(self.skills)
         found = catalog.look()

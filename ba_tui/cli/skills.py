@@ -23,7 +23,7 @@ from ba_tui.resources import bundled, places, project_root, user_home
 if TYPE_CHECKING:
     from ba_tui.skills.catalog import Catalog, Skill
     from ba_tui.skills.config import Choices
-    from ba_tui.skills.install import Offer
+    from ba_tui.skills.install import Candidate
 
 BRIEF = 80
 SHOWN = 8
@@ -119,22 +119,24 @@ def install(  # noqa: PLR0913 - typer reads one parameter a flag
 
     Its scripts run later, each when a model asks for it and you, or your rules, allow it.
     """
-    from ba_tui.skills.install import fetched, offered, put  # noqa: PLC0415 - see list_
+    from ba_tui.skills.install import fetch, install_skill, stage  # noqa: PLC0415 - see list_
 
     root = project_root(folder_of(cwd))
-    shelf = _shelf(root, project=project)
+    target = _skills_folder(root, project=project)
     with tempfile.TemporaryDirectory(prefix="ba-skill-") as near:
-        chosen = _chosen(fetched(source, Path(near, "from")), source, only or [])
-        offers = [offered(folder, Path(near, "new")) for folder in chosen]
+        chosen = _chosen(fetch(source, Path(near, "from")), source, only or [])
+        candidates = [stage(folder, Path(near, "new")) for folder in chosen]
         # All or none: a repository that is half installed helps nobody.
-        for offer in offers:
-            _tell(offer, facts=not json_)
-        for offer in offers:
-            _check(offer, shelf, force=force)
+        for candidate in candidates:
+            _tell(candidate, facts=not json_)
+        for candidate in candidates:
+            _check(candidate, target, force=force)
         told: list[dict[str, Any]] = []
-        for offer in offers:
-            place = put(offer, shelf)
-            told.append({"id": offer.id, "path": str(place), "scripts": [*offer.scripts], "needs": [*offer.needs]})
+        for candidate in candidates:
+            place = install_skill(candidate, target)
+            told.append(
+                {"id": candidate.id, "path": str(place), "scripts": [*candidate.scripts], "needs": [*candidate.needs]}
+            )
             if not json_:
                 print_line(f"Installed: {place}")
     if json_:
@@ -146,10 +148,10 @@ def install(  # noqa: PLR0913 - typer reads one parameter a flag
 @app.command()
 def new(name: Name, project: Project = False, json_: Json = False, cwd: Cwd = None) -> int:
     """Begin a skill: a valid SKILL.md, to be filled in."""
-    from ba_tui.skills.install import begin  # noqa: PLC0415 - see list_
+    from ba_tui.skills.install import create  # noqa: PLC0415 - see list_
 
     root = project_root(folder_of(cwd))
-    file = begin(name, _shelf(root, project=project))
+    file = create(name, _skills_folder(root, project=project))
     hint = f"{file}\nFill it in, then check it: ba skills validate {file.parent}"
     print_line(json.dumps({"id": name, "path": str(file.parent)}, indent=2) if json_ else hint)
     _tell_trust(root, project=project)
@@ -186,11 +188,11 @@ def remove(
 
 def _catalog(root: Path) -> Catalog:
     from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - see list_
-    from ba_tui.skills.catalog import Catalog, shelves  # noqa: PLC0415
+    from ba_tui.skills.catalog import Catalog, skill_roots  # noqa: PLC0415
 
     where = places()
     return Catalog(
-        shelves(bundled("skills"), user_home(), where.config, root, lambda: Trust(where).trusted(root)),
+        skill_roots(bundled("skills"), user_home(), where.config, root, lambda: Trust(where).trusted(root)),
     )
 
 
@@ -243,7 +245,7 @@ def _brief(skill: Skill) -> str:
     return text if len(text) <= BRIEF else f"{text[: BRIEF - 1]}…"
 
 
-def _shelf(root: Path, *, project: bool) -> Path:
+def _skills_folder(root: Path, *, project: bool) -> Path:
     return root / ".ba" / "skills" if project else places().config / "skills"
 
 
@@ -262,27 +264,27 @@ def _chosen(folder: Path, source: str, only: Sequence[str]) -> Sequence[Path]:
     return [found[name] for name in dict.fromkeys(only)] if only else list(found.values())
 
 
-def _tell(offer: Offer, *, facts: bool) -> None:
+def _tell(candidate: Candidate, *, facts: bool) -> None:
     from ba_tui.settings import printable  # noqa: PLC0415 - see list_
 
-    files = f"{offer.files} file{'' if offer.files == 1 else 's'}"
+    files = f"{candidate.files} file{'' if candidate.files == 1 else 's'}"
     if facts:
-        print_line(printable(f"{offer.id}: {files}; scripts: {_some(offer.scripts) or 'none'}"))
-    if facts and offer.needs:
-        print_line(printable(f"  Its scripts need {_some(offer.needs)}; you are asked before that is installed."))
-    for warning in offer.report.warnings:
-        _say(f"{offer.id}: {warning}")
+        print_line(printable(f"{candidate.id}: {files}; scripts: {_some(candidate.scripts) or 'none'}"))
+    if facts and candidate.needs:
+        print_line(printable(f"  Its scripts need {_some(candidate.needs)}; you are asked before that is installed."))
+    for warning in candidate.report.warnings:
+        _say(f"{candidate.id}: {warning}")
 
 
-def _check(offer: Offer, shelf: Path, *, force: bool) -> None:
+def _check(candidate: Candidate, target: Path, *, force: bool) -> None:
     """Raises UsageError when it may not be installed."""
-    errors = [offer.trouble] if offer.trouble else list(offer.report.errors)
-    if errors and (offer.trouble or not force):
+    errors = [candidate.trouble] if candidate.trouble else list(candidate.report.errors)
+    if errors and (candidate.trouble or not force):
         for error in errors[1:]:
-            _say(f"{offer.id}: {error}")
-        cure = "Correct its SKILL.md." if offer.trouble else "Correct it, or install it as it is: --force."
-        raise UsageError(f"{offer.id} is not valid: {errors[0]}.", cure)
-    if os.path.lexists(place := shelf / offer.id) and not force:
+            _say(f"{candidate.id}: {error}")
+        cure = "Correct its SKILL.md." if candidate.trouble else "Correct it, or install it as it is: --force."
+        raise UsageError(f"{candidate.id} is not valid: {errors[0]}.", cure)
+    if os.path.lexists(place := target / candidate.id) and not force:
         raise UsageError(f"{place} is there already.", "Replace it: --force.")
 
 

@@ -90,12 +90,12 @@ class CommandFiles:
 
     def __init__(self, folders: Sequence[Folder]) -> None:
         self._folders = tuple(folders)
-        self._alone = threading.Lock()
+        self._lock = threading.Lock()
         self._read: dict[Path, tuple[tuple[int, int], CommandFile]] = {}
 
     def look(self) -> Sequence[CommandFile]:
         """Every command, by name; of those of one name, the one that counts comes first."""
-        with self._alone:
+        with self._lock:
             found: dict[str, list[CommandFile]] = {}
             seen: set[str] = set()
             for folder in self._folders:

@@ -17,7 +17,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.permissions.conditions import KEYS as TERMS
 from ba_tui.permissions.conditions import terms_of, terms_text
 from ba_tui.permissions.rules import Rule, Subject, read_rule
-from ba_tui.resources import alone, save_whole
+from ba_tui.resources import exclusive, save_whole
 from ba_tui.settings.document import load_mapping, read_document
 
 HEADER = """\
@@ -77,7 +77,7 @@ class Approvals:
         Raises:
             StorageError: the file can't be written, or can't be understood and so must not be.
         """
-        with alone(self.path.parent):
+        with exclusive(self.path.parent):
             kept = load_mapping(self.path)
             entry: dict[str, Any] = {"rule": rule.text, **json.loads(terms_text(rule.terms) or "{}")}
             if rule.verdict != "allow":
@@ -97,7 +97,7 @@ class Approvals:
         Raises:
             StorageError: as ``add``.
         """
-        with alone(self.path.parent):
+        with exclusive(self.path.parent):
             kept = load_mapping(self.path)
             entries = _entries(kept.get(self.project))
             rest = [

@@ -20,7 +20,7 @@ from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.session import Standing
 from ba_tui.permissions.trust_copies import Copies, differences
 from ba_tui.permissions.trust_files import Found, found_in, held
-from ba_tui.resources import Places, alone, save_whole, user_home
+from ba_tui.resources import Places, exclusive, save_whole, user_home
 from ba_tui.settings.document import load_mapping, read_document
 
 HEADER = """\
@@ -92,7 +92,7 @@ class Trust:
             raise UsageError(seen.trouble)
         entry = {"fingerprint": seen.fingerprint, "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"}
         self._keep_copies(seen)
-        with alone(self.path.parent):
+        with exclusive(self.path.parent):
             kept = load_mapping(self.path)
             kept[str(seen.root)] = entry
             save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
@@ -103,7 +103,7 @@ class Trust:
         Raises:
             StorageError: as ``grant``.
         """
-        with alone(self.path.parent):
+        with exclusive(self.path.parent):
             kept = load_mapping(self.path)
             if kept.pop(str(root), None) is None:
                 return False

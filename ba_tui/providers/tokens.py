@@ -102,7 +102,7 @@ class DynamicTokenCounter:
         self._counts = Counts()
         self._media = Counts(500)
         self._prefix = _Prefix()
-        self._alone = threading.Lock()
+        self._lock = threading.Lock()
         self._tools: dict[str, tuple[Tool, int]] = {}
 
     def text(self, text: str) -> int:
@@ -129,7 +129,7 @@ class DynamicTokenCounter:
         """Words and media of ``messages``, the frame of a conversation included."""
         if not messages:
             return 0, 0
-        with self._alone:
+        with self._lock:
             return self._grown(messages)
 
     def _grown(self, messages: Sequence[Message]) -> tuple[int, int]:

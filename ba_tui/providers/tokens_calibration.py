@@ -17,7 +17,7 @@ from typing import Any, cast
 from ba_tui.core.errors import StorageError
 from ba_tui.core.messages import Message, Usage
 from ba_tui.core.turn import Branch
-from ba_tui.resources import alone, read_regular, save_whole
+from ba_tui.resources import exclusive, read_regular, save_whole
 
 LOWEST, HIGHEST = 0.5, 2.5
 """A ratio beyond these comes from something else than words: pictures, tools of the vendor's own."""
@@ -66,7 +66,7 @@ class Calibration:
         """Put what was learned into the file, beside what other processes have put there. Never raises."""
         if not self._changed or self._file is None:
             return
-        with suppress(StorageError, OSError), alone(self._file.parent):
+        with suppress(StorageError, OSError), exclusive(self._file.parent):
             ratios = {**_read(self._file), **self._changed}
             newest = list(ratios.items())[-KEPT:]
             text = json.dumps({model: [round(one.ratio, 4), one.seen] for model, one in newest}, indent=1)

@@ -13,7 +13,7 @@ from typing import Any, cast
 import yaml
 
 from ba_tui.core.errors import UsageError
-from ba_tui.resources import Places, alone, read_regular, save_whole
+from ba_tui.resources import Places, exclusive, read_regular, save_whole
 from ba_tui.settings.checks import Layer, check
 from ba_tui.settings.document import parse_document, read_document
 from ba_tui.settings.layers import as_data, keep_asking, leaves
@@ -64,7 +64,7 @@ def _at(data: Any, parts: list[str]) -> Any:
 def _write(places: Places, parts: list[str], change: Callable[[Any], Any]) -> Path:
     """Give the key at ``parts`` the value that ``change`` makes of its old one."""
     path = places.settings
-    with alone(path.parent):
+    with exclusive(path.parent):
         before = _read(path)
         document = parse_document(path, before)
         if document.broken:

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.resources import Places, alone, save_whole
+from ba_tui.resources import Places, exclusive, save_whole
 from ba_tui.settings.document import load_mapping
 from ba_tui.settings.environment import variables
 
@@ -52,7 +52,7 @@ def save_key(provider: str, key: str, places: Places) -> str:
         raise UsageError("That is not an API key.", "Paste it alone, on one line.")
     if _into_keyring(provider, key, places):
         return "the system's keyring"
-    with alone(places.config):
+    with exclusive(places.config):
         kept = load_mapping(places.keys) | {provider: key}
         lines = "# API keys, for your eyes only. The environment and the keyring are looked at first.\n"
         save_whole(places.keys, lines + yaml.safe_dump(kept), mode=0o600)

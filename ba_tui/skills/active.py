@@ -39,7 +39,7 @@ def _no_names() -> Mapping[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class SkillContext:
     """What surrounds a conversation: its id, the ``root`` of its files, ``names`` of our tools by those of other
     assistants, ``clean`` which takes secrets out of a text, ``asks``: whether confirming tools would change anything,
     ``why_not``: why a model can't answer.
@@ -54,7 +54,7 @@ class Around:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SkillChange:
     """What a person wants to begin or to end with the next request; ``core`` and ``file`` begin by themselves."""
 
     id: str
@@ -65,15 +65,15 @@ class Wish:
 class ActiveSkills:
     """``active`` tells what the transcript holds now."""
 
-    def __init__(self, catalog: Catalog, choices: Choices, confirmed: Confirmed, around: Around) -> None:
+    def __init__(self, catalog: Catalog, choices: Choices, confirmed: Confirmed, context: SkillContext) -> None:
         self.catalog = catalog
         self.choices = choices
         self.confirmed = confirmed
-        self.around = around
+        self.context = context
         self.active: Callable[[], tuple[ActiveSkill, ...]] = tuple[ActiveSkill, ...]
         self.switched: dict[str, bool] = {}
-        self._wishes: deque[Wish] = deque()
-        self._alone = threading.Lock()
+        self._queued: deque[SkillChange] = deque()
+        self._lock = threading.Lock()
 
     def found(self, key: str) -> Skill:
         """Blocks while folders are looked through. Raises UsageError when there is none that can be used."""
@@ -103,12 +103,12 @@ class ActiveSkills:
 
     def place(self, skill: Skill) -> str:
         """How the folder of a skill is called before a model: never by an absolute path."""
-        own = self.around.root / FOLDER / skill.id
+        own = self.context.root / FOLDER / skill.id
         taken = os.path.lexists(own) and os.path.realpath(own) != os.path.realpath(skill.folder)
         return f"{MENTION}{skill.id}" if taken else f"{FOLDER}/{skill.id}"
 
     def modifier(self, skill: Skill) -> Modifier:
-        names: Mapping[str, str] = self.around.names() if skill.head.tools else {}
+        names: Mapping[str, str] = self.context.names() if skill.head.tools else {}
         tools = tuple(dict.fromkeys(rule_of(tool, names) for tool in skill.head.tools))
         model = "" if skill.head.model in {"inherit", "default"} else skill.head.model
         return Modifier(tools, skill.head.exclusive and bool(tools), model, skill.head.hidden)
@@ -120,7 +120,7 @@ class ActiveSkills:
             UsageError: it can't be started; the message says why.
         """
         skill = await asyncio.to_thread(self.found, request.skill)
-        request = replace(request, skill=skill.id, conversation=self.around.conversation)
+        request = replace(request, skill=skill.id, conversation=self.context.conversation)
         stack, modifier = Stack(request.chain), self.modifier(skill)
         if request.by == "model" and not self.offered(skill):
             why = "is started by the person only" if skill.head.hidden else "is switched off for models"
@@ -129,16 +129,16 @@ class ActiveSkills:
             return Activated(request, (Note("metadata", _about(skill, self.place(skill)), True),), modifier)
         if skill.id in stack and request.level == 3:
             text = await asyncio.to_thread(further, skill, self.place(skill))
-            return Activated(request, (Note("instruction", self.around.clean(text), True),), modifier)
+            return Activated(request, (Note("instruction", self.context.clean(text), True),), modifier)
         stack.check(skill.id, by=request.by)
         return await self._started(skill, request, modifier, ask)
 
     async def _started(self, skill: Skill, request: Request, modifier: Modifier, ask: Ask) -> Activated:
         parameters = request.parameters[:LONGEST_PARAMETERS]
         reading = partial(instructions, skill, self.place(skill), parameters, whole=request.level == 3)
-        missing = await asyncio.to_thread(self.around.why_not, modifier.model) if modifier.model else ""
+        missing = await asyncio.to_thread(self.context.why_not, modifier.model) if modifier.model else ""
         digest, text = await asyncio.to_thread(lambda: (digest_of(skill), reading()))
-        text = await asyncio.to_thread(self.around.clean, text)
+        text = await asyncio.to_thread(self.context.clean, text)
         model = "" if missing else modifier.model
         active = ActiveSkill(
             skill.id, request.id, digest, parameters, modifier.tools, modifier.exclusive, model, request.by
@@ -155,7 +155,7 @@ class ActiveSkills:
             tools = f"{tools}, and while it is active no others"
         if self.trusts(active):
             return Note("permissions", f"It may use without asking: {tools}.", True)
-        if not self.around.asks():
+        if not self.context.asks():
             return Note("permissions", f"It is made for these tools: {tools}.", True)
         reply = await ask(_question(active))
         if reply.choice in {"deny", "text"}:
@@ -176,7 +176,7 @@ class ActiveSkills:
         """The instructions of an active skill, to be said once more. Blocks. Raises UsageError when it is gone."""
         skill = self.found(active.id)
         changed = "" if digest_of(skill) == active.digest else "It has changed since it was started.\n\n"
-        return self.around.clean(changed + instructions(skill, self.place(skill), active.parameters))
+        return self.context.clean(changed + instructions(skill, self.place(skill), active.parameters))
 
     def granted(self) -> tuple[str, ...]:
         """The rules that hold while skills are active and confirmed: no one need be asked."""
@@ -194,28 +194,28 @@ class ActiveSkills:
         """The model that the newest active skill wants instead; empty for none."""
         return next((skill.model for skill in reversed(self.active()) if skill.model), "")
 
-    def wish(self, wish: Wish) -> None:
+    def queue(self, change: SkillChange) -> None:
         """To be done before the next request. Any thread."""
-        with self._alone:
-            if not wish.ends and wish.request.by != "person" and wish.id in self.waiting():
+        with self._lock:
+            if not change.ends and change.request.by != "person" and change.id in self.waiting():
                 return
-            self._wishes.append(wish)
+            self._queued.append(change)
 
     def waiting(self) -> list[str]:
         """The ids of what begins with the next request."""
         begun: list[str] = []
-        for wish in tuple(self._wishes):
-            if wish.ends and wish.id in begun:
-                begun.remove(wish.id)
-            elif not wish.ends:
-                begun.append(wish.id)
+        for change in tuple(self._queued):
+            if change.ends and change.id in begun:
+                begun.remove(change.id)
+            elif not change.ends:
+                begun.append(change.id)
         return begun
 
-    def wishes(self) -> Sequence[Wish]:
+    def take_queued(self) -> Sequence[SkillChange]:
         """All that wait, in order; they are taken."""
-        with self._alone:
-            taken = tuple(self._wishes)
-            self._wishes.clear()
+        with self._lock:
+            taken = tuple(self._queued)
+            self._queued.clear()
         return taken
 
 

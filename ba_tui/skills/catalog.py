@@ -25,7 +25,7 @@ PROJECT = (".claude/skills", ".agents/skills", ".ba/skills")
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class SkillRoot:
     """A folder that skills lie in. ``open``: whether it may be looked into now."""
 
     folder: Path
@@ -67,36 +67,38 @@ class Skill:
         return (*self.head.warnings, *([self.large] if self.large else []))
 
 
-def shelves(bundled: Path, home: Path | None, config: Path, root: Path, trusted: Callable[[], bool]) -> list[Shelf]:
+def skill_roots(
+    bundled: Path, home: Path | None, config: Path, root: Path, trusted: Callable[[], bool]
+) -> list[SkillRoot]:
     """Where skills come from, a later folder wins: what ships with ba, the person's, the project's if trusted."""
     own = [home / ".agents" / "skills"] if home else []
     return [
-        Shelf(bundled, "bundled"),
-        *(Shelf(folder, "user") for folder in (*own, config / "skills")),
-        *(Shelf(root / name, "project", trusted) for name in PROJECT),
+        SkillRoot(bundled, "bundled"),
+        *(SkillRoot(folder, "user") for folder in (*own, config / "skills")),
+        *(SkillRoot(root / name, "project", trusted) for name in PROJECT),
     ]
 
 
 class Catalog:
-    """All skills of some shelves. What was read once is read again only when the file has changed. Any thread."""
+    """All skills below some folders. What was read once is read again only when the file has changed. Any thread."""
 
-    def __init__(self, shelves: Sequence[Shelf]) -> None:
-        self._shelves = tuple(shelves)
-        self._alone = threading.Lock()
+    def __init__(self, roots: Sequence[SkillRoot]) -> None:
+        self._roots = tuple(roots)
+        self._lock = threading.Lock()
         self._read: dict[Path, tuple[tuple[int, int], Skill]] = {}
         self._all: tuple[Skill, ...] | None = None
 
     def look(self) -> Sequence[Skill]:
         """Look through the folders again; every skill by id, those that count before those they shadow. Blocks."""
-        with self._alone:
+        with self._lock:
             found: dict[str, list[Skill]] = {}
             seen: set[str] = set()
-            for shelf in self._shelves:
-                real = os.path.realpath(shelf.folder)
-                if real in seen or not shelf.open():
+            for root in self._roots:
+                real = os.path.realpath(root.folder)
+                if real in seen or not root.open():
                     continue
                 seen.add(real)
-                for skill in self._in(shelf):
+                for skill in self._in(root):
                     found.setdefault(skill.id, []).append(skill)
             self._all = tuple(each for id in sorted(found) for each in _ranked(found[id]))
             return self._all
@@ -115,14 +117,14 @@ class Catalog:
         by_id = next((skill for skill in counting if skill.id == key), None)
         return by_id or next((skill for skill in counting if key in (skill.folder.name, skill.head.name)), None)
 
-    def _in(self, shelf: Shelf) -> Iterable[Skill]:
+    def _in(self, root: SkillRoot) -> Iterable[Skill]:
         try:
-            with os.scandir(shelf.folder) as entries:
+            with os.scandir(root.folder) as entries:
                 names = sorted(entry.name for entry in entries if not entry.name.startswith("."))[:MOST]
         except OSError:
             return
         for name in names:
-            if skill := self._skill(shelf.folder / name, shelf.source):
+            if skill := self._skill(root.folder / name, root.source):
                 yield skill
 
     def _skill(self, folder: Path, source: Source) -> Skill | None:

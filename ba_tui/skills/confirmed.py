@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from ba_tui.resources import alone, save_whole
+from ba_tui.resources import exclusive, save_whole
 from ba_tui.settings.document import load_mapping, read_document
 
 HEADER = """\
@@ -26,7 +26,7 @@ class Confirmed:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._alone = threading.Lock()
+        self._lock = threading.Lock()
         self._now: set[tuple[str, str]] = set()
         self._read: tuple[object, frozenset[tuple[str, str]]] = (None, frozenset())
 
@@ -38,7 +38,7 @@ class Confirmed:
         import yaml  # noqa: PLC0415 - not before the first paint
 
         self._now.add((id, digest))
-        with alone(self.path.parent):
+        with exclusive(self.path.parent):
             kept = load_mapping(self.path)
             entries: Any = kept.get(id)
             before = cast("list[Any]", entries) if isinstance(entries, list) else []
@@ -52,7 +52,7 @@ class Confirmed:
             stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
         except OSError:
             return frozenset()
-        with self._alone:
+        with self._lock:
             if self._read[0] != stamp:
                 document = read_document(self.path)
                 data = document.data if document and not document.problems else {}

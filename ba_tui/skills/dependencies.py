@@ -66,7 +66,7 @@ class RequirementsRefused(BaError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wants:
+class Requirements:
     """``lines``: what its files ask for, included ones too. ``key`` changes with any of it and with Python."""
 
     skill: str
@@ -91,7 +91,7 @@ class Wants:
         return tuple(line for line in self.lines if _ELSEWHERE.search(line.split(";")[0]))
 
 
-def wants(skill: str, folder: Path) -> Wants | None:
+def read_requirements(skill: str, folder: Path) -> Requirements | None:
     """What the skill in ``folder`` needs; None when that is nothing. Reads the disk.
 
     Raises:
@@ -107,7 +107,7 @@ def wants(skill: str, folder: Path) -> Wants | None:
     # A line may name a file from the skill's folder, and that may be another one in another folder.
     near = str(base) if any("./" in line or line.startswith("-") for line in lines) else ""
     content = "\n".join((version, near, *lines))
-    return Wants(skill, base, lines, hashlib.sha256(content.encode()).hexdigest()[:24])
+    return Requirements(skill, base, lines, hashlib.sha256(content.encode()).hexdigest()[:24])
 
 
 def _lines(file: Path, base: Path, depth: int) -> Iterator[str]:
@@ -151,10 +151,10 @@ class Environments:
         self.folder = folder
         self._uv = uv
 
-    def place(self, wanted: Wants) -> Path:
+    def place(self, wanted: Requirements) -> Path:
         return self.folder / wanted.key
 
-    def python(self, wanted: Wants) -> Path | None:
+    def python(self, wanted: Requirements) -> Path | None:
         """The interpreter of the environment; None while there is none that is whole. Reads the disk."""
         python, mark = self._python(wanted), self.place(wanted) / READY
         if not mark.is_file() or not os.access(python, os.X_OK):
@@ -164,7 +164,7 @@ class Environments:
             mark.touch()
         return python
 
-    def commands(self, wanted: Wants) -> tuple[tuple[str, ...], ...]:
+    def commands(self, wanted: Requirements) -> tuple[tuple[str, ...], ...]:
         """What makes the environment, one program after the other, each in the skill's folder. Reads the disk."""
         place, python, file = str(self.place(wanted)), str(self._python(wanted)), str(wanted.file)
         if uv := self._uv():
@@ -177,7 +177,7 @@ class Environments:
         make = (sys.executable, "-I", "-m", "venv", "--without-pip", place)
         return make, (sys.executable, "-I", "-m", "pip", "--python", python, "install", *quiet)
 
-    def begin(self, wanted: Wants) -> None:
+    def begin(self, wanted: Requirements) -> None:
         """An empty place for it; what was half made before is gone. Raises StorageError."""
         try:
             shutil.rmtree(self.place(wanted), ignore_errors=True)
@@ -185,7 +185,7 @@ class Environments:
         except OSError as error:
             raise _unusable(self.place(wanted), error) from error
 
-    def finish(self, wanted: Wants) -> Path:
+    def finish(self, wanted: Requirements) -> Path:
         """Say that it is whole; its interpreter. Raises StorageError."""
         content = json.dumps({"skill": wanted.skill, "requirements": wanted.lines}, indent=1)
         try:
@@ -194,7 +194,7 @@ class Environments:
             raise _unusable(self.place(wanted), error) from error
         return self._python(wanted)
 
-    def drop(self, wanted: Wants) -> None:
+    def drop(self, wanted: Requirements) -> None:
         """Remove what was half made."""
         if not (self.place(wanted) / READY).is_file():
             shutil.rmtree(self.place(wanted), ignore_errors=True)
@@ -211,7 +211,7 @@ class Environments:
                     shutil.rmtree(place, ignore_errors=True)
 
     @asynccontextmanager
-    async def alone(self, wanted: Wants, waits: Callable[[], None]) -> AsyncGenerator[None]:
+    async def exclusive(self, wanted: Requirements, waits: Callable[[], None]) -> AsyncGenerator[None]:
         """Only one program at a time makes an environment; ``waits`` is called once when another one does.
 
         Raises:
@@ -233,11 +233,11 @@ class Environments:
         finally:
             os.close(handle)
 
-    def _python(self, wanted: Wants) -> Path:
+    def _python(self, wanted: Requirements) -> Path:
         return self.place(wanted) / "bin" / "python"
 
 
-def why_not(wanted: Wants, output: str) -> tuple[str, str]:
+def why_not(wanted: Requirements, output: str) -> tuple[str, str]:
     """What an installer that failed said, as one sentence, and what a person can do."""
     file = f"{wanted.skill}/{FILE}"
     if refused := _REFUSED.search(output):

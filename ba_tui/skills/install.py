@@ -19,12 +19,12 @@ from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.resources import save_whole
 from ba_tui.skills.catalog import head_of
 from ba_tui.skills.content import PASSED_OVER
-from ba_tui.skills.dependencies import RequirementsRefused, wants
+from ba_tui.skills.dependencies import RequirementsRefused, read_requirements
 from ba_tui.skills.frontmatter import LONGEST_NAME, id_of
 from ba_tui.skills.scripts import scripts_in
 from ba_tui.skills.validator import Report, check, skill_file
 
-SHELVES = ("", "skills", ".claude/skills", ".agents/skills", ".ba/skills")
+SUBFOLDERS = ("", "skills", ".claude/skills", ".agents/skills", ".ba/skills")
 """Where a repository that is no skill itself holds some."""
 MOST_FILES, MOST_BYTES, DEEPEST = 2_000, 100_000_000, 16
 PATIENCE = 180
@@ -61,7 +61,7 @@ they read JSON on standard input and print their result.
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class Candidate:
     """A skill as it would be installed, in a temporary ``folder`` that is called as it will be.
 
     ``trouble``: why it can't be used at all. ``needs``: the lines of its requirements.txt.
@@ -76,7 +76,7 @@ class Offer:
     files: int = 0
 
 
-def fetched(source: str, into: Path) -> Path:
+def fetch(source: str, into: Path) -> Path:
     """The folder that ``source`` names; of a git repository, a copy of its newest state in ``into``. Blocks.
 
     Raises:
@@ -98,9 +98,9 @@ def skills_in(folder: Path) -> Sequence[Path]:
     if skill_file(folder):
         return [folder]
     found: dict[str, Path] = {}
-    for shelf in SHELVES:
+    for name in SUBFOLDERS:
         try:
-            inside = sorted((folder / shelf).iterdir())
+            inside = sorted((folder / name).iterdir())
         except OSError:
             continue
         for each in inside:
@@ -114,7 +114,7 @@ def name_of(folder: Path) -> str:
     return id_of(_head(folder)[0])
 
 
-def offered(folder: Path, into: Path) -> Offer:
+def stage(folder: Path, into: Path) -> Candidate:
     """A copy of the skill in ``folder`` within ``into``, checked. Reads and writes the disk.
 
     Raises:
@@ -128,26 +128,26 @@ def offered(folder: Path, into: Path) -> Offer:
     except OSError as error:
         raise UsageError(f"{folder} can't be copied: {error.strerror or error}.", "Check it and try again.") from error
     try:
-        wanted = wants(id, copy)
+        wanted = read_requirements(id, copy)
     except RequirementsRefused as error:
         trouble = trouble or str(error).rstrip(".")
         wanted = None
-    return Offer(id, copy, check(copy), trouble, scripts_in(copy), wanted.lines if wanted else (), count)
+    return Candidate(id, copy, check(copy), trouble, scripts_in(copy), wanted.lines if wanted else (), count)
 
 
-def put(offer: Offer, shelf: Path) -> Path:
-    """The skill in its place on ``shelf``; what lay there is gone then. Writes the disk.
+def install_skill(candidate: Candidate, root: Path) -> Path:
+    """The skill in its place in the folder ``root``; what lay there is gone then. Writes the disk.
 
     Raises:
         StorageError: it can't be written; what was there still is.
     """
-    place = shelf / offer.id
+    place = root / candidate.id
     try:
-        shelf.mkdir(parents=True, exist_ok=True, mode=0o755)
+        root.mkdir(parents=True, exist_ok=True, mode=0o755)
         # Beside its place, so that it takes one step to put it there. The dot keeps it from being taken for a skill.
-        with tempfile.TemporaryDirectory(prefix=".new-", dir=shelf) as near:
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=root) as near:
             new, old = Path(near, "new"), Path(near, "old")
-            shutil.copytree(offer.folder, new, symlinks=True)
+            shutil.copytree(candidate.folder, new, symlinks=True)
             there = os.path.lexists(place)
             if there:
                 place.rename(old)
@@ -164,8 +164,8 @@ def put(offer: Offer, shelf: Path) -> Path:
     return place
 
 
-def begin(name: str, shelf: Path) -> Path:
-    """The SKILL.md of a new skill on ``shelf``, to be filled in. Writes the disk.
+def create(name: str, root: Path) -> Path:
+    """The SKILL.md of a new skill in the folder ``root``, to be filled in. Writes the disk.
 
     Raises:
         UsageError: nothing can be called so, or something is. StorageError: it can't be written.
@@ -174,7 +174,7 @@ def begin(name: str, shelf: Path) -> Path:
         raise UsageError(
             f"{name!r} can't be the name of a skill.", "Such as sales-report: a-z, 0-9 and single hyphens."
         )
-    place = shelf / name
+    place = root / name
     if os.path.lexists(place):
         raise UsageError(f"{place} is there already.", "Choose another name.")
     title = name.replace("-", " ").capitalize()

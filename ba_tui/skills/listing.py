@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ba_tui.core.errors import UsageError
 from ba_tui.core.skills import SkillLine, SkillState
 from ba_tui.skills.activation import LONGEST_PARAMETERS, Request
-from ba_tui.skills.active import ActiveSkills, Wish
+from ba_tui.skills.active import ActiveSkills, SkillChange
 from ba_tui.skills.catalog import Skill
 from ba_tui.skills.content import body_of, digest_of, files_of
 from ba_tui.skills.stack import Stack
@@ -52,7 +52,7 @@ class SkillList:
             stack = Stack(self._skills.active())
             if skill.id not in stack:
                 stack.check(skill.id, by="person")
-        self._skills.wish(Wish(skill.id, request=Request(skill.id, "person", words)))
+        self._skills.queue(SkillChange(skill.id, request=Request(skill.id, "person", words)))
 
     def attach(self, names: Sequence[str]) -> Sequence[str]:
         if not self._skills.choices.auto_load or not self._skills.choices.enabled:
@@ -60,7 +60,7 @@ class SkillList:
         wanted = dict.fromkeys(id for name in names for id in self.handlers(name))
         begun = [id for id in wanted if id not in Stack(self._skills.active()) and id not in self._skills.waiting()]
         for id in begun:
-            self._skills.wish(Wish(id, request=Request(id, "file")))
+            self._skills.queue(SkillChange(id, request=Request(id, "file")))
         return begun
 
     def handlers(self, name: str) -> Sequence[str]:
@@ -73,7 +73,7 @@ class SkillList:
     def end(self, id: str) -> None:
         if id not in Stack(self._skills.active()) and id not in self._skills.waiting():
             raise UsageError(f"The skill {id} is not active.", "See which are: /skills.")
-        self._skills.wish(Wish(id, ends=True))
+        self._skills.queue(SkillChange(id, ends=True))
 
     def switch(self, id: str, *, on: bool) -> None:
         self._skills.switched[self._skills.found(id).id] = on

@@ -16,7 +16,7 @@ from ba_tui.core.messages import Message, Text, ToolOutput, clean_text, user
 from ba_tui.core.turn import Branch
 from ba_tui.core.work import ActiveSkill
 from ba_tui.skills.activation import Activated, Request, framed, whole_in
-from ba_tui.skills.active import ActiveSkills, Wish
+from ba_tui.skills.active import ActiveSkills, SkillChange
 from ba_tui.skills.catalog import Skill, Source
 from ba_tui.skills.stack import Stack
 
@@ -89,9 +89,9 @@ class SkillNotes:
         if not self._begun:
             self._begun = True
             self._begin(branch)
-        for wish in self._skills.wishes():
+        for change in self._skills.take_queued():
             try:
-                await (self._end(wish, branch) if wish.ends else self._start(wish, branch))
+                await (self._end(change, branch) if change.ends else self._start(change, branch))
             except UsageError as error:
                 branch.emit(Notice(str(error), "warning", error.hint))
         for active in branch.transcript.skills:
@@ -124,21 +124,23 @@ class SkillNotes:
         """In a new session, what is to be active from its start comes before what the person wished."""
         if any(message.role == "assistant" for message in branch.transcript.messages):
             return
-        later = self._skills.wishes()
+        later = self._skills.take_queued()
         for id in self._skills.choices.core if self._skills.choices.enabled else ():
-            self._skills.wish(Wish(id, request=Request(id, "core")))
-        for wish in later:
-            self._skills.wish(wish)
+            self._skills.queue(SkillChange(id, request=Request(id, "core")))
+        for change in later:
+            self._skills.queue(change)
 
-    async def _start(self, wish: Wish, branch: Branch) -> None:
+    async def _start(self, change: SkillChange, branch: Branch) -> None:
         stack = self.stack(branch)
-        skill = await asyncio.to_thread(self._skills.found, wish.id)
+        skill = await asyncio.to_thread(self._skills.found, change.id)
         if skill.id in stack:
-            if wish.request.by != "person":
+            if change.request.by != "person":
                 return
             # The person starts it anew, perhaps with other parameters.
             stack.end(skill.id)
-        request = Request(skill.id, wish.request.by, wish.request.parameters, chain=stack.active, id=wish.request.id)
+        request = Request(
+            skill.id, change.request.by, change.request.parameters, chain=stack.active, id=change.request.id
+        )
         activated = await self._skills.start(request, branch.ask)
         if activated.active is not None:
             stack.push(activated.active)
@@ -154,9 +156,9 @@ class SkillNotes:
             if not note.hidden:
                 branch.emit(Notice(note.text, "warning" if note.kind == "warning" else "info"))
 
-    async def _end(self, wish: Wish, branch: Branch) -> None:
+    async def _end(self, change: SkillChange, branch: Branch) -> None:
         stack = self.stack(branch)
-        ended = ", ".join(skill.id for skill in stack.end(wish.id))
+        ended = ", ".join(skill.id for skill in stack.end(change.id))
         branch.emit(SkillsChanged(stack.active))
         branch.emit(Steered(_note(f"The person ended the skill {ended}. Its instructions hold no longer.")))
         branch.emit(Notice(f"The skill {ended} has ended."))

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.messages import clean_text
-from ba_tui.resources import alone, read_regular, save_whole
+from ba_tui.resources import exclusive, read_regular, save_whole
 
 FOLDER = "scripts"
 SHOWN = 20
@@ -146,7 +146,7 @@ class Allowed:
         """Raises StorageError: it can't be kept."""
         if self.last(script) == digest:
             return
-        with alone(self._file.parent):
+        with exclusive(self._file.parent):
             kept = self._read()
             kept.setdefault(str(script.folder), {})[script.name] = digest
             save_whole(self._file, json.dumps(kept, indent=1) + "\n", mode=0o600)

@@ -90,13 +90,13 @@ class Discovery:
     def __init__(self, options: DiscoveryOptions) -> None:
         self._options = options
         self._modules: dict[str, Module] = {}
-        self._alone = threading.Lock()
+        self._lock = threading.Lock()
         self._kept = _Cache(options.cache)
         self._offered: list[_Seen] | None = None
 
     def look(self) -> Sequence[Module]:
         """All modules in stable order. Those that changed have a new pool; the old ones run nothing any more."""
-        with self._alone:
+        with self._lock:
             seen = list(self._seen())
             fresh = [each for each in seen if not self._known(each)]
             if fresh:
@@ -113,7 +113,7 @@ class Discovery:
 
     def close(self) -> None:
         """End all workers."""
-        with self._alone:
+        with self._lock:
             for module in self._modules.values():
                 module.pool.close()
 

@@ -33,7 +33,7 @@ class SeenFiles:
     """
 
     def __init__(self) -> None:
-        self.alone = threading.Lock()
+        self.lock = threading.Lock()
         self._digests: dict[Path, bytes] = {}
 
     def note(self, path: Path, data: bytes) -> None:

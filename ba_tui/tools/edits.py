@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def edit_file_tool(definition: Definition, workspace: Workspace, seen: SeenFiles) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         def work() -> ToolResult:
-            with seen.alone:
+            with seen.lock:
                 return planned_edit(workspace, seen, args).commit(seen)
 
         return await asyncio.to_thread(work)

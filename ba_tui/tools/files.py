@@ -48,7 +48,7 @@ def read_file_tool(
 def write_file_tool(definition: Definition, workspace: Workspace, seen: SeenFiles) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         def work() -> ToolResult:
-            with seen.alone:
+            with seen.lock:
                 return planned_write(workspace, seen, args).commit(seen)
 
         return await asyncio.to_thread(work)

@@ -22,7 +22,7 @@ def apply_patch_tool(definition: Definition, workspace: Workspace, seen: SeenFil
         def work() -> ToolResult:
             from ba_tui.tools.patches import planned_patch  # noqa: PLC0415 - not before something is patched
 
-            with seen.alone:
+            with seen.lock:
                 return planned_patch(workspace, seen, args).commit(seen)
 
         return await asyncio.to_thread(work)

@@ -76,7 +76,7 @@ class Registry:
         self.guard = guard
         self._files = files or Files()
         self._discovery = discovery
-        self._alone = threading.RLock()
+        self._lock = threading.RLock()
         self._looking = threading.Lock()
         self._raw: dict[str, _Raw] = {}
         self._entries: dict[str, Entry] = {}
@@ -103,12 +103,12 @@ class Registry:
 
     def entries(self) -> Sequence[Entry]:
         """All tools: in the order of tools.yaml, then as they were found."""
-        with self._alone:
+        with self._lock:
             order = {name: index for index, name in enumerate((*self._choices.core, *self._choices.optional))}
             return sorted(self._entries.values(), key=lambda entry: order.get(entry.tool.name, len(order)))
 
     def names(self) -> frozenset[str]:
-        with self._alone:
+        with self._lock:
             return frozenset(self._entries)
 
     def persistent(self, *, for_subagent: bool = False) -> Sequence[Entry]:
@@ -118,7 +118,7 @@ class Registry:
 
     def problems(self) -> Sequence[Problem]:
         """What keeps tools out, and what tools.yaml says that can't be."""
-        with self._alone:
+        with self._lock:
             known = list(self._entries)
             unknown = [
                 Problem(file, f"there is no tool {name!r}{did_you_mean(name, known)}", line)
@@ -137,7 +137,7 @@ class Registry:
 
         One that is off stays listed where a model was told of it, but a call of it does nothing.
         """
-        with self._alone:
+        with self._lock:
             self._switched[name] = on
             if raw := self._raw.get(name):
                 self._entries[name] = self._entry(raw)
@@ -148,7 +148,7 @@ class Registry:
             self._discovery.close()
 
     def _apply(self, modules: Sequence[Module]) -> None:
-        with self._alone:
+        with self._lock:
             stamp = self._stamped()
             if stamp != self._stamp:
                 self._stamp = stamp
@@ -182,7 +182,7 @@ class Registry:
 
     def _take(self, raw: _Raw) -> None:
         name = raw.tool.name
-        with self._alone:
+        with self._lock:
             if first := self._entries.get(name):
                 here = f"{raw.file}:{raw.line}" if raw.line else raw.file
                 raise ValueError(f"two tools are named {name!r}: {first.place} has it, so {here} is left out")

@@ -19,7 +19,7 @@ from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.permissions.sandbox import Sandbox
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.permissions.warnings import warnings_of
-from ba_tui.skills.dependencies import FILE, USABLE, Environments, Wants, why_not
+from ba_tui.skills.dependencies import FILE, USABLE, Environments, Requirements, why_not
 from ba_tui.tools.cell import OPEN, Cell, Who
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.processes import Process, Program
@@ -53,7 +53,7 @@ class Installer:
     shell: Shell
     cell: Cell = OPEN
 
-    async def python(self, wanted: Wants, call: Call, tool: Tool, folder: Path) -> Path:
+    async def python(self, wanted: Requirements, call: Call, tool: Tool, folder: Path) -> Path:
         """The interpreter of the environment, which is made when it is not there yet; ``folder``: the workspace.
 
         Raises:
@@ -63,7 +63,7 @@ class Installer:
         if ready := await asyncio.to_thread(known.python, wanted):
             return ready
         await self._consent(wanted, call, tool, folder)
-        async with known.alone(wanted, lambda: call.report("Waiting: another ba installs the same packages.\n")):
+        async with known.exclusive(wanted, lambda: call.report("Waiting: another ba installs the same packages.\n")):
             if ready := await asyncio.to_thread(known.python, wanted):
                 return ready
             call.report(f"Installing what the skill {wanted.skill} needs: {wanted.names}\n")
@@ -76,7 +76,7 @@ class Installer:
         await asyncio.to_thread(known.tidy)
         return python
 
-    async def _consent(self, wanted: Wants, call: Call, tool: Tool, folder: Path) -> None:
+    async def _consent(self, wanted: Requirements, call: Call, tool: Tool, folder: Path) -> None:
         facts = ToolFacts(category=tool.facts.category, target_of=_skill)
         asked = replace(tool, name=NAME, facts=facts)
         args = {"skill_id": wanted.skill}
@@ -101,7 +101,7 @@ class Installer:
             )
         _note(call, args, "allow", "", "hook" if reply.by == "hook" else "person")
 
-    async def _install(self, wanted: Wants, call: Call) -> None:
+    async def _install(self, wanted: Requirements, call: Call) -> None:
         cell = self._cell(wanted)
         commands = await asyncio.to_thread(self.environments.commands, wanted)
         environment = {**child_environment(self.shell), "PYTHONDONTWRITEBYTECODE": "1", "UV_HTTP_RETRIES": "1"}
@@ -119,7 +119,7 @@ class Installer:
                 what, cure = why_not(wanted, output)
                 raise Failed("dependency_error", f"{_needs(wanted)}: {what}. {USABLE}", cure)
 
-    def _cell(self, wanted: Wants) -> Cell:
+    def _cell(self, wanted: Requirements) -> Cell:
         """Where the installer may write the environment only, and use the network."""
         if self.cell.sandbox is None:
             return OPEN
@@ -156,7 +156,7 @@ async def _finished(program: Program, call: Call) -> tuple[int, str]:
     return 1 if code is None else code, process.output.text()
 
 
-def _question(wanted: Wants, call: Call, args: Mapping[str, Any], timeout: float | None) -> Question:
+def _question(wanted: Requirements, call: Call, args: Mapping[str, Any], timeout: float | None) -> Question:
     lines = "\n".join(f"# {line}" for line in wanted.lines)
     places = tuple(f"It comes from elsewhere than your package index: {line}" for line in wanted.elsewhere[:8])
     return Question(
@@ -178,7 +178,7 @@ def _skill(args: Mapping[str, Any]) -> str:
     return str(args.get("skill_id", ""))
 
 
-def _needs(wanted: Wants) -> str:
+def _needs(wanted: Requirements) -> str:
     return f"The skill {wanted.skill} needs {wanted.names}"
 
 

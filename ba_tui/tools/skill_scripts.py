@@ -23,7 +23,7 @@ from ba_tui.core.results import Command, Display, Source, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.verdicts import Allow, Deny
-from ba_tui.skills.dependencies import Environments, wants
+from ba_tui.skills.dependencies import Environments, read_requirements
 from ba_tui.skills.scripts import Allowed, Script, digest, plain_name, script_of
 from ba_tui.tools.background import Shells
 from ba_tui.tools.cell import OPEN, Cell, Errand
@@ -187,7 +187,7 @@ class _Runs:
         """What goes before the script's path, and the folders that this needs beside the skill's own."""
         match script.runner:
             case "python":
-                wanted = await asyncio.to_thread(wants, script.skill, script.folder)
+                wanted = await asyncio.to_thread(read_requirements, script.skill, script.folder)
                 if wanted is None:
                     return (sys.executable, "-B", "-X", "utf8"), ()
                 try:

@@ -46,14 +46,14 @@ class Visible:
         self._left = budget - len(system.encode("utf-8", "replace"))
         self._own = budget // 4
         self._search = search
-        self._alone = threading.RLock()
+        self._lock = threading.RLock()
         self._listed: dict[str, Tool] = {}
         self._deferred: dict[str, Entry] = {}
         self._tools: tuple[Tool, ...] | None = None
 
     def visible(self) -> Sequence[Tool]:
         """The same tuple until something joins it."""
-        with self._alone:
+        with self._lock:
             if self._tools is None:
                 self._join_persistent()
                 self._tools = tuple(self._listed.values())
@@ -61,7 +61,7 @@ class Visible:
 
     def find(self, name: str) -> Tool | None:
         """A listed tool in its present form; a deferred one is listed by being called."""
-        with self._alone:
+        with self._lock:
             self.visible()
             if name in self._deferred:
                 self.show([name])
@@ -71,13 +71,13 @@ class Visible:
 
     def deferred(self) -> Sequence[Tool]:
         """Those that would be listed, had they fitted the budget."""
-        with self._alone:
+        with self._lock:
             self.visible()
             return [entry.tool for entry in self._deferred.values()]
 
     def show(self, names: Iterable[str]) -> None:
         """List tools from the next request on, whatever the budget and whether they are enabled or not."""
-        with self._alone:
+        with self._lock:
             self.visible()
             for name in names:
                 self._deferred.pop(name, None)
@@ -88,7 +88,7 @@ class Visible:
     def refresh(self) -> Sequence[Problem]:
         """Look for new and changed tools; says what keeps some out. Blocks: call it off the loop."""
         self._registry.refresh()
-        with self._alone:
+        with self._lock:
             self.visible()
             for name, old in self._listed.items():
                 new = self._registry.get_tool(name)

@@ -271,7 +271,7 @@ class WorkerPool:
         self.code = code
         self._worker_settings = worker_settings
         self._idle: list[Worker] = []
-        self._alone = threading.Lock()
+        self._lock = threading.Lock()
         self._in_turn = asyncio.Lock()
         self.closed = False
         """Its code is gone or another by now, and is not run any more."""
@@ -305,12 +305,12 @@ class WorkerPool:
 
     def close(self) -> None:
         self.closed = True
-        with self._alone:
+        with self._lock:
             while self._idle:
                 self._idle.pop().end()
 
     def _worker(self) -> Worker:
-        with self._alone:
+        with self._lock:
             while self._idle:
                 worker = self._idle.pop()
                 if worker.alive:
@@ -319,7 +319,7 @@ class WorkerPool:
         return Worker(self.code, self._worker_settings)
 
     def _put_back(self, worker: Worker) -> None:
-        with self._alone:
+        with self._lock:
             if self._idle or self.closed:
                 worker.end()
             else:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ba_tui.skills.catalog import Catalog, Shelf
+from ba_tui.skills.catalog import Catalog, SkillRoot
 from tests.bench.figures import Effort, Figure, median
 
 SKILLS = 200
@@ -23,11 +23,11 @@ def skills(effort: Effort) -> Iterator[Figure]:
             one.mkdir()
             head = f"---\nname: skill-{number}\ndescription: Does thing {number}. Use it when {number} comes up.\n---\n"
             (one / "SKILL.md").write_text(head + BODY, "utf-8")
-        Catalog([Shelf(folder / "skill-0", "bundled")]).look()
+        Catalog([SkillRoot(folder / "skill-0", "bundled")]).look()
         first: list[float] = []
         again: list[float] = []
         for _ in range(effort.starts):
-            catalog = Catalog([Shelf(folder, "bundled")])
+            catalog = Catalog([SkillRoot(folder, "bundled")])
             first.append(_look(catalog))
             again.append(_look(catalog))
             assert len(catalog.usable()) == SKILLS

@@ -17,7 +17,7 @@ from docx import Document
 from openpyxl import Workbook
 
 from ba_tui.resources import places
-from ba_tui.skills.dependencies import Environments, wants
+from ba_tui.skills.dependencies import Environments, read_requirements
 from tests.bundled_skills.bench import SKILLS, Bench
 from tests.bundled_skills.test_pdf import paper
 from tests.program import Program
@@ -89,7 +89,7 @@ def installed(home: Path) -> None:
     site = sysconfig.get_path("purelib")
     environments = Environments(places({"BA_HOME": str(home)}).cache / "skills")
     for skill in ("xlsx", "pdf", "docx"):
-        wanted = wants(skill, SKILLS / skill)
+        wanted = read_requirements(skill, SKILLS / skill)
         assert wanted is not None
         environments.begin(wanted)
         place = environments.place(wanted)

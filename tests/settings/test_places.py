@@ -10,8 +10,8 @@ import pytest
 
 from ba_tui.core.errors import StorageError
 from ba_tui.resources import (
-    alone,
     bundled,
+    exclusive,
     first_theme,
     folder_slug,
     places,
@@ -133,7 +133,7 @@ def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     file.write_text("I am no folder")
     with pytest.raises(StorageError, match="could not be written"):
         save_whole(file / "config.yaml", "x")
-    with pytest.raises(StorageError, match="can't be used"), alone(file / "sub"):
+    with pytest.raises(StorageError, match="can't be used"), exclusive(file / "sub"):
         raise AssertionError("never inside")
     assert writable(file / "sub") != ""
     assert writable(tmp_path / "not" / "yet") == ""

@@ -8,13 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.skills.dependencies import READY, Environments, RequirementsRefused, Wants, wants, why_not
+from ba_tui.skills.dependencies import (
+    READY,
+    Environments,
+    Requirements,
+    RequirementsRefused,
+    read_requirements,
+    why_not,
+)
 
 
-def written(folder: Path, text: str | bytes, name: str = "requirements.txt") -> Wants | None:
+def written(folder: Path, text: str | bytes, name: str = "requirements.txt") -> Requirements | None:
     folder.mkdir(exist_ok=True)
     (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
-    return wants("pdf", folder)
+    return read_requirements("pdf", folder)
 
 
 def test_a_list_is_read_as_installers_read_it(tmp_path: Path) -> None:
@@ -27,7 +34,7 @@ def test_a_list_is_read_as_installers_read_it(tmp_path: Path) -> None:
 
 
 def test_what_asks_for_nothing_needs_no_environment(tmp_path: Path) -> None:
-    assert wants("pdf", tmp_path) is None
+    assert read_requirements("pdf", tmp_path) is None
     assert written(tmp_path, "# nothing\n\n-i https://x.invalid\n") is None
 
 
@@ -88,12 +95,12 @@ async def test_what_was_left_half_made_or_long_unused_is_removed(tmp_path: Path)
     made = {text: written(tmp_path / text, f"{text}\n") for text in ("fresh", "old", "half", "busy")}
     found = {text: wanted for text, wanted in made.items() if wanted}
     for text, wanted in found.items():
-        async with environments.alone(wanted, lambda: None):
+        async with environments.exclusive(wanted, lambda: None):
             environments.begin(wanted)
             if text in {"fresh", "old"}:
                 environments.finish(wanted)
     os.utime(environments.place(found["old"]) / READY, (1, 1))
-    async with environments.alone(found["busy"], lambda: None):
+    async with environments.exclusive(found["busy"], lambda: None):
         environments.tidy()
     left = [text for text, wanted in found.items() if environments.place(wanted).exists()]
     assert left == ["fresh", "busy"]

@@ -17,7 +17,7 @@ from ba_tui.core.results import Command
 from ba_tui.permissions.sandbox import Sandbox
 from ba_tui.permissions.sandbox_layout import Reach
 from ba_tui.permissions.verdicts import Allow, Deny
-from ba_tui.skills.dependencies import Environments, Wants, find_uv, wants
+from ba_tui.skills.dependencies import Environments, Requirements, find_uv, read_requirements
 from ba_tui.tools.cell import Cell
 from tests.tools.running import all_gone, floor, printed, until_printed
 from tests.tools.test_skill_scripts import Kit, kit
@@ -53,8 +53,8 @@ def needy(kit: Kit) -> Kit:
     return kit
 
 
-def wanted(kit: Kit) -> Wants:
-    found = wants("pdf", kit.folder)
+def wanted(kit: Kit) -> Requirements:
+    found = read_requirements("pdf", kit.folder)
     assert found is not None
     return found
 

@@ -40,6 +40,7 @@ _DANGEROUS = re.compile(
     r"ORE|POSIXLY.*|HIST.*|INPUTRC|FCEDIT|OPTARG|OPTIND|EXECIGNORE|FIGNORE|FUNCNEST|TIMEFORMAT|ZDOTDIR|HOS"
     r"TFILE|MAIL.*)"
 )
+_SETTING = re.compile(r"(?![./])(?!.*\.\.)[\w.,:;+@%=* /-]*")
 _COUNTERS = frozenset({"OPTIND", "HISTCMD"})
 _NAME = re.compile(r"([A-Za-z_]\w*)\+?(?:=|$)")
 _REPOSITORY = ("HEAD", "objects", "refs")
@@ -146,11 +147,16 @@ class _Simple:
 
     def _assignments(self) -> None:
         simple = self.simple
-        for name, _ in simple.assignments:
-            if name in self.about.variables:
+        for name, value in simple.assignments:
+            if self._plain(name, value.text):
                 continue
-            if simple.argv or _DANGEROUS.fullmatch(name.upper()):
+            if simple.argv or name in self.about.variables or _DANGEROUS.fullmatch(name.upper()):
                 self.stops.append(f"setting `{name}` may change what commands do")
+
+    def _plain(self, name: str, value: str | None) -> bool:
+        """Whether a variable only changes how things look. Some may also hold a path, and messages are loaded there."""
+        harmless = name in self.about.variables and _SETTING.fullmatch(value or "")
+        return bool(harmless) or (value == "" and f"{name}=" in self.about.variables)
 
     def _reading(self) -> Reading | None:
         argv = self.simple.argv
@@ -172,8 +178,8 @@ class _Simple:
             name = _NAME.match(word.text or word.raw)
             if name is None:
                 return False
-            if name[1] not in self.about.variables:
-                if _DANGEROUS.fullmatch(name[1].upper()):
+            if not self._plain(name[1], word.text and word.text[name.end() :]):
+                if name[1] in self.about.variables or _DANGEROUS.fullmatch(name[1].upper()):
                     self.stops.append(f"setting `{name[1]}` may change what commands do")
                 return False
         return True

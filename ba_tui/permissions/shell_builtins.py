@@ -38,6 +38,12 @@ _SETTING_LETTERS = re.compile(r"[-+][abefhmuvxBCET]*o?")
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\[[\w@*]*\])?", re.ASCII)
 _NUMERIC = re.compile(r"\s*[-+]?\w[\w\s.+*/%<>=()-]*", re.ASCII)
 _LIST = re.compile(r"\w+(?:\[.*\])?\+?=\(", re.ASCII | re.DOTALL)
+# Variables that bash computes with when they are set. Which they are differs by version; none is set in earnest.
+COMPUTED = frozenset(
+    ["RANDOM", "SRANDOM", "SECONDS", "LINENO", "HISTCMD", "OPTIND", "OPTERR", "EPOCHSECONDS", "EPOCHREALTIME",
+     "BASHPID", "BASH_SUBSHELL", "BASH_COMPAT", "BASH_XTRACEFD", "COLUMNS", "LINES", "TMOUT", "FUNCNEST", "HISTSIZE",
+     "HISTFILESIZE", "IGNOREEOF", "SHLVL", "PPID", "UID", "EUID"]
+)  # fmt: skip
 # Variables that make bash, or a program that most commands start, run what is in them.
 RUNNING = frozenset(
     [

@@ -124,14 +124,15 @@ WRAPPERS: Mapping[str, Options] = {
     ),
     "env": Options(
         "i0v",
-        "uCSaP",
+        "uCSP",
         "ignore-environment null debug block-signal default-signal ignore-signal list-signal-handling",
-        "unset chdir split-string argv0",
+        "unset chdir split-string",
         optional="",
     ),
     "command": Options("p"),
     "builtin": Options(),
-    "exec": Options("cl", "a"),
+    # Its -a, as that of env, gives another name to the program, and many a program is what it is called.
+    "exec": Options("cl"),
     "taskset": Options("apc", "", "all-tasks pid cpu-list", operands=1),
     "prlimit": Options(loose=True),
     "valgrind": Options("vqdh", loose=True),

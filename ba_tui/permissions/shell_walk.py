@@ -10,7 +10,7 @@ from collections.abc import Sequence as Several
 from dataclasses import replace
 from itertools import islice
 
-from ba_tui.permissions.shell_builtins import ASSIGNING, RUNNING, checked
+from ba_tui.permissions.shell_builtins import ASSIGNING, COMPUTED, RUNNING, checked
 from ba_tui.permissions.shell_folders import Folders, either, moved
 from ba_tui.permissions.shell_inner import Inner
 from ba_tui.permissions.shell_numbers import uncertain
@@ -61,6 +61,7 @@ class Walk:
         tree = Parser(command, self.findings).whole()
         self._visit(tree, Scope(), ("",))
         self._functions()
+        self.findings.counted |= COMPUTED & (self.findings.wild | self.findings.sources.keys())
         self.trouble = self.trouble or self._risky() or uncertain(self.findings)
         if not self.trouble and (name := unseen(command, self.findings.programs)):
             self.trouble = f"two readers differ over {name[:40]!r}"

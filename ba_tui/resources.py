@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,8 +157,9 @@ def read_regular(path: Path, limit: int) -> bytes:
         return file.read(limit)
 
 
-def save_whole(path: Path, text: str, *, mode: int | None = None) -> None:
-    """Write ``text`` so that the file is the old or the new one, never half. Follows a link to where the file lies.
+def save_whole(path: Path, text: str | Iterable[str], *, mode: int | None = None) -> None:
+    """Write ``text``, or its pieces, so that the file is the old or the new one, never half. Follows a link to where
+    the file lies.
 
     ``mode`` are the rights of the result; by default those of the old file, else 0600.
 
@@ -172,7 +173,7 @@ def save_whole(path: Path, text: str, *, mode: int | None = None) -> None:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
             with open(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
+                file.writelines((text,) if isinstance(text, str) else text)
                 file.flush()
                 os.fchmod(handle, rights)
                 os.fsync(handle)

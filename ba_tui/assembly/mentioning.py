@@ -111,7 +111,7 @@ class Mentioning:
         if library is None:
             raise UsageError("There are no sessions here.")
         info = library.find(key)
-        text = head_and_tail(library.export(info.id, "md"), SESSION, share=0.3)
+        text = head_and_tail("".join(library.export(info.id, "md")), SESSION, share=0.3)
         about = f"{info.title or 'untitled'}, {info.turns} turn{'' if info.turns == 1 else 's'}"
         return info.id, ToolResult(f"In Markdown:\n{text}", summary=about)
 

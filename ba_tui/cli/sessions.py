@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,10 +23,12 @@ from rich.text import Text
 from ba_tui.cli.launch import current_folder
 from ba_tui.core.conversation import Library
 from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
-from ba_tui.core.session import SessionInfo
+from ba_tui.core.messages import Usage
+from ba_tui.core.session import SessionInfo, TurnLine
 from ba_tui.core.untrusted import paintable
 from ba_tui.resources import save_whole
 from ba_tui.sessions.foreign import one_line
+from ba_tui.sessions.outline import as_record
 from ba_tui.sessions.retention import Rule, doomed, seconds
 
 app = typer.Typer(no_args_is_help=True)
@@ -57,26 +60,24 @@ def list_sessions(
 def show(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
     """Show a session's facts and its turns."""
     library = _library(ctx)
-    with _named():
-        document = json.loads(library.export(id, "json"))
     info = _one(library, id)
+    outline = library.outline(info.id)
     if as_json:
-        _print_json({**_record(info), "usage": document["usage"], "turns": document["turns"]})
+        _print_json({**_record(info), "usage": asdict(outline.usage), "turns": [*map(as_record, outline.turns)]})
         return
     console = Console()
     facts = Table.grid(padding=(0, 2))
-    for label, value in _facts(info, document["usage"]):
+    for label, value in _facts(info, outline.usage):
         facts.add_row(Text(label, style="dim"), _cell(value))
     console.print(facts)
-    turns = Table(box=None, padding=(0, 2, 0, 0))
-    for title in ("Turn", "At", "Calls", "Prompt"):
-        turns.add_column(title, no_wrap=title != "Prompt")
-    for turn in document["turns"]:
-        ended = turn.get("ended", "")
-        prompt = one_line(turn["prompt"], PROMPT) + (f" ({ended})" if ended not in {"", "done"} else "")
-        turns.add_row(*map(_cell, (str(turn["number"]), _when(turn["at"]), str(turn["tool_calls"]), prompt)))
     console.print()
-    console.print(turns)
+    number, calls = (max(5, len(str(len(outline.turns)))), 5)
+    console.print(Text(f"{'Turn':<{number}}{'At':<18}{'Calls':>{calls}}  Prompt", style="bold"))
+    room = max(20, console.width - number - 18 - calls - 2) if console.is_terminal else PROMPT
+    for line in outline.turns:
+        # A line each, not a table: there may be thousands, and the first are wanted at once.
+        head = f"{line.number:<{number}}{_when(line.at):<18}{line.calls:>{calls}}  "
+        sys.stdout.write(head + _prompt(line, room) + "\n")
 
 
 @app.command()
@@ -101,18 +102,19 @@ def export(
     suffix = output.suffix.lstrip(".").lower() if output else ""
     chosen = format or (suffix if suffix in {"html", "json", "jsonl"} else "md")
     with _named():
-        text = _library(ctx).export(id, chosen, with_secrets=with_secrets)
+        pieces = _library(ctx).export(id, chosen, with_secrets=with_secrets)
     if output is None:
-        sys.stdout.write(text)
+        sys.stdout.writelines(pieces)
         return
     if output.is_dir():
         raise UsageError(f"{output} is a folder.", "Name a file.")
     if output.exists() and not output.is_file():
         # A pipe or a device: written to, never replaced.
-        output.write_text(text, encoding="utf-8")
+        with output.open("w", encoding="utf-8") as file:
+            file.writelines(pieces)
     else:
         try:
-            save_whole(output, text)
+            save_whole(output, pieces)
         except StorageError as error:
             raise StorageError(str(error), "Check the folder's rights and free space, or name another file.") from error
     _say(f"Wrote {output}.")
@@ -321,13 +323,20 @@ def _table(infos: Sequence[SessionInfo], *, everywhere: bool) -> Table:
     return table
 
 
+def _prompt(line: TurnLine, room: int) -> str:
+    """What was asked, in one line of at most ``room`` columns, and how the turn ended when that is not as usual."""
+    ended = f" ({line.ended})" if line.ended not in {"", "done"} else ""
+    text = Text(one_line(line.prompt, PROMPT))
+    text.truncate(room - len(ended), overflow="ellipsis")
+    return text.plain + ended
+
+
 def _cell(text: str) -> Text:
     """Text for a table: a folder's name, too, may hold markup or escape sequences."""
     return Text(one_line(text))
 
 
-def _facts(info: SessionInfo, usage: dict[str, int]) -> list[tuple[str, str]]:
-    read = usage["input"] + usage["cache_read"] + usage["cache_write"]
+def _facts(info: SessionInfo, usage: Usage) -> list[tuple[str, str]]:
     facts = [
         ("Id", info.id),
         ("Title", info.title),
@@ -335,7 +344,7 @@ def _facts(info: SessionInfo, usage: dict[str, int]) -> list[tuple[str, str]]:
         ("Begun", _when(info.created)),
         ("Used", _when(info.updated)),
         ("Model", info.model),
-        ("Tokens", f"{read} in, {usage['output']} out"),
+        ("Tokens", f"{usage.prompt:,} in, {usage.output:,} out"),
         ("Cost", _price(info.cost)),
         ("Open in", info.locked_by),
     ]
@@ -357,12 +366,11 @@ def _record(info: SessionInfo) -> dict[str, Any]:
     }
 
 
-def _when(at: float | str) -> str:
+def _when(at: float) -> str:
     try:
-        time = datetime.fromisoformat(at) if isinstance(at, str) else datetime.fromtimestamp(at, UTC)
+        return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
     except (ValueError, OverflowError, OSError):
         return "?"
-    return time.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _price(cost: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -44,6 +44,7 @@ from ba_tui.core.session import (
     Imported,
     Inventory,
     Journal,
+    Outline,
     Permissions,
     SessionInfo,
     Trusting,
@@ -304,8 +305,14 @@ class Library(Protocol):
 
     def delete(self, id: str) -> None: ...
 
-    def export(self, id: str, format: str, *, with_secrets: bool = False) -> str:
-        """``md``, ``html``, ``json``, ``jsonl`` or ``workflow``. Raises UsageError for another format."""
+    def outline(self, id: str) -> Outline:
+        """Reads all of it: call it off the loop."""
+        ...
+
+    def export(self, id: str, format: str, *, with_secrets: bool = False) -> Iterator[str]:
+        """``md``, ``html``, ``json``, ``jsonl`` or ``workflow``, in pieces: a session may be of any size. Reading them
+        takes as long as a disk does. Raises UsageError for another format.
+        """
         ...
 
     def take_in(self, path: Path) -> Imported:

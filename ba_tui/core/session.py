@@ -11,7 +11,7 @@ from ba_tui.core.agent import Agent
 from ba_tui.core.commands import Commands
 from ba_tui.core.events import Event, Mode
 from ba_tui.core.mentions import Mentions
-from ba_tui.core.messages import Message
+from ba_tui.core.messages import Message, Usage
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.results import Artifact, Diff, Hit, Page
 from ba_tui.core.rewinding import Checkpoints
@@ -39,6 +39,25 @@ class SessionInfo:
     """Who writes it now (``pid 123``); empty when nobody does."""
     found: str = ""
     """What stands around the words that were searched for."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLine:
+    """A turn as lists show it; ``ended`` is empty while it goes on."""
+
+    number: int
+    at: float
+    prompt: str
+    calls: int = 0
+    ended: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A session's turns, oldest first, and what all its answers used."""
+
+    usage: Usage
+    turns: tuple[TurnLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

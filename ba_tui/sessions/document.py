@@ -1,13 +1,12 @@
 """A session as the parts of a document, in order: what was said, answered, called and remarked.
 
-Pure: events in, parts out. How a part looks is the business of markdown and html.
+Pure: events in, parts out. How a part looks is the business of markdown and html; totals are outline's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -23,10 +22,12 @@ from ba_tui.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from ba_tui.core.messages import Message, Usage
+from ba_tui.core.messages import Message
 from ba_tui.core.results import Diff, Diffs
 from ba_tui.core.session import SessionInfo
+from ba_tui.core.wording import count
 from ba_tui.sessions.foreign import one_line
+from ba_tui.sessions.outline import Survey, time_of
 from ba_tui.sessions.records import MAIN
 from ba_tui.sessions.standing import standing
 
@@ -89,35 +90,10 @@ class Remark:
 Part: TypeAlias = Opening | Said | Answer | Called | Remark
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """``cost`` in US dollars; None when nothing, or not everything, had a price."""
-
-    usage: Usage
-    cost: float | None
-
-
-def spent(events: Sequence[Event]) -> Spent:
-    """What all answers and summaries used, as billed; also those that were taken back."""
-    usage, cost, complete = Usage(), None, True
-    for event in events:
-        match event:
-            case MessageDone(message=message, cost=price):
-                usage += message.usage or Usage()
-                complete = complete and (price is not None or message.usage is None)
-            case Compressed(cost=price, strategy=strategy):
-                complete = complete and (price is not None or strategy != "summarize")
-                price = price or None
-            case _:
-                continue
-        cost = cost if price is None else (cost or 0.0) + price
-    return Spent(usage, cost if complete else None)
-
-
-def parts(events: Sequence[Event]) -> Iterator[Part]:
+def parts(events: Iterable[Event], whole: Survey) -> Iterator[Part]:
     """Turns that were taken back are left out; what a compression left out of requests is all there."""
     started: dict[str, ToolStarted] = {}
-    for event in standing(events):
+    for event in standing(events, whole.course):
         match event:
             case TurnStarted(prompt=message, agent="main", at=at):
                 yield Opening(at)
@@ -169,27 +145,16 @@ def changed_lines(change: Diff) -> list[str]:
     return list(difflib.unified_diff(before if change.before is not None else [], after, old, path, lineterm=""))
 
 
-def facts(info: SessionInfo, total: Spent) -> list[str]:
+def facts(info: SessionInfo, whole: Survey) -> list[str]:
     """What stands under the title: id and folder first."""
-    used = total.usage
+    used = whole.usage
     found = [
         info.id,
         one_line(str(info.cwd)),
         time_of(info.created),
         one_line(info.model),
-        "1 turn" if info.turns == 1 else f"{info.turns} turns",
+        count(info.turns, "turn"),
         f"{used.prompt} tokens in, {used.output} out" if used.prompt or used.output else "",
-        "" if total.cost is None else f"${total.cost:.4f}",
+        "" if whole.cost is None else f"${whole.cost:.4f}",
     ]
     return [*found[:2], *(fact for fact in found[2:] if fact)]
-
-
-def time_of(at: float) -> str:
-    return iso(at).replace("T", " ").replace("+00:00", " UTC")
-
-
-def iso(at: float) -> str:
-    try:
-        return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
-    except (ValueError, OverflowError, OSError):
-        return ""

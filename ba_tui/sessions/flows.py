@@ -8,7 +8,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -46,7 +46,7 @@ class _Parameter:
     secret: bool
 
 
-def as_flow(info: SessionInfo, events: Sequence[Event]) -> str:
+def as_flow(info: SessionInfo, events: Iterable[Event]) -> str:
     """The last finished turn that called tools, as YAML.
 
     Raises:
@@ -67,7 +67,7 @@ def as_flow(info: SessionInfo, events: Sequence[Event]) -> str:
     return "\n".join(head) + "\n" + _yaml(flow)
 
 
-def _turns(events: Sequence[Event]) -> list[_Turn]:
+def _turns(events: Iterable[Event]) -> list[_Turn]:
     """The turns of the main agent with the calls that succeeded and those that did not."""
     turns: list[_Turn] = []
     started: dict[str, ToolStarted] = {}

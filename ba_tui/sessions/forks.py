@@ -9,7 +9,9 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 
 from ba_tui.core.errors import StorageError, UsageError
@@ -40,13 +42,11 @@ def copy_turns(source: Path, target: Path, upto: int | None, *, running: bool) -
     """
     try:
         header = read_header(source / FILE) or Header(source.name, "", time.time())
-        lines = list(forwards(source / FILE))
+        OURS.check(header.schema_version, source.name)
+        lines = partial(_lines, source / FILE, (source / FILE).stat().st_size)
+        chosen = islice(lines(), _first_turns(lines, upto, running=running))
     except OSError as error:
         raise unreadable(source, error) from error
-    OURS.check(header.schema_version, source.name)
-    if (loads(lines[0]) or {}).get("type") == HEADER:
-        del lines[0]
-    chosen = _first_turns(lines, upto, running=running)
     copied = Header(
         id=target.name,
         cwd=header.cwd,
@@ -59,29 +59,43 @@ def copy_turns(source: Path, target: Path, upto: int | None, *, running: bool) -
     try:
         _share(_results(source / FOLDER), target / FOLDER)
         _share([path for path in (source / ATTACHED).glob("*") if not path.is_symlink()], target / ATTACHED)
-        _write(target, b"".join([copied.line(), *chosen]))
+        _write(target, chain((copied.line(),), chosen))
     except OSError as error:
         shutil.rmtree(target, ignore_errors=True)
         hint = "Check the space and the rights there; the original is as it was."
         raise StorageError(f"The copy cannot be written to {target}: {error.strerror or error}.", hint) from error
 
 
-def _first_turns(lines: list[bytes], upto: int | None, *, running: bool) -> Sequence[bytes]:
-    if lines and not lines[-1].endswith(b"\n"):
-        torn = lines.pop()
-        lines += [torn + b"\n"] if is_record(torn) else []
-    begun = [index for index, line in enumerate(lines) if starts_turn(line)]
-    if running and begun and not any(map(ends_turn, lines[begun[-1] :])):
-        del lines[begun[-1] :]
-    starts = standing_starts(lines)
+def _lines(path: Path, size: int) -> Iterator[bytes]:
+    """Those behind the header that begin in the first ``size`` bytes; a torn last one is mended or left out."""
+    for index, line in enumerate(forwards(path, size)):
+        if index == 0 and (loads(line) or {}).get("type") == HEADER:
+            continue
+        if line.endswith(b"\n"):
+            yield line
+        elif is_record(line):
+            yield line + b"\n"
+
+
+def _first_turns(lines: Callable[[], Iterator[bytes]], upto: int | None, *, running: bool) -> int:
+    """How many of the lines the copy takes. They are gone through again rather than held: there may be many."""
+    count, begun, open_ = 0, 0, False
+    for count, line in enumerate(lines(), 1):
+        if starts_turn(line):
+            begun, open_ = count - 1, True
+        elif ends_turn(line):
+            open_ = False
+    if running and open_:
+        count = begun
+    starts = standing_starts(islice(lines(), count))
     if not starts:
         raise UsageError("This session has no finished turn to copy.", "Fork it when its first answer is there.")
     if upto is None:
-        return lines
+        return count
     if not 1 <= upto <= len(starts):
         turns = "1 turn" if len(starts) == 1 else f"{len(starts)} turns"
         raise UsageError(f"This session has {turns}, not {upto}.", f"Give a number from 1 to {len(starts)}.")
-    return lines[: starts[upto]] if upto < len(starts) else lines
+    return starts[upto] if upto < len(starts) else count
 
 
 def _results(folder: Path) -> list[Path]:
@@ -102,13 +116,13 @@ def _share(found: Sequence[Path], target: Path) -> None:
                 (target / path.name).chmod(0o600)
 
 
-def _write(target: Path, data: bytes) -> None:
+def _write(target: Path, lines: Iterable[bytes]) -> None:
     """All of it or nothing: the file gets its name when it is complete."""
     make_private(target)
     unfinished = target / f"{FILE}.new"
     fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "wb") as file:
-        file.write(data)
+        file.writelines(lines)
         file.flush()
         os.fsync(file.fileno())
     unfinished.rename(target / FILE)

@@ -1,12 +1,12 @@
 """A session as one HTML page that needs nothing else: no script, no font, no picture from elsewhere; dark or light.
 
-Pure: events in, text out. What its parts are stands in document; all words are escaped, and links only lead to sites.
+Pure: events in, pieces of text out. What its parts are stands in document. All words are escaped; links lead to sites.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
@@ -26,10 +26,9 @@ from ba_tui.sessions.document import (
     changed_lines,
     facts,
     parts,
-    spent,
-    time_of,
 )
 from ba_tui.sessions.foreign import one_line
+from ba_tui.sessions.outline import Survey, time_of
 
 _SHOWN = 20_000
 _PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
@@ -65,18 +64,21 @@ class Page:
         self._hide = hide
         self._prose = _prose()
 
-    def write(self, info: SessionInfo, events: Sequence[Event]) -> str:
+    def write(self, info: SessionInfo, events: Iterable[Event]) -> Iterator[str]:
+        whole = Survey(events)
         title = self._safe(one_line(info.title) or "Untitled")
-        about = " · ".join(map(self._safe, facts(info, spent(events))))
-        body = "\n".join(filter(None, map(self._part, parts(events))))
-        return (
+        about = " · ".join(map(self._safe, facts(info, whole)))
+        yield (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             '<meta name="referrer" content="no-referrer">\n'
             f"<title>{title}</title>\n<style>\n{_STYLE}\n</style>\n</head>\n<body>\n"
-            f'<h1>{title}</h1>\n<p class="facts">{about}</p>\n{body}\n</body>\n</html>\n'
+            f'<h1>{title}</h1>\n<p class="facts">{about}</p>\n'
         )
+        for part in parts(events, whole):
+            yield self._part(part) + "\n"
+        yield "</body>\n</html>\n"
 
     def _part(self, part: Part) -> str:
         match part:

@@ -10,8 +10,9 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from ba_tui.core.errors import SessionNotFound, StorageError
@@ -121,11 +122,21 @@ class JournalFile:
             self._flush()
 
     def read(self) -> list[Event]:
-        return self._events(forwards(self.path))
+        return list(self)
+
+    def __iter__(self) -> Iterator[Event]:
+        """All of it as it stands when this is begun, one by one: for files of any size."""
+        try:
+            with self._writing:
+                size = self.path.stat().st_size if self.path.exists() else 0
+                pending = bytes(self._pending)
+        except OSError as error:
+            raise unreadable(self.path.parent, error) from error
+        yield from self._events(forwards(self.path, size) if size else (), pending)
 
     def tail(self, limit: int) -> list[Event]:
         older = self.header.schema_version < self._schema.version
-        events = self.read() if older else self._events(reversed(self._newest(max(1, limit))))
+        events = self.read() if older else self._newest_events(max(1, limit))
         starts = (index for index, event in enumerate(events) if opens_turn(event))
         return events[next(starts, 0) :]
 
@@ -165,16 +176,21 @@ class JournalFile:
             (self.path.parent / LOCK).unlink()
             self.path.parent.rmdir()
 
-    def _events(self, lines: Iterable[bytes]) -> list[Event]:
+    def _newest_events(self, limit: int) -> list[Event]:
+        lines = self._newest(limit)
+        with self._writing:
+            pending = bytes(self._pending)
+        return list(self._events(reversed(lines), pending))
+
+    def _events(self, lines: Iterable[bytes], pending: bytes) -> Iterator[Event]:
         """Events of the file's ``lines`` and of what is not on disk yet."""
         try:
-            stored = list(lines) if self.path.exists() else []
             missing = b"" if self._healed else cure(self.path)
+            rest = (missing + pending).splitlines(keepends=True)
+            reading = Reading(self.path, self.header.schema_version, self._schema)
+            yield from reading.events(chain(lines, rest))
         except OSError as error:
             raise unreadable(self.path.parent, error) from error
-        with self._writing:
-            rest = (missing + self._pending).splitlines(keepends=True)
-        return list(Reading(self.path, self.header.schema_version, self._schema).events([*stored, *rest]))
 
     def _newest(self, limit: int) -> list[bytes]:
         try:

@@ -11,7 +11,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
 from ba_tui.core.events import Titled
 from ba_tui.core.messages import clean_text
-from ba_tui.core.session import Imported, SessionInfo
+from ba_tui.core.session import Imported, Outline, SessionInfo
 from ba_tui.sessions import lock
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.foreign import one_line, redacted
@@ -206,13 +206,22 @@ class SessionLibrary:
                 if header and header.source == source and not header.parent:
                     raise UsageError(f"{source} was imported before, as {header.id}.", "Delete that session first.")
 
-    def export(self, id: str, format: str, *, with_secrets: bool = False) -> str:
+    def outline(self, id: str) -> Outline:
+        from ba_tui.sessions.outline import Survey  # noqa: PLC0415 - for one command alone
+
+        key = self._key(id)
+        return Survey(self._peek(key, self._info(key))).outline(lambda text: self._redact(redacted(text)))
+
+    def export(self, id: str, format: str, *, with_secrets: bool = False) -> Iterator[str]:
         from ba_tui.sessions.transcripts import exporter  # noqa: PLC0415 - for exports alone
 
         write = exporter(format, self._redact, with_secrets=with_secrets)
         key = self._key(id)
         info = self._info(key)
-        return write(info, JournalFile.peek(self._root / key, running=bool(info.locked_by)).read())
+        return write(info, self._peek(key, info))
+
+    def _peek(self, key: str, info: SessionInfo) -> JournalFile:
+        return JournalFile.peek(self._root / key, running=bool(info.locked_by))
 
     def _found(self, *, everywhere: bool) -> dict[str, Stamp]:
         """Every session on disk with the size and time of its file."""

@@ -1,19 +1,20 @@
 """A session as Markdown: prompts as quotes, answers as they are, one line a tool call, changes of files as diffs.
 
-Pure: events in, text out. What its parts are stands in document.
+Pure: events in, pieces of text out. What its parts are stands in document.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ba_tui.core.events import Event
 from ba_tui.core.messages import Message, Text
 from ba_tui.core.results import Diff
 from ba_tui.core.session import SessionInfo
 from ba_tui.core.untrusted import paintable
-from ba_tui.sessions.document import Answer, Called, Opening, Part, Said, changed_lines, facts, parts, spent, time_of
+from ba_tui.sessions.document import Answer, Called, Opening, Part, Said, changed_lines, facts, parts
 from ba_tui.sessions.foreign import one_line
+from ba_tui.sessions.outline import Survey, time_of
 
 
 class Markdown:
@@ -22,13 +23,13 @@ class Markdown:
     def __init__(self, hide: Callable[[str], str]) -> None:
         self._hide = hide
 
-    def write(self, info: SessionInfo, events: Sequence[Event]) -> str:
-        id, folder, *rest = facts(info, spent(events))
+    def write(self, info: SessionInfo, events: Iterable[Event]) -> Iterator[str]:
+        whole = Survey(events)
+        id, folder, *rest = facts(info, whole)
         about = " · ".join([f"`{id}`", f"`{self._safe(folder)}`", *rest])
-        lines = [f"# {one_line(self._hide(info.title))}", "", about, ""]
-        for part in parts(events):
-            lines += [*self._part(part), ""]
-        return "\n".join(lines).rstrip() + "\n"
+        yield f"# {one_line(self._hide(info.title))}\n\n{about}\n"
+        for part in parts(events, whole):
+            yield "\n" + "\n".join(self._part(part)).rstrip() + "\n"
 
     def _part(self, part: Part) -> list[str]:
         match part:

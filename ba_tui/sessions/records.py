@@ -120,10 +120,15 @@ def number(value: object) -> float:
     return found if math.isfinite(found) else 0.0
 
 
-def forwards(path: Path) -> Iterator[bytes]:
-    """Lines, oldest first; the last one may lack its line end."""
+def forwards(path: Path, upto: int | None = None) -> Iterator[bytes]:
+    """Lines, oldest first, those that begin before byte ``upto``; the last one may lack its line end."""
     with path.open("rb") as file:
-        yield from file
+        read = 0
+        for line in file:
+            if upto is not None and read >= upto:
+                return
+            read += len(line)
+            yield line
 
 
 def backwards(path: Path) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from ba_tui.core.events import Event, Rewound, TurnStarted
 from ba_tui.sessions.records import MAIN, loads, starts_turn
@@ -55,10 +55,8 @@ class Standing:
         return found[::-1]
 
 
-def standing(events: Sequence[Event]) -> list[Event]:
-    """``events`` without those of turns that were taken back; the Rewound events themselves stay."""
-    course = Standing()
-    owners: list[int] = []
+def followed(events: Iterable[Event], course: Standing) -> Iterator[Event]:
+    """``events`` as they are; the ``last`` of ``course`` is the turn that the one given belongs to."""
     for event in events:
         match event:
             case TurnStarted(agent="main"):
@@ -67,9 +65,15 @@ def standing(events: Sequence[Event]) -> list[Event]:
                 course.rewind(turn)
             case _:
                 pass
-        owners.append(course.last)
-    kept = {0, *course.numbers()}
-    return [event for event, owner in zip(events, owners, strict=True) if owner in kept]
+        yield event
+
+
+def standing(events: Iterable[Event], whole: Standing) -> Iterator[Event]:
+    """``events`` without those of turns that were taken back; the Rewound events themselves stay. ``whole`` is the
+    course after all of them, so that none need be held."""
+    kept = {0, *whole.numbers()}
+    course = Standing()
+    return (event for event in followed(events, course) if course.last in kept)
 
 
 def standing_lines(lines: Iterable[bytes]) -> list[bytes]:
@@ -87,7 +91,7 @@ def standing_lines(lines: Iterable[bytes]) -> list[bytes]:
     return [line for owner, line in owned if owner in kept]
 
 
-def starts(lines: Sequence[bytes]) -> list[int]:
+def starts(lines: Iterable[bytes]) -> list[int]:
     """Where the turns that stand begin among ``lines``, oldest first."""
     course = Standing()
     places: list[int] = []

@@ -1,31 +1,45 @@
 """A session as a file to give away: the formats by name, and JSON for programs. Secrets are taken out.
 
-Pure: events in, text out. The format of the session's own file is in records; pages for people in markdown and html.
+Pure: events in, pieces of text out. The session's own file is the matter of records, pages of markdown and html.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.events import Compressed, Event, Rewound, ToolFinished, ToolStarted, TurnEnded, TurnStarted
+from ba_tui.core.events import (
+    Compressed,
+    Event,
+    MessageDone,
+    Rewound,
+    Steered,
+    ToolFinished,
+    ToolStarted,
+    TurnStarted,
+)
 from ba_tui.core.events import event_to_json as line_of
 from ba_tui.core.messages import Message
 from ba_tui.core.session import SessionInfo
 from ba_tui.core.transcript import Transcript
-from ba_tui.sessions.document import iso, spent
 from ba_tui.sessions.flows import as_flow
-from ba_tui.sessions.foreign import escaped, one_line, redacted, without_secrets
+from ba_tui.sessions.foreign import escaped, redacted, without_secrets
 from ba_tui.sessions.migrations import SCHEMA_VERSION
-from ba_tui.sessions.records import Header
+from ba_tui.sessions.outline import Survey, as_record, iso
+from ba_tui.sessions.records import MAIN, Header
 from ba_tui.sessions.standing import standing
 
-Writer = Callable[[SessionInfo, Sequence[Event]], str]
+Writer = Callable[[SessionInfo, Iterable[Event]], Iterator[str]]
+"""The pieces of a file. The events are gone through more than once, so that none need be held."""
 Hide = Callable[[str], str]
 FORMATS = ("md", "html", "json", "jsonl", "workflow")
+_SHORT = 64
+_REMEMBERED = 4_096
 
 
 def exporter(format: str, redact: Hide = str, *, with_secrets: bool = False) -> Writer:
@@ -41,8 +55,8 @@ def exporter(format: str, redact: Hide = str, *, with_secrets: bool = False) -> 
         # Secrets become parameters of it: a mark in their place would be run.
         if with_secrets:
             raise UsageError("A workflow never holds secrets: they become its parameters.", "Leave --with-secrets out.")
-        return as_flow
-    hide: Hide = str if with_secrets else lambda text: redact(redacted(text))
+        return lambda info, events: iter((as_flow(info, events),))
+    hide: Hide = str if with_secrets else _remembering(lambda text: redact(redacted(text)))
     if format == "md":
         from ba_tui.sessions.markdown import Markdown  # noqa: PLC0415 - one format of several
 
@@ -55,74 +69,94 @@ def exporter(format: str, redact: Hide = str, *, with_secrets: bool = False) -> 
     return lambda info, events: write(info, events, hide)
 
 
-def as_json(info: SessionInfo, events: Sequence[Event], hide: Hide) -> str:
+def as_json(info: SessionInfo, events: Iterable[Event], hide: Hide) -> Iterator[str]:
     """What was said, message by message, and the tool calls, turns, tokens and cost. All that stands is there, also
     what a compression left out of later requests; what was taken back counts in tokens and cost alone."""
-    total = spent(events)
-    kept = [event for event in standing(events) if not isinstance(event, Compressed | Rewound)]
-    document = {
-        "schema_version": SCHEMA_VERSION,
-        "session": {
-            "id": info.id,
-            "title": info.title,
-            "cwd": str(info.cwd),
-            "created": iso(info.created),
-            "updated": iso(info.updated),
-            "model": info.model,
-        },
-        "turns": _turns(kept),
-        "messages": [_message(message) for message in Transcript(events=kept).messages],
-        "tool_calls": _tool_calls(kept),
-        "compressions": [_compression(event) for event in events if isinstance(event, Compressed)],
-        "usage": asdict(total.usage),
-        "cost_usd": total.cost,
+    whole = Survey(events)
+    session = {
+        "id": info.id,
+        "title": info.title,
+        "cwd": str(info.cwd),
+        "created": iso(info.created),
+        "updated": iso(info.updated),
+        "model": info.model,
     }
-    return escaped(json.dumps(without_secrets(document, hide), ensure_ascii=False, indent=2, default=str)) + "\n"
+
+    def line(value: Any) -> str:
+        return escaped(json.dumps(without_secrets(value, hide), ensure_ascii=False, default=str))
+
+    def lines(key: str, values: Iterable[Any]) -> Iterator[str]:
+        begin = f'  "{key}": ['
+        for value in values:
+            yield f"{begin}\n    {line(value)}"
+            begin = ","
+        yield f"{begin}],\n" if begin != "," else "\n  ],\n"
+
+    yield f'{{\n  "schema_version": {SCHEMA_VERSION},\n  "session": {line(session)},\n'
+    yield from lines("turns", map(as_record, whole.turns))
+    yield from lines("messages", map(_message, _messages(standing(events, whole.course))))
+    yield from lines("tool_calls", _tool_calls(standing(events, whole.course)))
+    yield from lines("compressions", map(_compression, whole.compressions))
+    yield f'  "usage": {line(asdict(whole.usage))},\n  "cost_usd": {line(whole.cost)}\n}}\n'
 
 
-def as_lines(info: SessionInfo, events: Sequence[Event], hide: Hide) -> str:
+def as_lines(info: SessionInfo, events: Iterable[Event], hide: Hide) -> Iterator[str]:
     """The session's own format, which ``ba sessions import`` takes: every event, also what was taken back."""
     header = asdict(Header(info.id, str(info.cwd), info.created, info.model))
-    records = [header, *(json.loads(line_of(event)) for event in events)]
-    return "".join(json.dumps(without_secrets(record, hide)) + "\n" for record in records)
+    for record in chain((header,), map(json.loads, map(line_of, events))):
+        yield json.dumps(without_secrets(record, hide)) + "\n"
 
 
-def _turns(events: Sequence[Event]) -> list[dict[str, Any]]:
-    turns: list[dict[str, Any]] = []
+def _remembering(hide: Hide) -> Hide:
+    """The same few words stand in every record."""
+    short = lru_cache(_REMEMBERED)(hide)
+    return lambda text: short(text) if len(text) <= _SHORT else hide(text)
+
+
+def _messages(events: Iterable[Event]) -> Iterator[Message]:
+    """As a Transcript has them, one that never holds more than the last: that one may still grow."""
+    transcript = Transcript()
+    for event in events:
+        if event.agent != MAIN or isinstance(event, Compressed | Rewound):
+            continue
+        if isinstance(event, TurnStarted | Steered | MessageDone) and (ready := transcript.messages):
+            yield from ready[:-1]
+            transcript = Transcript(events=[Steered(ready[-1])])
+        transcript.apply(event)
+    yield from transcript.messages
+
+
+def _tool_calls(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
+    """In the order in which they began. One that never ended is told when the next turn begins."""
+    begun: dict[str, tuple[ToolStarted, ToolFinished | None]] = {}
     for event in events:
         match event:
-            case TurnStarted(prompt=message, agent="main"):
-                prompt = one_line(message.text)
-                turns.append({"number": len(turns) + 1, "at": iso(event.at), "prompt": prompt, "tool_calls": 0})
-            case ToolStarted() if turns:
-                turns[-1]["tool_calls"] += 1
-            case TurnEnded(agent="main", reason=reason) if turns:
-                turns[-1]["ended"] = reason
+            case ToolStarted(call=call):
+                begun[call.id] = (event, None)
+            case ToolFinished(call_id=call_id) if call_id in begun:
+                begun[call_id] = (begun[call_id][0], event)
+                while begun and (first := next(iter(begun.values())))[1]:
+                    yield _tool_call(*first)
+                    del begun[first[0].call.id]
+            case TurnStarted(agent="main"):
+                yield from (_tool_call(*pair) for pair in begun.values())
+                begun = {}
             case _:
                 pass
-    return turns
+    yield from (_tool_call(*pair) for pair in begun.values())
 
 
-def _tool_calls(events: Sequence[Event]) -> list[dict[str, Any]]:
-    finished = {event.call_id: event for event in events if isinstance(event, ToolFinished)}
-    calls: list[dict[str, Any]] = []
-    for event in events:
-        if not isinstance(event, ToolStarted):
-            continue
-        end = finished.get(event.call.id)
-        calls.append(
-            {
-                "id": event.call.id,
-                "name": event.call.name,
-                "agent": event.agent,
-                "target": event.target,
-                "input": event.call.input,
-                "ok": end is not None and not end.result.is_error,
-                "summary": end.result.summary if end else "interrupted",
-                "duration_ms": round(end.duration * 1000) if end else None,
-            }
-        )
-    return calls
+def _tool_call(start: ToolStarted, end: ToolFinished | None) -> dict[str, Any]:
+    return {
+        "id": start.call.id,
+        "name": start.call.name,
+        "agent": start.agent,
+        "target": start.target,
+        "input": start.call.input,
+        "ok": end is not None and not end.result.is_error,
+        "summary": end.result.summary if end else "interrupted",
+        "duration_ms": round(end.duration * 1000) if end else None,
+    }
 
 
 def _compression(event: Compressed) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def turn(
 
 
 def exported(events: Sequence[Event]) -> tuple[str, Flow]:
-    text = exporter("workflow")(INFO, events)
+    text = "".join(exporter("workflow")(INFO, events))
     flow, problems = parse_flow(Path("x.yaml"), text)
     assert not problems, (text, list(map(str, problems)))
     assert flow
@@ -48,9 +48,7 @@ def calls_of(flow: Flow, **params: Any) -> list[Made]:
     """What a run would call."""
     names, wrong = arguments(flow, params)
     assert not wrong
-    return [
-        (step.work.name, rendered(step.work.args, names)) for step in flow.steps if isinstance(step.work, Invocation)
-    ]
+    return [(step.work.name, rendered(step.work.args, names)) for step in flow.steps if isinstance(step.work, Invocation)]
 
 
 CALLS = (

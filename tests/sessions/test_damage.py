@@ -50,7 +50,7 @@ def test_damage_in_the_middle_costs_its_line_alone(tmp_path: Path, damage: bytes
     journal.close()
     assert file.read_bytes().startswith(sound + damage + rest)
     assert shelf.find(A).turns == 3
-    assert json.loads(shelf.export(A, "json"))["turns"][-1]["prompt"] == "three"
+    assert json.loads("".join(shelf.export(A, "json")))["turns"][-1]["prompt"] == "three"
 
 
 def test_a_huge_line_that_makes_sense_is_kept(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ class Tags(HTMLParser):
 
 
 def page(*events: Event, title: str = INFO.title) -> Tags:
-    return Tags(exporter("html")(replace(INFO, title=title), list(events)))
+    return Tags("".join(exporter("html")(replace(INFO, title=title), events)))
 
 
 def answered(words: str) -> Event:
@@ -133,7 +133,7 @@ def test_compressions_and_rewinds_are_told_and_the_originals_stay(format: str) -
         *turn("three"),
         Rewound(turns=2),
     ]
-    text = exporter(format)(INFO, events)
+    text = "".join(exporter(format)(INFO, events))
     assert "Compressed (extract, 80,000 to 30,000 tokens)" in text
     assert "taken back" in text
     assert "Gone back to an earlier turn" in text

@@ -212,7 +212,7 @@ def test_a_long_result_goes_to_a_file(tmp_path: Path) -> None:
 def test_our_own_lines_come_back_as_they_were(tmp_path: Path) -> None:
     events = [*turn("one"), *turn("two", ended=False)]
     stored(tmp_path, A, events)
-    lines = library(tmp_path).export(A, "jsonl")
+    lines = "".join(library(tmp_path).export(A, "jsonl"))
     other = library(tmp_path / "other")
     taken = other.take_in(file(tmp_path, lines.splitlines()))
     back = JournalFile.peek(folder_of(tmp_path / "other", taken.info.id)).read()

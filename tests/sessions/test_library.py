@@ -128,12 +128,12 @@ def test_a_turn_that_runs_is_not_exported_as_interrupted(tmp_path: Path) -> None
     journal = JournalFile(folder_of(tmp_path, A), Header(A, str(WORK), 1.0))
     for event in [*turn("one"), *turn("two", ended=False)[:-1]]:
         journal.append(event)
-    running = library(tmp_path).export(A, "md")
+    running = "".join(library(tmp_path).export(A, "md"))
     assert library(tmp_path).fork(A).turns == 1
     journal.close()
     assert "> two" in running
     assert "Interrupted" not in running
-    assert "Interrupted" in library(tmp_path).export(A, "md")
+    assert "Interrupted" in "".join(library(tmp_path).export(A, "md"))
 
 
 def test_a_title_is_cleaned_and_none_is_refused(tmp_path: Path) -> None:

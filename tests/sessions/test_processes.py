@@ -98,7 +98,7 @@ async def test_only_one_process_writes_a_session(tmp_path: Path) -> None:
         for change in (lambda: shelf.rename(ID, "Mine"), lambda: shelf.delete(ID)):
             with pytest.raises(SessionLocked):
                 change()
-        assert "About one." in shelf.export(ID, "md")
+        assert "About one." in "".join(shelf.export(ID, "md"))
         assert shelf.fork(ID).turns == 1
         assert process.stdin
         process.stdin.close()

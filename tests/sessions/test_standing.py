@@ -12,6 +12,7 @@ from ba_tui.core.messages import user
 from ba_tui.core.rewinding import course, prefix
 from ba_tui.core.transcript import Transcript
 from ba_tui.sessions.journal import JournalFile
+from ba_tui.sessions.outline import Survey
 from ba_tui.sessions.standing import Standing, standing
 from tests.sessions.shelf import folder_of, library, stored, turn
 
@@ -51,7 +52,7 @@ def test_what_stands_is_the_same_for_lists_first_paints_and_exports(
 ) -> None:
     stored(tmp_path, A, events)
     shelf = library(tmp_path)
-    assert prompts(standing(events)) == stand
+    assert prompts([*standing(events, Survey(events).course)]) == stand
     assert [stop.prompt.text for stop in course(events).stops] == stand
     info = shelf.find(A)
     assert info.turns == len(stand)
@@ -59,7 +60,7 @@ def test_what_stands_is_the_same_for_lists_first_paints_and_exports(
     journal = JournalFile.peek(folder_of(tmp_path, A))
     assert prompts(journal.tail(1_000)) == stand
     assert journal.read() == events
-    markdown = shelf.export(A, "md")
+    markdown = "".join(shelf.export(A, "md"))
     assert [prompt for prompt in ("one", "two", "three", "four", "five") if f"> {prompt}\n" in markdown] == stand
 
 
@@ -74,7 +75,7 @@ def test_a_fork_counts_the_turns_that_stand(tmp_path: Path, upto: int | None, st
     stored(tmp_path, A, BACK)
     shelf = library(tmp_path)
     copy = JournalFile.peek(folder_of(tmp_path, shelf.fork(A, upto).id)).read()
-    assert prompts(standing(copy)) == stand
+    assert prompts([*standing(copy, Survey(copy).course)]) == stand
     said = [message.text for message in Transcript(events=copy).messages if message.role == "user" and message.text]
     assert said == stand
     with pytest.raises(UsageError, match="2 turns"):

@@ -22,7 +22,7 @@ INFO = SessionInfo("20261121-120000-ab12", "Fix the parser", Path("/srv/project"
 
 
 def export(format: str, events: Sequence[Event], info: SessionInfo = INFO) -> str:
-    return exporter(format)(info, events)
+    return "".join(exporter(format)(info, events))
 
 
 def edit(before: str | None, after: str, path: str = "a.py") -> list[Event]:
@@ -207,7 +207,7 @@ def test_hostile_terminal_text_leaves_harmless(outside_data: Path) -> None:
 @pytest.mark.parametrize("format", ["md", "html", "json", "jsonl"])
 def test_what_is_known_to_be_a_secret_is_taken_out_as_well(format: str) -> None:
     events = [TurnStarted(user('Say "open sesame" twice')), TurnEnded("done")]
-    text = exporter(format, lambda text: text.replace("open sesame", "[secret: word]"))(INFO, events)
+    text = "".join(exporter(format, lambda text: text.replace("open sesame", "[secret: word]"))(INFO, events))
     assert "sesame" not in text
     assert "[secret: word]" in text
     if format == "json":

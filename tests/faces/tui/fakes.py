@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from pathlib import Path
@@ -22,6 +22,7 @@ from ba_tui.core.session import (
     Imported,
     Inventory,
     Job,
+    Outline,
     RuleLine,
     RuleScope,
     RuleVerdict,
@@ -174,10 +175,10 @@ class Shelf:
     inventory: Inventory = field(default_factory=Inventory)
 
     def put(self, id: str, title: str, events: Sequence[Event] = (), cwd: Path | None = None) -> SessionInfo:
-        now = time.time()
-        info = SessionInfo(id, title, cwd or self.cwd, now, now, 2, 0.012, self.model, f"The last words of {title}")
-        self.infos[id], self.journals[id] = info, Memory(events)
-        return info
+        now, last = time.time(), f"The last words of {title}"
+        self.infos[id] = SessionInfo(id, title, cwd or self.cwd, now, now, 2, 0.012, self.model, last)
+        self.journals[id] = Memory(events)
+        return self.infos[id]
 
     def sessions(self, *, everywhere: bool = False) -> Sequence[SessionInfo]:
         listed = [info for info in self.infos.values() if everywhere or info.cwd == self.cwd]
@@ -185,12 +186,8 @@ class Shelf:
 
     def search(self, text: str, *, everywhere: bool = False) -> Sequence[SessionInfo]:
         listed = self.sessions(everywhere=everywhere)
-        said = {info.id: self._place(info.id, text) for info in listed}
-        return [
-            changed(info, found=said[info.id])
-            for info in listed
-            if said[info.id] or text.casefold() in info.title.casefold()
-        ]
+        placed = [changed(info, found=self._place(info.id, text)) for info in listed]
+        return [info for info in placed if info.found or text.casefold() in info.title.casefold()]
 
     def _place(self, id: str, words: str) -> str:
         """The answer that holds ``words``."""
@@ -230,8 +227,11 @@ class Shelf:
     def take_in(self, path: Path) -> Imported:
         raise UsageError(f"{path} is of no format that can be imported.")
 
-    def export(self, id: str, format: str, *, with_secrets: bool = False) -> str:
-        return f"{format} of {id} with {len(self.journals[id].events)} events\n"
+    def outline(self, id: str) -> Outline:
+        return Outline(Usage())
+
+    def export(self, id: str, format: str, *, with_secrets: bool = False) -> Iterator[str]:
+        yield f"{format} of {id} with {len(self.journals[id].events)} events\n"
 
 
 READ = {

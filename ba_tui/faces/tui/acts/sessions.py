@@ -77,8 +77,8 @@ async def export(chat: ChatScreen, argument: str) -> None:
     path = conversation.cwd / (Path(rest).expanduser() if rest else Path(f"ba-{conversation.id}.{format}"))
     if path.exists():
         raise UsageError(f"{path} exists.", f"Name another file: /export {format} <file>.")
-    text = await asyncio.to_thread(doors.library.export, conversation.id, format)
-    await asyncio.to_thread(save_whole, path, text)
+    pieces = await asyncio.to_thread(doors.library.export, conversation.id, format)
+    await asyncio.to_thread(save_whole, path, pieces)
     chat.tell(Notice(f"Exported to {path}."))
 
 

@@ -42,6 +42,9 @@ class Condition:
     def holds(self, args: Mapping[str, Any]) -> bool | None:
         """None when it can't be told: the argument is no number, the expression takes too long."""
         given = _at(args, self.name)
+        if "." in self.name and self.name in args and _below(args, self.name) is not None:
+            # Two arguments go by that name, and who is called may look at either.
+            return None
         if given is None:
             return False
         match self.test:
@@ -166,8 +169,10 @@ def _found(pattern: str, text: str) -> bool | None:
 
 
 def _at(args: Mapping[str, Any], name: str) -> Any:
-    if name in args:
-        return args[name]
+    return args[name] if name in args else _below(args, name)
+
+
+def _below(args: Mapping[str, Any], name: str) -> Any:
     value: Any = args
     for part in name.split("."):
         value = cast("Mapping[str, Any]", value).get(part) if isinstance(value, Mapping) else None

@@ -68,7 +68,7 @@ _REMOTE = re.compile(
 )
 _SERVER = re.compile(r"(?i)^\s*(?:postgres(?:ql)?|mysql|ducklake|md|motherduck):|\b(?:host|hostaddr|dbname)\s*=")
 _EXPLAIN = re.compile(r"\s*(?:(analyze)\b|\(([^()]*)\))?\s*(?:verbose\b\s*)?", re.IGNORECASE)
-_AMBIGUOUS = re.compile(r"\\['\"`]|/\*!")
+_AMBIGUOUS = re.compile(r"\\['\"`]|/\*!|\{[#%]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,8 @@ def _files(statement: Node) -> tuple[list[str], str]:
     for node in statement.walk():
         name = _name(node)
         if name == "Table" and _name(node.args.get("this")) == "Identifier":
-            table = str(node.name)
+            # A name in parts may be a file as well: to the engine "/a/b".csv is /a/b.csv.
+            table = ".".join(str(part.name) for part in node.parts)
             found += [table] if any(sign in table for sign in "./:*\\~") else []
         elif _function(node) in _FILES:
             first = node.args.get("this") if name != "Anonymous" else None

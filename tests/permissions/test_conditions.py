@@ -66,6 +66,10 @@ def test_doubt_never_allows(tmp_path: Path) -> None:
     allowed = policy(tmp_path, said("allow", "edit_file", when=many))
     assert verdict(allowed.judge(EDIT, {"path": "a", "size": "?"}, tmp_path)) == "ask"
     assert verdict(allowed.judge(EDIT, {"path": "a", "size": 5}, tmp_path)) == "allow"
+    nested = policy(tmp_path, said("allow", "edit_file", when={"a.b": {"equals": "x"}}))
+    both = {"path": "a", "a.b": "x", "a": {"b": "y"}}
+    assert verdict(nested.judge(EDIT, both, tmp_path)) == "ask", "two arguments go by that name"
+    assert verdict(nested.judge(EDIT, {"path": "a", "a": {"b": "x"}}, tmp_path)) == "allow"
 
 
 @pytest.mark.parametrize(

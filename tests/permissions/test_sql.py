@@ -100,6 +100,7 @@ def test_reads(text: str) -> None:
         (".shell ls", "unknown"),
         ("", "unknown"),
         ("-- nothing", "unknown"),
+        ("select 1 {# ; drop table t; #}", "unknown"),
         ("(" * 3000 + "select 1" + ")" * 3000, "unknown"),
         ("select 1 -- " + "x" * 100_000, "unknown"),
     ],
@@ -117,6 +118,7 @@ def test_what_may_do_more_than_read(text: str, kind: str) -> None:
         "attach 'postgres:dbname=x' as p",
         "attach 'host=db' as p (type postgres)",
         "install httpfs from 'http://x.org'",
+        'from "https://x.org/a".csv',
     ],
 )
 def test_what_reaches_further(text: str) -> None:
@@ -127,6 +129,8 @@ def test_the_files_it_names() -> None:
     assert classify("select * from 'a.csv' join read_json('b/c.json') using (x)").files == ("a.csv", "b/c.json")
     assert classify("copy (from 'a.csv') to '../out.csv'").files == ("../out.csv", "a.csv")
     assert classify("attach ':memory:'").files == ()
+    for text in ('from "/a/b".csv', 'select (from "/a/b"."csv")', 'summarize "/a/b".csv'):
+        assert classify(text).files == ("/a/b.csv",), text
 
 
 @pytest.fixture

@@ -25,30 +25,36 @@ from ba_tui.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from ba_tui.core.messages import (
-    Block,
-    Document,
-    Image,
-    Message,
-    Opaque,
-    RedactedThinking,
-    Text,
-    Thinking,
-    ToolUse,
-    Usage,
-    user,
+from ba_tui.core.messages import Block, Message, Text, ToolUse, user
+from ba_tui.core.results import ToolResult
+from ba_tui.sessions.claude_code_blocks import (
+    VENDOR,
+    block_of,
+    display_of,
+    parts,
+    result_of,
+    sound,
+    text_of,
+    usage_of,
+    worth,
 )
-from ba_tui.core.results import Command, Diff, Display, ToolResult
 from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.migrations import Record
-from ba_tui.sessions.records import MAIN, number
+from ba_tui.sessions.records import MAIN
 
-VENDOR = "anthropic"
+__all__ = ["VENDOR", "Story", "recognised", "told"]
 _TARGETS = ("file_path", "notebook_path", "path", "command", "pattern", "query", "url", "description", "prompt")
 _COMMAND = re.compile(r"<command-name>([^<]*)</command-name>(?:.*?<command-args>(.*?)</command-args>)?", re.DOTALL)
 _PRINTED = re.compile(r"\s*<(local-command-\w+|command-message|bash-\w+)>")
+_REMINDER = re.compile(r"\s*<system-reminder>.*</system-reminder>\s*", re.DOTALL)
+_NOT_THEIRS = ("tool_result", "tool_use", "thinking", "redacted_thinking")
+_SYNTHETIC = "<synthetic>"
+_TITLES = ("summary", "ai-title", "custom-title")
+"""Kinds of records that hold a title, the least telling first."""
 _STOPPED = "[Request interrupted by user"
 _WORDS = 4
+_LATEST = 4e9
+"""Seconds: no transcript is of a time after that."""
 _STOPS = {"end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", "pause_turn"}
 
 
@@ -68,14 +74,14 @@ class Story:
 
 def recognised(records: Sequence[Record]) -> bool:
     return any(
-        record.get("type") in {"user", "assistant"} and isinstance(record.get("message"), dict) for record in records
+        record.get("type") in ("user", "assistant") and isinstance(record.get("message"), dict) for record in records
     )
 
 
 def told(records: Sequence[Record]) -> Story:
     """The conversation that the transcript ends with, and those of its sub-agents."""
     story = Story()
-    titles = [record for record in records if record.get("type") in {"summary", "custom-title", "ai-title"}]
+    records = [sound(record) for record in records]
     talk = _unique(record for record in records if _is_talk(record, story))
     aside = [record for record in talk if record.get("isSidechain")]
     main = [record for record in talk if not record.get("isSidechain")]
@@ -85,8 +91,8 @@ def told(records: Sequence[Record]) -> Story:
     current = _current(main, records)
     story.abandoned = len(main) - len(current)
     for record in [*current, *aside]:
-        story.session = story.session or _text(record, "sessionId")
-        story.cwd = _text(record, "cwd") or story.cwd
+        story.session = story.session or text_of(record, "sessionId")
+        story.cwd = text_of(record, "cwd") or story.cwd
     timed = [_at(record) for record in talk if _at(record)]
     story.created = min(timed, default=0.0)
     threads = [(MAIN, current), *_threads(aside)]
@@ -94,18 +100,18 @@ def told(records: Sequence[Record]) -> Story:
     # Sub-agents speak while the call runs that started them; the order of what each says stays as it is.
     keyed = [pair for events in told for pair in zip(accumulate((one.at for one in events), max), events, strict=True)]
     story.events = [event for _, event in sorted(keyed, key=lambda pair: pair[0])]
-    if title := next((_title(record) for record in reversed(titles) if _title(record)), ""):
+    if title := _titled(records):
         story.events.append(Titled(one_line(title), at=max(timed, default=0.0)))
     return story
 
 
 def _is_talk(record: Record, story: Story) -> bool:
-    kind = str(record.get("type"))
-    if kind in {"user", "assistant"} and isinstance(record.get("message"), dict):
+    kind = text_of(record, "type") or "record without a type"
+    if kind in {"user", "assistant"} and "message" in record:
         return True
     if kind == "system" and record.get("subtype") == "compact_boundary":
         return True
-    if kind not in {"summary", "custom-title", "ai-title"}:
+    if kind not in _TITLES:
         story.skipped[kind if kind != "system" else f"system {record.get('subtype') or ''}".strip()] += 1
     return False
 
@@ -114,26 +120,26 @@ def _unique(records: Iterable[Record]) -> list[Record]:
     """A resumed session repeats what was said before, under the same ids."""
     found: dict[str, Record] = {}
     for index, record in enumerate(records):
-        found.setdefault(_text(record, "uuid") or f"#{index}", record)
+        found.setdefault(text_of(record, "uuid") or f"#{index}", record)
     return list(found.values())
 
 
 def _current(talk: Sequence[Record], records: Sequence[Record]) -> list[Record]:
     """Without the branches that were gone back from: what the newest entry goes back to, and what belongs to it."""
-    every = {_text(record, "uuid"): record for record in records if record.get("uuid")}
+    every = {text_of(record, "uuid"): record for record in records if record.get("uuid")}
     if not talk or not all(record.get("uuid") for record in talk):
         return list(talk)
     line: set[str] = set()
-    at: str = _text(talk[-1], "uuid")
+    at: str = text_of(talk[-1], "uuid")
     while at and at not in line and at in every:
         line.add(at)
-        at = _text(every[at], "parentUuid") or _text(every[at], "logicalParentUuid")
+        at = text_of(every[at], "parentUuid") or text_of(every[at], "logicalParentUuid")
     answers = {_message_id(record) for record in talk if record["uuid"] in line} - {""}
     kept = [record for record in talk if record["uuid"] in line or _message_id(record) in answers]
     calls = {call for record in kept for call in _ids(record, "tool_use", "id")}
     first = next(index for index, record in enumerate(talk) if record["uuid"] in line)
     # Where the line breaks off because an entry is missing, all before it is kept.
-    lost = {_text(record, "uuid") for record in talk[:first]} if at else set[str]()
+    lost = {text_of(record, "uuid") for record in talk[:first]} if at else set[str]()
     keep = {record["uuid"] for record in kept} | lost
     return [record for record in talk if record["uuid"] in keep or calls & _ids(record, "tool_result", "tool_use_id")]
 
@@ -143,9 +149,9 @@ def _threads(aside: Sequence[Record]) -> list[tuple[str, list[Record]]]:
     roots: dict[str, int] = {}
     threads: dict[int, list[Record]] = {}
     for record in aside:
-        parent = _text(record, "agentId") or _text(record, "parentUuid")
+        parent = text_of(record, "agentId") or text_of(record, "parentUuid")
         place = roots.setdefault(parent, len(threads)) if record.get("agentId") else roots.get(parent, len(threads))
-        roots[_text(record, "uuid")] = place
+        roots[text_of(record, "uuid")] = place
         threads.setdefault(place, []).append(record)
     return [(f"{MAIN}/task-{place + 1}", thread) for place, thread in threads.items()]
 
@@ -160,12 +166,13 @@ class _Telling:
         self._at = 0.0
         self._calls: dict[str, ToolUse] = {}
         self._notes: list[Message] = []
+        """What waits for the turn to begin, or for its calls to be answered: nothing may stand between the two."""
 
     def tell(self, records: Sequence[Record]) -> Iterator[Event]:
-        parts: dict[str, list[Record]] = {}
+        answers: dict[str, list[Record]] = {}
         for record in records:
             if record.get("type") == "assistant":
-                parts.setdefault(_message_id(record) or f"#{id(record)}", []).append(record)
+                answers.setdefault(_message_id(record) or f"#{id(record)}", []).append(record)
         said: set[str] = set()
         for record in records:
             self._at = _at(record) or self._at
@@ -177,46 +184,78 @@ class _Telling:
             key = _message_id(record) or f"#{id(record)}"
             if key not in said:
                 said.add(key)
-                yield from self._assistant(parts[key])
+                yield from self._assistant(answers[key])
         if self._open:
-            yield TurnEnded("interrupted" if self._calls else "done", agent=self._agent, at=self._at)
+            yield from self._ended("interrupted" if self._calls else "done")
 
     def _user(self, record: Record) -> Iterator[Event]:
-        blocks = _blocks(record)
+        blocks = parts(record)
         results = [block for block in blocks if block.get("type") == "tool_result"]
         for block in results:
             yield from self._result(block, record)
-        others = (_block(block) for block in blocks if block.get("type") != "tool_result")
-        content = tuple(block for block in others if _worth(block))
-        words = "".join(block.text for block in content if isinstance(block, Text)).strip()
+        # Calls and reasoning are never the person's.
+        content = self._read(block for block in blocks if block.get("type") not in _NOT_THEIRS)
         if not content:
             return
+        reminders = [block for block in content if isinstance(block, Text) and _REMINDER.fullmatch(block.text)]
+        if record.get("isMeta") or results or len(reminders) == len(content):
+            yield from self._note(Message("user", content, origin="reminder", hidden=True, at=self._time()))
+            return
+        if record.get("isQueued"):
+            yield from self._note(Message("user", content, origin="steer", at=self._time()))
+            return
+        if reminders:
+            self._notes.append(Message("user", tuple(reminders), origin="reminder", hidden=True, at=self._time()))
+        content = tuple(block for block in content if block not in reminders)
+        yield from self._prompt(record, content)
+
+    def _prompt(self, record: Record, content: tuple[Block, ...]) -> Iterator[Event]:
+        words = "".join(block.text for block in content if isinstance(block, Text)).strip()
+        command = _COMMAND.search(words)
         if record.get("isCompactSummary"):
             yield self._compressed(words)
         elif words.startswith(_STOPPED):
             yield from self._ended("cancelled")
-        elif record.get("isMeta") or results:
-            yield from self._note(Message("user", content, origin="reminder", hidden=True, at=self._time()))
-        elif _PRINTED.match(words):
-            yield Notice(one_line(re.sub(r"<[^>]*>", "", words), 500), agent=self._agent, at=self._at)
+        elif _PRINTED.match(words) and not command:
+            yield self._notice(re.sub(r"<[^>]*>", "", words))
         else:
+            notes, self._notes = self._notes, []
             yield from self._ended("done")
-            if command := _COMMAND.search(words):
+            if command:
                 content = (Text(f"{command[1].strip()} {(command[2] or '').strip()}".strip() or words),)
             self._open = True
+            self._notes = notes
             yield TurnStarted(Message("user", content, at=self._time()), agent=self._agent, at=self._at)
-            for note in self._notes:
-                yield Steered(note, agent=self._agent, at=self._at)
-            self._notes.clear()
+            yield from self._noted()
+
+    def _read(self, raws: Iterable[Record]) -> tuple[Block, ...]:
+        """The blocks that can be kept; those that are damaged are counted."""
+        found: list[Block] = []
+        for raw in raws:
+            block = block_of(raw)
+            if block is None:
+                self._story.skipped[f"damaged {text_of(raw, 'type') or 'block'}"] += 1
+            elif worth(block):
+                found.append(block)
+        return tuple(found)
+
+    def _notice(self, words: str, *, failed: bool = False) -> Event:
+        level = "error" if failed else "info"
+        return Notice(one_line(words, 500), level, agent=self._agent, at=self._at)
 
     def _note(self, message: Message) -> Iterator[Event]:
-        if self._open:
-            yield Steered(message, agent=self._agent, at=self._at)
-        else:
-            self._notes.append(message)
+        self._notes.append(message)
+        if self._open and not self._calls:
+            yield from self._noted()
+
+    def _noted(self) -> Iterator[Event]:
+        for note in self._notes:
+            yield Steered(note, agent=self._agent, at=self._at)
+        self._notes.clear()
 
     def _ended(self, reason: Any) -> Iterator[Event]:
         if self._open:
+            yield from self._noted()
             yield TurnEnded(reason, agent=self._agent, at=self._at)
         self._open = False
         self._calls.clear()
@@ -227,8 +266,13 @@ class _Telling:
 
     def _assistant(self, records: Sequence[Record]) -> Iterator[Event]:
         said = [cast("Record", record["message"]) for record in records]
-        blocks = tuple(block for record in records for block in map(_block, _blocks(record)) if _worth(block))
-        model = next((name for message in said if (name := _text(message, "model")) and name[0] != "<"), "")
+        blocks = self._once(self._read(block for record in records for block in parts(record)))
+        if any(text_of(message, "model") == _SYNTHETIC for message in said):
+            # Words of the program in the place of an answer: that none came, or why.
+            words = "".join(block.text for block in blocks if isinstance(block, Text))
+            yield self._notice(words, failed=any(record.get("isApiErrorMessage") for record in records))
+            return
+        model = next((name for message in said if (name := text_of(message, "model"))), "")
         self._story.model = model or self._story.model
         if not blocks:
             return
@@ -236,7 +280,8 @@ class _Telling:
             # The beginning of the conversation is missing; an answer needs something that it answers.
             self._open = True
             yield TurnStarted(user("(The beginning is missing.)"), agent=self._agent, at=self._at)
-        usage = next((found for message in reversed(said) if (found := _usage(message.get("usage")))), None)
+        yield from self._noted()
+        usage = next((found for message in reversed(said) if (found := usage_of(message.get("usage")))), None)
         stop = next((stop for message in reversed(said) if (stop := message.get("stop_reason")) in _STOPS), None)
         message = Message("assistant", blocks, usage, cast("Any", stop), model, "assistant", at=self._time())
         yield MessageDone(message, None, agent=self._agent, at=self._at)
@@ -244,112 +289,69 @@ class _Telling:
             self._calls[call.id] = call
             yield ToolStarted(call, _target(call), agent=self._agent, at=self._at)
 
+    def _once(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
+        """Some versions write an answer down several times while it grows: each call stands in it once."""
+        known, found = set(self._calls), list[Block]()
+        for block in blocks:
+            if isinstance(block, ToolUse):
+                if block.id in known:
+                    continue
+                known.add(block.id)
+            found.append(block)
+        return tuple(found)
+
     def _result(self, block: Record, record: Record) -> Iterator[Event]:
-        id = _text(block, "tool_use_id")
+        id = text_of(block, "tool_use_id")
         call = self._calls.pop(id, None)
         if call is None:
             self._story.skipped["tool_result without its call"] += 1
             return
-        texts, attachments = _content(block.get("content"))
-        text = "\n".join(texts)
+        text, attachments = result_of(block.get("content"))
         failed = bool(block.get("is_error"))
-        display = None if failed else _display(call, record.get("toolUseResult"))
+        display = None if failed else display_of(call, record.get("toolUseResult"))
         lines = text.count("\n") + bool(text)
         summary = "failed" if failed else f"{lines} line{'s' if lines != 1 else ''}"
         result = ToolResult(text, display, failed, summary, attachments)
         yield ToolFinished(id, result, agent=self._agent, at=self._at)
+        if not self._calls:
+            yield from self._noted()
 
     def _time(self) -> datetime:
         return datetime.fromtimestamp(self._at, UTC)
-
-
-def _blocks(record: Record) -> list[Record]:
-    content = cast("Record", record["message"]).get("content")
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return [cast("Record", block) for block in cast("list[Any]", content or []) if isinstance(block, dict)]
-
-
-def _block(block: Record) -> Block:
-    match block:
-        case {"type": "text", "text": str(text)}:
-            return Text(text)
-        case {"type": "thinking", "thinking": str(thinking)}:
-            return Thinking(thinking, _text(block, "signature") or None)
-        case {"type": "redacted_thinking", "data": str(data)}:
-            return RedactedThinking(data)
-        case {"type": "tool_use", "id": str(id), "name": str(name), "input": given} if isinstance(given, dict):
-            return ToolUse(id, name, cast("dict[str, Any]", given))
-        case {"type": "image", "source": {"type": "base64", "media_type": str(kind), "data": str(data)}}:
-            return Image(kind, data)
-        case {"type": "image", "source": {"type": "url", "url": str(url)}}:
-            return Image("", url=url)
-        case {"type": "document", "source": {"type": "base64", "media_type": str(kind), "data": str(data)}}:
-            return Document(kind, data, _text(block, "title"))
-        case _:
-            return Opaque(dict(block), VENDOR)
-
-
-def _worth(block: Block) -> bool:
-    """False for what no request may hold: empty words, thinking that nobody signed."""
-    return not (
-        (isinstance(block, Text) and not block.text.strip()) or (isinstance(block, Thinking) and not block.signature)
-    )
-
-
-def _content(content: Any) -> tuple[list[str], tuple[Image | Document, ...]]:
-    if isinstance(content, str):
-        return [content], ()
-    items = [_block(cast("Record", item)) for item in cast("list[Any]", content or []) if isinstance(item, dict)]
-    texts = [item.text for item in items if isinstance(item, Text)]
-    return texts, tuple(item for item in items if isinstance(item, Image | Document))
-
-
-def _display(call: ToolUse, result: Any) -> Display | None:
-    match result:
-        case {"filePath": str(path), "originalFile": str(before), "oldString": str(old), "newString": str(new)}:
-            times = -1 if result.get("replaceAll") else 1
-            return Diff(path, before, before.replace(old, new, times)) if old else Diff(path, before, new)
-        case {"filePath": str(path), "content": str(after), "type": "create"}:
-            return Diff(path, None, after)
-        case {"stdout": str(output), "stderr": str(errors)}:
-            return Command(str(call.input.get("command") or ""), output="\n".join(filter(None, (output, errors))))
-        case _:
-            return None
-
-
-def _usage(usage: Any) -> Usage | None:
-    if not isinstance(usage, dict):
-        return None
-    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    return Usage(*(int(number(cast("Record", usage).get(name))) for name in names))
 
 
 def _target(call: ToolUse) -> str:
     return next((one_line(value) for key in _TARGETS if isinstance(value := call.input.get(key), str) and value), "")
 
 
+def _titled(records: Sequence[Record]) -> str:
+    """The latest title of the most telling kind. Summaries of other sessions stand in the same file."""
+    known = {text_of(record, "uuid") for record in records}
+    for kind in reversed(_TITLES):
+        for record in reversed(records):
+            elsewhere = kind == "summary" and text_of(record, "leafUuid") not in {*known, ""}
+            if record.get("type") == kind and (title := _title(record)) and not elsewhere:
+                return title
+    return ""
+
+
 def _title(record: Record) -> str:
-    return next((text for key in ("customTitle", "aiTitle", "summary", "title") if (text := _text(record, key))), "")
+    return next((text for key in ("customTitle", "aiTitle", "summary", "title") if (text := text_of(record, key))), "")
 
 
 def _message_id(record: Record) -> str:
-    return _text(cast("Record", record["message"]), "id") if record.get("type") == "assistant" else ""
+    return text_of(cast("Record", record["message"]), "id") if record.get("type") == "assistant" else ""
 
 
 def _ids(record: Record, kind: str, key: str) -> set[str]:
-    if not isinstance(record.get("message"), dict):
+    if "message" not in record:
         return set()
-    return {_text(block, key) for block in _blocks(record) if block.get("type") == kind}
-
-
-def _text(record: Record, key: str) -> str:
-    value = record.get(key)
-    return value if isinstance(value, str) else ""
+    return {text_of(block, key) for block in parts(record) if block.get("type") == kind}
 
 
 def _at(record: Record) -> float:
     try:
-        return datetime.fromisoformat(_text(record, "timestamp")).timestamp()
+        found = datetime.fromisoformat(text_of(record, "timestamp")).timestamp()
     except (ValueError, OverflowError):
         return 0.0
+    return found if 0 < found < _LATEST else 0.0

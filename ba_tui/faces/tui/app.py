@@ -25,7 +25,7 @@ from textual.screen import Screen
 
 from ba_tui.faces.tui.screens.opening import Opening
 from ba_tui.faces.tui.terminal import GroundKnown, Terminal, TerminalGone, call_for
-from ba_tui.faces.tui.themes import DARK, LIGHT, looks_light, read_themes, theme_of
+from ba_tui.faces.tui.themes import DARK, LIGHT, PRINTED_DARK, PRINTED_LIGHT, looks_light, read_themes, theme_of
 from ba_tui.resources import bundled, places
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class BaApp(App[None]):
         for values in (DARK, LIGHT):
             self.register_theme(theme_of(values))
             self.theme_names.append(str(values["name"]))
+        self.ansi_theme_dark, self.ansi_theme_light = PRINTED_DARK, PRINTED_LIGHT
         self.theme = self._first_theme()
 
     def _first_theme(self) -> str:

@@ -82,6 +82,10 @@ COMMANDS: Sequence[Command] = (
         keys="escape",
         slash=False,
     ),
+    Command("earlier", "Scroll the conversation up", view.page_up, keys="pageup", slash=False),
+    Command("later", "Scroll the conversation down", view.page_down, keys="pagedown", slash=False),
+    Command("start", "To the first line of the conversation", view.to_start, keys="ctrl+home", slash=False),
+    Command("end", "To the newest line of the conversation", view.to_end, keys="ctrl+end", slash=False),
     Command("suspend", "Put ba into the background", view.suspend, keys="ctrl+z", slash=False),
 )
 
@@ -125,12 +129,13 @@ def nearest(name: str, own: Sequence[Command] = ()) -> str:
 
 
 def complete(query: str, own: Sequence[Command] = ()) -> Sequence[Candidate]:
-    """Commands for the popup: those that start with ``query``, then those that hold it or its letters in order."""
+    """Commands for the popup: those that start with ``query``, by name before alias, then those that hold it or its
+    letters in order."""
     query = query.casefold()
-    ranked: list[tuple[int, int, Candidate]] = []
+    ranked: list[tuple[tuple[int, int], int, Candidate]] = []
     for index, command in enumerate(command for command in (*COMMANDS, *own) if command.slash):
-        words = (command.name.casefold(), *command.aliases)
-        ranks = [rank for word in words if (rank := _rank(query, word)) is not None]
+        words = ((command.name.casefold(), 0), *((alias, 1) for alias in command.aliases))
+        ranks = [(rank, alias) for word, alias in words if (rank := _rank(query, word)) is not None]
         if ranks:
             insert = f"/{command.name}" + (" " if command.asks else "")
             ranked.append((min(ranks), index, Candidate(insert, command.title, command.summary)))

@@ -78,7 +78,7 @@ class OpenSession:
         try:
             conversation, started = self._first(doors)
         except BaError as error:
-            notices.append(Notice(str(error), "warning", f"{error.hint} A new session is open instead.".strip()))
+            notices.append(Notice(str(error), "warning", f"A new session is open instead. {error.hint}".strip()))
             conversation, started = doors.library.create(), False
         self.doors, self.conversation, self.started = doors, conversation, started
         return notices
@@ -123,7 +123,7 @@ class OpenSession:
             work = partial(doors.library.open, old.id) if self.started else doors.library.create
             new = await asyncio.to_thread(work)
         except BaError as error:
-            notices.append(Notice(str(error), "warning", f"{error.hint} A new session is open instead.".strip()))
+            notices.append(Notice(str(error), "warning", f"A new session is open instead. {error.hint}".strip()))
             new, self.started = await asyncio.to_thread(doors.library.create), False
         self.doors, self.conversation = doors, new
         if self._mode:

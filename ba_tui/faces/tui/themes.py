@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from rich.terminal_theme import TerminalTheme
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
@@ -57,6 +58,25 @@ LIGHT: Mapping[str, Any] = {
     "error": "#b3261e",
     "muted": "#57606a",
 }
+
+
+def _printed(*colours: str) -> TerminalTheme:
+    """Sixteen colours, normal and bright, on a ground with its own words."""
+    triplets = [Color.parse(colour).rgb for colour in colours]
+    return TerminalTheme(triplets[0], triplets[1], triplets[2:10], triplets[10:])
+
+
+PRINTED_DARK = _printed(
+    *("#131518", "#d8dbe0"),
+    *("#000000", "#e5787f", "#82bd84", "#d9ab5f", "#7ea6e8", "#c68fd6", "#63bcc2", "#d8dbe0"),
+    *("#9aa2ad", "#f29aa0", "#a3d4a5", "#ecc987", "#a3c1f2", "#dcb2e6", "#8fd4d8", "#ffffff"),
+)
+PRINTED_LIGHT = _printed(
+    *("#fbfbfa", "#24292f"),
+    *("#24292f", "#b3261e", "#1d6a35", "#7a4f00", "#0b4fa8", "#7d3c98", "#0e6468", "#e6e6e2"),
+    *("#57606a", "#a8201a", "#1a6130", "#6f4700", "#0b4391", "#6f3388", "#0c585c", "#ffffff"),
+)
+"""What programs print, readable on the grounds of our themes; black and white alone are left to ansi_segments."""
 
 
 def theme_of(values: Mapping[str, Any]) -> Theme:

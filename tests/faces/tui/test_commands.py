@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input, OptionList
+from textual.containers import VerticalScroll
+from textual.widgets import Input, OptionList, Static
 
 from ba_tui.core.conversation import Start
 from ba_tui.core.errors import StorageError
@@ -16,6 +17,7 @@ from ba_tui.faces.tui.screens.help import HelpScreen, spelled
 from ba_tui.faces.tui.screens.picker import Picker
 from ba_tui.faces.tui.screens.sessions import SessionPicker
 from ba_tui.faces.tui.screens.themes import ThemePicker
+from ba_tui.faces.tui.transcript.records import Note
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World, answer
 
@@ -67,6 +69,7 @@ def test_completion_and_suggestion() -> None:
     assert complete("the")[0].insert == "/theme"
     assert complete("rename")[0].insert == "/rename "
     assert complete("quit")[0].insert == "/exit"
+    assert [each.insert for each in complete("co")[:3]] == ["/copy", "/context", "/compact"], "names before aliases"
     assert "/export" in nearest("exprot")
     assert find("Q") is find("exit")
 
@@ -181,6 +184,13 @@ async def test_help_lists_every_command_and_live_key(world: World) -> None:
             assert not command.slash or command.title in cells
             assert not command.keys or spelled(command.keys) in cells
         assert "Unfold pastes" in cells
+        assert "G" in cells
+        assert "Yes, for this session: what the line names" in cells
+        painted = str(screen.query_one(".rows", Static).content)
+        assert all(word in painted for command in COMMANDS if command.slash for word in command.title.split())
+        await hand.press("end")
+        place = screen.query_one(VerticalScroll)
+        await hand.until(lambda: place.scroll_y == place.max_scroll_y > 0)
 
 
 async def test_copy_takes_the_nth_answer(world: World) -> None:
@@ -195,6 +205,9 @@ async def test_copy_takes_the_nth_answer(world: World) -> None:
         await hand.until(lambda: hand.app.clipboard == "older")
         await hand.send("/copy 9")
         await hand.until(lambda: any("2 answers" in text for text in hand.said()))
+        await hand.send("/diff")
+        await hand.until(lambda: "This session changed no files." in hand.said())
+        assert hand.chat.transcript.records[-1] == Note("This session changed no files.")
 
 
 async def test_export_writes_a_file_and_never_over_another(world: World) -> None:

@@ -16,6 +16,7 @@ from ba_tui.core.results import Command, StateChange, Todos, ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.work import Todo
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
+from ba_tui.faces.tui.widgets.todos import todo_lines
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World, answer
 
@@ -65,6 +66,11 @@ async def test_narrow_terminals_show_todos_as_a_strip(planned: World) -> None:
         assert "1 of 2 done" in str(hand.chat.stage.todos.content)
         await hand.press("ctrl+t")
         await hand.until(lambda: not hand.chat.stage.todos.display)
+
+
+def test_a_long_todo_is_folded_behind_its_mark() -> None:
+    long = Todo("1", "Read all of the data", "pending", "high")
+    assert todo_lines((long,), 14).plain.splitlines()[1:] == ["○ Read all of", "  the data", "  high"]
 
 
 async def test_the_inspector_opens_beside_or_over_the_conversation(planned: World) -> None:
@@ -163,3 +169,50 @@ async def test_nothing_overlaps_at_any_size(planned: World, size: tuple[int, int
         for above, below in pairwise(regions):
             assert above.bottom <= below.y
         assert hand.chat.composer.prompt.size.height <= max(1, size[1] * 2 // 5)
+
+
+async def test_the_conversation_is_read_from_the_input_and_sending_leads_back_to_its_end(world: World) -> None:
+    world.script.turns = [["line\n\n" * 60], ["Short."]]
+    async with running(world) as hand:
+        view = hand.chat.transcript
+        await hand.send("long")
+        await hand.idle()
+        await hand.until(lambda: view.max_scroll_y and view.scroll_y == view.max_scroll_y)
+        await hand.press("pageup")
+        await hand.until(lambda: view.scroll_y < view.max_scroll_y)
+        await hand.press("ctrl+home")
+        await hand.until(lambda: view.scroll_y == 0)
+        await hand.press("pagedown")
+        await hand.until(lambda: view.scroll_y > 0)
+        assert hand.chat.composer.prompt.has_focus
+        await hand.send("next")
+        await hand.until(lambda: "Short." in hand.said() and view.scroll_y == view.max_scroll_y)
+
+
+async def test_the_conversation_is_read_while_a_question_waits(planned: World) -> None:
+    gate = asyncio.Event()
+    planned.script.turns = [
+        [answer("line\n\n" * 60, ToolUse("c1", "shell", {"command": "make"}))],
+        [gate, "Ran."],
+    ]
+    async with running(planned, size=(100, 36)) as hand:
+        await hand.send("run it")
+        await hand.until(lambda: hand.chat.ask is not None and hand.chat.ask.waiting)
+        view = hand.chat.transcript
+        await hand.until(lambda: view.max_scroll_y and view.scroll_y == view.max_scroll_y)
+        await hand.press("pageup")
+        await hand.until(lambda: view.scroll_y < view.max_scroll_y)
+        assert hand.chat.ask is not None
+        assert hand.chat.ask.has_focus_within
+
+
+async def test_letters_that_mean_nothing_in_the_conversation_go_on_in_the_input(world: World) -> None:
+    async with running(world) as hand:
+        await hand.send("hi")
+        await hand.idle()
+        await hand.press("tab")
+        await hand.until(lambda: hand.chat.transcript.has_focus and "j k choose" in hand.hint)
+        await hand.press("w")
+        await hand.until(lambda: hand.chat.composer.prompt.has_focus and "j k choose" not in hand.hint)
+        await hand.press("h", "y")
+        assert hand.text == "why"

@@ -90,6 +90,10 @@ def test_tokens_of_other_people_are_left_alone() -> None:
     assert pastes.unfold("[Pasted #1 +120 lines]") == "[Pasted #1 +120 lines]"
 
 
+def test_the_last_line_break_begins_no_line() -> None:
+    assert Pastes().fold("line\n" * 120) == "[Pasted #1 +120 lines]"
+
+
 async def test_keys_at_machine_speed_are_a_paste(world: World) -> None:
     async with running(world) as hand:
         prompt = hand.chat.composer.prompt

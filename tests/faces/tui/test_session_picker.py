@@ -66,6 +66,7 @@ async def test_of_all_folders_each_is_named(world: World) -> None:
         await hand.press("ctrl+a")
         await hand.until(lambda: "There" in lines(hand))
         assert "elsewhere" in lines(hand)
+        assert "open here" not in lines(hand)
         assert heading(hand) == "Sessions of all folders"
 
 
@@ -80,3 +81,15 @@ async def test_of_thousands_the_newest_are_shown_and_all_are_found(world: World,
         await hand.press(*"1234")
         await hand.until(lambda: "Number 1234" in first(hand))
         assert hand.app.screen.query_one(OptionList).option_count == 1
+
+
+async def test_what_is_open_here_is_told_from_what_is_open_elsewhere(world: World) -> None:
+    world.shelf.put("aaaa1111", "Mine", told("x"))
+    world.shelf.infos["bbbb2222"] = replace(world.shelf.put("bbbb2222", "Theirs", told("y")), locked_by="pid 7")
+    async with running(world, Start(resume="aaaa1111"), size=(100, 30)) as hand:
+        world.shelf.infos["aaaa1111"] = replace(world.shelf.infos["aaaa1111"], locked_by="pid 1")
+        await hand.send("/resume")
+        await shown(hand, SessionPicker)
+        await hand.until(lambda: "in use by pid 7" in lines(hand))
+        assert "open here" in lines(hand)
+        assert "pid 1" not in lines(hand)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import yaml
+from rich.color import Color as Colour
+from rich.terminal_theme import TerminalTheme
+from textual.app import App, ComposeResult
 from textual.color import Color
 
 from ba_tui.core.errors import UsageError
-from ba_tui.faces.tui.themes import DARK, LIGHT, looks_light, read_themes, theme_of
+from ba_tui.core.untrusted import Ink
+from ba_tui.faces.tui.themes import DARK, LIGHT, PRINTED_DARK, PRINTED_LIGHT, looks_light, read_themes, theme_of
+from ba_tui.faces.tui.transcript.ansi import ink_style
+from ba_tui.faces.tui.transcript.style import COMPONENTS
+from ba_tui.faces.tui.transcript.view import TranscriptView
 from ba_tui.resources import bundled
 
 FILES = sorted(bundled("themes").glob("*.yaml"))
@@ -57,6 +65,42 @@ def test_contrast(path: Path) -> None:
         if contrast(color(values, text), color(values, ground)) < least
     }
     assert not weak
+
+
+class Shown(App[None]):
+    def compose(self) -> ComposeResult:
+        yield TranscriptView()
+
+
+async def test_contrast_of_every_role_in_the_conversation() -> None:
+    """As it is painted: each role over the ground it stands on. Lines and bars are no text."""
+    app = Shown()
+    weak: dict[str, float] = {}
+    async with app.run_test() as pilot:
+        for theme in read_themes((bundled("themes"),))[0]:
+            if theme.ansi:
+                continue
+            app.register_theme(theme)
+            app.theme = theme.name
+            await pilot.pause()
+            view = app.query_one(TranscriptView)
+            for name in sorted(COMPONENTS - {"transcript--rule"}):
+                styles = view.get_component_styles(name)
+                ground = view.background_colors[1] + styles.background
+                got = contrast(ground + styles.color, ground) if styles.has_rule("color") else 21.0
+                if got < 4.5:
+                    weak[f"{theme.name} {name}"] = round(got, 2)
+    assert not weak
+
+
+@pytest.mark.parametrize(("printed", "built"), [(PRINTED_DARK, DARK), (PRINTED_LIGHT, LIGHT)], ids=["dark", "light"])
+def test_contrast_of_what_programs_print(printed: TerminalTheme, built: Mapping[str, str]) -> None:
+    """Black and white without a ground of their own take other colours."""
+    seen = [ink_style(Ink(fg=number)).color for number in range(16)]
+    words = [Color(*(colour.get_truecolor(printed) if colour else printed.foreground_color)) for colour in seen]
+    grounds = [Color.parse(built[key]) for key in GROUNDS]
+    assert min(contrast(one, ground) for one in words for ground in grounds) >= 4.5
+    assert ink_style(Ink(fg=0, bg=3)).color == Colour.from_ansi(0), "a ground of its own: as it was meant"
 
 
 @pytest.mark.parametrize("built", [DARK, LIGHT], ids=["dark", "light"])

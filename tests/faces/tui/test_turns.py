@@ -70,6 +70,9 @@ async def test_prompts_wait_while_a_turn_runs_and_follow_it(world: World) -> Non
         await hand.send("c")
         assert hand.chat.queue.display
         assert "2 waiting" in hand.status
+        await hand.send("d" * 200)
+        await hand.until(lambda: "d…" in str(hand.chat.queue.content))
+        await hand.press("up", "ctrl+u")
         gate.set()
         await hand.until(lambda: "three" in hand.said())
         assert not hand.chat.queue.display

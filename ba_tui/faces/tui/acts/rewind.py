@@ -68,10 +68,12 @@ async def diff(chat: ChatScreen, __: str) -> None:
     past = conversation.past
     first = (await past.course()).first if chat.session.started else ""
     if not first or past.files is None:
-        raise UsageError("This session changed no files.")
+        chat.tell(Notice("This session changed no files."))
+        return
     shown = await asyncio.to_thread(past.files.diffs, first)
     if not shown.items:
-        raise UsageError("The files are as they were when this session began.")
+        chat.tell(Notice("The files are as they were when this session began."))
+        return
     count = len(await asyncio.to_thread(past.files.changes, first))
     note = f"the first {len(shown.items)} of {count} files" if count > len(shown.items) else ""
     chat.ba.push_screen(InspectorScreen(Inspected("What changed since this session began", {}, shown, note=note)))

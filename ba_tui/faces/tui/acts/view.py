@@ -10,7 +10,13 @@ from ba_tui.faces.tui.transcript.records import Record, ToolRow
 from ba_tui.faces.tui.turns import TWICE
 
 if TYPE_CHECKING:
+    from textual.widget import Widget
+
     from ba_tui.faces.tui.screens.chat import ChatScreen
+
+BROWSING = "↑ ↓ scroll · j k choose · Enter opens · Space unfolds · y copies · Tab back"
+BROWSED = 8.0
+"""Seconds for which the line stays."""
 
 
 def show_help(chat: ChatScreen, _: str) -> None:
@@ -36,8 +42,32 @@ def redraw(chat: ChatScreen, _: str) -> None:
     chat.ba.refresh(layout=True)
 
 
+def page_up(chat: ChatScreen, _: str) -> None:
+    chat.transcript.action_page_up()
+
+
+def page_down(chat: ChatScreen, _: str) -> None:
+    chat.transcript.action_page_down()
+
+
+def to_start(chat: ChatScreen, _: str) -> None:
+    chat.transcript.action_scroll_home()
+
+
+def to_end(chat: ChatScreen, _: str) -> None:
+    chat.transcript.action_scroll_end()
+
+
 def suspend(chat: ChatScreen, _: str) -> None:
     chat.ba.action_suspend_process()
+
+
+def say_keys(chat: ChatScreen, focused: Widget) -> None:
+    """Nothing in the conversation shows that keys go there now, so a line says it, and what they do."""
+    if focused is chat.transcript:
+        chat.activity.hint(BROWSING, BROWSED)
+    elif chat.activity.hinting(BROWSING):
+        chat.activity.hint("")
 
 
 async def escape(chat: ChatScreen, _: str) -> None:

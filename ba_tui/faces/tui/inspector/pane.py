@@ -38,7 +38,7 @@ MOST = 1_000_000
 """Bytes of a stored result that are copied."""
 WIDE = 120
 """Columns from which a diff opens side by side."""
-MUTED = "$foreground 60%"
+MUTED = "$text-muted"
 STATE_COLOURS: dict[State, str] = {
     "ok": "$text-success",
     "failed": "$text-error",

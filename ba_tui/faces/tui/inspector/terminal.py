@@ -19,11 +19,16 @@ def output_rows(text: str) -> list[Row]:
     ]
 
 
+def folder_row(cwd: str) -> Row:
+    """Where a command runs."""
+    return line((f"in {'the project folder' if cwd == '.' else visible(cwd)}", "muted"), gutter="  ")
+
+
 def terminal_rows(display: Command) -> list[Row]:
     """The command, its folder, the output and the exit code."""
     rows = command_rows(display.command)
     if display.cwd:
-        rows.append(line((f"in {visible(display.cwd)}", "muted"), gutter="  "))
+        rows.append(folder_row(display.cwd))
     if display.output:
         rows += [line(), *output_rows(display.output)]
     elif display.exit_code is not None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import Key, TextSelected
+from textual.events import DescendantFocus, Key, TextSelected
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
@@ -284,6 +284,8 @@ class ChatScreen(Screen[None]):
         elif not text.strip():
             self.turns.nudge()
         elif called is None:
+            if not self.turns.busy:
+                self.transcript.action_scroll_end()
             self.turns.submit(text)
         elif self.own.find(called[0]) is None:
             self.run_worker(partial(self.own.look_again, text, *called), group="command", exit_on_error=False)
@@ -293,8 +295,12 @@ class ChatScreen(Screen[None]):
 
     @on(Key)
     def _early_key(self, event: Key) -> None:
-        if self.focused is None and event.character and event.is_printable:
-            self.early += event.character
+        """Letters that nobody took are words all the same."""
+        if event.character and event.is_printable:
+            if self.focused is None:
+                self.early += event.character
+            elif self.focused is self.transcript:
+                self.composer.prompt.focus().insert(event.character)
 
     @on(Composer.QueueWanted)
     def _edit_queued(self) -> None:
@@ -348,6 +354,10 @@ class ChatScreen(Screen[None]):
     def tell(self, notice: Notice) -> None:
         """One row in the transcript that the model does not see."""
         self.transcript.apply(notice)
+
+    @on(DescendantFocus)
+    def _focused(self, event: DescendantFocus) -> None:
+        view.say_keys(self, event.widget)
 
     # What panes post up
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from textual.widget import Widget
 
+from ba_tui.core.questions import Question
 from ba_tui.faces.tui.commands import COMMANDS, Command
 from ba_tui.faces.tui.screens.report import Report, ReportRow
+from ba_tui.faces.tui.widgets.ask_answers import answers_to
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.screens.chat import ChatScreen
@@ -18,14 +20,23 @@ WRITING = (
     ("Enter, empty", "Steer the running turn with the next waiting prompt"),
     ("Shift+Enter", "New line; also Ctrl+J, Alt+Enter, and \\ before Enter"),
     ("Up  Down", "Earlier and later prompts, from the first and last line"),
-    ("@", "Complete a file"),
+    ("@", "Complete a file, folder, skill, tool or session"),
     ("/", "Complete a command"),
     ("Tab", "To the conversation and back"),
     ("Ctrl+C", "Copy the selection, else interrupt, else clear; twice quits"),
     ("Ctrl+D", "Quit when the input is empty"),
     ("Ctrl+P", "All commands by name"),
 )
-NAMES = {"underscore": "_", "pageup": "PgUp", "pagedown": "PgDn"}
+NAMES = {"underscore": "_", "pageup": "PgUp", "pagedown": "PgDn", "escape": "Esc"}
+ASKED = (
+    ("e", "Edit the arguments first"),
+    ("d", "Full diff or full text; of a diff, which changes to accept"),
+    ("r", "Edit the rule"),
+    ("Esc", "No, and interrupt"),
+)
+SIDEWAYS = {"scroll_left", "scroll_right", "page_left", "page_right"}
+"""Every widget that scrolls has them; the conversation never needs them."""
+SAMPLE = Question("permission", "", rule="what the line names")
 
 
 class HelpScreen(Report):
@@ -40,6 +51,9 @@ class HelpScreen(Report):
             rows += [heading("Your own commands")]
             rows += [ReportRow((command.title, f"{command.summary} ({command.origin})")) for command in own]
             rows += [ReportRow(("", trouble)) for trouble in chat.own.troubles]
+        rows += [heading("When ba asks")]
+        rows += [ReportRow((answer.shown, f"{answer.label} {answer.rule}".rstrip())) for answer in answers_to(SAMPLE)]
+        rows += map(ReportRow, ASKED)
         rows += [heading("Keys")]
         rows += [ReportRow((spelled(command.keys), command.summary)) for command in COMMANDS if command.keys]
         for title, widget in (("In the input", chat.composer.prompt), ("In the conversation", chat.transcript)):
@@ -61,14 +75,18 @@ def _bound(widget: Widget) -> Iterable[ReportRow]:
     keys: dict[str, list[str]] = {}
     for key, bindings in widget._bindings.key_to_bindings.items():
         for binding in bindings:
-            keys.setdefault(binding.description or binding.action, []).append(key)
+            if binding.action not in SIDEWAYS:
+                keys.setdefault((binding.description or binding.action).capitalize(), []).append(key)
     return [ReportRow((spelled(",".join(names)), description)) for description, names in keys.items()]
 
 
 def spelled(keys: str) -> str:
     """``ctrl+underscore,alt+b`` as people read it: ``Ctrl+_  Alt+B``."""
-    words: list[str] = []
-    for key in keys.split(","):
-        parts = [NAMES.get(part, part.title() if len(part) > 1 else part.upper()) for part in key.strip().split("+")]
-        words.append("+".join(parts))
-    return "  ".join(words)
+    return "  ".join(_key(key.strip().split("+")) for key in keys.split(","))
+
+
+def _key(parts: list[str]) -> str:
+    """A letter alone stays as it is: ``g`` and ``G`` are two keys."""
+    if len(parts) == 1 and len(parts[0]) == 1:
+        return parts[0]
+    return "+".join(NAMES.get(part, part.title() if len(part) > 1 else part.upper()) for part in parts)

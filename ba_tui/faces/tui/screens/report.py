@@ -39,6 +39,8 @@ class Report(ModalScreen[None]):
         Binding("up,k", "scroll(-1)", "Up", show=False),
         Binding("pagedown,space", "scroll(10)", "Page down", show=False),
         Binding("pageup", "scroll(-10)", "Page up", show=False),
+        Binding("home,g", "ends('home')", "First line", show=False),
+        Binding("end,G", "ends('end')", "Last line", show=False),
     ]
 
     def __init__(self, title: str, lead: str, rows: Sequence[ReportRow], *, empty: str = "Nothing.") -> None:
@@ -72,9 +74,13 @@ class Report(ModalScreen[None]):
     def action_scroll(self, by: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
 
+    def action_ends(self, end: str) -> None:
+        place = self.query_one(VerticalScroll)
+        place.scroll_to(y=place.max_scroll_y if end == "end" else 0, animate=False)
+
 
 def table(rows: Sequence[ReportRow], width: int) -> Content:
-    """Columns of their own width; the last wraps beneath itself in what is left."""
+    """Columns of their own width, wrapped beneath themselves; the last has what is left."""
     cleaned = [tuple(paintable(cell, newlines=False) for cell in row.cells) for row in rows]
     columns = max(len(cells) for cells in cleaned)
     plain = [cells for cells, row in zip(cleaned, rows, strict=True) if row.kind != "heading"]
@@ -88,15 +94,20 @@ def table(rows: Sequence[ReportRow], width: int) -> Content:
         if row.kind == "heading":
             lines += [Content(""), Content.styled(cells[0], "bold")]
             continue
-        last = _wrapped(cells[-1], max(10, width - indent)) if len(cells) == columns else [""]
-        fixed = cells[: columns - 1]
-        parts = [
-            (set_cell_size(cell, widths[index]) + "  ", STYLES.get(row.kind, "$text-muted") if index == 1 else "")
-            for index, cell in enumerate(fixed)
-        ]
-        lines.append(Content.assemble(*parts, (last[0], "$text-muted")))
-        lines += [Content.styled(" " * indent + rest, "$text-muted") for rest in last[1:]]
+        room = [*widths, max(10, width - indent)]
+        folded = [_wrapped(cell, room[index]) for index, cell in enumerate(cells)]
+        for number in range(max(map(len, folded), default=0)):
+            parts = [
+                (set_cell_size(fold[number] if number < len(fold) else "", room[index]) + "  ", _style(row, index))
+                for index, fold in enumerate(folded[: columns - 1])
+            ]
+            last = folded[-1] if len(cells) == columns else []
+            lines.append(Content.assemble(*parts, (last[number] if number < len(last) else "", "$text-muted")))
     return Content("\n").join(lines)
+
+
+def _style(row: ReportRow, index: int) -> str:
+    return STYLES.get(row.kind, "$text-muted") if index == 1 else ""
 
 
 def _wrapped(text: str, width: int) -> list[str]:

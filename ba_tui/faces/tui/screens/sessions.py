@@ -84,8 +84,16 @@ class SessionPicker(Picker):
         """Put the sessions in order, and show them."""
         key = list(ORDERS.values())[self._order]
         infos = sorted(self._infos.values(), key=key)
-        self.choices = [_choice(info, self._clock(), everywhere=self._everywhere) for info in infos]
+        now = self._clock()
+        self.choices = [_choice(info, now, self._where(info), everywhere=self._everywhere) for info in infos]
         self.refill()
+
+    def _where(self, info: SessionInfo) -> str:
+        """Where it is open now."""
+        here = self._session.conversation
+        if here is not None and info.id == here.id:
+            return "open here"
+        return f"in use by {info.locked_by}" if info.locked_by else ""
 
     def matching(self) -> Sequence[Choice]:
         """What the titles say at once, and what was found in all the rest; as many as can be looked through."""
@@ -205,10 +213,10 @@ class SessionPicker(Picker):
         self.run_worker(run, group="sessions", exit_on_error=False)
 
 
-def _choice(info: SessionInfo, now: float, *, everywhere: bool) -> Choice:
+def _choice(info: SessionInfo, now: float, where: str, *, everywhere: bool) -> Choice:
     turns = f"{info.turns} turn" + ("s" if info.turns != 1 else "")
     cells = [info.title or "Untitled", age(now - info.updated), turns, money(info.cost)]
     if everywhere:
         cells.append(info.cwd.name or str(info.cwd))
-    below = f"in use by {info.locked_by} · {info.preview}" if info.locked_by else info.preview
+    below = f"{where} · {info.preview}" if where else info.preview
     return Choice(info.id, tuple(cells), below)

@@ -30,7 +30,8 @@ VARIABLES = """Set one of these before you start ba, and it is used at once:
   export OPENAI_BASE_URL=…        any OpenAI-compatible endpoint
   export BA_MODEL=provider/model  the model to ask"""
 PREFIXES = (("sk-ant-", "anthropic"), ("sk-", "openai"))
-KEYS = "↑ ↓ Enter choose · Esc reads on without a model"
+KEYS = "↑ ↓ Enter choose · Esc goes on without a model"
+READY = "↑ ↓ Enter choose · Esc closes"
 
 
 class Welcome(ModalScreen[str | None]):
@@ -47,16 +48,17 @@ class Welcome(ModalScreen[str | None]):
         self._missing = missing
         self._servers: Sequence[LocalServer] = ()
         self._provider = ""
+        self._keys = KEYS if missing else READY
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="sheet"):
             yield Static("Welcome to ba", classes="title", markup=False)
-            reason = self._missing or f"{self._model} can be asked."
+            reason = self._missing or f"{self._model} is ready."
             yield Static(paintable(reason), classes="lead", markup=False)
             yield OptionList(id="ways", compact=True, markup=False)
             yield Input(id="key", password=True, placeholder="Paste the key, then Enter", compact=True)
             yield Static(VARIABLES, id="variables", markup=False)
-            yield Static(KEYS, classes="keys", markup=False)
+            yield Static(self._keys, classes="keys", markup=False)
 
     def on_mount(self) -> None:
         self.query_one("#key", Input).cursor_blink = False
@@ -151,7 +153,7 @@ class Welcome(ModalScreen[str | None]):
         if self.query_one("#key").display or self.query_one("#variables").display:
             self.query_one("#key", Input).value = ""
             self._show("ways")
-            self._say(KEYS)
+            self._say(self._keys)
         else:
             self.dismiss(None)
 

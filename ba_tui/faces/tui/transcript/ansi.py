@@ -23,9 +23,10 @@ def ansi_segments(text: str, ground: Style) -> list[list[Segment]]:
 
 @lru_cache(512)
 def ink_style(ink: Ink) -> Style:
-    """As rich knows it."""
+    """As rich knows it. Black and white without a ground of their own would vanish on some themes."""
+    bare = {0: 8, 7: None, 15: None} if ink.bg is None and not ink.reverse else {}
     return Style(
-        color=_colour(ink.fg),
+        color=_colour(bare.get(ink.fg, ink.fg) if isinstance(ink.fg, int) else ink.fg),
         bgcolor=_colour(ink.bg),
         bold=ink.bold or None,
         dim=ink.dim or None,

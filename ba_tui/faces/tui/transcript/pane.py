@@ -44,7 +44,7 @@ class Pane(ScrollView):
         super().__init__(id=id, classes=classes)
         self.clock: Callable[[], float] = time.time
         self.cursor: int | None = None
-        """The place of the record that keys work on; None means the last one."""
+        """The place of the record that keys work on; None means the last one in sight."""
         self.search: Search | None = None
         self._stack = Stack()
         self._place = FIRST
@@ -199,6 +199,8 @@ class Pane(ScrollView):
     def chosen(self) -> int:
         """The place of the record that keys work on; -1 when there is none."""
         last = len(self._stack.sheets) - 1
+        if self.cursor is None and not self._following and self._window:
+            return min(self._window[-1].place.sheet, last)
         return last if self.cursor is None else min(self.cursor, last)
 
 

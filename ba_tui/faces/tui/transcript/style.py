@@ -23,17 +23,17 @@ TranscriptView {
     scrollbar-color-active: $primary;
 
     & > .transcript--text { color: $foreground; }
-    & > .transcript--dim { color: $foreground 60%; }
+    & > .transcript--dim { color: $text-muted; }
     & > .transcript--title { color: $text-primary; text-style: bold; }
     & > .transcript--heading { color: $foreground; text-style: bold; }
     & > .transcript--code { color: $text-accent; background: $foreground 6%; }
     & > .transcript--block { color: $foreground; background: $foreground 5%; }
-    & > .transcript--label { color: $foreground 55%; background: $foreground 5%; }
-    & > .transcript--quote { color: $foreground 75%; }
+    & > .transcript--label { color: $text-muted; background: $foreground 5%; }
+    & > .transcript--quote { color: $foreground 85%; }
     & > .transcript--rule { color: $foreground 30%; }
     & > .transcript--prompt { color: $foreground; background: $primary 14%; }
     & > .transcript--prompt-mark { color: $text-primary; background: $primary 14%; text-style: bold; }
-    & > .transcript--thought { color: $foreground 60%; text-style: italic; }
+    & > .transcript--thought { color: $text-muted; text-style: italic; }
     & > .transcript--name { color: $foreground; text-style: bold; }
     & > .transcript--target { color: $foreground 85%; }
     & > .transcript--ok { color: $text-success; }
@@ -47,7 +47,7 @@ TranscriptView {
     & > .transcript--bar { color: $foreground; background: $foreground 12%; }
     & > .transcript--keyword { color: $text-primary; background: $foreground 5%; }
     & > .transcript--string { color: $text-success; background: $foreground 5%; }
-    & > .transcript--comment { color: $foreground 55%; background: $foreground 5%; text-style: italic; }
+    & > .transcript--comment { color: $text-muted; background: $foreground 5%; text-style: italic; }
     & > .transcript--number { color: $text-warning; background: $foreground 5%; }
     & > .transcript--function { color: $text-accent; background: $foreground 5%; }
     & > .transcript--added { color: $text-success; }
@@ -61,12 +61,12 @@ TranscriptView {
 """
 
 BINDINGS: list[BindingType] = [
-    Binding("j,n", "record(1)", "Next", show=False),
-    Binding("k,p", "record(-1)", "Previous", show=False),
-    Binding("enter,ctrl+o", "open", "Open", show=False),
-    Binding("space", "expand", "Expand", show=False),
-    Binding("y", "copy", "Copy source", show=False),
-    Binding("g", "scroll_home", "Start", show=False),
-    Binding("G", "scroll_end", "End", show=False),
+    Binding("j,n", "record(1)", "Next record", show=False),
+    Binding("k,p", "record(-1)", "Previous record", show=False),
+    Binding("enter,ctrl+o", "open", "Open it in full", show=False),
+    Binding("space", "expand", "Unfold it, or fold it", show=False),
+    Binding("y", "copy", "Copy its source", show=False),
+    Binding("g", "scroll_home", "First line", show=False),
+    Binding("G", "scroll_end", "Newest line", show=False),
     Binding("ctrl+f", "search", "Search", show=False),
 ]

@@ -63,6 +63,10 @@ class Activity(Static):
         self._hint_timer = self.set_timer(seconds, self._drop_hint) if text else None
         self._draw()
 
+    def hinting(self, text: str) -> bool:
+        """Whether just this is shown."""
+        return self._hint == text
+
     def _drop_hint(self) -> None:
         self._hint = ""
         self._draw()
@@ -86,8 +90,9 @@ class Activity(Static):
                 self._say("Waiting for you")
             case ToolFinished() | MessageDone() | Answered():
                 self._say("Working")
-            case Retrying(reason=reason, delay=delay, attempt=attempt, attempts=attempts):
-                self._say(f"{reason} — try {attempt} of {attempts}")
+            case Retrying(delay=delay, attempt=attempt, attempts=attempts):
+                # Why, the conversation says: here the way out has to fit behind it.
+                self._say(f"Trying again ({attempt} of {attempts})")
                 self._retry_at = self.clock() + delay
             case TurnEnded():
                 self._stop()

@@ -16,9 +16,10 @@ from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.model import Inspected
 from ba_tui.faces.tui.inspector.rows import Row, line, text_rows, visible
 from ba_tui.faces.tui.inspector.source import command_rows, prose_rows, source_rows
+from ba_tui.faces.tui.inspector.terminal import folder_row
 from ba_tui.faces.tui.inspector.todos import todo_rows
 
-MUTED = "$foreground 60%"
+MUTED = "$text-muted"
 GRAVE = frozenset({"destructive", "outside the workspace", "shares a secret"})
 LIGHT = 6_000
 """Characters up to which a body is made on the spot, in a few milliseconds."""
@@ -144,7 +145,7 @@ def _previews(display: Display) -> list[Build]:
         case Diffs(items=items):
             return [lambda: [row for item in items for row in diff_rows(item, context=1)]]
         case Command(command=command, cwd=cwd):
-            where = [line((f"in {visible(cwd)}", "muted"), gutter="  ")] if cwd else []
+            where = [folder_row(cwd)] if cwd else []
             return [
                 lambda colours=colours: [*command_rows(command, colours=colours), *where] for colours in (False, True)
             ]

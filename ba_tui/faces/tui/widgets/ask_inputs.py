@@ -13,7 +13,7 @@ class WordsInput(Input):
     """One line of words; Enter and Esc are the panel's."""
 
     DEFAULT_CSS = """
-    WordsInput { height: 1; border: none; padding: 0; background: $boost; }
+    WordsInput { height: 1; border: none; padding: 0; background: $panel; }
     WordsInput:focus { border: none; }
     """
 
@@ -31,7 +31,7 @@ class ArgumentsInput(TextArea):
     """The arguments of a call as text; Esc and Ctrl+S are the panel's."""
 
     DEFAULT_CSS = """
-    ArgumentsInput { height: auto; max-height: 8; border: none; padding: 0; background: $boost; }
+    ArgumentsInput { height: auto; max-height: 8; border: none; padding: 0; background: $panel; }
     ArgumentsInput:focus { border: none; }
     """
 

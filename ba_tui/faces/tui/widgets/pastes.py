@@ -51,7 +51,7 @@ class Pastes:
 
     def fold(self, text: str) -> str:
         """The token that stands for ``text``, or the text itself when it is short."""
-        lines = text.count("\n") + 1
+        lines = text.count("\n") + (not text.endswith("\n"))
         if lines <= MANY_LINES and len(text) <= MANY_CHARACTERS:
             return text
         self._count += 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.widgets import Static
 
@@ -57,4 +57,5 @@ class QueueLines(Static):
 
 
 def _line(text: str, width: int) -> str:
-    return set_cell_size(paintable(" ".join(text[:2_000].split()), newlines=False), width).rstrip()
+    words = paintable(" ".join(text[:2_000].split()), newlines=False)
+    return words if cell_len(words) <= width else f"{set_cell_size(words, width - 1).rstrip()}…"

@@ -57,7 +57,7 @@ class SidePanel(VerticalScroll, can_focus=False):
             ("In", f"{short_count(used.prompt)}, {hits(used)} cached" if used.prompt else "—"),
             ("Out", short_count(used.output) if used.prompt else "—"),
             ("Cost", money(ledger.session.cost if ledger.session.requests else None)),
-            ("This turn", money(ledger.turn.cost if ledger.session.requests else None)),
+            ("This turn", money(ledger.turn.cost if ledger.turn.requests else None)),
             ("Turns", str(len(ledger.turns))),
         ]
         lines = [Content.styled(self._title or "New session", "bold"), Content("")]

@@ -20,6 +20,10 @@ class TodoList(Static):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
         self.items: tuple[Todo, ...] = ()
+        self._drawn: tuple[tuple[Todo, ...], int] | None = None
+
+    def on_resize(self) -> None:
+        self._draw()
 
     def reset(self) -> None:
         self._take(())
@@ -36,13 +40,19 @@ class TodoList(Static):
     def _take(self, items: tuple[Todo, ...]) -> None:
         changed = bool(items) != bool(self.items)
         self.items = items
-        self.update(todo_lines(items))
+        self._draw()
         if changed:
             self.post_message(self.Changed())
 
+    def _draw(self) -> None:
+        wanted = (self.items, self.size.width)
+        if wanted != self._drawn:
+            self._drawn = wanted
+            self.update(todo_lines(*wanted))
 
-def todo_lines(items: tuple[Todo, ...]) -> Content:
-    """One row an item; what is being done stands out."""
+
+def todo_lines(items: tuple[Todo, ...], width: int = 0) -> Content:
+    """An item each, folded behind its mark when there is a ``width``; what is being done stands out."""
     if not items:
         return Content.styled("No todos.", "$text-muted")
     done = sum(item.status == "completed" for item in items)
@@ -52,5 +62,7 @@ def todo_lines(items: tuple[Todo, ...]) -> Content:
         text = "$foreground" if item.status == "in_progress" else "$text-muted"
         urgent = (" high", "$warning") if item.priority == "high" and item.status != "completed" else ""
         words = paintable(" ".join(item.content.split()), newlines=False)
-        rows.append(Content.assemble((f"{mark} ", style), (words, text), urgent))
+        said = Content.assemble((words, text), urgent)
+        first, *rest = said.wrap(width - 2) if width > 2 else [said]
+        rows += [Content.assemble((f"{mark} ", style), first), *(Content.assemble("  ", each) for each in rest)]
     return Content("\n").join(rows)

@@ -148,6 +148,7 @@ def test_output_keeps_colours_and_nothing_else() -> None:
 def test_a_command_ends_with_its_exit_code() -> None:
     assert texts(terminal_rows(Command("ls", "src", "a\n", 0))) == ["$ ls", "  in src", "", "a", "", "exit 0"]
     assert texts(terminal_rows(Command("true", "", "", 0))) == ["$ true", "", "No output.", "", "exit 0"]
+    assert texts(terminal_rows(Command("x", ".", "half")))[1] == "  in the project folder"
     assert texts(terminal_rows(Command("x", "", "half"))) == ["$ x", "", "half"]
 
 

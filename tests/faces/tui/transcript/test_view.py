@@ -355,3 +355,14 @@ def test_nothing_heavy_loads_before_the_first_answer() -> None:
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"
+
+
+async def test_the_keys_begin_where_the_person_reads() -> None:
+    async with Sample().run_test(size=(60, 12)) as pilot:
+        view = pilot.app.query_one(TranscriptView)
+        feed(view, turns(30))
+        view.action_scroll_home()
+        await pilot.press("k")
+        await pilot.pause()
+        assert view.scroll_y < 12, "the first key does not lead away from what is read"
+        assert any(row.startswith("▎") and "❯" not in row for row in rows(view)), "and shows what the next work on"

@@ -5,15 +5,17 @@ Which skills exist is not known here; ``catalog`` finds them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from ba_tui.core.wording import did_you_mean, suggestion
-from ba_tui.settings.document import Document, Problem, read_document, shown
+from ba_tui.core.wording import did_you_mean
+from ba_tui.settings.document import Problem, shown
+from ba_tui.settings.options import options_files, switch, unknown, words
 
-TOP = ("global", "core", "optional")
+SWITCHES = ("enabled", "auto_load_on_file_upload")
+OPTIONS = ("enabled", "available_to_subagent", "description", "auto_load_on_file_types")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,6 @@ class Choice:
 
 
 UNSAID = Choice()
-OPTIONS = {"enabled": bool, "available_to_subagent": bool, "description": str, "auto_load_on_file_types": list}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,122 +45,54 @@ class Choices:
     def of(self, id: str) -> Choice:
         return self.optional.get(id, UNSAID)
 
-    def unknown(self, ids: Sequence[str]) -> tuple[Problem, ...]:
+    def unknown(self, ids: Collection[str]) -> tuple[Problem, ...]:
         """A line for each name that is no skill's."""
-        missing = [name for name in self.named if name not in ids]
         return tuple(
-            replace(self.named[name], text=f"there is no skill {name!r}{did_you_mean(name, ids)}") for name in missing
+            replace(place, text=f"there is no skill {name!r}{did_you_mean(name, ids)}")
+            for name, place in self.named.items()
+            if name not in ids
         )
 
 
 def read_choices(bundled: Path | None, others: Sequence[Path] = ()) -> Choices:
     """What ``bundled`` says, and over it the files that there are. Never raises: ``problems`` say what is wrong."""
     result = Choices()
-    for path in (*([bundled] if bundled else []), *others):
-        document = read_document(path)
-        if document is not None:
-            result = _Layer(document).over(result, ours=path == bundled)
+    for path, file in options_files((*([bundled] if bundled else []), *others), ("global", "core", "optional")):
+        switches = file.group("global", _switch_complaint)
+        core = dict.fromkeys((*result.core, *file.core()))
+        optional = dict(result.optional)
+        for name, given in file.optional(_complaint).items():
+            if (endings := given.pop("auto_load_on_file_types", None)) is not None:
+                given["file_types"] = tuple(dict.fromkeys(text.strip().lower().lstrip("*.") for text in endings))
+            optional[name] = replace(optional.get(name, UNSAID), **given)
+        result = Choices(
+            switches.get("enabled", result.enabled),
+            switches.get("auto_load_on_file_upload", result.auto_load),
+            tuple(core),
+            optional,
+            result.named if path == bundled else {**result.named, **file.named},
+            (*result.problems, *file.problems),
+        )
     return result
 
 
-class _Layer:
-    """One file, checked as it is read."""
-
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self._problems = list(document.problems)
-        self._named: dict[str, Problem] = {}
-
-    def over(self, below: Choices, *, ours: bool) -> Choices:
-        data = self._document.data
-        for key in data:
-            if key not in TOP:
-                self._wrong((key,), _unknown(key, TOP))
-        switches = self._switches(data.get("global"))
-        added = self._core(data.get("core"))
-        optional = dict(below.optional)
-        for name, said in self._optional(data.get("optional")).items():
-            optional[name] = replace(optional.get(name, UNSAID), **said)
-        return Choices(
-            switches.get("enabled", below.enabled),
-            switches.get("auto_load_on_file_upload", below.auto_load),
-            tuple(dict.fromkeys((*below.core, *added))),
-            optional,
-            below.named if ours else {**below.named, **self._named},
-            (*below.problems, *self._problems),
-        )
-
-    def _switches(self, value: Any) -> dict[str, bool]:
-        known = ("enabled", "auto_load_on_file_upload")
-        good: dict[str, bool] = {}
-        for key, said in self._mapping(("global",), value, "switches by name").items():
-            if key not in known:
-                self._wrong(("global", key), _unknown(key, known))
-            elif isinstance(said, bool):
-                good[key] = said
-            else:
-                self._wrong(("global", key), f"expected true or false, got {shown(said)}")
-        return good
-
-    def _core(self, value: Any) -> list[str]:
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            self._wrong(("core",), f"expected a list of names, got {shown(value)}")
-            return []
-        found: list[str] = []
-        for index, name in enumerate(cast("list[Any]", value)):
-            if isinstance(name, str) and name.strip():
-                found.append(name.strip())
-                self._name(name.strip(), ("core", index))
-            else:
-                self._wrong(("core", index), f"expected a name, got {shown(name)}")
-        return found
-
-    def _optional(self, value: Any) -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = {}
-        for name, options in self._mapping(("optional",), value, "skills by name").items():
-            self._name(name, ("optional", name))
-            found[name] = {}
-            for option, said in self._mapping(("optional", name), options, "options by name").items():
-                if complaint := _complaint(option, said):
-                    self._wrong(("optional", name, option), complaint)
-                elif option == "auto_load_on_file_types":
-                    found[name]["file_types"] = tuple(dict.fromkeys(text.strip().lower().lstrip("*.") for text in said))
-                else:
-                    found[name][option] = said
-        return found
-
-    def _mapping(self, path: tuple[str, ...], value: Any, expected: str) -> dict[str, Any]:
-        if value is None:
-            return {}
-        if not isinstance(value, dict):
-            self._wrong(path, f"expected {expected}, got {shown(value)}")
-            return {}
-        return cast("dict[str, Any]", value)
-
-    def _name(self, name: str, path: tuple[str | int, ...]) -> None:
-        key = ".".join(map(str, path))
-        self._named.setdefault(name, Problem(str(self._document.path), "", self._document.line(path), key, fatal=False))
-
-    def _wrong(self, path: tuple[str | int, ...], text: str) -> None:
-        key = ".".join(map(str, path))
-        self._problems.append(Problem(str(self._document.path), text, self._document.line(path), key))
+def _switch_complaint(option: str, value: Any) -> str:
+    return switch(value) if option in SWITCHES else unknown(option, SWITCHES)
 
 
 def _complaint(option: str, value: Any) -> str:
-    """What is wrong with an option; empty when nothing is."""
-    kind = OPTIONS.get(option)
-    if kind is None:
-        return _unknown(option, list(OPTIONS))
-    if kind is bool:
-        return "" if isinstance(value, bool) else f"expected true or false, got {shown(value)}"
-    if kind is str:
-        return "" if isinstance(value, str) and value.strip() else f"expected a text, got {shown(value)}"
+    """What is wrong with an option of a skill; empty when nothing is."""
+    match option:
+        case "enabled" | "available_to_subagent":
+            return switch(value)
+        case "description":
+            return words(value)
+        case "auto_load_on_file_types":
+            return "" if _endings(value) else f"expected a list of name endings such as [pdf, csv], got {shown(value)}"
+        case _:
+            return unknown(option, OPTIONS)
+
+
+def _endings(value: Any) -> bool:
     items = cast("list[Any]", value) if isinstance(value, list) else [None]
-    good = all(isinstance(item, str) and item.strip(" *.") for item in items)
-    return "" if good else f"expected a list of name endings such as [pdf, csv], got {shown(cast('object', value))}"
-
-
-def _unknown(name: str, known: Sequence[str]) -> str:
-    return f"is not known; {suggestion(name, known)}"
+    return all(isinstance(item, str) and item.strip(" *.") for item in items)

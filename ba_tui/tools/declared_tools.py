@@ -20,8 +20,8 @@ NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 LONGEST_DESCRIPTION = 8_000
 
 
-class InvalidTool(Exception):
-    """Why a declared tool can't be one. ``line`` of its file, 0 when unknown."""
+class ToolFault(Exception):
+    """What is wrong with a declared tool or what it returned, in words. ``line`` of its file, 0 when unknown."""
 
     def __init__(self, text: str, line: int = 0) -> None:
         super().__init__(text)
@@ -39,13 +39,13 @@ class DeclaredTool:
         function = found.run if self.stateful and callable(getattr(found, "run", None)) else found
         try:
             if self.stateful and function is found:
-                raise InvalidTool("a class that is a tool needs a method named run")
+                raise ToolFault("a class that is a tool needs a method named run")
             self._parameters = _parameters(function, method=self.stateful)
             words = _docstring(found, function)
             self._model = None if self.declaration.schema is not None else _model(self._parameters, words)
             self.record = self._record(words)
-        except InvalidTool as error:
-            raise InvalidTool(f"{found.__name__}: {error}", self.line) from error
+        except ToolFault as error:
+            raise ToolFault(f"{found.__name__}: {error}", self.line) from error
 
     def bind(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments of the types that the function asks for.
@@ -63,17 +63,17 @@ class DeclaredTool:
         declared = self.declaration
         name = declared.name or _snake(self.found.__name__)
         if not isinstance(name, str) or not NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidTool(f"the name {name!r} needs lower-case letters, digits, _ and - only, at most 64")
+            raise ToolFault(f"the name {name!r} needs lower-case letters, digits, _ and - only, at most 64")
         description = declared.description or words.description
         if not description.strip():
-            raise InvalidTool("it has no docstring; the first lines tell the model when to use it")
+            raise ToolFault("it has no docstring; the first lines tell the model when to use it")
         if len(description) > LONGEST_DESCRIPTION:
-            raise InvalidTool(f"the description is longer than {LONGEST_DESCRIPTION} characters")
+            raise ToolFault(f"the description is longer than {LONGEST_DESCRIPTION} characters")
         names = [parameter.name for parameter in self._parameters]
         paths = _texts("paths", declared.paths)
         for parameter in (*paths, *([declared.target] if declared.target else [])):
             if parameter not in names:
-                raise InvalidTool(f"there is no parameter {parameter!r}; {suggestion(parameter, names, 'it has')}")
+                raise ToolFault(f"there is no parameter {parameter!r}; {suggestion(parameter, names, 'it has')}")
         return {
             "name": name,
             "object": self.found.__name__,
@@ -105,10 +105,10 @@ class DeclaredTool:
             given = _without_titles(_generated(self._model))
         schema = cast("dict[str, Any]", given)
         if not isinstance(given, dict) or schema.get("type") != "object":
-            raise InvalidTool('the schema must be a mapping with type: "object"')
+            raise ToolFault('the schema must be a mapping with type: "object"')
         if complaint := schema_complaint(schema):
             at, text = complaint
-            raise InvalidTool(f"the schema at {'.'.join(map(str, at)) or 'its top'} {text}")
+            raise ToolFault(f"the schema at {'.'.join(map(str, at)) or 'its top'} {text}")
         return schema
 
 
@@ -134,13 +134,13 @@ def declared_in(module: Any) -> Iterator[Any]:
     """The declared tools of a module, in the order of their lines. ``__all__`` wins over what stands in it.
 
     Raises:
-        InvalidTool: ``__all__`` names something that is not there.
+        ToolFault: ``__all__`` names something that is not there.
     """
     listed = getattr(module, "__all__", None)
     if listed is not None:
         for name in listed:
             if not hasattr(module, name):
-                raise InvalidTool(f"__all__ names {name!r}, which the file does not define")
+                raise ToolFault(f"__all__ names {name!r}, which the file does not define")
         candidates: list[Any] = [getattr(module, name) for name in listed]
     else:
         candidates = [
@@ -173,13 +173,13 @@ def _parameters(function: Callable[..., Any], *, method: bool) -> list[inspect.P
         hints = typing.get_type_hints(function, include_extras=True)
         parameters = list(inspect.signature(function).parameters.values())
     except (NameError, TypeError, ValueError, SyntaxError) as error:
-        raise InvalidTool(f"its type hints can't be read: {error}") from error
+        raise ToolFault(f"its type hints can't be read: {error}") from error
     found: list[inspect.Parameter] = []
     for parameter in parameters[1 if method else 0 :]:
         if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
-            raise InvalidTool(f"the parameters of {str(parameter).partition(':')[0]} can't be described; name each")
+            raise ToolFault(f"the parameters of {str(parameter).partition(':')[0]} can't be described; name each")
         if parameter.name not in hints:
-            raise InvalidTool(f"the parameter {parameter.name!r} has no type hint")
+            raise ToolFault(f"the parameter {parameter.name!r} has no type hint")
         found.append(parameter.replace(annotation=hints[parameter.name]))
     return found
 
@@ -197,7 +197,7 @@ def _model(parameters: Sequence[inspect.Parameter], words: _Words) -> Any:
     try:
         return create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
     except (PydanticUserError, TypeError) as error:
-        raise InvalidTool(f"a type hint can't be described: {str(error).splitlines()[0]}") from error
+        raise ToolFault(f"a type hint can't be described: {str(error).splitlines()[0]}") from error
 
 
 def _said(annotation: Any) -> str:
@@ -216,7 +216,7 @@ def _generated(model: Any) -> dict[str, Any]:
         try:
             return model.model_json_schema(by_alias=True)
         except (PydanticUserError, ValueError, TypeError) as error:
-            raise InvalidTool(f"a type hint can't be described: {str(error).splitlines()[0]}") from error
+            raise ToolFault(f"a type hint can't be described: {str(error).splitlines()[0]}") from error
 
 
 def _without_titles(schema: Any, *, names: bool = False) -> Any:
@@ -240,19 +240,19 @@ def _snake(name: str) -> str:
 
 def _choice(option: str, value: Any, known: Sequence[str]) -> str:
     if value not in known:
-        raise InvalidTool(f"{option}={value!r}: expected one of {', '.join(known)}")
+        raise ToolFault(f"{option}={value!r}: expected one of {', '.join(known)}")
     return str(value)
 
 
 def _text(option: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise InvalidTool(f"{option}={value!r}: expected a text")
+        raise ToolFault(f"{option}={value!r}: expected a text")
     return value
 
 
 def _texts(option: str, value: Any) -> list[str]:
     if isinstance(value, str) or not all(isinstance(item, str) for item in value):
-        raise InvalidTool(f"{option}={value!r}: expected a list of texts")
+        raise ToolFault(f"{option}={value!r}: expected a list of texts")
     return list(value)
 
 
@@ -260,5 +260,5 @@ def _timeout(value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 86_400:
-        raise InvalidTool(f"timeout={value!r}: expected seconds, more than 0 and at most 86400, or None")
+        raise ToolFault(f"timeout={value!r}: expected seconds, more than 0 and at most 86400, or None")
     return float(value)

@@ -14,7 +14,6 @@ from typing import Any
 
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Guard, Run, Tool
-from ba_tui.core.wording import did_you_mean
 from ba_tui.tools.discovery import Discovery, Module, Origin, Problem
 from ba_tui.tools.tools_yaml import Choice, read_tool_choices
 from ba_tui.tools.worker_tools import missing, worker_tool
@@ -119,13 +118,7 @@ class Registry:
     def problems(self) -> Sequence[Problem]:
         """What keeps tools out, and what tools.yaml says that can't be."""
         with self._lock:
-            known = list(self._entries)
-            unknown = [
-                Problem(file, f"there is no tool {name!r}{did_you_mean(name, known)}", line)
-                for name, (file, line) in self._choices.named.items()
-                if name not in self._entries
-            ]
-            return (*self._found_problems, *self._choices.problems, *unknown)
+            return (*self._found_problems, *self._choices.problems, *self._choices.unknown(self._entries.keys()))
 
     def refresh(self) -> None:
         """Look at the folders and files again. Blocks while new ones are loaded: call it off the loop."""

@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from ba_tui.core.results import ToolResult
-from ba_tui.tools.declared_tools import DeclaredTool, InvalidTool, declared_in
+from ba_tui.tools.declared_tools import DeclaredTool, ToolFault, declared_in
 
 LARGEST = 20_000_000
 LONGEST_TRACE = 4_000
@@ -57,14 +57,6 @@ def serve(channel: int, file: str, module: str = "", digest: str = "") -> None:
             _send(channel, reply)
 
 
-class _Broken(Exception):
-    """A file that can't be used, in words. ``line`` where it is known."""
-
-    def __init__(self, text: str, line: int = 0) -> None:
-        super().__init__(text)
-        self.line = line
-
-
 def _load(file: str, module: str, digest: str) -> list[DeclaredTool]:
     package, _, name = module.partition(":")
     found = importlib.import_module(package) if module else _from_file(Path(file), digest)
@@ -75,7 +67,7 @@ def _load(file: str, module: str, digest: str) -> list[DeclaredTool]:
     for each in derived:
         if first := names.get(each.record["name"]):
             text = f"two tools are named {each.record['name']!r}: the other one is in line {first.line}"
-            raise InvalidTool(text, each.line)
+            raise ToolFault(text, each.line)
         names[each.record["name"]] = each
     return derived
 
@@ -109,16 +101,16 @@ def _from_file(path: Path, digest: str) -> ModuleType:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise _Broken(f"the file can't be read: {error.strerror}") from error
+        raise ToolFault(f"the file can't be read: {error.strerror}") from error
     if digest and hashlib.sha256(data).hexdigest() != digest:
-        raise _Broken("the file was changed meanwhile; its new form is there from the next prompt on")
+        raise ToolFault("the file was changed meanwhile; its new form is there from the next prompt on")
     folder = str(path.parent)
     sys.meta_path.insert(0, _Beside(folder, top=False))
     sys.meta_path.append(_Beside(folder, top=True))
     name = f"ba_tool_{path.stem}"
     spec = spec_from_file_location(name, path, loader=_Given(name, str(path), data))
     if spec is None or spec.loader is None:
-        raise _Broken("this is no Python file")
+        raise ToolFault("this is no Python file")
     module = sys.modules[name] = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -172,7 +164,9 @@ def _encoded(value: Any) -> dict[str, Any]:
             reply = {"json": to_json(value, **options).decode()}
     size = sum(map(len, reply.values()))
     if size > LARGEST:
-        raise _Broken(f"it returned {size / 1e6:.0f} MB; at most {LARGEST // 1_000_000} MB can be taken. Write a file.")
+        raise ToolFault(
+            f"it returned {size / 1e6:.0f} MB; at most {LARGEST // 1_000_000} MB can be taken. Write a file."
+        )
     return reply
 
 
@@ -182,11 +176,11 @@ def _described(value: Any) -> str:
 
 def _failure(error: BaseException, file: str) -> dict[str, Any]:
     kind, text = "execution_error", _words(error)
-    line = getattr(error, "line", 0) if isinstance(error, _Broken | InvalidTool) else _line(error, file)
+    line = error.line if isinstance(error, ToolFault) else _line(error, file)
     if isinstance(error, ModuleNotFoundError) and error.name:
         kind = "dependency_error"
         text = f"the module {error.name!r} is not installed for {sys.executable}"
-    trace = "" if isinstance(error, _Broken | InvalidTool) else _trace(error, file)
+    trace = "" if isinstance(error, ToolFault) else _trace(error, file)
     return {"kind": kind, "text": text, "line": line, "trace": trace}
 
 
@@ -196,7 +190,7 @@ def _words(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - an error whose words raise is still an error
         said = "(its words can't be read)"
     name = type(error).__name__
-    if isinstance(error, _Broken | InvalidTool):
+    if isinstance(error, ToolFault):
         return said
     return f"{name}: {said}"[:2_000] if said else name
 

@@ -13,7 +13,7 @@ import pytest
 
 import ba_tui
 from ba_tui import tool
-from ba_tui.tools.declared_tools import DeclaredTool, InvalidTool, declared_in
+from ba_tui.tools.declared_tools import DeclaredTool, ToolFault, declared_in
 
 
 @dataclass
@@ -190,7 +190,7 @@ class Runless:
 def test_what_can_not_be_a_tool_says_why_and_where(found: Any, options: Any, said: str):
     marked = tool(**options)(found)
     try:
-        with pytest.raises(InvalidTool, match=f"^{found.__name__}: ") as caught:
+        with pytest.raises(ToolFault, match=f"^{found.__name__}: ") as caught:
             DeclaredTool(marked)
         assert said in str(caught.value)
         assert caught.value.line > 100
@@ -237,7 +237,7 @@ def test_all_wins_over_what_stands_in_the_module():
     shared = module("__all__ = ['forecast']")
     shared.__dict__["forecast"] = forecast
     assert list(declared_in(shared)) == [forecast]
-    with pytest.raises(InvalidTool, match="__all__ names 'third'"):
+    with pytest.raises(ToolFault, match="__all__ names 'third'"):
         list(declared_in(module("__all__ = ['third']")))
 
 

@@ -169,7 +169,7 @@ def test_subagents_have_what_is_meant_for_them(tmp_path: Path):
         ("core: read_file", "1: core: expected a list of names, got 'read_file'"),
         ("core:\n  - a\n  - 3", "3: core.1: expected a name, got 3"),
         ("cores: [a]", "1: cores: is not known; did you mean 'core'?"),
-        ("optional: [a]", "1: optional: expected tools by name, got a list"),
+        ("optional: [a]", "1: optional: expected options for each name, got a list"),
         ("optional:\n  a: yes", "2: optional.a: expected options by name, got yes (a switch)"),
         ("optional:\n  a:\n    enabld: true", "3: optional.a.enabld: is not known; did you mean 'enabled'?"),
         ("optional: {a: {enabled: 1}}", "1: optional.a.enabled: expected true or false, got 1"),

@@ -1,0 +1,108 @@
+"""Reads files that choose among things by name, as tools.yaml and skills.yaml do: ``core`` and ``optional``.
+
+Which things there are, and what their options mean, is known to who reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from ba_tui.core.wording import suggestion
+from ba_tui.settings.document import Document, KeyPath, Problem, read_document, shown
+
+Check: TypeAlias = Callable[[str, Any], str]
+"""What is wrong with the value of an option, given the option's name; empty when nothing is."""
+
+
+class OptionsFile:
+    """One file, checked part by part as it is read. What is wrong is left out and added to ``problems``.
+
+    ``named``: every name and where it first stands.
+    """
+
+    def __init__(self, document: Document, keys: Sequence[str]) -> None:
+        self._document = document
+        self.problems = list(document.problems)
+        self.named: dict[str, Problem] = {}
+        for key in document.data:
+            if key not in keys:
+                self._wrong((key,), unknown(key, keys))
+
+    def core(self) -> list[str]:
+        """The list of names under ``core``, each once."""
+        value: Any = self._document.data.get("core")
+        if value is not None and not isinstance(value, list):
+            self._wrong(("core",), f"expected a list of names, got {shown(value)}")
+        found: list[str] = []
+        for index, name in enumerate(cast("list[Any]", value) if isinstance(value, list) else ()):
+            if isinstance(name, str) and name.strip():
+                found.append(name.strip())
+                self._name(name.strip(), ("core", index))
+            else:
+                self._wrong(("core", index), f"expected a name, got {shown(name)}")
+        return list(dict.fromkeys(found))
+
+    def optional(self, check: Check) -> dict[str, dict[str, Any]]:
+        """The options under ``optional`` by the names they are for, as far as ``check`` finds nothing wrong."""
+        found: dict[str, dict[str, Any]] = {}
+        for name, value in self._mapping(
+            ("optional",), self._document.data.get("optional"), "options for each name"
+        ).items():
+            self._name(name, ("optional", name))
+            found[name] = self._checked(("optional", name), value, check)
+        return found
+
+    def group(self, key: str, check: Check) -> dict[str, Any]:
+        """The options under ``key`` itself."""
+        return self._checked((key,), self._document.data.get(key), check)
+
+    def _checked(self, path: KeyPath, value: Any, check: Check) -> dict[str, Any]:
+        good: dict[str, Any] = {}
+        for option, given in self._mapping(path, value, "options by name").items():
+            if complaint := check(option, given):
+                self._wrong((*path, option), complaint)
+            else:
+                good[option] = given
+        return good
+
+    def _mapping(self, path: KeyPath, value: Any, expected: str) -> dict[str, Any]:
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            self._wrong(path, f"expected {expected}, got {shown(value)}")
+            return {}
+        return cast("dict[str, Any]", value)
+
+    def _name(self, name: str, path: KeyPath) -> None:
+        self.named.setdefault(name, replace(self._problem(path, ""), fatal=False))
+
+    def _wrong(self, path: KeyPath, text: str) -> None:
+        self.problems.append(self._problem(path, text))
+
+    def _problem(self, path: KeyPath, text: str) -> Problem:
+        return Problem(str(self._document.path), text, self._document.line(path), ".".join(map(str, path)))
+
+
+def options_files(paths: Iterable[Path], keys: Sequence[str]) -> Iterable[tuple[Path, OptionsFile]]:
+    """Those of ``paths`` that there are, in their order. ``keys``: what may stand at the top."""
+    for path in paths:
+        document = read_document(path)
+        if document is not None:
+            yield path, OptionsFile(document, keys)
+
+
+def switch(value: Any) -> str:
+    """A Check of one value: true or false."""
+    return "" if isinstance(value, bool) else f"expected true or false, got {shown(value)}"
+
+
+def words(value: Any) -> str:
+    """A Check of one value: a text that is not empty."""
+    return "" if isinstance(value, str) and value.strip() else f"expected a text, got {shown(value)}"
+
+
+def unknown(name: str, known: Sequence[str]) -> str:
+    return f"is not known; {suggestion(name, known)}"

@@ -75,6 +75,10 @@ class LogFile(RotatingFileHandler):
             os.fchmod(handle, 0o600)
         return open(handle, "a", encoding="utf-8")
 
+    def shouldRollover(self, record: logging.LogRecord) -> bool:
+        """When the file is full, whatever the length of the record: its line is made once, when it is written."""
+        return self.stream is not None and os.fstat(self.stream.fileno()).st_size >= self.maxBytes
+
     def handleError(self, record: logging.LogRecord) -> None:
         """A log that can't be written must not disturb what it is about; the doctor says why it can't."""
 

@@ -161,19 +161,13 @@ class AnthropicProvider:
 
     async def _post(self, request: Request) -> httpx2.Response:
         try:
-            stream = await self._client.post(
-                "/v1/messages",
-                cast_to=object,
-                content=self._body.join(request, self._tail(request)),
-                options={"headers": {"Content-Type": "application/json"}},
-                stream=True,
-                stream_cls=anthropic.AsyncStream[object],
-            )
+            # As it comes: what the SDK makes of a stream is not read.
+            body = self._body.join(request, self._tail(request))
+            return await self._client.post("/v1/messages", cast_to=httpx2.Response, content=body, stream=True)
         except anthropic.APIStatusError as error:
             raise self._refusal(error) from error
         except (anthropic.AnthropicError, httpx2.HTTPError) as error:
             raise from_network(self._service, error) from error
-        return stream.response
 
     def _refusal(self, error: anthropic.APIStatusError) -> ProviderError:
         return from_response(self._service, error.status_code, error.response.headers, error.body or error.message)

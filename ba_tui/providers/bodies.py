@@ -6,6 +6,7 @@ The format of a message is the wire module's; this only remembers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from operator import is_
 
 from ba_tui.core.messages import Message
@@ -48,7 +49,9 @@ class Body:
         return b"".join((self._whole, tail))
 
     def _known(self, messages: Sequence[Message]) -> int:
-        """How many of ``messages`` stand in the body already."""
+        """How many of ``messages`` stand in the body already: all but the newest, nearly always."""
+        if list(islice(messages, len(self._messages))) == self._messages:
+            return len(self._messages)
         for index, identical in enumerate(map(is_, self._messages, messages)):
             if not identical:
                 if not _same(self._messages[index], messages[index]):

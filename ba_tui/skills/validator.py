@@ -185,9 +185,12 @@ def _plain(node: Any, yaml: Any) -> Any:
         if not isinstance(key, yaml.ScalarNode):
             raise Unreadable(f"The front matter is too free (line {line}): a field's name must be a word")
         name = str(key.value).translate(_BREAKS_AGAIN)
-        if name == "<<" and key.style is None and isinstance(value, yaml.MappingNode):
+        if name == "<<" and key.style is None:
             # Merged fields count for nothing in the format, but must be well made.
-            _plain(value, yaml)
+            for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                if not isinstance(merged, yaml.MappingNode):
+                    raise Unreadable(f"The front matter is no YAML (line {line}): << takes in fields, not a text")
+                _plain(merged, yaml)
             continue
         if name in found:
             raise Unreadable(f"The field {name!r} stands twice (line {line})")

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+
+# The suite tries the same examples at every run and on any machine, however busy: what passed once passes again.
+# To look for new ones: HYPOTHESIS=search pytest tests/...
+SPARED = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile("search", max_examples=2_000, deadline=None, database=None, suppress_health_check=SPARED)
+settings.register_profile("steady", settings.get_profile("search"), max_examples=100, derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS", "steady"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Modules and tests stay until the end: to look for garbage among them took half of the time of collecting."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import os
 from pathlib import Path, PurePath
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ba_tui.permissions.paths import PathRefused, Workspace, held_paths, is_guarded, is_secret
@@ -251,7 +251,7 @@ def test_other_files_are_not_guarded(path: str) -> None:
 segments = st.sampled_from(["..", ".", "src", "link", "out", "new", "~", "", "a.py", "deep", " ", "..."])
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, deadline=None)
 @given(parts=st.lists(segments, min_size=1, max_size=8), absolute=st.booleans())
 @example(parts=["out", "..", "work", "src"], absolute=False)
 def test_the_verdict_is_about_the_file_that_would_be_opened(root: Path, parts: list[str], absolute: bool) -> None:
@@ -279,7 +279,7 @@ secret_parts = st.sampled_from([".env", ".ENV", ".env.local", ".ssh/id_rsa", ".S
 detours = st.lists(st.sampled_from(["./", "sub/../", "//", "sub/./../", "in/", "here/"]), max_size=4)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, deadline=None)
 @given(
     detour=detours, name=secret_parts, lead=st.sampled_from(["", "{root}/", "file://{root}/", "/proc/self/root{root}/"])
 )

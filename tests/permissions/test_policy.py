@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ba_tui.core.errors import UsageError
@@ -325,7 +325,7 @@ CALLS = st.sampled_from(
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, deadline=None)
 @given(given_rules=RULES, call=CALLS, mode=st.sampled_from(["default", "accept-edits", "plan"]), data=st.data())
 def test_order_never_matters_and_strict_rules_only_tighten(
     root: Path, given_rules: list[tuple[str, str]], call: tuple[Any, str], mode: Any, data: st.DataObject

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ba_tui.core.results import Diff
@@ -75,7 +75,7 @@ async def test_half_or_both_forms_are_refused(desk: Desk, args: dict[str, Any]) 
     assert (desk.root / "a.txt").read_text() == "a\n"
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(deadline=None)
 @given(st.text("ab\n", max_size=30), st.lists(st.tuples(st.text("ab\n", max_size=3), st.text("abc", max_size=3))))
 def test_several_edits_are_what_one_after_the_other_is(tmp_path: Path, text: str, pairs: list[tuple[str, str]]) -> None:
     file = tmp_path / "a.txt"

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.core.results import Diff, Source
@@ -282,7 +282,6 @@ TEXTS = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(TEXTS.map("".join), st.integers(0, 10), st.integers(1, 12), st.text("xy\n", max_size=6))
 def test_bytes_outside_an_edit_stay(tmp_path: Path, text: str, start: int, size: int, new: str) -> None:
     file = tmp_path / "a.txt"

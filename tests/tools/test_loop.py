@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ba_tui.core.agent import Agent
@@ -117,7 +117,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_no_argument_ends_the_loop(toolset: tuple[Tool, ...], data: st.DataObject) -> None:
     uses: list[tuple[str, dict[str, Any]]] = []

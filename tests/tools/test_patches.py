@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ba_tui.core.errors import BaError
@@ -311,7 +311,7 @@ def enveloped(before: str, after: str) -> str:
     return envelope(*rows)
 
 
-quiet = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+quiet = settings(deadline=None)
 
 
 @quiet

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ba_tui.core.messages import ToolUse
@@ -297,7 +297,7 @@ async def test_code_that_is_none(floor: Floor, code: str, said: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=40))
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None)
 async def test_any_text_gives_a_result(floor: Floor, code: str) -> None:
     result = await run(floor, code, timeout=20)
     assert result.text

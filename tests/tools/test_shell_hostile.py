@@ -8,7 +8,7 @@ import select
 import sys
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ba_tui.core.results import ToolResult
@@ -137,7 +137,7 @@ async def test_many_forks_are_ended_with_the_time(floor: Floor, command: str) ->
         max_size=6,
     )
 )  # fmt: skip
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None)
 async def test_any_mix_of_misbehaviour(floor: Floor, lines: list[str]) -> None:
     result = await floor.desk.run("shell", command="\n".join([*lines, "true"]), timeout=20)
     assert isinstance(result, ToolResult)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ba_tui.core.messages import ToolOutput
@@ -203,7 +203,7 @@ async def test_no_behaviour_ends_the_loop_or_leaves_a_process(home: Home):
     assert home.left() == []
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["behave", "behave_async"]), st.sampled_from(WAYS)), min_size=1, max_size=5))
 async def test_no_order_of_behaviours_does(tmp_path_factory: pytest.TempPathFactory, ways: list[tuple[str, str]]):
     home = Home(tmp_path_factory.mktemp("hostile"))

@@ -23,9 +23,12 @@ _WORD = r"[A-Za-z0-9_-]"
 _PLAIN = r"[A-Za-z0-9]"
 _HEX = r"[0-9a-fA-F]"
 
-# Lines of base64 and of headers; on one line they stand apart by spaces.
+# Lines of base64 and of headers; on one line they stand apart by spaces. Where a file is shown, numbers, names and
+# marks may stand in front of its lines.
+_MARKS = r"(?:[ \t:|>+#*│→]|-(?!-))"
+_LEAD = rf"(?:[ \t]*(?!-----)(?:(?:[\w./]|-(?!-)){{1,200}}[:-]\d{{0,7}}{_MARKS}{{0,6}}|\d{{0,7}}{_MARKS}{{1,6}}))?"
 _ARMOUR = (
-    r"(?:[A-Za-z0-9+/=.\\]|[:,] ?|[\r\n][ \t]*|-(?!-)"
+    rf"(?:[A-Za-z0-9+/=.\\]|[:,] ?|\r?[\r\n]{_LEAD}|-(?!-)"
     r"| (?=[A-Za-z0-9+/]{30}|[A-Za-z0-9+/]{1,64}={0,2} ?-----|-----END))*+"
 )
 
@@ -81,6 +84,16 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("PlanetScale token", "pscale_tkn_ pscale_pw_ pscale_oauth_", rf"{_WORD}{{30,80}}+"),
     ("JSON web token", "eyJ", rf"{_WORD}{{8,4000}}+\.eyJ{_WORD}{{5,8000}}+\.{_WORD}{{8,2000}}+"),
     ("Azure storage key", "AccountKey= SharedAccessKey=", r"[A-Za-z0-9+/]{40,90}+={1,2}"),
+    ("Azure signature", "sig=", r"[A-Za-z0-9%+/=]{40,120}+"),
+    ("AWS signature", "X-Amz-Signature=", rf"{_HEX}{{64}}"),
+    ("PuTTY key", "Private-Lines:", r" \d+(?:\r?\n[^\n]{0,30}?[A-Za-z0-9+/=]{20,64})++"),
+    (
+        "encoded private key",
+        "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRV LS0tLS1CRUdJTiBQUklWQVRFIEtFW LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtFW"
+        " LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUgS0 LS0tLS1CRUdJTiBFTkNSWVBURUQgUFJJVkFURSBLRV"
+        " LS0tLS1CRUdJTiBEU0EgUFJJVkFURSBLRV LS0tLS1CRUdJTiBQR1AgUFJJVkFURSBLRV",
+        r"[A-Za-z0-9+/]{12,}+(?:\s{1,40}[A-Za-z0-9+/]{40,}+)*+[A-Za-z0-9+/\s]{0,80}?={0,2}",
+    ),
     ("private key", "-----BEGIN ", rf"[A-Z0-9 ]{{0,30}}PRIVATE KEY(?: BLOCK)?-----{_ARMOUR}"),
 )
 

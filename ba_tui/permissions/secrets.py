@@ -5,17 +5,20 @@ Pure. Which files hold secrets is a matter of ``paths``; what is done about a se
 
 from __future__ import annotations
 
+import base64
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import Any, cast
 
 from ba_tui.permissions.secret_shapes import shapes
 
 LONGEST = 250
+MOST_BLOBS = 200
 LARGE = 64_000
 """Characters beyond which looking takes longer than a frame: do it off the loop."""
 _LOWER = {code: code + 32 for code in range(65, 91)}
@@ -36,17 +39,31 @@ class _Named:
 
     assigned: re.Pattern[str]
     paging: re.Pattern[str]
+    flagged: re.Pattern[str]
     bearer: re.Pattern[str]
     login: re.Pattern[str]
     placeholder: re.Pattern[str]
     reference: re.Pattern[str]
+    blob: re.Pattern[str]
+    cookie: re.Pattern[str]
     uuid: re.Pattern[str]
 
 
 _WORDS = (
     *("password", "passwd", "passphrase", "pwd", "secret", "token", "api_key", "apikey", "api-key", "private_key"),
-    *("access_key", "accesskey", "account_key", "auth_key", "client_key", "encryption_key", "signing_key", "_pass"),
+    *(
+        "privatekey",
+        "access_key",
+        "accesskey",
+        "account_key",
+        "auth_key",
+        "client_key",
+        "encryption_key",
+        "signing_key",
+        "_pass",
+    ),
 )
+_LONGER = re.compile(r"[A-Za-z0-9_~+/.%=-]{0,4000}")
 _PASSWORDS = ("passw", "passphrase", "pwd", "_pass")
 
 
@@ -55,12 +72,18 @@ def _named() -> _Named:
     return _Named(
         assigned=re.compile(
             r"(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|(?:private|access|account|auth|client|encryption"
-            r"|signing)_?key|_pass)(?![a-z]{3})[A-Za-z0-9_-]{0,30}+[\"'\]]{0,2}\s{0,3}(?:=>|:=|==?|:)\s{0,3}"
+            r"|signing)_?key|_pass)(?![a-z]{3})[A-Za-z0-9_-]{0,30}+(?:\\?[\"'\]]){0,2}"
+            r"\s{0,3}(?:=>|:=|==?|:|value\s?=|>(?=[^<>\s]{6,250}</))\s{0,3}"
             r"(?:(?P<quote>\\?[\"'`])(?P<quoted>[^\"'`\s\\]{6,250}+)|(?P<bare>[A-Za-z0-9_~+/.!@#$%^*?-]{8,250}+={0,2}+)(?![(\[]))",
             re.IGNORECASE,
         ),
         paging=re.compile(
             r"(?:next|page|paging|continuation|cursor|sync|pagination|csrf|max|min|per|num)[_-]?$", re.IGNORECASE
+        ),
+        flagged=re.compile(
+            r"(?:password|passwd|passphrase|secret|token|api-?key|(?:private|access|account|auth|client)-?key|pass)"
+            r"[ \t]+(?:(?P<quote>[\"'])(?P<quoted>[^\"'\s]{6,250}+)|(?P<bare>[A-Za-z0-9_~+/.!@#$%^*?=-]{8,250}+))",
+            re.IGNORECASE,
         ),
         bearer=re.compile(r"(?:bearer|basic|token)[ \t]{1,3}(?P<value>[A-Za-z0-9._~+/=-]{16,2000}+)", re.IGNORECASE),
         login=re.compile(
@@ -76,6 +99,10 @@ def _named() -> _Named:
         reference=re.compile(
             r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+|[A-Za-z]+|[a-z]+(?:[_-][a-z]+)+|[A-Z]+(?:_[A-Z]+)+|[/.~][\w./-]*"
         ),
+        blob=re.compile(
+            r"(?P<named>auth[\"']?\s{0,3}[:=]\s{0,3}[\"']?)?(?<![\w+/])(?P<blob>[A-Za-z0-9+/]{16,4000}+={0,2}+)"
+        ),
+        cookie=re.compile(r"[ ;]([\w.-]{1,80}+)=(?P<value>[A-Za-z0-9._~+/%=-]{24,4000}+)"),
         uuid=re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE),
     )
 
@@ -86,6 +113,7 @@ def find(text: str) -> tuple[Secret, ...]:
     if len(lower) != len(text):
         lower = text.translate(_LOWER)
     found = [*_of_vendors(text), *_in_addresses(text), *_in_headers(text, lower), *_assigned(text, lower)]
+    found += _encoded(text)
     return tuple(_apart(found))
 
 
@@ -133,7 +161,7 @@ def placeholders(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(re.findall(rf"\[secret: (?:{kinds})\]", text)))
 
 
-_KINDS = ("password", "token", "password in an address", "token in an address", "value")
+_KINDS = ("encoded secret", "password", "token", "password in an address", "token in an address", "value")
 
 
 def _apart(found: list[Secret]) -> Iterator[Secret]:
@@ -168,7 +196,7 @@ def _of_vendors(text: str) -> Iterator[Secret]:
 
 def _private_key(text: str, at: int, match: re.Match[str]) -> Iterator[Secret]:
     """With its last line, when that is there; one that is cut off counts too."""
-    body = match[0].partition("-----")[2]
+    body = re.sub(r"[\r\n][ \t>|+]+", "\n", match[0].partition("-----")[2])
     if sum(character.isalnum() for character in body) < 40 or _named().placeholder.search(body):
         return
     # A backslash at the end belongs to what follows, such as an escaped quote.
@@ -211,13 +239,23 @@ def _in_headers(text: str, lower: str) -> Iterator[Secret]:
                 continue
             if match and _real(match["value"]) and looks_drawn(match["value"]):
                 yield Secret(match.start("value"), match.end("value"), "token")
+    end = 0
+    for at in _places(lower, "cookie:"):
+        if at < end:
+            continue
+        end = text.find("\n", at, at + 8_000)
+        end = end if end >= 0 else at + 8_000
+        for match in named.cookie.finditer(text, at, end):
+            if _real(match["value"]) and looks_drawn(match["value"]):
+                yield Secret(match.start("value"), match.end("value"), "token")
 
 
 def _assigned(text: str, lower: str) -> Iterator[Secret]:
     named = _named()
     for word in _WORDS:
         for at in _places(lower, word):
-            match = named.assigned.match(text, at)
+            option = text[max(0, at - 24) : at].rpartition(" ")[2].startswith("--")
+            match = named.assigned.match(text, at) or (named.flagged.match(text, at) if option else None)
             if match is None or (word in {"token", "secret"} and named.paging.search(text, max(0, at - 16), at)):
                 continue
             group = "quoted" if match["quoted"] else "bare"
@@ -226,9 +264,32 @@ def _assigned(text: str, lower: str) -> Iterator[Secret]:
                 continue
             if word.startswith(_PASSWORDS):
                 if _password(value, quoted=group == "quoted"):
-                    yield Secret(start, match.end(group), "password")
+                    yield Secret(start, _end(text, match, group), "password")
             elif looks_drawn(value) and not named.reference.fullmatch(value):
-                yield Secret(start, match.end(group), "token")
+                yield Secret(start, _end(text, match, group), "token")
+
+
+def _end(text: str, match: re.Match[str], group: str) -> int:
+    """Where a value ends, which may be longer than what was looked at of it."""
+    end = match.end(group)
+    more = _LONGER.match(text, end) if end - match.start(group) >= LONGEST else None
+    return more.end() if more else end
+
+
+def _encoded(text: str) -> Iterator[Secret]:
+    """What base64 hides: logins as ``user:password``, and whatever is a secret by its looks."""
+    named = _named()
+    for match in islice(named.blob.finditer(text), MOST_BLOBS):
+        blob = match["blob"]
+        try:
+            words = base64.b64decode(blob + "=" * (-len(blob) % 4)).decode("ascii")
+        except ValueError:
+            continue
+        if not words.isprintable() and not words.replace("\n", "").isprintable():
+            continue
+        login = match["named"] and ":" in words and len(words.partition(":")[2]) > 3
+        if login or any(True for _ in _of_vendors(words)):
+            yield Secret(match.start("blob"), match.end("blob"), "encoded secret")
 
 
 def _password(value: str, *, quoted: bool) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import random
 import string
 
@@ -21,6 +22,13 @@ def drawn(count: int, letters: str = LETTERS) -> str:
 
 
 PEM = "\n".join(drawn(64) for _ in range(4))
+KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{PEM}\n-----END RSA PRIVATE KEY-----"
+
+
+def packed(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
 SECRETS = {
     "anthropic": ("Anthropic key", f"sk-ant-api03-{drawn(90)}"),
     "openai": ("OpenAI key", f"sk-proj-{drawn(60)}"),
@@ -72,10 +80,45 @@ def test_secrets_of_vendors_are_found_whole(kind: str, secret: str) -> None:
         ("export MY_SECRET_KEY=0123456789abcdef", "export MY_SECRET_KEY=[secret: token]"),
         (f"TWILIO_AUTH_TOKEN={drawn(32, HEX)}", "TWILIO_AUTH_TOKEN=[secret: token]"),
         (f"?client_secret={drawn(32)}&page=2", "?client_secret=[secret: token]&page=2"),
+        ('{\\"password\\":\\"Tr0ub4dor3\\"}', '{\\"password\\":\\"[secret: password]\\"}'),
+        ("<password>Tr0ub4dor3</password>", "<password>[secret: password]</password>"),
+        ('<add key="Password" value="Tr0ub4dor3"/>', '<add key="Password" value="[secret: password]"/>'),
+        ("x --db-password Tr0ub4dor3 -v", "x --db-password [secret: password] -v"),
+        (f"x --token {drawn(32)}", "x --token [secret: token]"),
+        (f"Cookie: a=b; session={drawn(64)}", "Cookie: a=b; session=[secret: token]"),
+        ('"auth": "dXNlcjpUcjB1YjRkb3Iz"', '"auth": "[secret: encoded secret]"'),
+        (f"blob: {packed(f'x: ghp_{drawn(36)}')}", "blob: [secret: encoded secret]"),
+        (f"client-key-data: {packed(KEY)}", "client-key-data: [secret: encoded private key]"),
+        (f'"SessionToken": "{drawn(800)}"', '"SessionToken": "[secret: token]"'),
+        (f"https://a.blob/x?sig={drawn(43)}%3D&se=1", "https://a.blob/x?[secret: Azure signature]&se=1"),
+        (f"PrivateKey = {drawn(43)}=", "PrivateKey = [secret: token]"),
     ],
 )
 def test_what_stands_around_gives_secrets_away(text: str, left: str) -> None:
     assert redact(text) == left
+
+
+@pytest.mark.parametrize("lead", ["{}\t", "{:4} ", "{}: ", "+", "> ", "| ", "keys/a.pem:{}:", "keys/a.pem-{}-", "    "])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_key_is_found_whole_where_its_lines_are_numbered_or_marked(lead: str, whole: bool) -> None:
+    lines = KEY.splitlines()[: None if whole else -1]
+    text = "\n".join(f"{lead.format(number)}{line}" for number, line in enumerate(lines, 98))
+    assert redact(text) == f"{lead.format(98)}[secret: private key]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see --password and --token for more",
+        "<token>value</token>",
+        "integrity sha512-" + "YWJj" * 20,
+        "Cookie: theme=dark; lang=en",
+        "auth: required-for-everything",
+        '"auth": "bm90aGluZyB0byBzZWU="',
+    ],
+)
+def test_what_looks_a_little_like_that_stays(text: str) -> None:
+    assert redact(text) == text
 
 
 @pytest.mark.parametrize(

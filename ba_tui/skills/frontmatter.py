@@ -6,6 +6,7 @@ How strict the format is about it stands in ``validator``; which folders are loo
 from __future__ import annotations
 
 import codecs
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,9 @@ _DEEP = re.compile(rf"(?:[-?][ \t]+){{{NESTED}}}")
 _TOOL = re.compile(r"[^\s,()]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
 _BREAKS = dict.fromkeys(map(ord, "\x85\u2028\u2029"), " ")
 """Spaces to whoever pasted them, but line ends to the reader of YAML."""
+_SWITCHES = ("name", "model", "disable-model-invocation", "metadata", "allowed-tools")
+"""What they say must be certain: it is not words."""
+_FIELD = re.compile(r"([A-Za-z][\w-]*):[ \t]+(\S.*)")
 _HEADING = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
 
 
@@ -77,15 +81,20 @@ def read_head(text: str, folder: str) -> Head:
         name = heading or folder
         trouble = "" if paragraph else "it has neither front matter nor a paragraph that says what it is for"
         return Head(name, paragraph, trouble=trouble, warnings=("there is no front matter",))
+    warnings: list[str] = []
     try:
         fields = _mapping(matter)
     except ValueError as error:
-        return Head(folder, paragraph, trouble=str(error))
-    return _from(fields, folder, heading, paragraph)
+        try:
+            fields = _mapping(_mended(matter))
+        except ValueError:
+            return Head(folder, paragraph, trouble=str(error))
+        warnings.append(f"{error}; it was read as plain text")
+    return _from(fields, folder, (heading, paragraph), warnings)
 
 
-def _from(fields: Mapping[str, Any], folder: str, heading: str, paragraph: str) -> Head:
-    warnings: list[str] = []
+def _from(fields: Mapping[str, Any], folder: str, opening: tuple[str, str], warnings: list[str]) -> Head:
+    heading, paragraph = opening
     name, description = _text(fields.get("name")), _text(fields.get("description"))
     if not name:
         warnings.append("name is missing; the folder's name is used")
@@ -150,6 +159,30 @@ def _mapping(matter: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("line 2: the front matter must be fields as name: value")
     return {str(key): item for key, item in cast("dict[Any, Any]", value).items() if isinstance(key, str)}
+
+
+def _mended(matter: str) -> str:
+    """With the values quoted that are no YAML as they stand, such as a description with a colon in it. Other assistants
+    take a line of a field as it is."""
+    lines = matter.split("\n")
+    mended: list[str] = []
+    while lines:
+        line = lines.pop(0)
+        found = _FIELD.fullmatch(line)
+        if not found or found[1] in _SWITCHES:
+            mended.append(line)
+            continue
+        more: list[str] = []
+        while lines and lines[0].startswith((" ", "\t")):
+            more.append(lines.pop(0))
+        try:
+            _mapping("\n".join([line, *more]))
+            mended += [line, *more]
+        except ValueError:
+            value = " ".join([found[2], *more]).split()
+            # The lines are counted on, so that what is wrong further down is named by its own.
+            mended += [f"{found[1]}: {json.dumps(' '.join(value), ensure_ascii=False)}", *("" for _ in more)]
+    return "\n".join(mended)
 
 
 def _opening(body: str) -> tuple[str, str]:

@@ -99,7 +99,7 @@ def test_loading_is_lenient(text: str, name: str, description: str, warned: str)
 
 
 def test_what_can_not_be_used_says_why() -> None:
-    assert "line 3" in read_head("---\nname: a\ndescription: b: c\n---\n", "a").trouble
+    assert "line 3" in read_head("---\nname: a\n  odd: b\n - c\n---\n", "a").trouble
     assert "not closed" in read_head("---\nname: a\n", "a").trouble
     assert read_head("", "a").trouble
     assert "description is missing" in read_head("---\nname: a\n---\n", "a").trouble

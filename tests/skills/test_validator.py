@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 import skills_ref
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
+from strictyaml.ruamel.constructor import DuplicateKeyError
 
 from ba_tui.skills.frontmatter import read_head
 from ba_tui.skills.validator import check
@@ -54,7 +55,10 @@ def test_verdicts_agree(
 ) -> None:
     lines = [f"name: {name}", *(f"{key}: {value}" for key, value in fields)]
     raw = (start + "\n".join(lines) + end).encode()
-    ours, theirs = faults(tmp_path_factory.mktemp("skill"), raw)
+    try:
+        ours, theirs = faults(tmp_path_factory.mktemp("skill"), raw)
+    except DuplicateKeyError:
+        reject()  # the reference gives no verdict on a doubled <<
     assert ours == theirs
 
 
@@ -95,6 +99,32 @@ def test_line_ends_that_only_old_yaml_knows_are_words_like_any(tmp_path: Path, b
         ours, theirs = faults(folder, raw.encode())
         assert ours == theirs, field
     assert read_head(f"---\nname: x\ndescription: a{break_}b\n---\n", "x").trouble == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        ("Use when: the person asks: why", "Use when: the person asks: why"),
+        ("Use when: it\n  goes on: here", "Use when: it goes on: here"),
+        ("[draft] notes", "[draft] notes"),
+        ("@mention the team 🎉", "@mention the team 🎉"),
+        ("`code` and *stars*", "`code` and *stars*"),
+        ('it\'s 100% "so"', 'it\'s 100% "so"'),
+        ("'it's", "'it's"),
+    ],
+)
+def test_a_description_that_is_no_yaml_is_read_as_it_stands(tmp_path: Path, value: str, read: str) -> None:
+    text = f"---\nname: my-skill\ndescription: {value}\nallowed-tools: Read\n---\nBody\n"
+    head = read_head(text, "my-skill")
+    assert (head.trouble, head.description, head.tools) == ("", read, ("Read",))
+    ours, theirs = faults(tmp_path, text.encode())
+    assert bool(head.warnings) == bool(ours) == bool(theirs)
+    if head.warnings:
+        assert "line 3" in head.warnings[0]
+
+
+def test_a_switch_that_is_no_yaml_is_no_guess() -> None:
+    assert read_head("---\nname: x\ndescription: y\ndisable-model-invocation: [true\n---\n", "x").trouble
 
 
 def test_a_large_body_is_a_warning(tmp_path: Path) -> None:

@@ -112,6 +112,9 @@ _CODE = (
     *("with ", "const ", "let ", "var ", "func ", "#include", "@", "}", ")", "]", "/*", "*", "//"),
 )
 _ENDS = ("{", ";", "(", "):", ",", "->")
+_RAISED = re.compile(r"\w(?:Error|Exception)\b|\b(?:raise|throw|panic|catch)\b")
+RAISING = 3.5
+_GUTTER = re.compile(r"\s*\d+[:|\t→]\s*")
 _DIGITS = str.maketrans("0123456789", "0000000000")
 
 
@@ -153,7 +156,8 @@ def decided(text: str) -> bool:
 def line_score(line: str) -> float:
     """The same for a line that a tool printed: cheap, because there are many of them."""
     if code(line):
-        return 0.3 if any(map(line.__contains__, _BAD)) else 0.0
+        # Of a program, the lines that count are those where something goes wrong or is caught.
+        return (RAISING if _RAISED.search(line) else 0.3) if any(map(line.__contains__, _BAD)) else 0.0
     score = 0.0
     if any(map(line.__contains__, _BAD)):
         score += 3.0
@@ -178,3 +182,9 @@ def code(line: str) -> bool:
 def masked(line: str) -> str:
     """``line`` with all digits alike: what repeats but for its figures is one shape."""
     return line.translate(_DIGITS)
+
+
+def body(line: str) -> str:
+    """``line`` without the number that a tool put before it, and then without its indentation."""
+    found = _GUTTER.match(line)
+    return line[found.end() :] if found else line

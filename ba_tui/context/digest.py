@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ba_tui.context.cues import line_score, prose_score
-from ba_tui.context.facts import Fact, Facts, Kind, newest, open_todos
+from ba_tui.context.cues import code, line_score, prose_score
+from ba_tui.context.facts import OPENING, OPENS, Fact, Facts, Kind, newest, open_todos
 from ba_tui.context.rounds import Count, Round, opening
 from ba_tui.core.messages import Message
 
@@ -40,7 +40,7 @@ _SHARES: dict[Kind, float] = {
     "standing": 0.4,
     "decision": 0.3,
     "todo": 0.2,
-    "goal": 0.3,
+    "goal": 0.45,
     "trouble": 0.25,
     "file": 0.15,
     "note": 0.8,
@@ -160,7 +160,7 @@ def _moved(fact: Fact, by: int) -> Fact:
 def _read(text: str) -> Iterator[Fact]:
     own = text.startswith(HEAD)
     kind: Kind | None = None if own else "note"
-    number = step = 0
+    number = step = opened = 0
     place = -1
     for line in text.splitlines()[2 if own else 0 :]:
         if not line.strip():
@@ -170,11 +170,20 @@ def _read(text: str) -> Iterator[Fact]:
             number = int(heading[1]) if heading else 0
             kind = None if heading else _KINDS.get(line[3:], "note")
             continue
+        if not own and line.startswith("## "):
+            # What stands before a model's summary, because no summary may lose it.
+            kind = _KINDS.get(line[3:], "note")
+            if kind in ("goal", "todo"):
+                continue
+            kind = "note"
         place += 1
         if kind is not None:
             numbered = _NUMBERED.match(line) if kind not in ("goal", "note") else None
             round_ = int(numbered[1]) if numbered else 1
-            yield Fact(kind, round_, place, numbered[2] if numbered else line, _BEFORE[kind])
+            opens = kind == "goal" and opened < OPENING
+            opened += opens
+            text = numbered[2] if numbered else line
+            yield Fact(kind, round_, place, text, _BEFORE[kind] + (OPENS if opens else 0.0))
         elif line.startswith(("✓", "✗")):
             step = place
             yield Fact("step", number, place, line, 2.0)
@@ -186,7 +195,7 @@ def _word(line: str, number: int, place: int, step: int) -> Fact:
     """A line of a round. It was chosen once for what it says, and counts for that again."""
     if line.startswith(_PREFIX["seen"]):
         text = line.removeprefix(_PREFIX["seen"])
-        return Fact("seen", number, place, text, 0.8 + line_score(text), step)
+        return Fact("seen", number, place, text, 0.8 + min(1.0 if code(text) else 9.0, line_score(text)), step)
     if line.startswith(_PREFIX["person"]):
         return Fact("person", number, place, line.removeprefix(_PREFIX["person"]), _BEFORE["person"])
     text = line.removeprefix(_PREFIX["said"])

@@ -24,9 +24,15 @@ Kind: TypeAlias = Literal[
 LONGEST = 300
 """Characters of one fact; what is longer is several."""
 NOVEL = 0.6
+OPENING, OPENS = 3, 14.0
+"""Sentences with which the first request opens, and what each counts more: they say what it is about."""
 OF_A_RESULT = 40
 """Lines of one result that are looked at more closely."""
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？；])|\n+")
+_SENTENCE = re.compile(
+    r"(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)(?<!\b[Ee]\.g\.)(?<!\bi\.e\.)[ \t]+(?=\S)|(?<=[。！？；])|\n+"
+)
+"""Not behind the number of a list's item."""
+_EMPTY = re.compile(r"\W*(?:```\w*)?")
 _FAILING = re.compile(
     r"\[?exit (?:code|status):? [1-9]|Traceback \(most recent|^=+ .*\d+ failed|^FAILED ", re.MULTILINE
 )
@@ -186,7 +192,7 @@ class Facts:
         if level is Importance.LOW and message.origin in ("reminder", "tool"):
             return
         person = level is Importance.CRITICAL
-        said = [sentence.strip() for sentence in sentences(block.text)]
+        said = [sentence.strip() for sentence in sentences(block.text) if not _EMPTY.fullmatch(sentence)]
         each = weight(level, age, len(said)) * (1.5 if not message.calls and not person else 1.0)
         for place, sentence in enumerate(said):
             score = each + prose_score(sentence) * (1.3 if person else 1.0) * (1 - FADING * age)
@@ -198,7 +204,7 @@ class Facts:
             if kind == "said" and self._phrases.novelty(sentence) > NOVEL and decided(sentence):
                 kind = "decision"
             if person and opens:
-                kind, score = "goal", score + 4
+                kind, score = "goal", score + 4 + (OPENS if place < OPENING else 0)
             elif person and len(said) <= 80 and standing(sentence):
                 kind, score = "standing", score + 4
             self._add(kind, number, sentence, score)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import log2
 
-from ba_tui.context.cues import code, line_score, masked
+from ba_tui.context.cues import body, code, line_score, masked
 
 _WORD = re.compile(r"[^\W\d_]+|\d", re.UNICODE)
 _WIDE = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]")
@@ -50,7 +50,7 @@ def scored_lines(found: Sequence[str], shapes: Counter[str], each: float) -> Ite
     of this result counts.
     """
     count = len(found)
-    forms = [line[:_BEGINNING].translate(_FORM) for line in found]
+    forms = [body(line)[:_BEGINNING].translate(_FORM) for line in found]
     beginnings = Counter(forms)
     uniform = 1 - len(beginnings) / count if count >= _FEW else 0.0
     for place, line in enumerate(found):

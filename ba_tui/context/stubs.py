@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ba_tui.context.cues import masked
-from ba_tui.context.facts import failed, lines, target
+from ba_tui.context.cues import code, masked, standing
+from ba_tui.context.facts import failed, lines, sentences, target
 from ba_tui.context.importance import Importance, weight
 from ba_tui.context.novelty import scored_lines
 from ba_tui.context.rounds import Round, changed
@@ -16,6 +16,13 @@ from ba_tui.core.messages import Block, Image, Message, Text, ToolOutput, ToolUs
 
 BULKY = 1_200
 """Bytes from which an observation is worth cutting."""
+LONG = 1_000
+"""The same for what the person said."""
+PASTED = 40
+"""Line ends from which the person's words were hardly typed."""
+HEAD = 0.4
+"""The part of a stub of the person's words that is their beginning, word for word."""
+STANDING = 4.0
 LEAST = 160
 MARK = "[stub · "
 _WHOLE = re.compile(r"\bdata/[\w.-]+")
@@ -24,22 +31,28 @@ _PICTURE = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A bulky result: where it stands, what it answers, and how large it is in bytes."""
+    """A bulky result, or long words of the person: where it stands, what it is, and how large it is in bytes."""
 
     message: int
     block: int
     round: int
     call: str
     size: int
-    output: ToolOutput
+    output: ToolOutput | Text
 
     @property
     def title(self) -> str:
         return f"round {self.round} · {self.call}"
 
+    @property
+    def alone(self) -> Message:
+        """To be counted."""
+        return Message("user", (self.output,), origin="tool", id="")
 
-def observations(rounds: Sequence[Round], offset: int = 0) -> list[Observation]:
-    """The bulky results in ``rounds``, oldest first; the first message of the first round counts as ``offset``."""
+
+def observations(rounds: Sequence[Round], offset: int = 0, *, words: bool = False) -> list[Observation]:
+    """The bulky results in ``rounds``, oldest first; the first message of the first round counts as ``offset``.
+    With ``words`` also what the person said at length."""
     found: list[Observation] = []
     place = offset
     for item in rounds:
@@ -51,6 +64,8 @@ def observations(rounds: Sequence[Round], offset: int = 0) -> list[Observation]:
                 elif isinstance(block, ToolOutput) and (size := _size(block)) > BULKY:
                     call = names.get(block.tool_use_id, "a call")
                     found.append(Observation(place, index, item.number, call, size, block))
+                elif words and isinstance(block, Text) and message.role == "user" and (size := _length(block)) > LONG:
+                    found.append(Observation(place, index, item.number, "words of the person", size, block))
             place += 1
     return found
 
@@ -61,9 +76,15 @@ def _size(output: ToolOutput) -> int:
     return len(output.content.encode("utf-8", "replace")) + _PICTURE * len(output.attachments)
 
 
-def stub(found: Observation, room: int, shapes: Counter[str] | None = None) -> ToolOutput:
+def _length(said: Text) -> int:
+    return 0 if said.text.startswith(MARK) else len(said.text.encode("utf-8", "replace"))
+
+
+def stub(found: Observation, room: int, shapes: Counter[str] | None = None) -> ToolOutput | Text:
     """``found`` in about ``room`` bytes."""
     output = found.output
+    if isinstance(output, Text):
+        return _said(found, output.text, room)
     every = list(lines(output.content))
     parts = [f"{MARK}{found.title} · {len(output.content.splitlines())} lines"]
     if output.attachments:
@@ -71,23 +92,36 @@ def stub(found: Observation, room: int, shapes: Counter[str] | None = None) -> T
     whole = _WHOLE.search(output.content)
     back = f"recall(round={found.round})" + (f" or read_artifact {whole[0]}" if whole else "")
     parts.append(f"whole: {back}]")
-    kept = _telling(every, max(LEAST, room) - 120, shapes or Counter(), bad=failed(output))
+    level = Importance.CRITICAL if failed(output) else Importance.HIGH
+    scores = scored_lines(every, shapes or Counter(), weight(level, 0.0, len(every)))
+    kept = _telling(every, scores, max(LEAST, room) - 120)
     return replace(output, content="\n".join([" · ".join(parts), *kept]), attachments=())
 
 
-def _telling(every: list[str], room: int, shapes: Counter[str], *, bad: bool) -> list[str]:
-    """The lines that say most, in their order."""
-    level = Importance.CRITICAL if bad else Importance.HIGH
-    each = weight(level, 0.0, len(every))
-    ranked = sorted(
-        ((score / (len(every[place]) + 20) ** 0.5, place) for score, place in scored_lines(every, shapes, each)),
-        reverse=True,
+def _said(found: Observation, text: str, room: int) -> Text:
+    """The person's words: how they begin, then what says most."""
+    every = list(lines(text) if text.count("\n") > PASTED else sentences(text))
+    mark = f"{MARK}{found.title} · {len(every)} sentences · whole: recall(round={found.round})]"
+    left = max(LEAST, room) - 120
+    first, head = 0, int(left * HEAD)
+    while first < len(every) and (size := _bytes(every[first])) <= head:
+        head, left, first = head - size, left - size, first + 1
+    scores = (
+        (score + (STANDING if standing(every[place]) and not code(every[place]) else 0.0), place)
+        for score, place in scored_lines(every, Counter(), 1.0)
+        if place >= first
     )
+    return Text("\n".join([mark, *every[:first], *_telling(every, scores, left)]))
+
+
+def _telling(every: list[str], scores: Iterable[tuple[float, int]], room: int) -> list[str]:
+    """The lines that say most, in their order."""
+    ranked = sorted(((score / (len(every[place]) + 20) ** 0.5, place) for score, place in scores), reverse=True)
     chosen: list[int] = []
     seen: set[str] = set()
     left = room
     for _, place in ranked:
-        cost = len(every[place].encode("utf-8", "replace")) + 1
+        cost = _bytes(every[place])
         if cost <= left and every[place].strip() not in seen:
             seen.add(every[place].strip())
             chosen.append(place)
@@ -97,9 +131,18 @@ def _telling(every: list[str], room: int, shapes: Counter[str], *, bad: bool) ->
     return [every[place] for place in sorted(chosen)]
 
 
+def _bytes(line: str) -> int:
+    return len(line.encode("utf-8", "replace")) + 1
+
+
 def shapes_of(found: Sequence[Observation]) -> Counter[str]:
     """How often each shape of line occurs in all of them."""
-    return Counter(masked(line) for item in found for line in item.output.content.splitlines())
+    return Counter(
+        masked(line)
+        for item in found
+        if isinstance(item.output, ToolOutput)
+        for line in item.output.content.splitlines()
+    )
 
 
 def with_stubs(messages: Sequence[Message], cut: Mapping[tuple[int, int], Block]) -> list[Message]:

@@ -79,6 +79,37 @@ def test_one_long_round_keeps_its_task_and_its_last_steps() -> None:
     assert "## Round 1" in made.messages[0].text
 
 
+def test_of_a_program_the_lines_that_fail_or_catch_stay() -> None:
+    source = [f"{number}:        self.part_{number} = {number * 7}" for number in range(1, 200)]
+    source[120] = "121:            raise LedgerClosedError(name)"
+    source[150] = "151:        except (TypeError, KeyError) as error:"
+    messages = [user("Find it."), *step("a", "\n".join(source)), *step("b", "\n".join(source[:60]), path="src/b.py")]
+    messages += step("c", "fine", path="src/c.py")
+    kept = text_of(extract(messages, count(messages) // 3, count).messages)
+    assert source[120] in kept
+    assert source[150] in kept
+
+
+def test_a_paste_in_an_earlier_round_loses_its_bulk_and_the_answer_to_it_stays() -> None:
+    log = [f"INFO worker {number % 7} took {number * 3} ms" for number in range(300)]
+    log[140] = "ERROR worker 3 lost its lease on tank-9"
+    said = "Here is the log. Never restart tank-9.\n" + "\n".join(log)
+    messages = [*rounds(6), user(said), answer(Text("It lost its lease.")), user("And now?"), answer(Text("Wait."))]
+    made = extract(messages, count(messages) // 5, count)
+    assert made.messages[-3:] == tuple(messages[-3:])
+    for words in ("Never restart tank-9.", log[140], "recall(round=7)"):
+        assert words in made.messages[-4].text, words
+
+
+def test_what_the_first_request_opens_with_is_kept_before_its_list() -> None:
+    asked = "We port the harbour office.\nThe tides must not change.\n" + "\n".join(
+        f"{number}. Look at pier {number}, e.g. its ladder." for number in range(1, 40)
+    )
+    notes = extract([user(asked), *rounds(30)], 700, count).messages[0].text
+    assert "We port the harbour office.\nThe tides must not change.\n" in notes
+    assert "\n1.\n" not in notes
+
+
 def test_what_must_survive_does() -> None:
     todo = {"items": [{"content": "wake the lion", "status": "pending"}, {"content": "old", "status": "completed"}]}
     messages = [

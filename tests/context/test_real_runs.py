@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ba_tui.context.truncate import truncate
 from ba_tui.context.validity import faults
 from ba_tui.core.messages import Block, Message, Text, ToolOutput, ToolUse, user
 from tests.context.conversations import count
-from tests.eval.compression.measure import folded
+from tests.eval.compression.measure import BUDGETS, WAYS, Counted, folded
 
 pytestmark = pytest.mark.outside
 SHARE = 0.3
@@ -83,3 +84,36 @@ def test_task_last_turns_and_files_stay(outside_data: Path) -> None:
         files += len(facts["files_touched"])
         kept += sum(path.casefold() in text for path in facts["files_touched"])
     assert kept >= 0.95 * files
+
+
+def facts_in(messages: Sequence[Message], told: dict[str, Any]) -> Counter[str]:
+    """How many facts of each kind ``messages`` hold: what was asked, files, lines that name an error, last actions."""
+    calls = [call for message in messages for call in message.calls]
+    given = " ".join(str(value) for call in calls for value in (call.name, *call.input.values()))
+    text = f"{folded(messages)} {' '.join(given.casefold().split())}"
+    kinds = {
+        "request": [told["task_excerpt"][:120]],
+        "file": told["files_touched"],
+        "error": told["error_lines"],
+        "action": told["last_actions"],
+    }
+    held = {kind: sum(" ".join(fact.casefold().split()) in text for fact in facts) for kind, facts in kinds.items()}
+    return Counter(held)
+
+
+def test_no_plain_way_keeps_more_of_any_kind(outside_data: Path) -> None:
+    for budget in BUDGETS:
+        kept: dict[str, Counter[str]] = {}
+        for _, messages, told in runs(outside_data):
+            room = int(Counted()(messages) * budget)
+            for way in ("EXTRACT", "plain truncation", "first + last"):
+                made = WAYS[way](messages, room)
+                # What is too large to be sent keeps nothing.
+                held = facts_in(made, told) if Counted()(made) <= room else Counter[str]()
+                kept[way] = kept.get(way, Counter()) + held
+        ours = kept.pop("EXTRACT")
+        for way, theirs in kept.items():
+            worse = {kind: (ours[kind], number) for kind, number in theirs.items() if ours[kind] < number}
+            assert not worse, f"{way} at {budget:.0%}"
+            assert ours.total() > 1.15 * theirs.total(), f"{way} at {budget:.0%}"
+        assert ours["error"] >= 1.1 * kept["plain truncation"]["error"]

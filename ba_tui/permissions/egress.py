@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import string
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -31,6 +32,7 @@ _QUERY, _PATH = 24, 40
 """Characters in a row that were read before: so many are no coincidence."""
 _LONGEST = 500
 _STEP = 10
+_SIGNS = str.maketrans(dict.fromkeys(string.punctuation, " "))
 _READ = 2_000_000
 _RESULTS = 400
 
@@ -67,7 +69,8 @@ class Egress:
             return "its address can't be read"
         if not host or host in {"localhost", "127.0.0.1", "::1"} or self._named(host):
             return ""
-        if what := self._carries(address, host, (parts.path, f"{parts.query}#{parts.fragment}")):
+        login = f"{parts.username or ''} {parts.password or ''}".strip()
+        if what := self._carries(address, host, (parts.path, f"{login} {parts.query}#{parts.fragment}".strip())):
             return f"the address carries {what} to {host}, which you have not named"
         return ""
 
@@ -77,22 +80,29 @@ class Egress:
             return kinds_of(secrets)
         if self._followed(address):
             return ""
-        if any(len(label) >= _LABEL and looks_drawn(label) for label in host.split(".")):
+        names = host.split(".")[:-2]
+        if any(len(label) >= _LABEL and looks_drawn(label) for label in (*names, "".join(names))):
             return "something encoded"
         if any(map(_encoded, _BLOB.findall(f"{_COMMIT.sub('', path)} {query}".replace("/", " ")))):
             return "something encoded"
         if len(query) > _LONGEST:
             return f"{len(query)} characters"
-        pieces = [*_decoded(f"{path} {query}")]
-        if self._was_read(query, _QUERY) or self._was_read(path, _PATH) or any(self._was_read(p, 12) for p in pieces):
+        pieces = [*_decoded(f"{path} {query} {''.join(names)}")]
+        if (
+            self._was_read(" ".join(names), _QUERY)
+            or self._was_read(query, _QUERY)
+            or self._was_read(path, _PATH)
+            or any(self._was_read(p, 12) for p in pieces)
+        ):
             return "what was read here before"
         return ""
 
     def _named(self, host: str) -> bool:
-        """Whether the person's own words name the host, or a domain that it belongs to."""
+        """Whether the person's own words name the host, or a domain that it belongs to. Its neighbours below a domain
+        are not named with it: many of those belong to anybody."""
         labels = host.split(".")
         names = [".".join(labels[start:]) for start in range(max(1, len(labels) - 1))]
-        name = re.compile(rf"(?<![\w.-])(?:[\w-]+\.)*?(?:{'|'.join(map(re.escape, names))})(?![\w-]|\.\w)")
+        name = re.compile(rf"(?<![\w.-])(?:www\.)?(?:{'|'.join(map(re.escape, names))})(?![\w-]|\.\w)")
         return any(name.search(words.lower()) for words in self._prompts())
 
     def _prompts(self) -> Iterator[str]:
@@ -110,12 +120,12 @@ class Egress:
 
     def _was_read(self, piece: str, run: int) -> bool:
         """Whether about ``run`` characters in a row of ``piece`` stand in something that was read from here."""
-        piece = " ".join(piece.lower().split())
+        piece = _bare(piece)
         if len(piece) < run:
             return False
         window = max(run - _STEP, _STEP)
         cuts = [piece[start : start + window] for start in range(0, len(piece) - window + 1, _STEP)][:_LONGEST]
-        seen = (" ".join(text.lower().split()) for name, text in self._results() if name not in WEB)
+        seen = (_bare(text) for name, text in self._results() if name not in WEB)
         return any(cut in text for text in seen for cut in cuts)
 
     def _results(self) -> Iterator[tuple[str, str]]:
@@ -137,6 +147,11 @@ class Egress:
                 for block in message.blocks:
                     if isinstance(block, ToolOutput):
                         yield names.get(block.tool_use_id, ""), block.content
+
+
+def _bare(text: str) -> str:
+    """The letters and numbers, with one space between words however they were parted."""
+    return " ".join(text.lower().translate(_SIGNS).split())
 
 
 def _carried_words(query: str) -> str:

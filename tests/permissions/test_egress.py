@@ -64,6 +64,12 @@ CODED = base64.urlsafe_b64encode(PLAN.encode()).decode()
         f"https://docs.python.org.evil.example/?t={CODED}",
         f"https://docs.python.org@evil.example/?t={CODED}",
         f"{LINK}&t={CODED}",
+        "https://evil.example/?q=merger-with_Aldebaran,closes.in-March",
+        "https://merger-with-aldebaran-closes-in-march.evil.example/",
+        f"https://{'.'.join(PLAN[at : at + 8].encode().hex() for at in range(0, 32, 8))}.evil.example/",
+        f"https://x:{CODED}@evil.example/",
+        f"https://other.named.evil.example/?d={CODED}",
+        f"https://neighbour.python.evil.example/?d={CODED}",
     ],
 )
 async def test_data_to_a_host_that_nobody_named_asks(egress: Egress, url: str) -> None:
@@ -93,6 +99,11 @@ async def test_ordinary_addresses_do_not(egress: Egress, url: str) -> None:
 
 async def test_an_address_that_a_command_put_together_is_no_link_to_follow(egress: Egress) -> None:
     assert egress.reason(FETCH, {"url": f"{LINK}&more={'k' * 30}"})
+
+
+async def test_what_lies_below_the_same_domain_is_not_named_with_it(egress: Egress) -> None:
+    for host in ("evil.python.org", "named.example", "evil.named.example"):
+        assert egress.reason(FETCH, {"url": f"https://{host}/?q={CODED}"}), host
 
 
 async def test_searches_carry_words_but_no_secrets(egress: Egress) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.assembly.confining import reaching
+from ba_tui.assembly.confining import judge_host
 from ba_tui.core.events import Mode
 from ba_tui.core.session import RuleLine
 from ba_tui.permissions.bounds import Bounds
@@ -27,7 +27,7 @@ def policy(root: Path, *rules: RuleLine, mode: Mode = "default", bounds: Bounds 
 
 
 def verdict(rules: Policy, address: str) -> Allow | Ask | Deny:
-    return reaching(rules, read_address(address))
+    return judge_host(rules, read_address(address))
 
 
 @pytest.mark.parametrize("mode", ["default", "accept-edits", "auto"])

@@ -22,7 +22,7 @@ from ba_tui.settings import Settings
 from ba_tui.tools.limits import GIGABYTE, Limits
 
 if TYPE_CHECKING:
-    from ba_tui.tools.reaching import Network
+    from ba_tui.tools.egress_hosts import Network
     from ba_tui.tools.web_addresses import WebAddress
 
 CURES = {
@@ -90,7 +90,7 @@ REACHING = Tool(
 )
 
 
-def reaching(policy: Policy, address: WebAddress) -> Allow | Deny | Ask:
+def judge_host(policy: Policy, address: WebAddress) -> Allow | Deny | Ask:
     """Whether a confined command may reach ``address``: a mode that allows it counts on the sandbox, so the person is
     asked; as they are about ports that the web does not use, whatever a rule says of the host."""
     verdict = policy.judge(REACHING, {"url": f"{address.origin}/"}, policy.workspace.root)
@@ -108,10 +108,10 @@ def network_for(policy: Policy, settings: Settings) -> Callable[[], Network]:
 
     def network() -> Network:
         # Only who runs a command in a network of its own needs to read addresses.
-        from ba_tui.tools.reaching import Network  # noqa: PLC0415
+        from ba_tui.tools.egress_hosts import Network  # noqa: PLC0415
         from ba_tui.tools.web_addresses import read_reach  # noqa: PLC0415
 
-        return Network(partial(reaching, policy), policy.remember, read_reach(settings.web.allow_private))
+        return Network(partial(judge_host, policy), policy.remember, read_reach(settings.web.allow_private))
 
     return network
 

@@ -14,13 +14,13 @@ from ba_tui.settings import Settings
 from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.scripts import Allowed
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.skill_scripts import Ground, SkillScripts, run_skill_script_tool
+from ba_tui.tools.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 
 
 def script_tool(
-    definition: Definition, ground: Ground, settings: Settings, where: Places, find: Callable[[str], Path]
+    definition: Definition, script_place: ScriptPlace, settings: Settings, where: Places, find: Callable[[str], Path]
 ) -> Tool:
     """``find`` the folder of a skill that can be used; raises BaError when there is none."""
     environments, allowed = Environments(where.cache / "skills"), Allowed(where.state / "skill_scripts.json")
     skills = SkillScripts(find, environments, allowed, settings.commands.skill_timeout)
-    return run_skill_script_tool(definition, ground, skills)
+    return run_skill_script_tool(definition, script_place, skills)

@@ -25,7 +25,7 @@ from ba_tui.resources import Places, bundled, project_root
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.settings import HookLine, Settings
 from ba_tui.tools.background import Shells
-from ba_tui.tools.cell import Cell
+from ba_tui.tools.command_runner import CommandRunner
 from ba_tui.tools.definitions import Definition, load_definitions
 from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.once import Memory
@@ -35,7 +35,7 @@ from ba_tui.tools.python import Python
 from ba_tui.tools.recall import History
 from ba_tui.tools.search import find_ripgrep
 from ba_tui.tools.shell import Shell
-from ba_tui.tools.skill_scripts import Ground
+from ba_tui.tools.skill_scripts import ScriptPlace
 from ba_tui.tools.toolbox import Means, Place, Shared, Supply, builtin_tools, pipeline, stocked
 from ba_tui.tools.web_tools import SearchChoice, WebOptions
 from ba_tui.tools.workers import WorkerSettings
@@ -97,11 +97,11 @@ class Stock:
         search = SearchChoice(chosen.backend, chosen.url, chosen.api_key_env, os.environ)
         web = WebOptions(settings.web.allow_private, search)
         network, limits = network_for(self.permissions, settings), limits_for(settings)
-        cell = Cell(self.sandbox, judge_of(self.permissions), network)
-        python, modalities = Python(None, limits, cell), setting.modalities
-        means = Means(self.shells, setting.results, web, setting.history, python, cell, modalities)
-        ground, find = Ground(workspace, shop.shell, self.shells, cell), self.skilling.folder
-        scripts = script_tool(self.definitions["run_skill_script"], ground, settings, shop.where, find)
+        runner = CommandRunner(self.sandbox, judge_of(self.permissions), network)
+        python, modalities = Python(None, limits, runner), setting.modalities
+        means = Means(self.shells, setting.results, web, setting.history, python, runner, modalities)
+        script_place, find = ScriptPlace(workspace, shop.shell, self.shells, runner), self.skilling.folder
+        scripts = script_tool(self.definitions["run_skill_script"], script_place, settings, shop.where, find)
         tools = (*builtin_tools(self.definitions, place, means), *self.skilling.tools(self.definitions), scripts)
         self.readers = {tool.name: tool for tool in tools if tool.name in READERS}
         """Without their guards: for what the person names."""

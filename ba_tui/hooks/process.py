@@ -133,7 +133,7 @@ class _Pipes:
         return list(self._got.values())
 
     def until_end(self, deadline: float, stop: threading.Event) -> str:
-        """Talk until the process has ended; why it was given up, empty when it was not."""
+        """Serve the pipes until the process has ended; why it was given up, empty when it was not."""
         while True:
             left = deadline - time.monotonic()
             if left <= 0:

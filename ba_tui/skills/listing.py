@@ -1,6 +1,6 @@
 """core.skills.Skills: every skill that was found with its state, and what a person does with one.
 
-What is wished here is carried out before the next request.
+What a person asks for here is done before the next request.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def _size(lines: Sequence[str]) -> int:
 
 
 class SkillNotes:
-    """core.agent.Interceptor: carries out what the person wished, and says again what a compression took."""
+    """core.agent.Interceptor: carries out what the person asked for, and says again what a compression took."""
 
     def __init__(self, skills: ActiveSkills) -> None:
         self._skills = skills
@@ -121,7 +121,7 @@ class SkillNotes:
             branch.emit(SkillsChanged(known[1]))
 
     def _begin(self, branch: Branch) -> None:
-        """In a new session, what is to be active from its start comes before what the person wished."""
+        """In a new session, what is to be active from its start comes before what the person asked for."""
         if any(message.role == "assistant" for message in branch.transcript.messages):
             return
         later = self._skills.take_queued()

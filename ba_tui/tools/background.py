@@ -239,7 +239,7 @@ async def _freed(process: Process, seconds: float, program: Program) -> None:
                 await process.freed.wait()
             return
         except TimeoutError:
-            waited = program.way.passes.waited if program.way else 0.0
+            waited = program.egress.decisions.waited if program.egress else 0.0
             if waited <= counted:
                 raise
             # While it is being asked, this is looked at again twice a second.

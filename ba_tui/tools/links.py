@@ -25,7 +25,7 @@ LIMIT = 100
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _Selection:
     """Which links are wanted: those with ``words`` in address or text, of the same ``site`` only, so many."""
 
     words: str
@@ -42,9 +42,9 @@ def extract_links_tool(definition: Definition, web: Web) -> Tool:
         url, text = args.get("url", ""), args.get("text")
         if not url and text is None:
             raise Failed("invalid_parameters", "Neither url nor text is given.", "Give the one to look in.")
-        wish = _Wish(args.get("filter", ""), bool(args.get("same_site")), int(args.get("limit", LIMIT)))
+        selection = _Selection(args.get("filter", ""), bool(args.get("same_site")), int(args.get("limit", LIMIT)))
         here = read_address(url) if url else None
-        if wish.site and here is None:
+        if selection.site and here is None:
             raise Failed("invalid_parameters", "same_site needs url: the address that the text came from.")
         if text is None:
             reply = await fetched(web, url)
@@ -54,17 +54,17 @@ def extract_links_tool(definition: Definition, web: Web) -> Tool:
                 raise Failed("validation_error", f"{reply.address} is {reply.content_type}, which holds no links.")
             here, text = reply.address, await asyncio.to_thread(decoded, reply)
         links, count = await read_links(text, str(here or ""))
-        return _listed([link for link in links if wish.fits(link, here)], wish, here, count)
+        return _listed([link for link in links if selection.fits(link, here)], selection, here, count)
 
     return web_tool(definition, "extract_links", FETCH, refusals_told(run))
 
 
-def _listed(fitting: Sequence[Link], wish: _Wish, here: WebAddress | None, count: int) -> ToolResult:
+def _listed(fitting: Sequence[Link], selection: _Selection, here: WebAddress | None, count: int) -> ToolResult:
     where = f"on {here}" if here else "in the text"
     if not fitting:
-        fit = " that fit" if wish.words or wish.site else ""
+        fit = " that fit" if selection.words or selection.site else ""
         return ToolResult(f"No links{fit} {where} (of {count} in all).", summary="no links")
-    shown = fitting[: wish.limit]
+    shown = fitting[: selection.limit]
     rows = tuple((link.url, unescaped(link.text), _site(link, here)) for link in shown)
     lines = [" · ".join(part for part in row if part) for row in rows]
     head = f"{len(shown)} of {count} links {where}"

@@ -26,7 +26,7 @@ from ba_tui.permissions.sandbox import Confinement
 from ba_tui.tools.terminal_text import Capture, coloured, open_sequence
 
 if TYPE_CHECKING:
-    from ba_tui.tools.outlet import Outlet
+    from ba_tui.tools.egress_proxy import EgressProxy
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 PIECE = 65_536
@@ -63,7 +63,7 @@ NewSpill = Callable[[], Spill]
 class Program:
     """``argv`` begins with a path. ``limits``: rlimits by their names (``cpu``, ``data``, ``fsize``, ``nproc``).
     ``confinement``: how it is kept in the sandbox, supervisor and all; None when it is not. ``readable``: what it needs
-    to read there. ``way``: its way out of a network of its own."""
+    to read there. ``egress``: its way out of a network of its own."""
 
     argv: tuple[str, ...]
     folder: Path
@@ -71,7 +71,7 @@ class Program:
     limits: Mapping[str, int] = field(default_factory=dict[str, int])
     confinement: Confinement | None = None
     readable: tuple[Path, ...] = ()
-    way: Outlet | None = None
+    egress: EgressProxy | None = None
 
     def command(self, *arguments: str) -> tuple[tuple[str, ...], dict[str, str]]:
         """The supervisor's words, with ``arguments`` before the program's own, and its environment."""
@@ -243,8 +243,8 @@ class Process:
         self._states, inner_states = os.pipe()
         self._woken, self._wake = os.pipe()
         limits = ",".join(f"{name}={value}" for name, value in program.limits.items())
-        self._way = program.way
-        handed, told = self._way.offer() if self._way else ((), "")
+        self._egress = program.egress
+        handed, told = self._egress.offer() if self._egress else ((), "")
         words, environment = program.command(f"{inner_states}{told}", str(program.folder), limits)
         # Numbers of processes in a name space of their own name others out here.
         self._separate = bool(program.confinement and program.confinement.separate)
@@ -266,8 +266,8 @@ class Process:
         finally:
             for end in (inner_control, inner_output, inner_states):
                 os.close(end)
-            if self._way:
-                self._way.begin()
+            if self._egress:
+                self._egress.begin()
         os.set_blocking(self._printed, False)
         os.set_blocking(self._states, False)
         threading.Thread(target=self._watch, daemon=True, name="program output").start()
@@ -389,8 +389,8 @@ class Process:
 
     def _end(self) -> None:
         self._live.flush()
-        if self._way:
-            self._way.close()
+        if self._egress:
+            self._egress.close()
         self.ended.set()
         self.freed.set()
         for listener in tuple(self._live.listeners):

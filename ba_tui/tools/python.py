@@ -18,7 +18,7 @@ from ba_tui.core.results import Command, Display, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.background import Shells
-from ba_tui.tools.cell import OPEN, Cell, Errand
+from ba_tui.tools.command_runner import UNCONFINED, CommandRunner, RunRequest
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.limits import Limits
@@ -31,11 +31,11 @@ VENVS = (".venv", "venv")
 
 @dataclass(frozen=True, slots=True)
 class Python:
-    """``path`` of the interpreter; None: the project's own, or the one that runs ba. ``cell``: where it runs."""
+    """``path`` of the interpreter; None: the project's own, or the one that runs ba. ``runner``: where it runs."""
 
     path: Path | None = None
     limits: Limits = field(default_factory=Limits)
-    cell: Cell = OPEN
+    runner: CommandRunner = UNCONFINED
 
     def interpreter(self, root: Path) -> Path:
         if self.path is not None:
@@ -59,9 +59,9 @@ def python_tool(definition: Definition, workspace: Workspace, shell: Shell, pyth
             limits = {"core": 0, **python.limits.for_seconds(seconds)}
             return Program((str(interpreter), str(RUNNER), text), folder, environment, limits)
 
-        errand = Errand(tool, args, "code", program, folder, seconds)
+        request = RunRequest(tool, args, "code", program, folder, seconds)
         try:
-            outcome, notes = await python.cell.run(errand, shells, call)
+            outcome, notes = await python.runner.run(request, shells, call)
         except OSError as error:
             message = f"The interpreter {interpreter} could not be started: {error.strerror or error}."
             raise Failed("resource_error", message) from error

@@ -18,7 +18,7 @@ from ba_tui.core.results import Command, Display, StateChange, ToolResult, failu
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.background import Outcome, Shells, Work
-from ba_tui.tools.cell import OPEN, Cell, Errand
+from ba_tui.tools.command_runner import UNCONFINED, CommandRunner, RunRequest
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.limits import Limits
@@ -84,7 +84,11 @@ class Shell:
 
 
 def shell_tool(
-    definition: Definition, workspace: Workspace, shell: Shell, shells: Shells | None = None, cell: Cell = OPEN
+    definition: Definition,
+    workspace: Workspace,
+    shell: Shell,
+    shells: Shells | None = None,
+    runner: CommandRunner = UNCONFINED,
 ) -> Tool:
     kept = shells or Shells()
 
@@ -95,11 +99,11 @@ def shell_tool(
         seconds = min(float(args.get("timeout", TIMEOUT)), MOST)
         try:
             if args.get("background"):
-                program = await cell.enclosed(shell.program(script, folder))
-                program = cell.with_way(program, script, call, attended=False)
+                program = await runner.confine(shell.program(script, folder))
+                program = runner.with_egress(program, script, call, attended=False)
                 return _begun(kept.start(program, script, call), workspace.shown(folder))
             make = partial(shell.program, folder=folder, seconds=seconds)
-            outcome, notes = await cell.run(Errand(tool, args, "command", make, folder, seconds), kept, call)
+            outcome, notes = await runner.run(RunRequest(tool, args, "command", make, folder, seconds), kept, call)
         except OSError as error:
             raise Failed("resource_error", f"The command could not be started: {error.strerror or error}.") from error
         return await asyncio.to_thread(_result, workspace, folder, (outcome, notes), seconds)

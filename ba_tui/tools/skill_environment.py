@@ -20,7 +20,7 @@ from ba_tui.permissions.sandbox import Sandbox
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.permissions.warnings import warnings_of
 from ba_tui.skills.dependencies import FILE, USABLE, Environments, Requirements, why_not
-from ba_tui.tools.cell import OPEN, Cell, Who
+from ba_tui.tools.command_runner import UNCONFINED, CommandRunner, Who
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.processes import Process, Program
 from ba_tui.tools.shell import Shell
@@ -47,11 +47,11 @@ def child_environment(shell: Shell) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """``cell`` is where commands run; installers run in one of their own, which has the network."""
+    """``runner`` is where commands run; installers run in one of their own, which has the network."""
 
     environments: Environments
     shell: Shell
-    cell: Cell = OPEN
+    runner: CommandRunner = UNCONFINED
 
     async def python(self, wanted: Requirements, call: Call, tool: Tool, folder: Path) -> Path:
         """The interpreter of the environment, which is made when it is not there yet; ``folder``: the workspace.
@@ -80,7 +80,7 @@ class Installer:
         facts = ToolFacts(category=tool.facts.category, target_of=_skill)
         asked = replace(tool, name=NAME, facts=facts)
         args = {"skill_id": wanted.skill}
-        judge = self.cell.judge
+        judge = self.runner.judge
         verdict = await asyncio.to_thread(judge, asked, args, folder) if judge else Ask("", None)
         match verdict:
             case Allow(by=by):
@@ -102,15 +102,15 @@ class Installer:
         _note(call, args, "allow", "", "hook" if reply.by == "hook" else "person")
 
     async def _install(self, wanted: Requirements, call: Call) -> None:
-        cell = self._cell(wanted)
+        runner = self._runner(wanted)
         commands = await asyncio.to_thread(self.environments.commands, wanted)
         environment = {**child_environment(self.shell), "PYTHONDONTWRITEBYTECODE": "1", "UV_HTTP_RETRIES": "1"}
-        if self.cell.sandbox and self.cell.sandbox.reach.home is None:
+        if self.runner.sandbox and self.runner.sandbox.reach.home is None:
             # There is no folder for caches that could be written then.
             environment |= {"UV_NO_CACHE": "1", "PIP_NO_CACHE_DIR": "1"}
         limits = {"core": 0, **self.shell.limits.for_seconds(LONGEST)}
         for argv in commands:
-            program = await cell.enclosed(Program(argv, wanted.folder, environment, limits))
+            program = await runner.confine(Program(argv, wanted.folder, environment, limits))
             try:
                 code, output = await _finished(program, call)
             except OSError as error:
@@ -119,16 +119,16 @@ class Installer:
                 what, cure = why_not(wanted, output)
                 raise Failed("dependency_error", f"{_needs(wanted)}: {what}. {USABLE}", cure)
 
-    def _cell(self, wanted: Requirements) -> Cell:
+    def _runner(self, wanted: Requirements) -> CommandRunner:
         """Where the installer may write the environment only, and use the network."""
-        if self.cell.sandbox is None:
-            return OPEN
-        reach = self.cell.sandbox.reach
+        if self.runner.sandbox is None:
+            return UNCONFINED
+        reach = self.runner.sandbox.reach
         home = reach.home
         readable = (*reach.readable, wanted.folder, *((home / name for name in CONFIGURATIONS) if home else ()))
         roots = (self.environments.place(wanted),)
         reach = replace(reach, roots=roots, writable=(), readable=readable, network=True)
-        return Cell(Sandbox(reach, self.cell.sandbox.mode))
+        return CommandRunner(Sandbox(reach, self.runner.sandbox.mode))
 
 
 async def _finished(program: Program, call: Call) -> tuple[int, str]:

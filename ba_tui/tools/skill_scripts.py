@@ -26,7 +26,7 @@ from ba_tui.permissions.verdicts import Allow, Deny
 from ba_tui.skills.dependencies import Environments, read_requirements
 from ba_tui.skills.scripts import Allowed, Script, digest, plain_name, script_of
 from ba_tui.tools.background import Shells
-from ba_tui.tools.cell import OPEN, Cell, Errand
+from ba_tui.tools.command_runner import UNCONFINED, CommandRunner, RunRequest
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.processes import Program
@@ -52,17 +52,17 @@ class SkillScripts:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class ScriptPlace:
     """Where scripts run: in the workspace's root, with what commands have, among the conversation's ``shells``."""
 
     workspace: Workspace
     shell: Shell
     shells: Shells
-    cell: Cell = OPEN
+    runner: CommandRunner = UNCONFINED
 
 
-def run_skill_script_tool(definition: Definition, ground: Ground, skills: SkillScripts) -> Tool:
-    runs = _Runs(ground, skills)
+def run_skill_script_tool(definition: Definition, script_place: ScriptPlace, skills: SkillScripts) -> Tool:
+    runs = _Runs(script_place, skills)
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         return await runs.run(tool, args, call)
@@ -89,10 +89,10 @@ def _target(args: Mapping[str, Any]) -> str:
 class _Runs:
     """The scripts of one conversation. ``_shown``: what a person was asked about, by script."""
 
-    def __init__(self, ground: Ground, skills: SkillScripts) -> None:
-        self._ground = ground
+    def __init__(self, script_place: ScriptPlace, skills: SkillScripts) -> None:
+        self._place = script_place
         self._skills = skills
-        self._installer = Installer(skills.environments, ground.shell, ground.cell)
+        self._installer = Installer(skills.environments, script_place.shell, script_place.runner)
         self._shown: dict[Path, str] = {}
 
     async def preview(self, args: Mapping[str, Any]) -> Display | None:
@@ -104,7 +104,7 @@ class _Runs:
     async def run(self, tool: Tool, args: Mapping[str, Any], call: Call) -> ToolResult:
         script = await self._script(args)
         text = _input(args)
-        root = self._ground.workspace.root
+        root = self._place.workspace.root
         await self._agreed(script, tool, args, call)
         runner, place = await self._runner(script, call, tool)
         seconds = min(float(args.get("timeout") or self._skills.seconds), MOST)
@@ -113,21 +113,21 @@ class _Runs:
             chosen = script if name == args["script_name"] else script_of(script.skill, script.folder, name)
             argv = (sys.executable, "-I", "-S", str(RUNNER), text, *runner, str(chosen.path))
             environment = {
-                **child_environment(self._ground.shell),
+                **child_environment(self._place.shell),
                 "AGENT_WORKSPACE_PATH": str(root),
                 "MPLBACKEND": "Agg",
             }
-            limits = {"core": 0, **self._ground.shell.limits.for_seconds(seconds)}
+            limits = {"core": 0, **self._place.shell.limits.for_seconds(seconds)}
             return Program(argv, root, environment, limits, readable=(script.folder, *place))
 
-        errand = Errand(tool, args, "script_name", program, root, seconds)
+        request = RunRequest(tool, args, "script_name", program, root, seconds)
         try:
-            outcome, notes = await self._ground.cell.run(errand, self._ground.shells, call)
+            outcome, notes = await self._place.runner.run(request, self._place.shells, call)
         except OSError as error:
             message = f"{script.shown} could not be started: {error.strerror or error}."
             raise Failed("resource_error", message) from error
         notes += _lacking(script, outcome.job.process.output.text()) if outcome.job.exit_code else []
-        shown = self._ground.workspace.shown(root)
+        shown = self._place.workspace.shown(root)
         result = await asyncio.to_thread(observed, outcome, shown, seconds, notes)
         if isinstance(result.display, Command):
             given = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
@@ -159,7 +159,7 @@ class _Runs:
         return digest(script), self._skills.allowed.last(script), self._shown.get(script.path, "")
 
     async def _ask_again(self, script: Script, tool: Tool, args: Mapping[str, Any], call: Call) -> None:
-        judge, root = self._ground.cell.judge, self._ground.workspace.root
+        judge, root = self._place.runner.judge, self._place.workspace.root
         verdict = await asyncio.to_thread(judge, tool, args, root) if judge else None
         if isinstance(verdict, Deny):
             raise Failed("permission_denied", verdict.reason)
@@ -191,12 +191,12 @@ class _Runs:
                 if wanted is None:
                     return (sys.executable, "-B", "-X", "utf8"), ()
                 try:
-                    python = await self._installer.python(wanted, call, tool, self._ground.workspace.root)
+                    python = await self._installer.python(wanted, call, tool, self._place.workspace.root)
                 except StorageError as error:
                     raise Failed("resource_error", str(error), error.hint) from error
                 return (str(python), "-B", "-X", "utf8"), (self._skills.environments.place(wanted),)
             case "bash":
-                path = self._ground.shell.path
+                path = self._place.shell.path
             case _:
                 path = await asyncio.to_thread(shutil.which, "node")
         if path is None:

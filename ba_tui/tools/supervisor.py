@@ -41,20 +41,22 @@ def adopt() -> "ctypes.CDLL | None":
     return libc
 
 
-def open_way(link: int, port: int) -> None:
+def open_listener(link: int, port: int) -> None:
     """Listen on our own loopback, for somebody outside: they accept, we know no more of it."""
     import _socket  # noqa: PLC0415 - half a millisecond, where most commands need none
 
     listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-    way = _socket.socket(fileno=link)
+    channel = _socket.socket(fileno=link)
     try:
         listener.bind(("127.0.0.1", port))
         listener.listen(64)
-        way.sendmsg([b"."], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, listener.fileno().to_bytes(4, sys.byteorder))])
+        channel.sendmsg(
+            [b"."], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, listener.fileno().to_bytes(4, sys.byteorder))]
+        )
     except OSError:
         pass
     listener.close()
-    way.close()
+    channel.close()
 
 
 def start(folder: str, limits: str, argv: "list[str]", libc: "ctypes.CDLL | None") -> "tuple[int, int]":
@@ -275,10 +277,10 @@ def noticed(number: int, frame: object) -> None:
 
 
 def main() -> None:
-    (status, *way), folder, limits, argv = map(int, sys.argv[1].split(",")), sys.argv[2], sys.argv[3], sys.argv[4:]
+    (status, *proxy), folder, limits, argv = map(int, sys.argv[1].split(",")), sys.argv[2], sys.argv[3], sys.argv[4:]
     os.set_inheritable(status, False)
-    if way:
-        open_way(*way)
+    if proxy:
+        open_listener(*proxy)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     wake, wake_write = os.pipe()

@@ -19,8 +19,8 @@ from ba_tui.tools.artifacts import read_artifact_tool
 from ba_tui.tools.ask_user import ask_user_tool
 from ba_tui.tools.background import Shells
 from ba_tui.tools.calculator import calculator_tool
-from ba_tui.tools.cell import OPEN, Cell
 from ba_tui.tools.clock import now_tool
+from ba_tui.tools.command_runner import UNCONFINED, CommandRunner
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.discovery import Discovery, DiscoveryOptions, Folder
 from ba_tui.tools.disk import SeenFiles
@@ -67,7 +67,7 @@ class Means:
     web: WebOptions
     history: History
     python: Python = field(default_factory=Python)
-    cell: Cell = OPEN
+    runner: CommandRunner = UNCONFINED
     modalities: Modalities = field(default_factory=Modalities)
 
 
@@ -112,7 +112,7 @@ def builtin_tools(definitions: Mapping[str, Definition], place: Place, means: Me
         list_files_tool(definitions["list_files"], workspace),
         glob_tool(definitions["glob"], workspace),
         grep_tool(definitions["grep"], workspace, place.rg),
-        shell_tool(definitions["shell"], workspace, place.shell, shells, means.cell if means else OPEN),
+        shell_tool(definitions["shell"], workspace, place.shell, shells, means.runner if means else UNCONFINED),
         todo_write_tool(definitions["todo_write"]),
         todo_read_tool(definitions["todo_read"]),
         ask_user_tool(definitions["ask_user"]),

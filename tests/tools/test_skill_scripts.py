@@ -22,9 +22,9 @@ from ba_tui.permissions.sandbox_layout import Reach
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.scripts import Allowed
-from ba_tui.tools.cell import Cell
+from ba_tui.tools.command_runner import CommandRunner
 from ba_tui.tools.shell import Shell
-from ba_tui.tools.skill_scripts import Ground, SkillScripts, run_skill_script_tool
+from ba_tui.tools.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 from tests.tools.running import Floor, all_gone, floor, within_guards
 
 __all__ = ["floor"]
@@ -62,11 +62,11 @@ class Kit:
         self.desk.answer = self.answer
         self.equip()
 
-    def equip(self, cell: Cell = Cell(), seconds: float = 30, **environment: str) -> Tool:  # noqa: B008 - a value
+    def equip(self, runner: CommandRunner = CommandRunner(), seconds: float = 30, **environment: str) -> Tool:  # noqa: B008 - a value
         shell = Shell(self.desk.bash, {**self.desk.environment, "BA_TAG": self.floor.tag, **environment})
-        ground = Ground(self.desk.workspace, shell, self.floor.shells, cell)
+        script_place = ScriptPlace(self.desk.workspace, shell, self.floor.shells, runner)
         skills = SkillScripts(self.find, self.environments, self.allowed, seconds)
-        tool = run_skill_script_tool(self.desk.definitions["run_skill_script"], ground, skills)
+        tool = run_skill_script_tool(self.desk.definitions["run_skill_script"], script_place, skills)
         self.desk.tools["run_skill_script"] = within_guards(tool)
         return tool
 
@@ -170,7 +170,7 @@ async def test_a_missing_module_is_named(kit: Kit) -> None:
 
 async def test_a_rule_for_a_script_does_not_mean_another_in_its_place(kit: Kit) -> None:
     verdict: list[Allow | Deny | Ask] = [Allow("run_skill_script(pdf/x.py)")]
-    kit.equip(Cell(None, lambda tool, args, folder: verdict[0]))
+    kit.equip(CommandRunner(None, lambda tool, args, folder: verdict[0]))
     kit.write("scripts/x.py", "print('old')")
     assert (await kit.run("x.py")).text == "old"
     kit.write("scripts/lib.py", "1")
@@ -228,7 +228,7 @@ async def test_it_runs_in_the_sandbox_and_sees_its_skill_there(kit: Kit, tmp_pat
     if sandbox.found.mechanism is None:
         pytest.skip("nothing confines here")
     (tmp_path / "skills" / "secret").write_text("x")
-    kit.equip(Cell(sandbox))
+    kit.equip(CommandRunner(sandbox))
     kit.write("scripts/lib.py", "word = 'here'")
     kit.write("scripts/x.py", INSIDE)
     text = (await kit.run("x.py")).text

@@ -1,6 +1,6 @@
 """Which hosts a confined command may reach: decided once for each, by rules or by the person, and kept for the audit.
 
-The connections themselves are outlet.py's; what confines the command is permissions/sandbox.py.
+The connections themselves are egress_proxy.py's; what confines the command is permissions/sandbox.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 PATIENCE = 10.0
 TRIED = 4
 USUAL = (80, 443)
-INSIDE = "it is no machine of the public internet"
+NOT_PUBLIC = "it is no machine of the public internet"
 ALONE = "nobody can be asked for a command in the background; list the host under commands.domains"
 
 
@@ -60,7 +60,7 @@ class Network:
         return [ip for ip in found if self.reach.allows(address.host, ip_address(ip.partition("%")[0]))][:TRIED]
 
 
-class Passes:
+class HostDecisions:
     """What was decided for one command. ``attended``: somebody waits for it, and can be asked."""
 
     def __init__(self, network: Network, call: Call, command: Command, *, attended: bool) -> None:
@@ -101,7 +101,7 @@ class Passes:
     async def _decide(self, address: WebAddress) -> str:
         if address.ip and not self.network.reach.allows(address.host, address.ip):
             # What no answer could allow is not asked about.
-            return self._note(address, "deny", "mode", why=INSIDE)
+            return self._note(address, "deny", "mode", why=NOT_PUBLIC)
         verdict = await asyncio.to_thread(self.network.judge, address)
         match verdict:
             case Allow(by=rule):

@@ -19,7 +19,7 @@ from ba_tui.permissions.sandbox import Found, Sandbox, find
 from ba_tui.permissions.sandbox_bwrap import Bubblewrap, bubblewraps
 from ba_tui.permissions.sandbox_layout import Reach
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
-from ba_tui.tools.cell import Cell
+from ba_tui.tools.command_runner import CommandRunner
 from ba_tui.tools.limits import Limits
 from ba_tui.tools.python import Python, python_tool
 from ba_tui.tools.shell import Shell, shell_tool
@@ -40,12 +40,12 @@ class Yard:
         self.desk = floor.desk
         self.verdict: Allow | Deny | Ask = Ask("", None, ("runs a command",))
         self.judged: list[str] = []
-        cell = Cell(sandbox, self.judge)
+        runner = CommandRunner(sandbox, self.judge)
         shell = Shell(self.desk.bash, {**self.desk.environment, "BA_TAG": floor.tag}, limits=limits)
         definitions, workspace = self.desk.definitions, self.desk.workspace
         tools = (
-            shell_tool(definitions["shell"], workspace, shell, floor.shells, cell),
-            python_tool(definitions["python"], workspace, shell, Python(None, limits, cell), floor.shells),
+            shell_tool(definitions["shell"], workspace, shell, floor.shells, runner),
+            python_tool(definitions["python"], workspace, shell, Python(None, limits, runner), floor.shells),
         )
         self.desk.tools = {**self.desk.tools, **{tool.name: within_guards(tool) for tool in tools}}
 

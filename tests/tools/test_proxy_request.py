@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.tools.outlet_head import Unfit, answer, read_wish
+from ba_tui.tools.proxy_request import InvalidRequest, read_request, response
 
 
 def test_a_request_is_passed_on_as_the_host_expects_it() -> None:
-    wish = read_wish(
+    request = read_request(
         b"POST http://Site.test/a%20b?c=1 HTTP/1.1\r\nHost: other.test\r\nProxy-Authorization: x\r\n"
         b"Connection: keep-alive\r\nContent-Length: 3\r\n\r\n"
     )
-    assert (wish.address.host, wish.address.port) == ("site.test", 80)
-    assert wish.head == (
+    assert (request.address.host, request.address.port) == ("site.test", 80)
+    assert request.head == (
         b"POST /a%20b?c=1 HTTP/1.1\r\nHost: site.test\r\nContent-Length: 3\r\nConnection: close\r\n\r\n"
     )
 
@@ -27,8 +27,8 @@ def test_a_request_is_passed_on_as_the_host_expects_it() -> None:
     ],
 )
 def test_a_tunnel_leads_to_a_host_and_a_port(target: str, host: str, port: int) -> None:
-    wish = read_wish(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode())
-    assert (wish.address.host, wish.address.port, wish.head) == (host, port, b"")
+    request = read_request(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode())
+    assert (request.address.host, request.address.port, request.head) == (host, port, b"")
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def test_a_tunnel_leads_to_a_host_and_a_port(target: str, host: str, port: int) 
     ],
 )
 def test_what_may_mean_something_else_is_refused(head: bytes) -> None:
-    with pytest.raises(Unfit):
-        read_wish(head + b"\r\n\r\n")
+    with pytest.raises(InvalidRequest):
+        read_request(head + b"\r\n\r\n")
 
 
 def test_an_answer_is_one_line_whatever_was_said() -> None:
-    said = answer(403, "no\r\nSet-Cookie: x\x1b[31m 名")
+    said = response(403, "no\r\nSet-Cookie: x\x1b[31m 名")
     assert said.startswith(b"HTTP/1.1 403 no??Set-Cookie: x?[31m ?\r\nContent-Type")

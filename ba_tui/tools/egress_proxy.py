@@ -1,7 +1,7 @@
 """The way out of a network of its own: ba answers, from outside, what programs in there ask of a proxy.
 
 The supervisor opens the listening socket within that network and hands it over, so nothing runs in there for it. Which
-hosts may be reached is reaching.py's; nothing that passes is kept or logged.
+hosts may be reached is egress_hosts.py's; nothing that passes is kept or logged.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from ba_tui.core.errors import BaError
-from ba_tui.tools.outlet_head import END, Unfit, Wish, answer, read_wish
-from ba_tui.tools.reaching import INSIDE, Passes
+from ba_tui.tools.egress_hosts import NOT_PUBLIC, HostDecisions
+from ba_tui.tools.proxy_request import END, InvalidRequest, ProxyRequest, read_request, response
 
 Stream: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -38,11 +38,11 @@ ENVIRONMENT: Mapping[str, str] = {
 }
 
 
-class Outlet:
+class EgressProxy:
     """One for a program: ``offer`` before it starts, ``begin`` after that, ``close`` at its end. On the event loop."""
 
-    def __init__(self, passes: Passes) -> None:
-        self.passes = passes
+    def __init__(self, decisions: HostDecisions) -> None:
+        self.decisions = decisions
         self.environment = ENVIRONMENT
         self._link: socket.socket | None = None
         self._inner: socket.socket | None = None
@@ -108,7 +108,7 @@ class Outlet:
         self._tasks.add(task)
         try:
             if len(self._tasks) > MOST:
-                writer.write(answer(503, f"more than {MOST} connections at a time"))
+                writer.write(response(503, f"more than {MOST} connections at a time"))
             else:
                 await self._serve(reader, writer)
             await writer.drain()
@@ -125,34 +125,34 @@ class Outlet:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(HEAD):
-                wish = read_wish(await reader.readuntil(END))
-        except (Unfit, asyncio.LimitOverrunError, TimeoutError) as error:
-            why = str(error) if isinstance(error, Unfit) else "its head is too long or late"
-            writer.write(answer(400, f"ba does not pass this on: {why}"))
+                request = read_request(await reader.readuntil(END))
+        except (InvalidRequest, asyncio.LimitOverrunError, TimeoutError) as error:
+            why = str(error) if isinstance(error, InvalidRequest) else "its head is too long or late"
+            writer.write(response(400, f"ba does not pass this on: {why}"))
             return
-        place = wish.address.place
-        if why := await self.passes.refusal(wish.address):
-            writer.write(answer(403, f"ba does not let this command reach {place}: {why}"))
+        place = request.address.place
+        if why := await self.decisions.refusal(request.address):
+            writer.write(response(403, f"ba does not let this command reach {place}: {why}"))
             return
         try:
-            machines = await self.passes.network.machines(wish.address)
+            machines = await self.decisions.network.machines(request.address)
         except (OSError, UnicodeError, ValueError):
-            writer.write(answer(502, f"{place} was not found"))
+            writer.write(response(502, f"{place} was not found"))
             return
         if not machines:
-            self.passes.refused[place] = INSIDE
-            writer.write(answer(403, f"ba does not let this command reach {place}: {INSIDE}"))
+            self.decisions.refused[place] = NOT_PUBLIC
+            writer.write(response(403, f"ba does not let this command reach {place}: {NOT_PUBLIC}"))
             return
-        await self._pass(wish, machines, (reader, writer))
+        await self._pass(request, machines, (reader, writer))
 
-    async def _pass(self, wish: Wish, machines: Sequence[str], near: Stream) -> None:
-        far = await _reached(machines, wish.address.port)
+    async def _pass(self, request: ProxyRequest, machines: Sequence[str], near: Stream) -> None:
+        far = await _reached(machines, request.address.port)
         if far is None:
-            near[1].write(answer(502, f"{wish.address.place} could not be connected to"))
+            near[1].write(response(502, f"{request.address.place} could not be connected to"))
             return
         try:
-            if wish.head:
-                far[1].write(wish.head)
+            if request.head:
+                far[1].write(request.head)
             else:
                 near[1].write(b"HTTP/1.1 200 Connection established" + END)
             await asyncio.gather(_pump(near[0], far[1]), _pump(far[0], near[1]))

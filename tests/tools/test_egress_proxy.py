@@ -18,9 +18,9 @@ from ba_tui.permissions.sandbox import Sandbox, find
 from ba_tui.permissions.sandbox_bwrap import bubblewraps
 from ba_tui.permissions.sandbox_layout import Reach as Sight
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
-from ba_tui.tools.cell import Cell
+from ba_tui.tools.command_runner import CommandRunner
+from ba_tui.tools.egress_hosts import Network
 from ba_tui.tools.python import Python, python_tool
-from ba_tui.tools.reaching import Network
 from ba_tui.tools.shell import Shell, shell_tool
 from ba_tui.tools.web_addresses import Reach, WebAddress
 from tests.tools.running import Floor, floor, until_printed, within_guards
@@ -66,12 +66,12 @@ class Town:
         self.kept: list[tuple[str, str]] = []
         self.looked_up: list[str] = []
         desk = floor.desk
-        cell = Cell(sandbox, None, lambda: self.network)
+        runner = CommandRunner(sandbox, None, lambda: self.network)
         shell = Shell(desk.bash, {**desk.environment, "BA_TAG": floor.tag})
         self.network = Network(self.judge, lambda rule, scope: self.kept.append((rule, scope)), REACH, self.resolve)
         tools = (
-            shell_tool(desk.definitions["shell"], desk.workspace, shell, floor.shells, cell),
-            python_tool(desk.definitions["python"], desk.workspace, shell, Python(None, cell=cell), floor.shells),
+            shell_tool(desk.definitions["shell"], desk.workspace, shell, floor.shells, runner),
+            python_tool(desk.definitions["python"], desk.workspace, shell, Python(None, runner=runner), floor.shells),
         )
         desk.tools = {**desk.tools, **{tool.name: within_guards(tool) for tool in tools}}
 

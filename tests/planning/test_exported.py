@@ -48,7 +48,9 @@ def calls_of(flow: Flow, **params: Any) -> list[Made]:
     """What a run would call."""
     names, wrong = arguments(flow, params)
     assert not wrong
-    return [(step.work.name, rendered(step.work.args, names)) for step in flow.steps if isinstance(step.work, Invocation)]
+    return [
+        (step.work.name, rendered(step.work.args, names)) for step in flow.steps if isinstance(step.work, Invocation)
+    ]
 
 
 CALLS = (

@@ -94,6 +94,16 @@ def test_the_last_line_break_begins_no_line() -> None:
     assert Pastes().fold("line\n" * 120) == "[Pasted #1 +120 lines]"
 
 
+async def test_keys_that_come_together_act_in_their_order(world: World) -> None:
+    """As a slow line delivers them: what a key does must not come after the letters behind it."""
+    async with running(world) as hand:
+        prompt = hand.chat.composer.prompt
+        await hand.type("old words")
+        for key, character in (("ctrl+u", "\x15"), ("n", "n"), ("w", "w"), ("left", None), ("e", "e")):
+            prompt.post_message(events.Key(key, character))
+        await hand.until(lambda: hand.text == "new")
+
+
 async def test_keys_at_machine_speed_are_a_paste(world: World) -> None:
     async with running(world) as hand:
         prompt = hand.chat.composer.prompt

@@ -49,7 +49,7 @@ def test_it_follows_a_light_background(terminal: pexpect.spawn[str]) -> None:
 def test_a_conversation_ends_with_the_way_back(terminal: pexpect.spawn[str]) -> None:
     terminal.expect_exact("scripted model")
     terminal.send("hel\x1b[200~lo\r" + "long\r" * 20 + "\x1b[201~")
-    terminal.expect_exact("[Pasted #1 +22 lines]")
+    terminal.expect_exact("[Pasted #1 +21 lines]")
     terminal.send("\r")
     terminal.expect_exact("I am no model")
     terminal.send("\x1b")

@@ -92,7 +92,7 @@ def table(rows: Sequence[ReportRow], width: int) -> Content:
     lines: list[Content] = []
     for cells, row in zip(cleaned, rows, strict=True):
         if row.kind == "heading":
-            lines += [Content(""), Content.styled(cells[0], "bold")]
+            lines += [*([Content("")] if lines else []), Content.styled(cells[0], "bold")]
             continue
         room = [*widths, max(10, width - indent)]
         folded = [_wrapped(cell, room[index]) for index, cell in enumerate(cells)]

@@ -148,6 +148,9 @@ class PromptInput(TextArea, inherit_bindings=False):
             self._vertical(key)
         elif key == "question_mark" and not self.text:
             self.post_message(self.HelpWanted())
+        elif bound := self._bindings.key_to_bindings.get(key):
+            # At once: as a binding it would come after letters that arrive together with it, and take them away.
+            await self.run_action(bound[0].action)
         else:
             handled = False
         if handled:

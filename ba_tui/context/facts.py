@@ -29,7 +29,7 @@ OPENING, OPENS = 3, 14.0
 OF_A_RESULT = 40
 """Lines of one result that are looked at more closely."""
 _SENTENCE = re.compile(
-    r"(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)(?<!\b[Ee]\.g\.)(?<!\bi\.e\.)[ \t]+(?=\S)|(?<=[。！？；])|\n+"
+    r"(?<=[.!?])(?<!^\d\.)(?<!^\d\d\.)(?<!\b[Ee]\.g\.)(?<!\bi\.e\.)\s+(?=\S)|(?<=[。！？；])|\n+", re.MULTILINE
 )
 """Not behind the number of a list's item."""
 _EMPTY = re.compile(r"\W*(?:```\w*)?")

@@ -17,7 +17,7 @@ from ba_tui.core.messages import Block, Message, Text
 
 HALF = 2
 """The current round stays whole when it has no more than this part of the room."""
-USUAL, EASED = 0.35, 0.8
+USUAL, EASED = 0.3, 0.9
 """The share of the room that the last steps get when older ones become notes, and how much it grows with the part of
 the conversation that has room: the less must go, the less there is to note."""
 SMALL, MOST = 1_500, 0.75

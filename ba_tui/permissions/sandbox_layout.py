@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -21,6 +22,8 @@ Access: TypeAlias = Literal["write", "read", "hidden", "scratch"]
 HOMES = (Path("/home"), Path("/root"), Path("/Users"))
 SOCKETS = (Path("/run"),)
 """Hidden because what listens there would act outside on behalf of whoever asks."""
+SOCKET_TABLE = Path("/proc/net/unix")
+MOST_SOCKETS = 1_000
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - they get a private stand-in
 SYSTEM = (Path("/run/current-system"), Path("/run/opengl-driver"), Path("/run/systemd/resolve"))
 SECRETS = ("shadow", "shadow-", "gshadow", "gshadow-", "ssh/ssh_host_*_key", "ssl/private", "krb5.keytab")
@@ -95,6 +98,7 @@ def layout(reach: Reach, temporary: Path) -> tuple[Part, ...]:
     for path in _secrets(reach):
         if _seen(path, parts.values()) and path not in reach.roots:
             parts[path] = Part(path, "hidden")
+    parts |= {path: Part(path, "hidden") for path in _outlets(reach, parts.values())}
     return ordered(parts.values())
 
 
@@ -174,6 +178,25 @@ def _secrets(reach: Reach) -> Iterator[Path]:
     yield from (path for path in reach.hidden if _there(path) and path.is_dir())
 
 
+def _outlets(reach: Reach, parts: Iterable[Part]) -> Iterator[Path]:
+    """Sockets that somebody outside reads: no wall around files or the network keeps a program from them. Those of the
+    workspace stay where programs share the network, since they may be their own."""
+    try:
+        lines = SOCKET_TABLE.read_text("utf-8", "replace").splitlines()[1:]
+    except OSError:
+        return
+    texts = dict.fromkeys(fields[7] for line in lines if len(fields := line.split(maxsplit=7)) > 7)
+    # Some name theirs from where they run, which is most likely here; with @ it is no file.
+    named = (str(root / text) for text in texts if not text.startswith("@") for root in (reach.roots or (Path("/"),)))
+    for text in islice(dict.fromkeys(named), MOST_SOCKETS):
+        path = Path(os.path.realpath(text))
+        part = _innermost(path, parts)
+        if part and (part.access in {"hidden", "scratch"} or part.source not in {None, part.path}):
+            continue
+        if _there(path) and path.is_socket() and not (reach.network and _within(path, reach.roots)):
+            yield path
+
+
 def _there(path: Path) -> bool:
     """Whether it exists for us; what we can't look at, no program of ours can."""
     return os.access(path, os.F_OK)
@@ -189,5 +212,10 @@ def _within(path: Path, folders: Iterable[Path]) -> bool:
 
 def _seen(path: Path, parts: Iterable[Part]) -> bool:
     """Whether the innermost part around ``path`` shows it; what no part covers can be read."""
+    part = _innermost(path, parts)
+    return part is None or part.access != "hidden"
+
+
+def _innermost(path: Path, parts: Iterable[Part]) -> Part | None:
     around = [part for part in parts if path.is_relative_to(part.path)]
-    return max(around, key=lambda part: len(part.path.parts)).access != "hidden" if around else True
+    return max(around, key=lambda part: len(part.path.parts)) if around else None

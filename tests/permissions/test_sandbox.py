@@ -95,6 +95,21 @@ def test_what_runs_elsewhere_is_guarded_in_the_workspace(run: Run, root: Path) -
 
 
 @linux_only
+def test_sockets_of_who_listens_outside_are_hidden(root: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root)
+    with socket.socket(socket.AF_UNIX) as outside:
+        outside.bind("s")
+        outside.listen()
+        for network in (False, True):
+            sandbox = Sandbox(Reach((root,), home=home, network=network), look=lambda: working(iter(bubblewraps())))
+            code = "import socket; socket.socket(socket.AF_UNIX).connect('s'); print('reached')"
+            done = within(sandbox, root)(f'{sys.executable} -c "{code}"')
+            sandbox.close()
+            assert ("reached" in done.stdout) == network, done.stderr
+    assert (root / "s").is_socket()
+
+
+@linux_only
 def test_a_home_is_hidden_but_for_tools_and_caches(run: Run, home: Path) -> None:
     done = run(
         f"cd {home}; ls -A; cat .ssh/id_rsa .netrc .gitconfig; echo x > .gitconfig; echo y > .cache/pip/z;"

@@ -187,6 +187,13 @@ class BaApp(App[None]):
         elif self.chat.presses.again("ctrl+c"):
             await self.action_quit()
 
+    def action_command_palette(self) -> None:
+        """Ctrl+P; while names are offered for completion it goes up in them, as Ctrl+N goes down."""
+        if self.chat and self.screen is self.chat and self.chat.composer.popup.display:
+            self.chat.composer.popup.move(-1)
+        else:
+            super().action_command_palette()
+
     def _copy(self, text: str) -> None:
         if self.chat is None:
             self.copy_to_clipboard(text)

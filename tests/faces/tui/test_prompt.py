@@ -184,7 +184,13 @@ async def test_at_completes_files(world: World) -> None:
 async def test_the_popup_says_of_what_kind_a_name_is(world: World) -> None:
     async with running(world) as hand:
         await hand.press("@", "p")
-        await hand.until(lambda: hand.chat.composer.popup.display)
+        popup = hand.chat.composer.popup
+        await hand.until(lambda: popup.display)
+        first = popup.choice
+        await hand.press("ctrl+n")
+        await hand.until(lambda: popup.choice != first)
+        await hand.press("ctrl+p")
+        await hand.until(lambda: popup.choice == first)
         shown = {each.label: each.detail for each in hand.chat.composer.popup.candidates}
         assert shown["pdf"] == "skill    Reads and fills PDF files."
         assert shown["src/app.py"] == "file"

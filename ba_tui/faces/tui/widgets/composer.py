@@ -233,8 +233,8 @@ class Composer(Vertical):
     def _choosing(self, event: PromptInput.Choosing) -> None:
         event.stop()
         match event.key:
-            case "up" | "down":
-                self.popup.move(1 if event.key == "down" else -1)
+            case "up" | "down" | "ctrl+n":
+                self.popup.move(-1 if event.key == "up" else 1)
             case "pageup" | "pagedown":
                 self.popup.move(5 if event.key == "pagedown" else -5)
             case "escape":

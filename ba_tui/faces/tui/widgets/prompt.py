@@ -22,7 +22,7 @@ from textual.widgets import TextArea
 from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned, dropped_picture
 
 NEWLINES = frozenset({"shift+enter", "ctrl+j", "alt+enter", "ctrl+enter"})
-CHOOSING = frozenset({"up", "down", "tab", "enter", "escape", "pageup", "pagedown"})
+CHOOSING = frozenset({"up", "down", "ctrl+n", "tab", "enter", "escape", "pageup", "pagedown"})
 REST = 5.0
 """Seconds without a key until the cursor stops blinking."""
 BURST_GAP = 0.001

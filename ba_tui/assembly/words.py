@@ -32,7 +32,8 @@ def system_prompt(settings: Settings, cwd: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The system prompt {path} can't be read: {error}.", "Check system_prompt_file.") from error
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"The system prompt {path} can't be read: {why}.", "Check system_prompt_file.") from error
     if settings.system_prompt_file is None:
         facts = {
             "cwd": str(cwd),

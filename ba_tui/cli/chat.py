@@ -81,6 +81,10 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.")] = False,
 ) -> int:
     folder = _folder(cwd)
+    if missing := [path for path in add_dir or () if not path.expanduser().is_dir()]:
+        raise UsageError(f"There is no folder {missing[0]}.", "Check --add-dir.")
+    if fork and not (continue_ or resume):
+        raise UsageError("--fork goes on in a copy of a session, and none is named.", "Add -c, or -r ID.")
     flags: dict[str, object] = {
         "model": model,
         "permission_mode": permission_mode,
@@ -118,9 +122,12 @@ async def _print(flags: dict[str, object], start: Start, folder: Path, timeout: 
     from ba_tui.assembly import connect  # noqa: PLC0415 - only where it is used: --help stays quick
     from ba_tui.faces.headless import Printer, speak  # noqa: PLC0415
 
+    prompt = _prompt(start.prompt)
+    if not prompt.strip():
+        raise UsageError("The prompt is empty.", "Type what you want to know or have done.")
     doors = connect(flags, folder, strict=True)
     printer = Printer(doors.output_format, sys.stdout, sys.stderr)
-    return await speak(doors, Start(_prompt(start.prompt), start.resume, start.fork), printer, timeout)
+    return await speak(doors, Start(prompt, start.resume, start.fork), printer, timeout)
 
 
 def _prompt(words: str) -> str:

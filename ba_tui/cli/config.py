@@ -12,15 +12,16 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from ba_tui.cli.launch import current_folder
 from ba_tui.core.errors import UsageError
 from ba_tui.core.untrusted import paintable
-from ba_tui.resources import Places, places, project_root, save_whole
+from ba_tui.resources import Places, bundled, places, project_root, save_whole
 
 if TYPE_CHECKING:
     from ba_tui.settings import Loaded
@@ -87,18 +88,34 @@ def validate(cwd: Cwd = None) -> int:
 
 @app.command("set")
 def set_(
-    key: Annotated[str, typer.Argument(help="Such as model or permissions.allow.")],
-    value: Annotated[str, typer.Argument(help="Text, a number, or YAML such as [a, b].")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Such as model or permissions.allow.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="Text, a number, or YAML such as [a, b].")],
 ) -> int:
     """Set one key in your config.yaml; everything else in it stays as it is."""
     from ba_tui.settings import set_value  # noqa: PLC0415 - see show
 
-    file = set_value(places(), key, value)
+    file = set_value(places(), key, value, partial(_verify, key))
     print_line(f"{key} is set in {file}")
     source = load(None).sources.get(key, "")
     if source and str(file) not in source:
         sys.stderr.write(paintable(f"ba: It has no effect here, because {source} comes before it.\n"))
     return 0
+
+
+def _verify(key: str, value: Any) -> None:
+    """Refuse what fits the key and means nothing. A rule that can't be read would stop every later start."""
+    from ba_tui.core.wording import suggestion  # noqa: PLC0415 - see show
+    from ba_tui.permissions.rules import read_rule  # noqa: PLC0415
+
+    group, _, verdict = key.partition(".")
+    if group == "permissions":
+        for item in cast("list[str | dict[str, Any]]", value):
+            read_rule(item if isinstance(item, str) else str(item["rule"]), verdict)
+    if key == "theme":
+        folders = (bundled("themes"), places().config / "themes")
+        names = ["auto", *sorted({file.stem for folder in folders for file in folder.glob("*.yaml")})]
+        if value not in names:
+            raise UsageError(f"There is no theme {value!r}; {suggestion(value, names)}")
 
 
 @app.command()

@@ -15,7 +15,7 @@ from ba_tui.resources import bundled
 
 
 def demo(
-    theme: Annotated[str | None, typer.Option(help="Colours: dark, light, …")] = None,
+    theme: Annotated[str | None, typer.Option(metavar="NAME", help="Colours: dark, light, …")] = None,
     no_color: Annotated[bool, typer.Option("--no-color", help="No colours.")] = False,
 ) -> int:
     folder = tour_folder()

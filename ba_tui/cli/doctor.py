@@ -13,11 +13,9 @@ from ba_tui.cli.config import Cwd, folder_of, load, print_line, rule_problems
 from ba_tui.core.errors import UsageError
 from ba_tui.resources import places, project_root
 
-app = typer.Typer(invoke_without_command=True)
 MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 
-@app.callback()
 def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False, cwd: Cwd = None) -> int:
     """Check that everything ba needs works, and say how to mend it. Exit 1 when something does not."""
     from ba_tui.assembly import sandbox_report  # noqa: PLC0415 - --help must not pay for the settings

@@ -15,9 +15,9 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer._click.exceptions import NoSuchOption
-from typer.core import TyperGroup
+from typer._click.exceptions import NoArgsIsHelpError
 
+from ba_tui.cli.help import Lines, slip
 from ba_tui.core.errors import BaError, UsageError
 
 EPILOG = """\b
@@ -34,16 +34,19 @@ Exit codes:
   3 a limit was reached · 4 an approval was denied · 130 interrupted"""
 
 
-class Group(TyperGroup):
+class Group(Lines):
     """A group whose help also lists what ``ba [PROMPT]`` takes."""
 
     _whole = False
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for name in COMMANDS if name in self.commands]
 
     def get_params(self, ctx: Any) -> list[Any]:
         own = super().get_params(ctx)
         if not self._whole or ctx.parent is not None:
             return own
-        return [*(param for param in self.commands["chat"].get_params(ctx) if param.name != "help"), *own]
+        return [*(param for param in self.get_command(ctx, "chat").get_params(ctx) if param.name != "help"), *own]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         self._whole = True
@@ -62,10 +65,12 @@ class Group(TyperGroup):
         return ["[OPTIONS] [PROMPT] | COMMAND [ARGS]..."]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        # argv was routed before, so a command comes first.
+        # argv was routed before, so a command comes first, or one of these.
         if args and args[0] in {"--help", "-h"}:
             sys.stdout.write(ctx.get_help() + "\n")
             ctx.exit()
+        if args and args[0].startswith("-"):
+            return super().parse_args(ctx, args)
         ctx.args, ctx._protected_args = args[1:], args[:1]
         return args
 
@@ -84,16 +89,16 @@ COMMANDS = {
     "chat": Command("chat", "chat", hidden=True),
     "demo": Command("demo", "demo", "Take the guided tour: real tools, sample data."),
     "run": Command("run", "run"),
-    "sessions": Command("sessions", help="List, show, export, rename, fork, delete and compare saved sessions."),
+    "sessions": Command("sessions", help="List, show, search, export, import, fork, compare and delete sessions."),
     "config": Command("config", help="Show, check and change settings."),
-    "permissions": Command("permissions", help="List and check permission rules."),
+    "permissions": Command("permissions", help="List, check, add and remove permission rules."),
     "hooks": Command("hooks", help="List the commands that run on events."),
     "audit": Command("audit", "audit"),
     "tools": Command("tools", help="List, show, try and write tools."),
     "skills": Command("skills", help="List, show, check, install, write and remove skills."),
     "tokens": Command("tokens", "tokens"),
     "trust": Command("trust", "trust"),
-    "doctor": Command("doctor", help="Check that everything ba needs works, and say how to mend it."),
+    "doctor": Command("doctor", "doctor"),
 }
 MOST_WORDS = 3
 """Words of a line that may be a command with a slip; a longer one is a prompt."""
@@ -117,7 +122,7 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
         command = COMMANDS[name]
         found = getattr(import_module(f"ba_tui.cli.{command.module}"), command.name)
         if isinstance(found, typer.Typer):
-            app.add_typer(found, name=name, help=command.help)
+            app.add_typer(found, name=name, help=command.help, cls=Lines)
         else:
             app.command(name, help=command.help, hidden=command.hidden)(found)
     return app
@@ -166,12 +171,11 @@ def run(argv: Sequence[str]) -> int:
     app = application(COMMANDS if completing or routed[0] not in COMMANDS else routed[:1])
     try:
         result = app(routed, prog_name="ba", standalone_mode=False)
-    except NoSuchOption as error:
-        return _fail(f"Unknown option {error.option_name}.", _nearest(error.option_name, app, routed))
+    except NoArgsIsHelpError as error:
+        sys.stderr.write(error.format_message() + "\n")
+        return 1
     except typer.TyperException as error:
-        # Its words for a wrong value begin with the class of the error and end without a stop.
-        said = error.format_message().replace(": Value error, ", ": ", 1).rstrip()
-        return _fail(said if said.endswith((".", "?", "!")) else f"{said}.", _help(error))
+        return _fail(*slip(error, app, routed))
     except UsageError as error:
         return _fail(str(error), error.hint)
     except BaError as error:
@@ -185,13 +189,6 @@ def run(argv: Sequence[str]) -> int:
     except OSError as error:
         return _broken(error)
     return result if isinstance(result, int) else 0
-
-
-def _help(error: typer.TyperException) -> str:
-    """Where the command that was called is explained; the hidden ``chat`` is explained with the whole."""
-    context: Any = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "ba"
-    return f"See {path.removesuffix(' chat')} --help."
 
 
 def _broken(error: OSError) -> int:
@@ -215,17 +212,5 @@ def _fail(message: str, hint: str, *, code: int = 1) -> int:
     from ba_tui.core.untrusted import paintable  # noqa: PLC0415 - only what went wrong pays for it
 
     text = f"ba: {message}{' ' + hint if hint else ''}".encode("utf-8", "backslashreplace").decode()
-    sys.stderr.write(paintable(text) + "\n")
+    sys.stderr.write(paintable(text, newlines=False) + "\n")
     return code
-
-
-def _nearest(option: str, app: typer.Typer, routed: Sequence[str]) -> str:
-    """A hint with the option that was probably meant, of the command that was called."""
-    import difflib  # noqa: PLC0415 - for a slip alone
-
-    command: Any = typer.main.get_command(app)
-    for word in routed:
-        command = getattr(command, "commands", {}).get(word, command)
-    known = [name for param in command.params for name in (*param.opts, *param.secondary_opts)]
-    close = difflib.get_close_matches(option, known, 1, 0.5)
-    return f"Did you mean {close[0]}?" if close else "See ba --help."

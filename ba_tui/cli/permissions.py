@@ -92,7 +92,7 @@ def check(  # noqa: PLR0913 - typer reads one parameter a flag
 
 @app.command()
 def add(  # noqa: PLR0913 - typer reads one parameter a flag
-    rule: Annotated[str, typer.Argument(help="Such as edit_file(src/**) or shell(git status).")],
+    rule: Annotated[str, typer.Argument(metavar="RULE", help="Such as edit_file(src/**) or shell(git status).")],
     allow: Annotated[bool, typer.Option("--allow", help="Run without asking.")] = False,
     ask: Annotated[bool, typer.Option("--ask", help="Always ask.")] = False,
     deny: Annotated[bool, typer.Option("--deny", help="Never run.")] = False,
@@ -114,7 +114,8 @@ def add(  # noqa: PLR0913 - typer reads one parameter a flag
 
 @app.command()
 def remove(
-    rule: Annotated[str, typer.Argument(help="The rule, as `ba permissions list` shows it.")], cwd: Cwd = None
+    rule: Annotated[str, typer.Argument(metavar="RULE", help="The rule, as `ba permissions list` shows it.")],
+    cwd: Cwd = None,
 ) -> int:
     """Remove a rule from your config.yaml and from what you gave for this project."""
     where, policy = places(), _policy(folder_of(cwd), (), None)

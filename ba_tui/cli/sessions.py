@@ -149,7 +149,7 @@ def search(
 @app.command("import")
 def import_files(
     ctx: typer.Context,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Transcripts, one session each.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Transcripts, one session each.")],
     as_json: AsJson = False,
 ) -> None:
     """Take in transcripts of Claude Code (~/.claude/projects), ba's own jsonl exports, lists of tool results."""

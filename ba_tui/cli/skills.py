@@ -82,7 +82,7 @@ def show(name: Name, json_: Json = False, cwd: Cwd = None) -> int:
 
 @app.command()
 def validate(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Folders of skills, or their SKILL.md.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Folders of skills, or their SKILL.md.")],
     json_: Annotated[bool, typer.Option("--json", help="As one JSON object; of several paths, as an array.")] = False,
 ) -> int:
     """Check skills by the rules of the public format; exit 1 when one breaks them."""

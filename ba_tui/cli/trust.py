@@ -43,6 +43,8 @@ def trust(
 
     if folder and not folder.is_dir():
         raise UsageError(f"There is no folder {folder}.", "Name one that is there.")
+    if show and revoke:
+        raise UsageError("A folder is shown, or not trusted any more.", "Give one of --show and --revoke.")
     root, granted = project_root(folder_of(folder)), Trust(places())
     if revoke:
         taken = granted.revoke(root)

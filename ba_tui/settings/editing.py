@@ -21,14 +21,22 @@ from ba_tui.settings.model import Settings
 from ba_tui.settings.plain import made
 
 
-def set_value(places: Places, key: str, text: str) -> Path:
-    """Set ``key`` (dotted) to ``text`` in the person's config.yaml; says which file that is.
+def set_value(places: Places, key: str, text: str, verify: Callable[[Any], None] | None = None) -> Path:
+    """Set ``key`` (dotted) to ``text`` in the person's config.yaml; says which file that is. ``verify`` may refuse a
+    value that fits the key, by raising UsageError.
 
     Raises:
         UsageError: there is no such key, the value does not fit, or the file is broken.
         StorageError: it can't be written.
     """
-    return _write(places, key.split("."), lambda _: _checked(key, text))
+
+    def chosen(_: Any) -> Any:
+        value = _checked(key, text)
+        if verify:
+            verify(value)
+        return value
+
+    return _write(places, key.split("."), chosen)
 
 
 def add_item(places: Places, key: str, item: str | dict[str, Any]) -> Path:

@@ -112,6 +112,22 @@ def test_set_changes_one_key(
     assert "did you mean theme?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("permissions.allow", "shell(ls", "permission rule 'shell(ls'"),
+        ("permissions.ask", "[now, {rule: 'shell('}]", "permission rule 'shell('"),
+        ("theme", "lightt", "There is no theme 'lightt'; did you mean 'light'?"),
+    ],
+)
+def test_set_refuses_what_would_stop_the_next_start(
+    ba_home: Path, capsys: pytest.CaptureFixture[str], key: str, value: str, said: str
+) -> None:
+    assert run(["config", "set", key, value]) == 1
+    assert said in capsys.readouterr().err
+    assert not (ba_home / "config.yaml").exists()
+
+
 def test_set_refuses_a_broken_file(ba_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (ba_home / "config.yaml").write_text("theme: [\n")
     assert run(["config", "set", "theme", "dark"]) == 1

@@ -49,7 +49,7 @@ def test_version(ba: Program):
 
 
 def test_help_lists_flags_commands_and_exit_codes(ba: Program):
-    shown = ba.run("--help").stdout
+    shown = ba.here("--help").stdout
     for name in (*COMMANDS, "--print", "--resume", "--model", "--allow", "Exit codes", "Examples"):
         assert name in shown
     assert "\n  chat " not in shown
@@ -79,16 +79,45 @@ def test_the_shell_completes_commands_and_options(ba: Program, words: str, found
         (("hi",), "no terminal"),
         (("-p", "--permission-mode", "wild", "hi"), "'--permission-mode': 'wild' is not one of"),
         (("permissions", "check", "shell", "ls"), "See ba permissions check --help."),
-        (("-p", "--max-loops", "0", "hi"), "equal to 1. See ba --help."),
+        (("-p", "--max-loops", "0", "hi"), "'--max-loops': expected at least 1. See ba --help."),
+        (("sessions", "search", "--limit", "x", "hi"), "expected a whole number. See ba sessions search --help."),
+        (("sessions", "list", "--zzzz"), "Unknown option --zzzz. See ba sessions list --help."),
+        (("sessions", "list", "more", "words"), "Unexpected: more words."),
+        (("sessions", "show", "a\nb"), "There is no session “a␤b”."),
+        (("-p", "--fork", "hi"), "Add -c, or -r ID."),
+        (("-p", "--add-dir", "gone", "hi"), "There is no folder gone."),
+        (("-p", " "), "The prompt is empty."),
+        (("trust", "--show", "--revoke"), "Give one of"),
         (("-p", "--allow", "shell(", "-m", "scripted:hello.yaml", "hi"), "shell("),
     ],
 )
 def test_usage_errors_are_one_line_and_exit_1(ba: Program, args: tuple[str, ...], said: str):
-    done = ba.run(*args)
+    done = ba.here(*args)
     assert said in done.stderr
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) <= 2
+
+
+def test_a_group_alone_shows_its_commands_whole(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["sessions"]) == 1
+    shown = capsys.readouterr().err
+    assert shown.startswith("Usage: ba sessions ")
+    assert "..." not in shown.partition("Commands:")[2]
+    assert "new id." in shown
+
+
+def test_help_names_arguments_without_the_types_behind_them(capsys: pytest.CaptureFixture[str]):
+    run(["sessions", "import", "--help"])
+    shown = capsys.readouterr().out
+    assert shown.startswith("Usage: ba sessions import [OPTIONS] FILE...\n")
+    assert "<" not in shown
+
+
+def test_completion_is_printed_for_a_shell(ba: Program):
+    shown = Program(ba.folder, ba.home, {"SHELL": "/bin/bash"}).run("--show-completion", "bash")
+    assert "complete -o default -F _ba_completion ba" in shown.stdout
 
 
 def test_a_printed_answer_and_its_session(ba: Program):
@@ -114,7 +143,7 @@ def test_a_broken_config_file_names_file_line_key_and_expectation(ba: Program):
     config = ba.home / "ba" / "config.yaml"
     config.parent.mkdir()
     config.write_text("theme: dark\nmax_loops: many\n")
-    done = ba.run("-p", "-m", "scripted:hello.yaml", "hi")
+    done = ba.here("-p", "-m", "scripted:hello.yaml", "hi")
     assert done.returncode == 1
     assert f"{config}:2" in done.stderr
     assert "max_loops" in done.stderr
@@ -133,7 +162,7 @@ def test_continue_finds_the_last_session_and_fork_leaves_it_alone(ba: Program):
 def test_what_would_ask_is_denied_and_listed_with_exit_4(ba: Program):
     steps = "steps: [{calls: [{tool: shell, args: {command: touch made}}]}, {say: I could not.}]\n"
     (ba.folder / "shell.yaml").write_text(steps)
-    done = ba.run("-p", "-m", "scripted:shell.yaml", "--output-format", "json", "go")
+    done = ba.here("-p", "-m", "scripted:shell.yaml", "--output-format", "json", "go")
     report = json.loads(done.stdout)
     assert done.returncode == 4
     assert report["denied"][0]["tool"] == "shell"
@@ -143,7 +172,7 @@ def test_what_would_ask_is_denied_and_listed_with_exit_4(ba: Program):
 def test_an_allowed_command_runs(ba: Program):
     steps = "steps: [{calls: [{tool: shell, args: {command: touch made}}]}, {say: Done.}]\n"
     (ba.folder / "shell.yaml").write_text(steps)
-    done = ba.run("-p", "-m", "scripted:shell.yaml", "--allow", "shell(touch made)", "go")
+    done = ba.here("-p", "-m", "scripted:shell.yaml", "--allow", "shell(touch made)", "go")
     assert done.returncode == 0
     assert (ba.folder / "made").exists()
 
@@ -166,7 +195,7 @@ def test_two_vendors_over_http_with_tools(ba: Program):
 def test_a_refused_key_is_exit_2_and_says_which_variable(ba: Program):
     with ModelServer([Status(401)]) as server:
         env = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k-test-1234"}
-        done = Program(ba.folder, ba.home, env).run("-p", "hi")
+        done = Program(ba.folder, ba.home, env).here("-p", "hi")
     assert done.returncode == 2
     assert "ANTHROPIC_API_KEY" in done.stderr
     assert "k-test-1234" not in done.stdout + done.stderr

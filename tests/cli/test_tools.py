@@ -169,11 +169,11 @@ def test_a_model_calls_it_once_it_is_trusted_and_not_before(project: Path, tmp_p
     (project / "play.yaml").write_text(PLAY)
     ba = Program(project, tmp_path / "home")
     ba.home.mkdir()
-    ba.run("-p", "-m", "scripted:play.yaml", "go")
+    ba.here("-p", "-m", "scripted:play.yaml", "go")
     (before,) = results(ba)
     assert "There is no tool 'mine'" in before
-    ba.run("trust", "--yes")
-    ba.run("-p", "-m", "scripted:play.yaml", "go", "on")
+    ba.here("trust", "--yes")
+    ba.here("-p", "-m", "scripted:play.yaml", "go", "on")
     assert sorted(results(ba)) == sorted([before, "8"])
 
 

@@ -5,15 +5,16 @@ What the commands do is tested where they live; here only that README and help a
 
 from __future__ import annotations
 
-import os
+import io
 import re
 import shlex
-import subprocess
-import sys
+from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from ba_tui.cli.main import run
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 README = (CHECKOUT / "README.md").read_text("utf-8")
@@ -32,11 +33,12 @@ def commands() -> list[str]:
 
 @cache
 def help_of(*words: str) -> str:
-    env = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
-    asked = [sys.executable, "-m", "ba_tui", *words, "--help"]
-    done = subprocess.run(asked, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said):
+        for name, value in {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}.items():
+            patch.setenv(name, value)
+        assert run([*words, "--help"]) == 0
+    return said.getvalue()
 
 
 def sub_commands(text: str) -> set[str]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -20,7 +23,7 @@ from ba_tui.tools.guards.validate import validate
 from ba_tui.tools.python import Python, python_tool
 from ba_tui.tools.shell import Shell, shell_tool
 from ba_tui.tools.shell_output import shell_kill_tool, shell_output_tool
-from tests.tools.conftest import Desk
+from tests.tools.conftest import CHECKOUT, Desk
 
 
 def word() -> str:
@@ -38,6 +41,17 @@ def tagged(word: str) -> list[psutil.Process]:
         except psutil.Error:
             continue
     return found
+
+
+@contextmanager
+def another(desk: Desk, word: str) -> Generator[subprocess.Popen[bytes]]:
+    """What ``ba.py`` in the folder of ``desk`` does, in a process that no test leaves behind or waits for in vain."""
+    environment = {**desk.environment, "BA_TAG": word, "PYTHONPATH": str(CHECKOUT)}
+    with subprocess.Popen([sys.executable, "ba.py"], cwd=desk.root, env=environment, stdout=subprocess.PIPE) as ba:
+        try:
+            yield ba
+        finally:
+            ba.kill()
 
 
 async def all_gone(word: str) -> None:

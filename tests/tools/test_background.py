@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import signal
-import subprocess
 import sys
 import textwrap
 from collections.abc import Mapping
@@ -24,8 +23,7 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.tools.background import MOST, EndedShells
-from tests.tools.conftest import CHECKOUT
-from tests.tools.running import Floor, all_gone, floor, tagged, until_printed, word
+from tests.tools.running import Floor, all_gone, another, floor, tagged, until_printed, word
 from tests.tools.test_loop import Script, assert_paired, calls
 
 __all__ = ["floor"]
@@ -201,10 +199,7 @@ async def test_a_killed_ba_leaves_no_shell_behind(floor: Floor) -> None:
             """
         ),
     )
-    environment = {**floor.desk.environment, "BA_TAG": tag, "PYTHONPATH": str(CHECKOUT)}
-    with subprocess.Popen(  # noqa: ASYNC220 - the kill must not be tied to this loop
-        [sys.executable, "ba.py"], cwd=floor.desk.root, env=environment, stdout=subprocess.PIPE
-    ) as ba:
+    with another(floor.desk, tag) as ba:
         assert ba.stdout is not None
         assert await asyncio.to_thread(ba.stdout.readline) == b"ready\n"
         assert len(tagged(tag)) >= 4

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ba_tui.core.results import Kind, failure
@@ -19,6 +19,7 @@ LEFT = re.compile(r"\[… (?:([\d,]+) lines?, )?([\d,]+) characters? left out(.*
 
 
 @settings(max_examples=300)
+@example("aaaaaaaaa\n" + "\n" * 60 + "a" * 40, 90, 0.9, "")
 @given(
     st.lists(st.text("ab", max_size=40), max_size=80).map("\n".join),
     st.integers(0, 900),
@@ -36,12 +37,13 @@ def test_head_and_tail(text: str, room: int, share: float, rest: str) -> None:
         assert short == f"[… {len(text):,} characters …]"[:room]
         return
     assert found[3] == rest
-    head, tail = short[: found.start()], short[found.end() :]
-    head = head if text.startswith(head) else head.removesuffix("\n")
-    assert text.startswith(head)
+    tail = short[found.end() :]
     assert text.endswith(tail)
-    left = text[len(head) : len(text) - len(tail)]
-    assert int(found[2].replace(",", "")) == len(left)
+    until = len(text) - len(tail)
+    since = until - int(found[2].replace(",", ""))
+    head, left = text[:since], text[since:until]
+    # The note begins a line, so that a head which ends within one gets a line end.
+    assert short[: found.start()] == head + "\n" * bool(head and not head.endswith("\n"))
     if found[1]:
         assert int(found[1].replace(",", "")) == len(left.splitlines())
         assert head.endswith("\n")

@@ -18,7 +18,7 @@ from ba_tui.core.results import Command, StateChange
 from ba_tui.core.tool import Call
 from ba_tui.tools.shell import Shell
 from tests.tools.conftest import CHECKOUT, Desk
-from tests.tools.running import all_gone, printed, tagged, until_printed, word
+from tests.tools.running import all_gone, another, printed, tagged, until_printed, word
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs bash")
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends what detached itself")
@@ -181,11 +181,7 @@ async def test_a_killed_ba_leaves_nothing_behind(desk: Desk, tag: str) -> None:
             """
         ),
     )
-    environment = {**desk.environment, "BA_TAG": tag, "PYTHONPATH": str(CHECKOUT)}
-    command = [sys.executable, "ba.py"]
-    with subprocess.Popen(  # noqa: ASYNC220 - the kill must not be tied to this loop
-        command, cwd=desk.root, env=environment, stdout=subprocess.PIPE
-    ) as ba:
+    with another(desk, tag) as ba:
         assert ba.stdout is not None
         line = await asyncio.to_thread(ba.stdout.readline)
         assert line == b"ready\n"

@@ -143,7 +143,9 @@ def own(mine: str, other: str) -> str:
 async def test_a_call_that_hangs_is_ended_with_all_it_started(home: Home, deaf: bool):
     home.write("hostile.py", HOSTILE)
     registry = home.registry()
-    result = await Caller().run(registry.get_tool("hang"), deaf_too=deaf)
+    caller = Caller()
+    await caller.run(registry.get_tool("behave"), how="nan")
+    result = await caller.run(registry.get_tool("hang"), deaf_too=deaf)
     assert result.error is not None
     assert result.error.kind == "timeout"
     assert "so far" in result.text

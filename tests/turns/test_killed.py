@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 from pathlib import Path
 from typing import Any
@@ -59,14 +60,17 @@ def at(ba: Program, server: ModelServer) -> Program:
 
 
 def test_killed_in_a_tool_call(ba: Program):
-    fifo = ba.folder / "started"
-    os.mkfifo(fifo)
+    os.mkfifo(ba.folder / "started")
+    sign = os.open(ba.folder / "started", os.O_RDONLY | os.O_NONBLOCK)
     length = f"600.{os.getpid()}"
     command = f"echo > started; exec sleep {length}"
     call = Planned("shell", {"command": command})
     with ModelServer([Step(say="I run it.", calls=(call,))]) as server:
         process = at(ba, server).start("-p", "--allow", f"shell({command})", "run the long job")
-        fifo.read_text()
+        assert process.stdout
+        ready, _, _ = select.select([sign, process.stdout], [], [], 60)
+        os.close(sign)
+        assert ready == [sign], process.communicate()
         shell = shell_of(length)
         process.send_signal(signal.SIGKILL)
         process.communicate()
@@ -74,7 +78,7 @@ def test_killed_in_a_tool_call(ba: Program):
     assert not shell.is_running()
 
     with ModelServer([Step(say="It was interrupted.")]) as server:
-        done = at(ba, server).run("-p", "-c", "--output-format", "json", "what happened?")
+        done = at(ba, server).here("-p", "-c", "--output-format", "json", "what happened?")
     assert json.loads(done.stdout)["result"] == "It was interrupted."
     messages = server.requests[0].json["messages"]
     assert wire_is_valid(messages)
@@ -87,13 +91,13 @@ def test_killed_in_a_stream(ba: Program):
     held = Answer(Step(say="These words were on their way when the light went out."), pace=Pace(hold=None, rate=20.0))
     steps = [Step(say="Earlier answer."), held]
     with ModelServer(steps) as server:
-        at(ba, server).run("-p", "first question")
+        at(ba, server).here("-p", "first question")
         process = at(ba, server).start("-p", "-c", "second question")
         assert server.arrived(2, 60)
         process.send_signal(signal.SIGKILL)
         process.communicate()
     with ModelServer([Step(say="Here again.")]) as server:
-        done = at(ba, server).run("-p", "-c", "third question")
+        done = at(ba, server).here("-p", "-c", "third question")
     assert done.stdout == "Here again.\n"
     messages = server.requests[0].json["messages"]
     assert wire_is_valid(messages)

@@ -6,7 +6,9 @@ What is done with the entries (listing, glob, grep) is the tools' business.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -14,6 +16,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
+
+_CLASS = re.compile(r"\[:(\w+):\]")
+_CLASSES = {
+    "alpha": "a-zA-Z",
+    "digit": "0-9",
+    "alnum": "a-zA-Z0-9",
+    "upper": "A-Z",
+    "lower": "a-z",
+    "xdigit": "0-9a-fA-F",
+    "space": " \t\n\r\v\f",
+    "blank": " \t",
+}
+_ODD_SET = re.compile(r"\[[!^]?\[|\[[^\]]*(?:--|&&|~~|\|\|)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +63,10 @@ class Rules:
         return False
 
     def _with(self, folder: str, file: str) -> Rules:
-        from pathspec import GitIgnoreSpec  # noqa: PLC0415 - not needed before the first search
-
         try:
-            with open(file, encoding="utf-8", errors="replace") as lines:
-                spec = GitIgnoreSpec.from_lines(lines)
-        except (OSError, ValueError):
+            with open(file, encoding="utf-8-sig", errors="replace") as text:
+                spec = _spec(text.read().split("\n"))
+        except OSError:
             return self
         return Rules((*self.files, (folder, spec)))
 
@@ -68,6 +81,34 @@ class Rules:
         for place in reversed([place for place in folder.parents if place.is_relative_to(home)]):
             rules = rules.within(str(place))
         return rules
+
+
+def _spec(lines: Sequence[str]) -> GitIgnoreSpec:
+    """What ``lines`` of an ignore file mean; those that mean nothing to git either are left out."""
+    from pathspec import GitIgnoreSpec  # noqa: PLC0415 - not needed before the first search
+
+    known = [_CLASS.sub(lambda found: _CLASSES.get(found[1], found[0]), line) for line in lines]
+    if any(map(_ODD_SET.search, known)):
+        # A bracket within brackets is git's way to write one, and suspect to Python alone.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            return _read(known, GitIgnoreSpec.from_lines)
+    return _read(known, GitIgnoreSpec.from_lines)
+
+
+def _read(lines: Sequence[str], read: Callable[[Sequence[str]], GitIgnoreSpec]) -> GitIgnoreSpec:
+    try:
+        return read(lines)
+    except (ValueError, re.error):
+        return read([line for line in lines if _means(line, read)])
+
+
+def _means(line: str, read: Callable[[Sequence[str]], object]) -> bool:
+    try:
+        read([line])
+    except (ValueError, re.error):
+        return False
+    return True
 
 
 @dataclass(slots=True)

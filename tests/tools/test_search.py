@@ -51,6 +51,15 @@ async def test_a_tree_without_what_git_ignores(project: Desk) -> None:
     assert "noise.log" in everything.text
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+async def test_a_line_of_an_ignore_file_that_means_nothing_spoils_no_other(desk: Desk, end: str) -> None:
+    lines = ["*.log", "!", "odd\\", "trail\\ ", "[[:digit:]]*", "[[]x]", "[a--b]y", "", "# words", "\\#sharp"]
+    desk.write(".gitignore", "\ufeff" + end.join(lines))
+    for name in ("a.log", "trail ", "1st", "[x]", "#sharp", "kept", "st", "sharp"):
+        desk.write(name, "")
+    assert (await desk.run("list_files")).text.splitlines() == [".gitignore", "kept", "sharp", "st"]
+
+
 async def test_the_rules_of_the_repository_above_hold_below(project: Desk) -> None:
     (project.root / ".git").mkdir()
     project.write("src/trace.log", "")

@@ -24,6 +24,7 @@ SOCKETS = (Path("/run"),)
 """Hidden because what listens there would act outside on behalf of whoever asks."""
 SOCKET_TABLE = Path("/proc/net/unix")
 MOST_SOCKETS = 1_000
+MOST_DEPTH = 6
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - they get a private stand-in
 SYSTEM = (Path("/run/current-system"), Path("/run/opengl-driver"), Path("/run/systemd/resolve"))
 SECRETS = ("shadow", "shadow-", "gshadow", "gshadow-", "ssh/ssh_host_*_key", "ssl/private", "krb5.keytab")
@@ -45,7 +46,7 @@ CACHES = (
 SCRATCH = (".cache", ".npm")
 """Where programs fail when they can't write, though nobody misses what they wrote."""
 GUARDED = (
-    ".git/hooks", ".git/config", ".git/config.worktree", ".git/modules/*/hooks", ".git/modules/*/config", ".ba",
+    ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".ba",
     ".claude", ".agents", ".mcp.json", ".husky", ".vscode", ".idea", ".envrc", ".bashrc", ".bash_profile",
     ".bash_login", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".inputrc", ".gitconfig",
 )  # fmt: skip
@@ -143,8 +144,23 @@ def _guarded(folders: Sequence[Path]) -> Iterator[Part]:
         for pattern in GUARDED:
             if bare and not pattern.startswith(".git/"):
                 continue
-            found = base.glob(pattern) if "*" in pattern else (base / pattern,)
-            yield from (Part(path, "read") for path in found if _there(path) and not path.is_symlink())
+            path = base / pattern
+            if _there(path) and not path.is_symlink():
+                yield Part(path, "read")
+        yield from _submodules(git / "modules")
+
+
+def _submodules(folder: Path, depth: int = 0) -> Iterator[Part]:
+    """What decides what git runs in repositories of submodules, whose names may have slashes."""
+    if depth > MOST_DEPTH or not _folder(folder):
+        return
+    for path in folder.iterdir():
+        if not _folder(path):
+            continue
+        own = _there(path / "config")
+        if own:
+            yield from (Part(path / name, "read") for name in ("config", "hooks") if _there(path / name))
+        yield from _submodules(path / "modules" if own else path, depth + 1)
 
 
 def _repositories(roots: Sequence[Path]) -> Iterator[Path]:

@@ -38,6 +38,9 @@ def root(tmp_path: Path) -> Path:
     root = tmp_path / "work"
     (root / ".git" / "hooks").mkdir(parents=True)
     (root / ".git" / "config").write_text("")
+    for name in ("libs/a", "libs/a/modules/b"):
+        (root / ".git" / "modules" / name / "hooks").mkdir(parents=True)
+        (root / ".git" / "modules" / name / "config").write_text("")
     (root / ".ba").mkdir()
     (root / ".mcp.json").write_text("{}")
     (root / "away").symlink_to(tmp_path)
@@ -83,10 +86,12 @@ def test_only_the_workspace_can_be_written(run: Run, root: Path, tmp_path: Path)
 @linux_only
 def test_what_runs_elsewhere_is_guarded_in_the_workspace(run: Run, root: Path) -> None:
     script = (
+        "for each in $(find .git/modules -name config -o -name hooks); do echo x > $each || echo x > $each/x; done;"
         "echo x > .git/hooks/pre-commit; echo x > .git/config; echo x > .ba/tools.yaml; rm -rf .ba; echo x > .mcp.json;"
         "mv .git elsewhere; mv .mcp.json m; echo fine > .git/index; echo go on"
     )
     assert run(script).stdout == "go on\n"
+    assert not any(each.read_text() for each in (root / ".git" / "modules").rglob("*") if each.is_file())
     assert not any((root / ".git" / "hooks").iterdir())
     assert (root / ".git" / "config").read_text() == ""
     assert (root / ".git" / "index").read_text() == "fine\n"

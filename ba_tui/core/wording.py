@@ -30,6 +30,16 @@ def suggestion(name: str, known: Iterable[str], label: str = "known are") -> str
     return f"did you mean {close!r}?" if close else f"{label} {', '.join(names) or 'none'}"
 
 
+def clipped(text: str, limit: int) -> str:
+    """``text``, cut to at most ``limit`` characters; the last is an ellipsis then."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def one_line(text: str, limit: int) -> str:
+    """``text`` on one line, cut as by ``clipped``."""
+    return clipped(" ".join(text.split()), limit)
+
+
 def sentence(text: str) -> str:
     """``text`` with a full stop, unless it ends like a sentence already."""
     return text if text.endswith((".", "?", "!", "…")) else f"{text}."

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, cast
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import clean_json
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.wording import clipped
 from ba_tui.hooks.config import Hook
 from ba_tui.hooks.process import Completed
 
@@ -170,8 +171,7 @@ def _notice(answer: Answer) -> Notice:
 def _line(text: str) -> str:
     """The first line with words, short and safe to paint."""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    first = paintable(first[: LINE * 4], newlines=False)
-    return first if len(first) <= LINE else first[: LINE - 1] + "…"
+    return clipped(paintable(first[: LINE * 4], newlines=False), LINE)
 
 
 def _cut(text: str, limit: int) -> str:

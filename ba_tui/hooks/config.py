@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from ba_tui.core.wording import one_line
 from ba_tui.resources import read_regular
 from ba_tui.settings import HOOK_EVENTS, HookLine
 
@@ -68,8 +69,7 @@ class Hook:
     @property
     def label(self) -> str:
         """A few words that name it in a message."""
-        line = " ".join(self.command.split())
-        return f"The hook “{line if len(line) <= 60 else line[:59] + '…'}”"
+        return f"The hook “{one_line(self.command, 60)}”"
 
 
 def names_of(tool: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from ba_tui.core.errors import ErrorKind
 from ba_tui.core.results import Table, ToolResult, failure
+from ba_tui.core.wording import one_line
 from ba_tui.planning.workflows import Flow, Step
 
 SHOWN = 60
@@ -87,7 +88,7 @@ def failed_flow(
 def message(result: ToolResult) -> str:
     """Why ``result`` failed, in one line."""
     text = result.error.message if result.error else result.text
-    return " ".join(text.split())[:300]
+    return one_line(text, 300)
 
 
 def _told(flow: Flow, result: ToolResult, rows: Sequence[Row]) -> ToolResult:

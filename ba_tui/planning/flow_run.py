@@ -24,7 +24,7 @@ from ba_tui.core.wording import sentence
 from ba_tui.planning.flow_calls import FlowBranch, StepCall
 from ba_tui.planning.flow_checks import check
 from ba_tui.planning.flow_results import Row, StepFailed, failed_flow, finished, invalid_output, message
-from ba_tui.planning.schemas import complaints, with_defaults
+from ba_tui.planning.schemas import as_json, complaints, with_defaults
 from ba_tui.planning.templates import InvalidTemplate, expression, rendered, templates_in
 from ba_tui.planning.workflows import MAX_DEPTH, Conditional, Flow, Invocation, Loop, Step, dependencies
 
@@ -201,7 +201,7 @@ class _Run:
         if isinstance(items, list):
             return cast("list[Any]", items)
         hint = "Make a list of it: {{ text | lines }} or {{ text | from_json }}."
-        raise StepFailed(step, failure("validation_error", f"for_each needs a list, got {_short(items)}.", hint=hint))
+        raise StepFailed(step, failure("validation_error", f"for_each needs a list, got {as_json(items)}.", hint=hint))
 
     async def _invoke(self, step: Step, invocation: Invocation, names: Names) -> Any:
         tries = 1 + (step.on_error if isinstance(step.on_error, int) else 0)
@@ -334,8 +334,3 @@ def _whole(results: Reader, ref: str) -> str:
         if page.last or page.upto <= at:
             return "".join(parts)
         at = page.upto
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else text[:80] + "…"

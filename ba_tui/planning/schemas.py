@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from ba_tui.core.wording import suggestion
+from ba_tui.core.wording import clipped, suggestion
 from ba_tui.settings.document import KeyPath
 
 Complaint = tuple[KeyPath, str]
@@ -84,15 +84,15 @@ def _lines(error: Any) -> Iterator[Complaint]:
             for name in sorted(set(got) - set(known)):
                 yield (*at, name), f"unknown parameter {name!r}; {suggestion(name, known)}"
         case "type":
-            yield at, f"expected {expected if isinstance(expected, str) else ' or '.join(expected)}, got {_shown(got)}"
+            yield at, f"expected {expected if isinstance(expected, str) else ' or '.join(expected)}, got {as_json(got)}"
         case "enum":
-            yield at, f"expected one of {', '.join(map(str, expected))}, got {_shown(got)}"
+            yield at, f"expected one of {', '.join(map(str, expected))}, got {as_json(got)}"
         case "anyOf" | "oneOf" if error.context:
             yield at, next(_lines(error.context[0]))[1]
         case _:
             yield at, error.message[:300]
 
 
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 80 else text[:80] + "…"
+def as_json(value: Any) -> str:
+    """``value`` for a message, cut at 80 characters."""
+    return clipped(json.dumps(value, ensure_ascii=False, default=str), 80)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ba_tui.core.errors import BaError, StorageError
+from ba_tui.core.wording import clipped
 from ba_tui.resources import read_regular
 
 FILE = "requirements.txt"
@@ -270,7 +271,7 @@ def why_not(wanted: Requirements, output: str) -> tuple[str, str]:
 
 def _clean(line: str) -> str:
     text = "".join(char for char in line.strip() if char.isprintable())
-    return text if len(text) <= 200 else f"{text[:199]}…"
+    return clipped(text, 200)
 
 
 def _locked(handle: int) -> bool:

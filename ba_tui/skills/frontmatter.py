@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from ba_tui.core.wording import clipped
+
 MARK = "---"
 OURS = ("model", "disable-model-invocation", "argument-hint")
 """Fields of other assistants that are understood here, beside those of the format."""
@@ -212,4 +214,4 @@ def _yes(value: Any) -> bool:
 
 
 def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else f"{text[:60]}…")
+    return repr(clipped(text, 60))

@@ -18,6 +18,7 @@ from ba_tui.core.messages import Message, reminder
 from ba_tui.core.session import Job
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
+from ba_tui.core.wording import one_line
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.processes import Process, Program, Spill
 
@@ -106,7 +107,7 @@ class Shells:
         """Raises Failed when there is no such shell."""
         if job := self._jobs.get(id):
             return job
-        known = ", ".join(f"{job.id} ({one_line(job.command)})" for job in self._jobs.values())
+        known = ", ".join(f"{job.id} ({one_line(job.command, SHOWN)})" for job in self._jobs.values())
         hint = f"There are: {known}." if known else "None was started since the session was opened."
         raise Failed("not_found", f"There is no background shell {id!r}.", hint)
 
@@ -219,7 +220,7 @@ class EndedShells:
 
     async def before(self, branch: Branch) -> None:
         notes = [
-            f"The background shell {job.id} ({one_line(job.command)}) has ended{how(job)}. "
+            f"The background shell {job.id} ({one_line(job.command, SHOWN)}) has ended{how(job)}. "
             "shell_output reads what it printed."
             for job in self._shells.news(branch.name)
         ]
@@ -248,8 +249,3 @@ async def _freed(process: Process, seconds: float, program: Program) -> None:
 
 def how(job: Work) -> str:
     return f" with exit code {job.exit_code}" if job.exit_code is not None else ""
-
-
-def one_line(command: str) -> str:
-    words = " ".join(command.split())
-    return words if len(words) <= SHOWN else f"{words[: SHOWN - 1]}…"

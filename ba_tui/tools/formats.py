@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 
 from ba_tui.core.results import Kind
 from ba_tui.core.tool import Level
-from ba_tui.core.wording import count
+from ba_tui.core.wording import clipped, count
 from ba_tui.sessions.structure import LOOK, WHOLE, outline, parsed
 
 ROOM: Mapping[Level, int] = {"brief": 200, "standard": 30_000, "full": 60_000}
@@ -146,7 +146,7 @@ def _outlined(text: str, kind: Kind, rest: str) -> str:
     facts = outline(part, kind, text.count("\n") + (not text.endswith("\n")), whole=len(part) == len(text))
     if facts is None:
         return ""
-    facts = facts if len(facts) <= BRIEF_FACTS else f"{facts[: BRIEF_FACTS - 1]}…"
+    facts = clipped(facts, BRIEF_FACTS)
     return f"Found {facts}{_noted(rest)}"
 
 

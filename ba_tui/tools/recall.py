@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from ba_tui.core.events import Event
 from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
-from ba_tui.core.wording import count
+from ba_tui.core.wording import count, one_line
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.history_search import Match, Part, Round, rounds, search, words_of
@@ -97,8 +97,7 @@ def _overview(history: Sequence[Round]) -> ToolResult:
 
 
 def _opening(item: Round) -> str:
-    words = " ".join(item.parts[0].text.split()) if item.parts else ""
-    return words if len(words) <= OPENING else f"{words[:OPENING]}…"
+    return one_line(item.parts[0].text, OPENING) if item.parts else ""
 
 
 def _said(part: Part) -> str:

@@ -21,6 +21,7 @@ from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Command, Display, Source, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.wording import clipped
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.verdicts import Allow, Deny
 from ba_tui.skills.dependencies import Environments, read_requirements
@@ -130,7 +131,7 @@ class _Runs:
         shown = self._place.workspace.shown(root)
         result = await asyncio.to_thread(observed, outcome, shown, seconds, notes)
         if isinstance(result.display, Command):
-            given = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+            given = clipped(text, SHOWN)
             result = replace(result, display=replace(result.display, command=f"{script.shown} <<< {given}"))
         return replace(result, kind="json") if not result.is_error and _is_json(result.text) else result
 

@@ -16,6 +16,7 @@ from typing import Any
 from ba_tui.core.errors import ErrorKind
 from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.tool import Call, Run
+from ba_tui.core.wording import one_line
 from ba_tui.tools.failed import Failed, failed_result
 from ba_tui.tools.terminal_text import unescaped
 from ba_tui.tools.web_addresses import read_address
@@ -135,8 +136,7 @@ async def _excerpt(reply: WebReply) -> str:
             text = str((await read_page("page", text, str(reply.address)))["markdown"])
     except Failed:
         return ""
-    words = " ".join(unescaped(text).split())
-    return words if len(words) <= EXCERPT else f"{words[:EXCERPT]}…"
+    return one_line(unescaped(text), EXCERPT)
 
 
 def _may_be_text(content_type: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.core.wording import byte_size, count, did_you_mean, nearest, suggestion
+from ba_tui.core.wording import byte_size, clipped, count, did_you_mean, nearest, one_line, sentence, suggestion
 
 
 def test_a_slip_is_answered_with_the_nearest_name_else_with_all() -> None:
@@ -41,4 +41,17 @@ def test_counts_agree_with_their_noun() -> None:
         "1,234 lines",
         "2 entries",
         "0 keys",
+    ]
+
+
+def test_long_texts_keep_to_their_limit() -> None:
+    assert (clipped("abcdef", 6), clipped("abcdefg", 6)) == ("abcdef", "abcde…")
+    assert one_line(" a\n b  c", 9) == "a b c"
+
+
+def test_a_sentence_ends_once() -> None:
+    assert [sentence(text) for text in ("It broke", "It broke.", "did you mean 'x'?")] == [
+        "It broke.",
+        "It broke.",
+        "did you mean 'x'?",
     ]

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API through its SDK: sends pre-encoded bytes, reads the plain event stream.
+"""Anthropic's Messages API: who may, the SDK knows; what is sent and read are bytes, over the SDK's own connection.
 
 The format itself lives in anthropic_wire, errors in faults; retries are Persistent's, never the SDK's.
 """
@@ -60,7 +60,7 @@ class AnthropicProvider:
         if url := base_url or os.environ.get("ANTHROPIC_BASE_URL"):
             check_url(url)
         # The key of the environment belongs to the endpoint of the environment, and to no other.
-        http = http_client(idle)
+        http = self._http = http_client(idle)
         try:
             self._client = anthropic.AsyncAnthropic(
                 api_key=api_key or (NO_KEY if base_url else None),
@@ -74,6 +74,9 @@ class AnthropicProvider:
             raise AuthFailed(f"No API key for Anthropic: {error}", CURE) from error
         if not (self._client.api_key or self._client.auth_token or self._client.credentials):
             raise AuthFailed("No API key for Anthropic.", CURE)
+        # Its headers and its key, on requests of ours: it takes longer to make one than all else that a step does here.
+        self._url = self._client.base_url.join("v1/messages")
+        self._headers = {name: text for name, text in self._client.default_headers.items() if isinstance(text, str)}
         key = self._client.api_key or self._client.auth_token or ""
         check_key(key, VARIABLE)
         service = Service("Anthropic", VARIABLE, str(self._client.base_url), model.name, key)
@@ -160,14 +163,15 @@ class AnthropicProvider:
             raise from_body(self._service, body) from error
 
     async def _post(self, request: Request) -> httpx2.Response:
+        content = self._body.join(request, self._tail(request))
+        post = self._http.build_request("POST", self._url, headers=self._headers, content=content)
         try:
-            # As it comes: what the SDK makes of a stream is not read.
-            body = self._body.join(request, self._tail(request))
-            return await self._client.post("/v1/messages", cast_to=httpx2.Response, content=body, stream=True)
-        except anthropic.APIStatusError as error:
-            raise self._refusal(error) from error
-        except (anthropic.AnthropicError, httpx2.HTTPError) as error:
+            response = await self._http.send(post, auth=self._client.custom_auth, stream=True)
+            if response.is_error:
+                raise from_response(self._service, response.status_code, response.headers, await response.aread())
+        except (anthropic.AnthropicError, httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise from_network(self._service, error) from error
+        return response
 
     def _refusal(self, error: anthropic.APIStatusError) -> ProviderError:
         return from_response(self._service, error.status_code, error.response.headers, error.body or error.message)

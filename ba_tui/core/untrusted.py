@@ -25,11 +25,22 @@ _CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _BIDI = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _HIDDEN = (
     r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
-    r"\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
 )
 _TAGS = r"\U000e0000-\U000e0fff"
 _JOINERS = r"\u200c\u200d\ufe00-\ufe0f"
-_MARKS = r"\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+_MARKS = (
+    r"\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    r"\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u07a6-\u07b0\u07eb-\u07f3\u0816-\u0819"
+    r"\u08ca-\u08e1\u08e3-\u0902\u093a\u093c\u0941-\u0948\u094d\u0951-\u0957\u0981\u09bc\u09c1-\u09c4\u09cd\u0a3c"
+    r"\u0a41-\u0a4d\u0abc\u0ac1-\u0ac8\u0acd\u0b3c\u0b41-\u0b44\u0b4d\u0bc0\u0bcd\u0c3e-\u0c40\u0c46-\u0c4d\u0ccc\u0ccd"
+    r"\u0d41-\u0d44\u0d4d\u0dca\u0dd2-\u0dd6\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u0f35\u0f37"
+    r"\u0f39\u0f71-\u0f7e\u0f80-\u0f84\u0f86\u0f87\u0f8d-\u0fbc\u102d-\u1030\u1032-\u1037\u1039\u103a\u135d-\u135f"
+    r"\u17b7-\u17bd\u17c6\u17c9-\u17d3\u1a17\u1a18\u1a58-\u1a60\u1a65-\u1a7f\u1ab0-\u1aff\u1b00-\u1b03\u1b34-\u1b3a"
+    r"\u1dc0-\u1dff\u20d0-\u20ff\u302a-\u302d\u3099\u309a\ua66f-\ua672\ua674-\ua67d\ua69e\ua69f\ua6f0\ua6f1"
+    r"\ua8e0-\ua8f1\ufb1e\ufe20-\ufe2f\U0001d165-\U0001d169\U0001d16d-\U0001d172\U0001e8d0-\U0001e8d6\U0001e944-\U0001e94a"
+)
+"""What is written above or below a letter: a few of them make a word, dozens cover the lines around."""
 
 _SUSPECT = re.compile(rf"[{_CONTROLS}{_BIDI}{_HIDDEN}{_TAGS}{_JOINERS}{_MARKS}]")
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")

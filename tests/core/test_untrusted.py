@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.core.untrusted import PLAIN, Ink, inked_lines, paintable
+from ba_tui.core.untrusted import PLAIN, Ink, hidden_in, inked_lines, paintable
 
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 INVISIBLE = re.compile("[\u202a-\u202e\u2066-\u2069\u200b\ufeff\U000e0000-\U000e007f]")
@@ -74,8 +74,15 @@ def test_emoji_and_scripts_that_need_joiners_are_kept() -> None:
     assert paintable(f"go {england}!") == f"go {england}!"
 
 
-def test_piled_up_marks_are_cut() -> None:
-    assert len(paintable("e" + "\u0301" * 500)) == 9
+@pytest.mark.parametrize("mark", "\u0301\u0e49\u0e31\u0651\u05b8\u093c\u0f74\u0ec8\u17d2\ua67c\U0001e944")
+def test_piled_up_marks_are_cut(mark: str) -> None:
+    assert len(paintable("e" + mark * 500)) == 9
+    assert len(paintable("e" + mark * 500, reveal=True)) == 9
+
+
+@pytest.mark.parametrize("words", ["ที่นี่มีน้ำ", "ﷺ مُحَمَّدٌ", "בְּרֵאשִׁית", "नमस्ते दुनिया", "བཀྲ་ཤིས", "សួស្តី", "tiếng Việt", "เก็บน้ำแข็ง"])
+def test_marks_that_words_need_are_kept(words: str) -> None:
+    assert paintable(words) == words
 
 
 def test_time_grows_with_length_only() -> None:
@@ -98,7 +105,10 @@ def test_colours_are_kept_and_nothing_is_concealed() -> None:
 @pytest.mark.outside
 def test_every_known_payload(outside_data: Path) -> None:
     for line in (outside_data / "escape_payloads.jsonl").read_text("utf-8").splitlines():
-        payload = bytes.fromhex(json.loads(line)["payload_hex"]).decode()
+        case = json.loads(line)
+        payload = bytes.fromhex(case["payload_hex"]).decode()
+        assert hidden_in(payload) or not CONTROLS.search(payload), line
+        assert "\n" not in paintable(payload, newlines=False), line
         for at in range(len(payload) + 1):
             assert not CONTROLS.search(paintable(payload[:at]) + paintable(payload[at:])), line
         assert not INVISIBLE.search(paintable(payload, reveal=True)), line

@@ -111,7 +111,7 @@ class BaApp(App[None]):
     def _leave_now(self) -> None:
         self.run_worker(self.action_quit, exit_on_error=False)
 
-    def on_terminal_gone(self, _event: TerminalGone) -> None:
+    def _on_terminal_gone(self, _event: TerminalGone) -> None:
         self._leave_now()
 
     # Colours

@@ -135,8 +135,10 @@ class Inspector(Widget):
 
     async def _show_result(self) -> None:
         inspected = self.inspected
-        self.query_one(".keys", Static).update(_keys(inspected, in_pages=self._in_pages))
-        self.query_one("#result-label", Static).update("Result")
+        self._say_keys()
+        label = self.query_one("#result-label", Static)
+        label.update("Result")
+        label.display = bool(inspected.args) or self._in_pages
         place = self.query_one("#result", Vertical)
         await place.remove_children()
         if inspected.whole and self._in_pages:
@@ -151,6 +153,10 @@ class Inspector(Widget):
             sheet = Sheet(words=isinstance(inspected.display, Prose) or inspected.display is None, id="sheet")
             await place.mount(sheet)
             self._fill(sheet)
+
+    def _say_keys(self) -> None:
+        keys = _keys(self.inspected, in_pages=self._in_pages, split=self._split)
+        self.query_one(".keys", Static).update(keys)
 
     async def action_other_view(self) -> None:
         """Between what the conversation holds and the whole."""
@@ -175,6 +181,7 @@ class Inspector(Widget):
 
     def _fill(self, sheet: Sheet) -> None:
         self._shown_split = self._split
+        self._say_keys()
         sheet.show(*builds(self.inspected, split=self._split))
 
     def watch_split(self) -> None:
@@ -290,14 +297,14 @@ def _title(inspected: Inspected) -> Content:
     return Content.assemble(*parts)
 
 
-def _keys(inspected: Inspected, *, in_pages: bool) -> str:
+def _keys(inspected: Inspected, *, in_pages: bool, split: bool) -> str:
     keys = ["Esc close", "y copy"]
     if in_pages or not isinstance(inspected.display, Table):
         keys.append("w wrap")
     if in_pages:
         keys.append("/ search")
     elif isinstance(inspected.display, Diff | Diffs):
-        keys.append("d side by side")
+        keys.append("d one below the other" if split else "d side by side")
     if inspected.whole:
         keys.append("v short form" if in_pages else "v whole text")
     return " · ".join(keys)

@@ -122,9 +122,12 @@ async def test_a_wide_pane_shows_both_sides_at_once() -> None:
     async with Room(Inspected("x", {}, CHANGE)).run_test(size=(120, 24)) as pilot:
         await settle(pilot)
         assert max(map(len, pilot.app.query_one("#sheet", Sheet).rows)) == 2
+        assert "d one below the other" in seen(pilot.app)
+        assert "Result" not in seen(pilot.app), "a heading only where there is another part"
         await pilot.resize_terminal(100, 24)
         await settle(pilot)
         assert max(map(len, pilot.app.query_one("#sheet", Sheet).rows)) == 1
+        assert "d side by side" in seen(pilot.app)
 
 
 async def test_w_lets_long_lines_run_on_and_scroll_beside_their_numbers() -> None:

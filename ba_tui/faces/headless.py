@@ -81,11 +81,11 @@ class Outcome:
             case Asked(question=Question(kind="permission") as question):
                 self.asked[question.call_id] = question
             case ToolFinished(call_id=call_id, result=result, duration=duration):
-                for row in self.tools:
-                    if row["id"] == call_id:
-                        row.update(ok=not result.is_error, duration_ms=round(duration * 1000))
-                        if result.error and result.error.kind == "permission_denied":
-                            self.denied.append(self._denied(row, result.error.message))
+                row = next((row for row in reversed(self.tools) if row["id"] == call_id), None)
+                if row is not None:
+                    row.update(ok=not result.is_error, duration_ms=round(duration * 1000))
+                    if result.error and result.error.kind == "permission_denied":
+                        self.denied.append(self._denied(row, result.error.message))
             case TurnEnded(reason=reason, error=error):
                 self.ending, self.error = reason, error
             case _:
@@ -115,6 +115,7 @@ class Outcome:
             **_account(self.ledger.session),
             "models": {model: _account(each) for model, each in self.ledger.models.items()},
             "summaries_cost_usd": _dollars(self.ledger.summaries),
+            "summaries_usage": asdict(self.ledger.summed),
             "duration_ms": round((time.monotonic() - started) * 1000),
             "tool_calls": [{key: row[key] for key in ("name", "ok", "duration_ms")} for row in self.tools],
             "denied": self.denied,
@@ -206,9 +207,9 @@ def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield "todo", {"items": [asdict(todo) for todo in result.changes.todos]}
         case Retrying(reason=reason):
             yield "error", {"message": reason, "retrying": True, "delay_s": event.delay}
-        case Compressed(strategy=strategy, before=before, after=after, cost=cost, kept=kept):
+        case Compressed(strategy=strategy, before=before, after=after, cost=cost, kept=kept, usage=usage):
             fields = {"strategy": strategy, "before": before, "after": after, "cost_usd": cost, "kept": kept}
-            yield "compressed", fields
+            yield "compressed", {**fields, "usage": asdict(usage)} if usage else fields
         case Notice(text=text, level=level, hint=hint):
             yield "notice", {"level": level, "message": text, "hint": hint}
         case TurnEnded(error=ErrorInfo() as error):

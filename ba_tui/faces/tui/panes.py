@@ -104,7 +104,9 @@ class ShellCount:
 
     def _confinement(self) -> None:
         conversation = self._chat.session.conversation
-        self._chat.status.show(sandbox=conversation.inventory.confinement() if conversation else "")
+        sandbox = conversation.inventory.confinement() if conversation else ""
+        if sandbox != self._chat.status.situation.sandbox:
+            self._chat.status.show(sandbox=sandbox)
 
 
 class Attention:

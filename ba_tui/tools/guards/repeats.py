@@ -67,7 +67,11 @@ def _recent(transcript: Transcript, call_id: str) -> list[ToolUse]:
     """The call and those made just before it in this turn, newest first: it costs the same in turns of any length."""
     found: list[ToolUse] = []
     for message in reversed(transcript.messages):
-        if len(found) >= WINDOW or (message.role == "user" and message.origin == "user"):
+        if message.role == "user":
+            if message.origin == "user":
+                break
+            continue
+        if len(found) >= WINDOW:
             break
         for use in reversed(message.calls):
             if found or use.id == call_id:

@@ -15,7 +15,7 @@ from ba_tui.context import selection
 from ba_tui.context.gauge import Gauge, uncounted
 from ba_tui.context.rounds import Compression, Keep, opening, turn_start
 from ba_tui.context.selection import Budget, Case, choose
-from ba_tui.context.summarize import Summarizer, Summary
+from ba_tui.context.summarize import NOTHING, Bill, NoSummary, Summarizer, Summary
 from ba_tui.core.errors import ProviderError, UsageError
 from ba_tui.core.events import Compressed, Event, Notice, Steered
 from ba_tui.core.messages import Message
@@ -105,8 +105,8 @@ class Compressor:
         self._left: dict[str, int] = {}
         """The size at which compressing a branch did not help, or was not allowed."""
         self._again: set[str] = set()
-        self._owed = 0.0
-        """The cost of summaries that came to nothing; goes out with the next compression."""
+        self._owed = NOTHING
+        """For summaries that came to nothing; goes out with the next compression."""
 
     async def before(self, branch: Branch) -> None:
         """Compresses when the window is too full for what comes."""
@@ -152,8 +152,7 @@ class Compressor:
         if back is None:
             raise UsageError("There is no compression to take back.", "/compact compresses.")
         messages, start = uncounted(back[0]), back[1]
-        if draft := self._drafts.pop(branch.name, None):
-            draft.task.cancel()
+        self._drop(branch.name)
         gauge = self._means.gauge
         before, after = gauge.used(branch.transcript.messages), gauge.used(messages)
         kept = "what stood before it, and what came since"
@@ -194,20 +193,20 @@ class Compressor:
         given = tuple(transcript.messages if messages is None else messages)
         task = await asyncio.to_thread(self._task, given, transcript, trigger, focus)
         way, parts = await asyncio.to_thread(self._way, task)
-        if old := self._drafts.pop(name, None):
-            old.task.cancel()
+        self._drop(name)
         failed = ""
         if way == "summarize" and parts and (trigger == "manual" or task.used > self._means.gauge.room):
             try:
                 summary = await self._summary(parts.source, focus)
             except ProviderError as error:
                 log.info("no summary: %s", error)
+                self._owe(error)
                 failed = f" (no summary: {str(error).rstrip('.')})"
             else:
                 made = await asyncio.to_thread(self._with_summary, task, parts, summary)
-                if done := self._finished(name, task, made, "summarize", summary.cost):
+                if done := self._finished(name, task, made, "summarize", summary.bill):
                     return done
-                self._owed += summary.cost or 0.0
+                self._owed += summary.bill
         by_rules: Literal["truncate", "extract"] = "truncate" if way == "truncate" else "extract"
         made = await asyncio.to_thread(self._by_rules, task, by_rules)
         done = self._finished(name, task, replace(made, kept=made.kept + failed), by_rules)
@@ -245,7 +244,8 @@ class Compressor:
         expected = await asyncio.to_thread(summarizer.expected, source) or 0.0
         budget.spend(expected)
         summary = await summarizer.summarize(source, focus)
-        budget.spend((summary.cost if summary.cost is not None else expected) - expected)
+        cost = summary.bill.cost
+        budget.spend((expected if cost is None else cost) - expected)
         return summary
 
     def _by_rules(self, task: Task, way: Literal["truncate", "extract"]) -> Compression:
@@ -280,26 +280,37 @@ class Compressor:
         return made
 
     def _finished(
-        self, name: str, task: Task, made: Compression, way: selection.Way, cost: float | None = 0.0
+        self, name: str, task: Task, made: Compression, way: selection.Way, bill: Bill = NOTHING
     ) -> Compressed | None:
         """The event, or None when it is not worth it."""
         gauge = self._means.gauge
         after = round(task.ratio * gauge.estimate(made.messages))
         if after >= task.used * WORTH:
             return None
-        owed, self._owed = self._owed, 0.0
         self._left.pop(name, None)
         if name:
             self._again.add(name)
-        return Compressed(
-            uncounted(made.messages),
-            way,
-            task.used,
-            after,
-            None if cost is None else cost + owed,
-            made.kept,
-            made.turn_start,
-        )
+        return self._event(task, made, way, after, bill)
+
+    def _event(self, task: Task, made: Compression, way: selection.Way, after: int, bill: Bill) -> Compressed:
+        bill, self._owed = bill + self._owed, NOTHING
+        used = bill.usage if bill.usage.prompt or bill.usage.output else None
+        messages = uncounted(made.messages)
+        return Compressed(messages, way, task.used, after, bill.cost, made.kept, made.turn_start, used)
+
+    def _owe(self, error: BaseException | None) -> None:
+        if isinstance(error, NoSummary):
+            self._owed += error.bill
+
+    def _drop(self, name: str) -> None:
+        """Nobody waits for the summary of a branch any more; one that has come was paid for."""
+        draft = self._drafts.pop(name, None)
+        if draft is None or draft.task.cancel() or draft.task.cancelled():
+            return
+        if error := draft.task.exception():
+            self._owe(error)
+        else:
+            self._owed += draft.task.result().bill
 
     def _begin_draft(self, name: str, parts: Split, done: Compressed) -> None:
         """The turn goes on with what rules kept; the summary takes its place when it has come."""
@@ -320,11 +331,12 @@ class Compressor:
             summary = draft.task.result()
         except (ProviderError, asyncio.CancelledError) as error:
             log.info("no summary: %s", error)
+            self._owe(error)
             return
         transcript = branch.transcript
         rest = _ways().placed(draft, transcript.messages)
         if rest is None:
-            self._owed += summary.cost or 0.0
+            self._owed += summary.bill
             return
         given = tuple(transcript.messages)
         task = await asyncio.to_thread(self._task, given, transcript, "auto", "")
@@ -333,12 +345,10 @@ class Compressor:
         gauge = self._means.gauge
         after = round(task.ratio * gauge.estimate(messages))
         if _ways().faults(messages, given) or after > gauge.room * self._choices.target:
-            self._owed += summary.cost or 0.0
+            self._owed += summary.bill
             return
-        owed, self._owed = self._owed, 0.0
-        cost = None if summary.cost is None else summary.cost + owed
         self._again.add(branch.name)
-        branch.emit(Compressed(uncounted(messages), "summarize", task.used, after, cost, made.kept, made.turn_start))
+        branch.emit(self._event(task, made, "summarize", after, summary.bill))
 
 
 def _ways():

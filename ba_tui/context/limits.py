@@ -25,8 +25,10 @@ class Spending:
                 self.cost += cost or 0.0
                 if message.usage:
                     self.tokens += message.usage.prompt + message.usage.output
-            case Compressed(cost=float() as cost):
-                self.cost += cost
+            case Compressed(cost=cost, usage=usage):
+                self.cost += cost or 0.0
+                if usage:
+                    self.tokens += usage.prompt + usage.output
             case _:
                 pass
 

@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 from ba_tui.context.rounds import Count
@@ -48,12 +48,33 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True)
+class Bill:
+    """What was paid for summaries: tokens, and US dollars; None when the model has no known price."""
+
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = 0.0
+
+    def __add__(self, other: Bill) -> Bill:
+        known = self.cost is not None and other.cost is not None
+        return Bill(self.usage + other.usage, (self.cost or 0.0) + (other.cost or 0.0) if known else None)
+
+
+NOTHING = Bill()
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
-    """``cost`` in US dollars, None when unknown, 0 from the cache; ``added``: facts that the model had left out."""
+    """``bill``: nothing from the cache; ``added``: facts that the model had left out."""
 
     text: str
-    cost: float | None = None
+    bill: Bill = NOTHING
     added: int = 0
+
+
+class NoSummary(ProviderError):
+    """The model answered with something else; that was paid for all the same."""
+
+    bill: Bill = NOTHING
 
 
 class Summarizer:
@@ -80,14 +101,18 @@ class Summarizer:
         words = str(round(self._choices.summary_tokens * SHARE))
         system = self._writer.prompt.replace("{words}", words).replace("{focus}", about)
         key = digest((model.id, system, record))
-        text, cost = await asyncio.to_thread(self._cache.get, key), 0.0
+        text, bill = await asyncio.to_thread(self._cache.get, key), NOTHING
         if text is None:
             answer = await self._ask(system, record)
+            bill = _bill(answer, model)
+            if wrong := _unsound(answer):
+                failure = NoSummary(wrong)
+                failure.bill = bill
+                raise failure
             text = await asyncio.to_thread(self._clipped, answer.text.strip())
-            cost = model.prices.cost(answer.usage) if model.prices and answer.usage else None
             await asyncio.to_thread(self._cache.put, key, text)
         whole, added = await asyncio.to_thread(self._completed, source, text)
-        return Summary(whole, cost, added)
+        return Summary(whole, bill, added)
 
     async def _ask(self, system: str, record: str) -> Message:
         try:
@@ -97,7 +122,7 @@ class Summarizer:
                 async with aclosing(cast("AsyncGenerator[Chunk, None]", provider.stream(request))) as chunks:
                     async for chunk in chunks:
                         if isinstance(chunk, Message):
-                            return _sound(chunk)
+                            return chunk
         except TimeoutError:
             raise ProviderError(f"No summary came within {self._choices.summary_timeout:g} s.") from None
         raise ProviderError("The answer ended before the summary did.")
@@ -135,10 +160,15 @@ class Summarizer:
         return self._count([user(text)]) <= self._choices.summary_tokens
 
 
-def _sound(answer: Message) -> Message:
-    if answer.calls or not answer.text.strip() or answer.stop == "refusal":
-        raise ProviderError("The model wrote no summary.")
-    return answer
+def _bill(answer: Message, model: ModelInfo) -> Bill:
+    if answer.usage is None:
+        return Bill(cost=None)
+    return Bill(answer.usage, model.prices.cost(answer.usage) if model.prices else None)
+
+
+def _unsound(answer: Message) -> str:
+    bad = answer.calls or not answer.text.strip() or answer.stop == "refusal"
+    return "The model wrote no summary." if bad else ""
 
 
 def record(source: Sequence[Message], longest: int) -> str:

@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from ba_tui.core.errors import ErrorInfo
-from ba_tui.core.messages import ByType, Message, ToolUse, clean_json
+from ba_tui.core.messages import ByType, Message, ToolUse, Usage, clean_json
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import StateChange, ToolResult
 from ba_tui.core.work import ActiveSkill
@@ -168,8 +168,9 @@ class SkillsChanged(Signed):
 class Compressed(Signed):
     """From now on the model is sent ``messages`` for all that was before. The originals stay in the journal.
 
-    ``before`` and ``after`` in tokens, ``cost`` in US dollars; ``kept`` says in a line what was kept;
-    the running turn begins with message ``turn_start``.
+    ``before`` and ``after`` in tokens; ``kept`` says in a line what was kept; the running turn begins with message
+    ``turn_start``. ``cost`` in US dollars and ``usage`` are those of summaries, also of such as came to nothing; None
+    when unknown, or when no model was asked.
     """
 
     messages: tuple[Message, ...]
@@ -179,7 +180,13 @@ class Compressed(Signed):
     cost: float | None = None
     kept: str = ""
     turn_start: int = 0
+    usage: Usage | None = None
     type: Literal["compressed"] = "compressed"
+
+    @property
+    def priced(self) -> bool:
+        """Whether all that it cost is known: what rules do is free, a summary may be by a model without a price."""
+        return self.cost is not None or (self.usage is None and self.strategy != "summarize")
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,8 @@ class Ledger:
         """By the model that answered; summaries are not in it."""
         self.summaries: float | None = 0.0
         """What writing summaries cost, in US dollars; None once one had no price."""
+        self.summed = Usage()
+        """The tokens that went into summaries and came out."""
         self.shortened: list[Shortening] = []
         self.uncounted = 0
         """Answers that broke off, or came without a word of what they used."""
@@ -130,11 +132,13 @@ class Ledger:
             self.filled, self.estimated = used.prompt + used.output, False
 
     def _compressed(self, event: Compressed) -> None:
-        # What rules do is free; a summary without a price has a cost that nobody knows.
-        cost = event.cost if event.cost is not None or event.strategy == "summarize" else 0.0
+        cost = (event.cost or 0.0) if event.priced else None
+        used = event.usage or Usage()
         for account in (self.session, self._open):
             if account is not None:
+                account.usage += used
                 account.pay(cost)
+        self.summed += used
         self.summaries = None if cost is None or self.summaries is None else self.summaries + cost
         self.shortened.append(
             Shortening(event.at, event.strategy, event.before, event.after, cost, event.kept, event.agent)

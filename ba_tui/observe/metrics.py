@@ -105,6 +105,7 @@ class Metrics:
             "models": {model: account(each) for model, each in sorted(ledger.models.items())},
             "compressions": len(ledger.shortened),
             "summaries_cost_usd": ledger.summaries,
+            "summaries_usage": asdict(ledger.summed),
             "endings": dict(self.endings),
             "tools": {name: tool.as_dict() for name, tool in sorted(self.tools.items())},
         }

@@ -126,7 +126,11 @@ def _fold(known: Digest, record: Record) -> Digest:
                 changed = {"cost": 0.0}
         case {"type": "message_done", "cost": None, "message": {"usage": dict()}}:
             changed = {"cost": None, "unpriced": True}
-        case {"type": "compressed", "cost": None, "strategy": "summarize"}:
+        case {"type": "compressed", "cost": None, "strategy": "summarize"} | {
+            "type": "compressed",
+            "cost": None,
+            "usage": dict(),
+        }:
             changed = {"cost": None, "unpriced": True}
         case {"type": "titled", "title": str(title)}:
             words = f"{title.casefold()}\n{known.words}"[:_WORDS]

@@ -51,8 +51,9 @@ class Survey:
             case MessageDone(message=message, cost=price):
                 self.usage += message.usage or Usage()
                 self._pay(price, known=price is not None or message.usage is None)
-            case Compressed(cost=price, strategy=strategy):
-                self._pay(price or None, known=price is not None or strategy != "summarize")
+            case Compressed(cost=price, usage=used):
+                self.usage += used or Usage()
+                self._pay(price or None, known=event.priced)
                 self.compressions.append(replace(event, messages=()))
             case TurnStarted(prompt=message, agent="main", at=at):
                 self._turns[turn] = TurnLine(turn, at, one_line(message.text))

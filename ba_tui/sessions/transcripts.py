@@ -160,7 +160,8 @@ def _tool_call(start: ToolStarted, end: ToolFinished | None) -> dict[str, Any]:
 
 
 def _compression(event: Compressed) -> dict[str, Any]:
-    return {"at": iso(event.at), "strategy": event.strategy, "before": event.before, "after": event.after}
+    record = {"at": iso(event.at), "strategy": event.strategy, "before": event.before, "after": event.after}
+    return {**record, "cost_usd": event.cost, "usage": asdict(event.usage) if event.usage else None}
 
 
 def _message(message: Message) -> dict[str, Any]:

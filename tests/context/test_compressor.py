@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from ba_tui.context.validity import valid
 from ba_tui.core.compacting import compact, undo_compact
 from ba_tui.core.errors import ContextOverflow, Overloaded, UsageError
 from ba_tui.core.events import Compressed, MessageDone, Notice, TextDelta, ToolStarted, TurnEnded, TurnStarted
-from ba_tui.core.messages import Message, Text, ToolUse, user
+from ba_tui.core.messages import Message, Text, ToolUse, Usage, user
 from ba_tui.core.provider import Chunk, Request
 from ba_tui.core.transcript import Transcript
 from tests.context.talk import MODEL, Room, compressions, history, told
@@ -242,6 +243,7 @@ async def test_a_summary_comes_in_the_background_and_takes_the_place(tmp_path: P
     assert valid(sent)
     assert [message.text for message in sent[-3:]] == ["And now?", "One.", "Then?"]
     assert second.cost == pytest.approx((900 * 1 + 10 * 2) / 1e6)
+    assert (first.usage, second.usage) == (None, Usage(900, 10))
 
 
 async def settled(room: Room) -> None:
@@ -290,6 +292,15 @@ async def test_without_a_summary_rules_are_enough_and_say_so(tmp_path: Path) -> 
     assert "The model is busy" in done.kept
 
 
+async def test_what_came_to_nothing_was_paid_for_all_the_same(tmp_path: Path) -> None:
+    room = summarizing(Script(replace(says("", ("look", {})), usage=Usage(900, 10)), told(NOTES, 300)), tmp_path)
+    (done,) = compressions(await collect(compact(room.talk)))
+    assert (done.strategy, done.usage, done.cost) == ("extract", Usage(900, 10), pytest.approx(920 / 1e6))
+    await collect(undo_compact(room.talk))
+    (again,) = compressions(await collect(compact(room.talk)))
+    assert (again.strategy, again.usage) == ("summarize", Usage(300, 10))
+
+
 async def test_a_summary_that_takes_too_long_is_not_waited_for(tmp_path: Path) -> None:
     async def never(request: Request) -> AsyncIterator[Chunk]:
         await asyncio.Event().wait()
@@ -331,7 +342,7 @@ async def test_the_same_summary_is_not_paid_twice(tmp_path: Path) -> None:
         room = summarizing(Script(told(NOTES, 900)), tmp_path)
         (done,) = compressions(await collect(compact(room.talk)))
         assert done.strategy == "summarize"
-        assert bool(done.cost) is cost
+        assert bool(done.cost) is bool(done.usage) is cost
         assert bool(room.writer.requests) is cost
 
 

@@ -69,14 +69,14 @@ def test_summaries_and_sub_agents_count() -> None:
     spending = Spending()
     events: list[Event] = [
         MessageDone(replace(says("x"), usage=Usage(10, 5, 100, 1)), 0.25, agent="main/explore-1"),
-        Compressed((), "summarize", 100, 50, 0.5),
+        Compressed((), "summarize", 100, 50, 0.5, usage=Usage(40, 4)),
         Compressed((), "extract", 100, 50),
         MessageDone(says("y"), None),
     ]
     for event in events:
         spending.apply(event)
     assert spending.cost == pytest.approx(0.75)
-    assert spending.tokens == 116 + 110
+    assert spending.tokens == 116 + 44 + 110
 
 
 def with_todos(*todos: Todo) -> list[Event]:

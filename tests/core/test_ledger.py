@@ -35,8 +35,8 @@ def done(usage: Usage | None, cost: float | None, model: str = "a/one", agent: s
     return MessageDone(Message("assistant", (Text("x" * 400),), usage, model=model), cost, agent=agent)
 
 
-def pressed(cost: float | None, strategy: Strategy = "summarize") -> Compressed:
-    return Compressed((), strategy, 9_000, 2_000, cost, "the goal")
+def pressed(cost: float | None, strategy: Strategy = "summarize", usage: Usage | None = None) -> Compressed:
+    return Compressed((), strategy, 9_000, 2_000, cost, "the goal", usage=usage)
 
 
 STORY: tuple[Event, ...] = (
@@ -47,7 +47,7 @@ STORY: tuple[Event, ...] = (
     pressed(0.125),
     ModelChanged("b/two"),
     TurnStarted(user("second")),
-    pressed(0.0625),
+    pressed(0.0625, usage=Usage(800, 40)),
     done(Usage(10, 1, 0, 90), 1.0, "b/two"),
     TurnEnded("done"),
 )
@@ -63,7 +63,9 @@ def test_costs_by_turn_by_model_and_of_summaries() -> None:
         "b/two": (1, 1.0),
     }
     assert found.summaries == 0.1875
-    assert found.session.usage == Usage(160, 16, 900, 90)
+    assert found.session.usage == Usage(960, 56, 900, 90)
+    assert (found.turns[1].account.usage, found.turns[1].account.requests) == (Usage(810, 41, 0, 90), 1)
+    assert found.summed == Usage(800, 40)
     assert [turn.prompt for turn in found.turns] == ["first", "second"]
     assert [(each.strategy, each.before, each.after) for each in found.shortened] == [("summarize", 9_000, 2_000)] * 2
 
@@ -75,7 +77,9 @@ def test_a_journal_brings_the_same_totals_back() -> None:
     assert (again.filled, again.estimated) == (live.filled, live.estimated)
 
 
-@pytest.mark.parametrize("unpriced", [done(Usage(1, 1), None, "c/x"), pressed(None)])
+@pytest.mark.parametrize(
+    "unpriced", [done(Usage(1, 1), None, "c/x"), pressed(None), pressed(None, "extract", Usage(9, 9))]
+)
 def test_one_unknown_price_makes_the_sums_unknown_that_hold_it(unpriced: Event) -> None:
     found = ledger(*STORY, TurnStarted(user("third")), unpriced)
     assert found.session.cost is None

@@ -133,14 +133,14 @@ async def test_a_time_limit_is_exit_3_and_keeps_the_words():
         yield TextDelta("Half")
         await asyncio.Event().wait()
 
-    code, out, err = await run(stuck, timeout=0.05)
+    code, out, err = await run(stuck, timeout=0.5)
     assert (code, out) == (3, "Half\n")
     assert "time limit" in err
 
 
 async def test_json_tells_usage_and_cost_by_model_and_of_summaries():
     async def shortened(request: Request) -> AsyncIterator[Chunk]:
-        yield Compressed(tuple(request.messages), "summarize", 900, 300, 0.25, "the goal")
+        yield Compressed(tuple(request.messages), "summarize", 900, 300, 0.25, "the goal", usage=Usage(700, 30))
         yield Message("assistant", (Text("Done."),), Usage(100, 10, 800, 90), "end_turn", "test/model", "assistant")
 
     _, out, _ = await run(shortened, format="json")
@@ -149,6 +149,8 @@ async def test_json_tells_usage_and_cost_by_model_and_of_summaries():
     usage = {"input": 100, "output": 10, "cache_read": 800, "cache_write": 90}
     assert report["models"] == {"test/model": {"usage": usage, "cost_usd": round(answer, 6)}}
     assert report["summaries_cost_usd"] == 0.25
+    assert report["summaries_usage"] == {"input": 700, "output": 30, "cache_read": 0, "cache_write": 0}
+    assert (report["usage"]["input"], report["usage"]["output"]) == (800, 40)
     assert report["cost_usd"] == pytest.approx(0.25 + answer, abs=1e-6)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import NewerSchema, SessionNotFound, UsageError
-from ba_tui.core.events import MessageDone, ModeChanged, ModelChanged, Titled, TurnStarted
-from ba_tui.core.messages import Message, Text, user
+from ba_tui.core.events import Compressed, MessageDone, ModeChanged, ModelChanged, Titled, TurnStarted
+from ba_tui.core.messages import Message, Text, Usage, user
 from ba_tui.resources import folder_slug
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.records import Header
@@ -19,6 +19,7 @@ from tests.sessions.shelf import WORK, folder_of, library, stored, turn
 from tests.sessions.test_journal import _bytes_read
 
 A, B, C = "20261121-120000-ab12", "20261121-130000-cd34", "20261122-090000-ef56"
+D = "20261122-100000-0a1b"
 
 
 async def test_a_new_session_is_found_again_with_its_model_mode_and_words(tmp_path: Path) -> None:
@@ -65,8 +66,9 @@ def test_cost_is_unknown_when_any_part_of_it_is(tmp_path: Path) -> None:
     stored(tmp_path, B, [*turn("priced"), *turn("unpriced", cost=None), *turn("priced")])
     broken = MessageDone(Message("assistant", (Text("cut"),), stop="cancelled"))
     stored(tmp_path, C, [*turn("priced"), TurnStarted(user("cut")), broken])
+    stored(tmp_path, D, [*turn("priced"), Compressed((), "extract", 9, 8, None, usage=Usage(500, 20))])
     shelf = library(tmp_path)
-    assert [shelf.find(id).cost for id in (A, B, C)] == [1.0, None, 1.0]
+    assert [shelf.find(id).cost for id in (A, B, C, D)] == [1.0, None, 1.0, None]
 
 
 def test_sessions_are_found_by_part_of_the_id_or_by_words(tmp_path: Path) -> None:

@@ -10,7 +10,17 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.events import Event, MessageDone, Notice, Steered, ToolFinished, ToolStarted, TurnEnded, TurnStarted
+from ba_tui.core.events import (
+    Compressed,
+    Event,
+    MessageDone,
+    Notice,
+    Steered,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
 from ba_tui.core.messages import Image, Message, Text, ToolUse, Usage, reminder, user
 from ba_tui.core.results import Diff, ToolResult, failure
 from ba_tui.core.session import SessionInfo
@@ -90,8 +100,18 @@ def test_json_holds_messages_calls_turns_and_what_was_spent() -> None:
     ]
 
 
-def test_an_unknown_price_makes_the_cost_unknown() -> None:
-    events = [*turn("one"), *turn("two", cost=None)]
+def test_summaries_count_once_in_what_was_spent() -> None:
+    events = [*turn("one"), Compressed((), "summarize", 90, 9, 0.25, usage=Usage(500, 20))]
+    document = json.loads(export("json", events))
+    alone = json.loads(export("json", turn("one")))
+    assert document["usage"]["input"] == alone["usage"]["input"] + 500
+    assert document["cost_usd"] == alone["cost_usd"] + 0.25
+    assert [(each["cost_usd"], each["usage"]["output"]) for each in document["compressions"]] == [(0.25, 20)]
+
+
+@pytest.mark.parametrize("unpriced", [turn("two", cost=None), [Compressed((), "extract", 9, 8, usage=Usage(5, 2))]])
+def test_an_unknown_price_makes_the_cost_unknown(unpriced: list[Event]) -> None:
+    events = [*turn("one"), *unpriced]
     assert json.loads(export("json", events))["cost_usd"] is None
     assert "$" not in export("md", events)
 

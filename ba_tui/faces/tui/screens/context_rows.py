@@ -13,6 +13,7 @@ from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
 from ba_tui.core.ledger import Account, Ledger, Shortening
+from ba_tui.core.messages import Usage
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.session import ContextItem, ContextPart
 from ba_tui.core.untrusted import paintable
@@ -142,7 +143,10 @@ def _totals(ledger: Ledger) -> Section:
         Entry("Input from the cache", tuple(map(hits, used))),
         Entry("Cost", (money(all_of.cost), money(turn.cost)), _unknown(ledger)),
     ]
-    if ledger.summaries != 0:
+    if ledger.summed != Usage():
+        went = f"{short_count(ledger.summed.prompt)} in, {short_count(ledger.summed.output)} out"
+        rows.append(Entry("of it for summaries", (money(ledger.summaries), ""), went))
+    elif ledger.summaries != 0:
         rows.append(Entry("of it for summaries", (money(ledger.summaries), "")))
     return Section("Tokens and cost", ("session", "turn"), rows)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from ba_tui.core.results import Diff, ToolResult
 from ba_tui.tools.disk import SeenFiles, write_bytes
 from ba_tui.tools.documents import plain_lines
+from ba_tui.tools.splicing import shared_ends
 
 WHOLE = 256_000
 """Characters up to which a Diff holds both texts whole; beyond, only the surroundings of the change."""
@@ -60,20 +61,8 @@ def _lines(text: str) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def _unshared(old: list[str], new: list[str]) -> tuple[int, int]:
-    """How many lines both begin with, and how many of the rest both end with."""
-    limit = min(len(old), len(new))
-    head = 0
-    while head < limit and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < limit - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    return head, tail
-
-
 def _counted(old: list[str], new: list[str]) -> tuple[int, int]:
-    head, tail = _unshared(old, new)
+    head, tail = shared_ends(old, new)
     old, new = old[head : len(old) - tail], new[head : len(new) - tail]
     if len(old) + len(new) > COMPARED:
         return sum((Counter(new) - Counter(old)).values()), sum((Counter(old) - Counter(new)).values())
@@ -86,7 +75,7 @@ def _counted(old: list[str], new: list[str]) -> tuple[int, int]:
 
 def _surroundings(old: str, new: str) -> tuple[str, str]:
     before, after = old.split("\n"), new.split("\n")
-    head, tail = _unshared(before, after)
+    head, tail = shared_ends(before, after)
     first, rest = max(0, head - AROUND), max(0, tail - AROUND)
     top = f"⋯ {first} unchanged lines\n" if first else ""
     end = f"\n⋯ {rest} unchanged lines" if rest else ""

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ba_tui.core.results import Command, Display, ToolResult
-from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.results import ToolResult
+from ba_tui.core.tool import Call, Tool
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.background import Shells
 from ba_tui.tools.command_runner import UNCONFINED, CommandRunner, RunRequest
@@ -23,7 +23,7 @@ from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.limits import Limits
 from ba_tui.tools.processes import Program
-from ba_tui.tools.shell import MOST, TIMEOUT, Shell, check, observed, start_folder
+from ba_tui.tools.shell import MOST, TIMEOUT, Shell, check, command_tool, observed, start_folder
 
 RUNNER = Path(__file__).with_name("python_runner.py")
 VENVS = (".venv", "venv")
@@ -69,17 +69,5 @@ def python_tool(definition: Definition, workspace: Workspace, shell: Shell, pyth
             notes = ["ended: it used up its processor time", *notes]
         return await asyncio.to_thread(observed, outcome, workspace.shown(folder), seconds, notes)
 
-    async def preview(args: Mapping[str, Any]) -> Display | None:
-        return Command(args["code"])
-
-    tool = Tool(
-        "python",
-        definition.description,
-        definition.input_schema,
-        run,
-        Effect.EXECUTE,
-        timeout=None,
-        facts=ToolFacts(category="shell", target="code", bulky=True),
-        preview=preview,
-    )
+    tool = command_tool("python", "code", definition, run)
     return tool

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ba_tui.core.results import Command, Display, StateChange, ToolResult, failure
-from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.tool import Call, Effect, Run, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.background import Outcome, Shells, Work
 from ba_tui.tools.command_runner import UNCONFINED, CommandRunner, RunRequest
@@ -108,20 +108,19 @@ def shell_tool(
             raise Failed("resource_error", f"The command could not be started: {error.strerror or error}.") from error
         return await asyncio.to_thread(_result, workspace, folder, (outcome, notes), seconds)
 
-    async def preview(args: Mapping[str, Any]) -> Display | None:
-        return Command(args["command"])
-
-    tool = Tool(
-        "shell",
-        definition.description,
-        definition.input_schema,
-        run,
-        Effect.EXECUTE,
-        timeout=None,
-        facts=ToolFacts(category="shell", target="command", bulky=True),
-        preview=preview,
-    )
+    tool = command_tool("shell", "command", definition, run)
     return tool
+
+
+def command_tool(name: str, argument: str, definition: Definition, run: Run) -> Tool:
+    """A tool that runs the text in ``argument`` and sees to its time limit itself."""
+
+    async def preview(args: Mapping[str, Any]) -> Display | None:
+        return Command(args[argument])
+
+    facts = ToolFacts(category="shell", target=argument, bulky=True)
+    schema = definition.input_schema
+    return Tool(name, definition.description, schema, run, Effect.EXECUTE, timeout=None, facts=facts, preview=preview)
 
 
 def start_folder(workspace: Workspace, kept: str | None) -> Path:

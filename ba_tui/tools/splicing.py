@@ -39,9 +39,8 @@ def spliced(raw: str, plain: str, changes: Sequence[Change], *, windows: bool = 
     return "".join([*pieces, raw[at:]])
 
 
-def _tightened(plain: str, change: Change) -> tuple[int, int, str]:
-    """Without what stays the same at both ends, so that mixed line ends around the change stay as they are."""
-    old, new = plain[change.start : change.end], change.text
+def shared_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """How many items both begin with, and how many of the rest both end with."""
     limit = min(len(old), len(new))
     head = 0
     while head < limit and old[head] == new[head]:
@@ -49,6 +48,13 @@ def _tightened(plain: str, change: Change) -> tuple[int, int, str]:
     tail = 0
     while tail < limit - head and old[-1 - tail] == new[-1 - tail]:
         tail += 1
+    return head, tail
+
+
+def _tightened(plain: str, change: Change) -> tuple[int, int, str]:
+    """Without what stays the same at both ends, so that mixed line ends around the change stay as they are."""
+    old, new = plain[change.start : change.end], change.text
+    head, tail = shared_ends(old, new)
     return change.start + head, change.end - tail, new[head : len(new) - tail]
 
 

@@ -67,14 +67,8 @@ def start(folder: str, limits: str, argv: "list[str]", libc: "ctypes.CDLL | None
         os.close(write_end)
         return pid, read_end
     try:
-        os.setsid()
-        if libc is not None:
-            libc.prctl(PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        for number in signal.valid_signals():
-            if number not in (signal.SIGKILL, signal.SIGSTOP):
-                signal.signal(number, signal.SIG_DFL)
+        detach(libc)
         os.chdir(folder)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(1, 2)
         os.dup2(write_end, CWD_FD)
         if limits:
@@ -83,6 +77,17 @@ def start(folder: str, limits: str, argv: "list[str]", libc: "ctypes.CDLL | None
     except (OSError, ValueError) as error:
         os.write(2, f"The command could not be started: {getattr(error, 'strerror', None) or error}\n".encode())
     os._exit(126)
+
+
+def detach(libc: "ctypes.CDLL | None") -> None:
+    """In the child: a session of its own that ends with the supervisor, signals as any program has them, no input."""
+    os.setsid()
+    if libc is not None:
+        libc.prctl(PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    for number in signal.valid_signals():
+        if number not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(number, signal.SIG_DFL)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 
 
 def limit(limits: str) -> None:
@@ -276,11 +281,8 @@ def noticed(number: int, frame: object) -> None:
     """SIGCHLD has to be handled for the wake-up pipe to be written; the loop does the rest."""
 
 
-def main() -> None:
-    (status, *proxy), folder, limits, argv = map(int, sys.argv[1].split(",")), sys.argv[2], sys.argv[3], sys.argv[4:]
-    os.set_inheritable(status, False)
-    if proxy:
-        open_listener(*proxy)
+def prepare() -> "tuple[int, ctypes.CDLL | None]":
+    """Before the fork: no signal ends us, and a pipe that is written when a child has ended, which comes back."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     wake, wake_write = os.pipe()
@@ -288,11 +290,24 @@ def main() -> None:
     os.set_blocking(wake_write, False)
     signal.signal(signal.SIGCHLD, noticed)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-    libc = adopt()
-    pid, cwd_pipe = start(folder, limits, argv, libc)
+    return wake, adopt()
+
+
+def mute() -> None:
+    """After the fork: who reads the output is to see its end when the program's own is closed."""
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)
     os.dup2(null, 2)
+
+
+def main() -> None:
+    (status, *proxy), folder, limits, argv = map(int, sys.argv[1].split(",")), sys.argv[2], sys.argv[3], sys.argv[4:]
+    os.set_inheritable(status, False)
+    if proxy:
+        open_listener(*proxy)
+    wake, libc = prepare()
+    pid, cwd_pipe = start(folder, limits, argv, libc)
+    mute()
     say(status, f"pid {pid}")
     while True:
         ready, _, _ = select.select([0, wake], [], [])

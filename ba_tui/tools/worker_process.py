@@ -20,23 +20,15 @@ from typing import NoReturn
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 sys.dont_write_bytecode = True
 
-from ba_tui.tools.supervisor import adopt, drain, end_all, limit, noticed, reap, say  # noqa: E402 - the path comes first
-
-PDEATHSIG = 1
+from ba_tui.tools.supervisor import detach, drain, end_all, limit, mute, prepare, reap, say  # noqa: E402 - the path comes first
 
 
 def work(channel: int, place: tuple[str, str], source: list[str], libc: ctypes.CDLL | None) -> NoReturn:
     """In the child: a session of its own, its signals as Python has them, no input, and never a way back."""
     try:
-        os.setsid()
-        if libc is not None:
-            libc.prctl(PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         signal.set_wakeup_fd(-1)
-        for number in signal.valid_signals():
-            if number not in (signal.SIGKILL, signal.SIGSTOP):
-                signal.signal(number, signal.SIG_DFL)
+        detach(libc)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         # Said here and not above, where it could come in the middle of a long reply.
         say(channel, f"pid {os.getpid()}")
         folder, limits = place
@@ -56,20 +48,11 @@ def work(channel: int, place: tuple[str, str], source: list[str], libc: ctypes.C
 def main() -> None:
     channel, place, source = int(sys.argv[1]), (sys.argv[2], sys.argv[3]), sys.argv[4:]
     os.set_inheritable(channel, False)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_IGN)
-    wake, wake_write = os.pipe()
-    os.set_blocking(wake, False)
-    os.set_blocking(wake_write, False)
-    signal.signal(signal.SIGCHLD, noticed)
-    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-    libc = adopt()
+    wake, libc = prepare()
     pid = os.fork()
     if not pid:
         work(channel, place, source, libc)
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
+    mute()
     while True:
         ready, _, _ = select.select([0, wake], [], [])
         drain(wake)

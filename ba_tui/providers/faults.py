@@ -42,7 +42,8 @@ _TOO_LONG = re.compile(
 _NO_MONEY = re.compile(
     r"insufficient[_ ](?:quota|balance|credits?|funds)|credit balance|billing_error|payment required", re.IGNORECASE
 )
-_AGAIN = re.compile(r"(?:try again|retry) in (\d+(?:\.\d+)?) ?(ms|s|m)", re.IGNORECASE)
+_AGAIN = re.compile(r"(?:try again|retry|wait)(?: in| after)? (\d+(?:\.\d+)?) ?(ms|s|m)", re.IGNORECASE)
+_TITLE = re.compile(r"<title[^>]*>(.{0,500}?)</title>", re.IGNORECASE | re.DOTALL)
 _BY_CODE = {
     "authentication": 401,
     "unauthorized": 401,
@@ -221,7 +222,7 @@ def _said(body: object) -> tuple[str, str]:
             body = decode(body)
         except ValueError:
             text = body if isinstance(body, str) else body.decode("utf-8", "replace")
-            return "", re.sub(r"<[^>]*>", " ", text)
+            return _said(text[5:]) if text.startswith("data:") else ("", _of_page(text))
     outer = fields(body) or fields(next(iter(items(body)), None))
     inner: Any = outer.get("error") or outer.get("detail") or outer.get("base_resp") or outer
     inner = next(iter(items(inner)), inner)
@@ -233,6 +234,12 @@ def _said(body: object) -> tuple[str, str]:
     text = text or words(outer.get("message"))
     raw = words(fields(found.get("metadata")).get("raw"))
     return code, f"{text}: {raw}" if raw and raw not in text else text
+
+
+def _of_page(text: str) -> str:
+    """The words of an error page: its title says what its styles and scripts do not."""
+    title = _TITLE.search(text)
+    return re.sub(r"<[^>]*>", " ", title[1] if title and title[1].strip() else text)
 
 
 def _retry_after(headers: Mapping[str, str], text: str) -> float | None:

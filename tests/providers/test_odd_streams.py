@@ -14,7 +14,7 @@ from ba_tui.core.events import TextDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text, Thinking, ToolUse, Usage, user
 from ba_tui.core.provider import Request
 from ba_tui.providers import anthropic_wire, openai_wire
-from ba_tui.providers.faults import Service
+from ba_tui.providers.faults import Service, from_response
 from ba_tui.providers.scripted import Planned, Step
 from ba_tui.providers.shapes import decode
 from ba_tui.providers.sse import Decoder, chunks
@@ -137,6 +137,32 @@ async def test_what_a_server_says_instead_of_an_answer_is_told(vendor: str, body
     _, error = await read(vendor, body)
     assert isinstance(error, Overloaded if body.startswith(b"error") else BadRequest)
     assert said in str(error)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            b"<html><head><style>p{a:b}</style><title>502: Bad\ngateway</title></head><p>x</p></html>",
+            ": 502: Bad gateway",
+        ),
+        (b'data: {"error":{"message":"busy"}}\n\n', ": busy"),
+        (b"upstream connect error", ": upstream connect error"),
+        (b'{"message":"no healthy upstream"}', ": no healthy upstream"),
+    ],
+)
+def test_error_pages_are_told_in_their_own_words(body: bytes, said: str) -> None:
+    assert str(from_response(SERVICE, 502, {}, body)).endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [("Please retry after 6 seconds.", 6), ("try again in 2.5s", 2.5), ("Please wait 20 seconds", 20), ("later", None)],
+)
+def test_the_wait_that_a_body_asks_for(words: str, seconds: float | None) -> None:
+    error = from_response(SERVICE, 429, {}, {"error": {"message": words}})
+    assert isinstance(error, RateLimited)
+    assert error.retry_after == seconds
 
 
 def test_a_long_line_in_small_pieces_takes_no_longer() -> None:

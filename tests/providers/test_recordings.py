@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.errors import BadRequest, ModelNotFound, ProviderError, RateLimited
+from ba_tui.core.errors import AuthFailed, BadRequest, ModelNotFound, Overloaded, ProviderError, RateLimited
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text, Thinking, user
 from ba_tui.core.provider import Request
@@ -24,6 +24,13 @@ from tests.providers.conftest import CLAUDE, NOW, Connect, until_error
 pytestmark = pytest.mark.outside
 ASK = Request("", [user("Hello")], (NOW,))
 SERVICE = Service("Test", "KEY", "http://127.0.0.1", "m")
+REFUSALS: dict[int, type[ProviderError]] = {
+    401: AuthFailed,
+    403: AuthFailed,
+    404: ModelNotFound,
+    408: Overloaded,
+    429: RateLimited,
+}
 FORMATS = {"anthropic": "anthropic", "openai-chat": "openai", "groq": "openai", "openrouter": "openai"}
 START = Callable[..., ModelServer]
 
@@ -139,7 +146,11 @@ async def test_streams_cut_off_are_errors_and_bring_no_call(
 
 
 async def test_whole_answers_come_back_as_they_were(outside_data: Path, model_server: START, connect: Connect) -> None:
-    found = [(row, path) for format, row, path in recordings(outside_data, "json") if format == "anthropic"]
+    found = [
+        (row, path)
+        for format, row, path in recordings(outside_data, "json")
+        if format == "anthropic" and row["status"] == 200
+    ]
     server = model_server([Raw(path.read_bytes(), content_type=JSON) for _, path in found])
     provider = connect("anthropic", server)
     for row, path in found:
@@ -151,15 +162,18 @@ async def test_whole_answers_come_back_as_they_were(outside_data: Path, model_se
 async def test_recorded_refusals_are_told_in_one_line(
     outside_data: Path, model_server: START, connect: Connect
 ) -> None:
-    found = [(row, path) for format, row, path in recordings(outside_data, "json") if format == "openai"]
-    server = model_server([Raw(path.read_bytes(), row["status"], JSON) for row, path in found])
-    provider = connect("openai", server)
-    for row, _ in found:
-        _, error = await until_error(provider.stream(ASK))
-        expected = {400: BadRequest, 404: ModelNotFound, 429: RateLimited}[row["status"]]
+    found = [row for row in recordings(outside_data, "json") if row[1]["status"] != 200]
+    server = model_server([Raw(path.read_bytes(), row["status"], JSON) for _, row, path in found])
+    providers = {format: connect(format, server) for format in ("anthropic", "openai")}
+    for format, row, path in found:
+        _, error = await until_error(providers[format].stream(ASK))
+        expected = REFUSALS.get(row["status"], Overloaded if row["status"] >= 500 else BadRequest)
         assert isinstance(error, expected), row["file"]
         assert error.hint
         assert "\n" not in str(error)
+        told = json.loads(path.read_text()).get("error") or {}
+        said = " ".join(str(told.get("message", "")).split())[:40] if isinstance(told, dict) else ""
+        assert said in str(error), row["file"]
 
 
 def test_recorded_histories_are_sent_as_they_came(outside_data: Path) -> None:

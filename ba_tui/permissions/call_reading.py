@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from ba_tui.permissions.known_commands import FILE, FLAG, MAYBE, VALUE, Entry, Known, fits
 from ba_tui.permissions.scripts import problem_of
-from ba_tui.permissions.simple import Word
+from ba_tui.permissions.simple import Listing, Word
 from ba_tui.permissions.word_paths import TooMany, spellings
 
 _PROGRAM_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
@@ -55,6 +55,8 @@ class Reading:
     roots: list[Word] = field(default_factory=list[Word])
     names: tuple[str, ...] = ()
     hidden: bool = True
+    lists: list[Listing] = field(default_factory=list[Listing])
+    """Files that it reads out of these."""
     effects: frozenset[str] = frozenset()
     free: bool = False
 
@@ -346,6 +348,9 @@ class _Walk:
         if word.text is None:
             if _substituted_file(word) and kind.startswith("file"):
                 return
+            if word.among and kind == "files" and self.entry.reads:
+                found.lists.append(word.among)
+                return
             if not self.entry.free or any(map(perhaps_secret, _VARIABLE.findall(word.raw))):
                 found.beyond.append(Beyond(at, unresolved(word)))
             return
@@ -369,6 +374,8 @@ class _Walk:
         entry = self.entry
         if not entry.recursive or not ("always" in entry.recursive or names & entry.recursive):
             return
+        # A folder among them is gone through whole.
+        self.found.lists = [replace(each, names=()) for each in self.found.lists]
         self.found.roots = [word for _, word in self.operands if word in self.found.files] or [Word(".", ".")]
         given = [value for name, value in self.options if name in _INCLUDES and value]
         includes = [value for value in given if not value.startswith("!")]

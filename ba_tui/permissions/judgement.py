@@ -19,8 +19,8 @@ from ba_tui.permissions.known_commands import Known, known
 from ba_tui.permissions.parts import Part, Surplus
 from ba_tui.permissions.paths import PathRefused
 from ba_tui.permissions.shell_grammar import analyse
-from ba_tui.permissions.simple import Analysis, Simple, Word
-from ba_tui.permissions.word_paths import TooMany, matches, may_be_secret, pieces, secrets_below, spellings
+from ba_tui.permissions.simple import Analysis, Listing, Simple, Word
+from ba_tui.permissions.word_paths import TooMany, matches, may_be_secret, odd_below, pieces, secrets_below, spellings
 
 if TYPE_CHECKING:
     from ba_tui.permissions.rules import Seen
@@ -207,6 +207,8 @@ class _Simple:
             self._look(word, self.writes if writing and not option else self.named, folder, loose=True)
         if reading.known and not reading.beyond:
             self._search(reading, folder)
+        for listing in reading.lists:
+            self._listed(listing, folder)
 
     def _look(self, word: Word, into: list[Seen], folder: Path, *, loose: bool = False) -> None:
         """The paths that ``word`` may name. ``loose``: it may be no path at all, or name one in a piece of it."""
@@ -250,6 +252,13 @@ class _Simple:
                 self.stops.append("where it runs becomes known only when it runs")
             else:
                 self._see(target.text, self.writes if write else self.reads, folder)
+
+    def _listed(self, listing: Listing, folder: Path) -> None:
+        """The files that another command lists, which this one reads."""
+        for root in listing.roots:
+            self._look(Word(root, root), self.reads, folder)
+            if found := odd_below(folder / os.path.expanduser(root), listing, self.root):  # noqa: PTH111 - must not raise
+                self.stops.append(f"among the files that it is given {found}")
 
     def _search(self, reading: Reading, folder: Path) -> None:
         for word in reading.roots:

@@ -30,10 +30,12 @@ class Inner:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What was found in a command. ``itself``: it does something of its own and is to be judged too."""
+    """What was found in a command. ``itself``: it does something of its own and is to be judged too, as ``words`` where
+    those are told apart from what it runs."""
 
     inner: tuple[Inner, ...] = ()
     itself: bool = False
+    words: tuple[Word, ...] = ()
 
 
 def several(word: Word) -> bool:

@@ -10,20 +10,20 @@ from dataclasses import dataclass, field
 
 from ba_tui.permissions.shell_tree import Command, Node, Redirection
 from ba_tui.permissions.shell_values import value_of
-from ba_tui.permissions.simple import Redirect, Word
+from ba_tui.permissions.simple import Listing, Redirect, Word
 
 
 @dataclass(slots=True)
 class Scope:
     """Where a command stands: ``known`` variables, what it runs under, what its shell reads (``piped``: from another
-    command, whose text is ``given`` when that is certain), whether it surely runs."""
+    command, whose text or list of files is ``given`` when that is certain), whether it surely runs."""
 
     known: dict[str, str] = field(default_factory=dict[str, str])
     wrappers: tuple[str, ...] = ()
     assignments: tuple[tuple[str, Word], ...] = ()
     redirects: tuple[Redirect, ...] = ()
     piped: bool = False
-    given: str | None = None
+    given: str | Listing | None = None
     certain: bool = True
     posix: bool = False
     depth: int = 0

@@ -13,6 +13,7 @@ from itertools import islice
 from ba_tui.permissions.shell_builtins import ASSIGNING, COMPUTED, RUNNING, checked
 from ba_tui.permissions.shell_folders import Folders, either, moved
 from ba_tui.permissions.shell_inner import Inner
+from ba_tui.permissions.shell_listing import listed
 from ba_tui.permissions.shell_numbers import uncertain
 from ba_tui.permissions.shell_scope import Scope, feed, printed
 from ba_tui.permissions.shell_syntax import Parser
@@ -21,7 +22,7 @@ from ba_tui.permissions.shell_tree import Assignment, Block, Chain, Command, Pip
 from ba_tui.permissions.shell_values import value_of, words_of
 from ba_tui.permissions.shell_witness import unseen
 from ba_tui.permissions.shell_wrappers import opened
-from ba_tui.permissions.simple import Analysis, Redirect, Simple, Word
+from ba_tui.permissions.simple import Analysis, Listing, Redirect, Simple, Word
 
 MOST_COMMANDS = 5_000
 MOST_LEARNT = 50
@@ -134,13 +135,13 @@ class Walk:
         return either(good, bad) or folders
 
     def _pipeline(self, pipeline: Pipeline, scope: Scope, folders: Folders) -> None:
-        given: str | None = None
+        given: str | Listing | None = None
         for index, item in enumerate(pipeline.items):
             part = scope.aside()
             if index:
                 part.piped, part.given = True, given
             self._visit(item, part, folders)
-            given = printed(item)
+            given = printed(item) or listed(item)
 
     def _block(self, block: Block, scope: Scope, folders: Folders) -> Folders:
         for token in block.words:
@@ -324,7 +325,7 @@ class Walk:
             self._add(simple, scope, folders)
             return folders, folders
         if run.itself or not run.inner:
-            self._add(simple, scope, folders)
+            self._add(replace(simple, argv=run.words) if run.words else simple, scope, folders)
         for one in run.inner:
             self._inner(one, simple, scope, folders)
         return folders, folders
@@ -376,7 +377,7 @@ class Walk:
         if not (scope.piped or self.fed):
             return
         text = None if self.fed else scope.given
-        if text is None:
+        if not isinstance(text, str):
             raise Unreadable(f"what {inner.wrapper!r} reads and runs is known only when it runs")
         scope.given = None
         scope.redirects = ()

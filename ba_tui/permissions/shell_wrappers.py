@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, takewhile
 
 from ba_tui.permissions.shell_inner import Inner, Opened, joined, several
+from ba_tui.permissions.shell_listing import found
 from ba_tui.permissions.shell_options import WRAPPERS, Line, Options, program, read, written
 from ba_tui.permissions.shell_tokens import Unreadable
-from ba_tui.permissions.simple import Redirect, Word
+from ba_tui.permissions.simple import Listing, Redirect, Word
 
 UNKNOWN = Word(None, "…")
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "lksh", "oksh", "yash", "posh"})
@@ -25,6 +26,9 @@ SETTINGS = frozenset(
      "physical", "pipefail", "verbose", "xtrace", "nullglob", "globstar", "dotglob", "failglob", "nocaseglob",
      "nocasematch", "inherit_errexit", "checkwinsize", "globasciiranges"]
 )  # fmt: skip
+_SHELL_WORDS = frozenset(
+    ["--login", "--norc", "--noprofile", "--posix", "--restricted", "--verbose", "--version", "--help"]
+)  # fmt: skip
 _SHELL_LETTERS = frozenset("abefhiklmnprtuvxBCDEHPT")
 _PLAIN = re.compile(r"[^'\"\\\x00-\x08\x0b-\x1f\x7f-\U0010ffff]+")
 """What ``xargs`` splits at blanks and takes as it is."""
@@ -33,7 +37,7 @@ _WHOLE = frozenset({"t", "r", "verbose", "no-run-if-empty"})
 _NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
 
 
-def opened(words: Sequence[Word], given: str | None = None) -> Opened | None:
+def opened(words: Sequence[Word], given: str | Listing | None = None) -> Opened | None:
     """The commands that ``words`` runs besides itself; None when it is no program known to run others. ``given`` is
     what it reads, None when that is known only when it runs."""
     name = program(words[0])
@@ -82,16 +86,7 @@ def _shell(name: str, words: Sequence[Word]) -> Opened:
             break
         at += 1
         if text.startswith("--"):
-            if text not in (
-                "--login",
-                "--norc",
-                "--noprofile",
-                "--posix",
-                "--restricted",
-                "--verbose",
-                "--version",
-                "--help",
-            ):
+            if text not in _SHELL_WORDS:
                 raise Unreadable(f"the option {text[:40]!r} of {name!r} is not known")
             continue
         code = code or (text[0] == "-" and "c" in text)
@@ -247,13 +242,14 @@ def _ssh(name: str, words: Sequence[Word]) -> Opened:
     return Opened((Inner(name, code=joined(rest), folder=None),) if rest else (), itself=True)
 
 
-def _xargs(name: str, words: Sequence[Word], given: str | None) -> Opened:
+def _xargs(name: str, words: Sequence[Word], given: str | Listing | None) -> Opened:
     line = read(WRAPPERS[name], words[1:])
     if line.has("help", "version"):
         return Opened(itself=True)
     reads = tuple(Redirect("read", value) for value in line.values("a", "arg-file"))
     rest = line.rest or (Word("echo", "echo"),)
-    if not reads and given is not None:
+    among = given if isinstance(given, Listing) and not reads and _splits(line, given) else None
+    if not reads and isinstance(given, str):
         if not given:
             # It reads nothing, so it runs its command once without further words, or not at all.
             return Opened((Inner(name, rest),))
@@ -263,35 +259,51 @@ def _xargs(name: str, words: Sequence[Word], given: str | None) -> Opened:
     if line.has("i", "replace") and not marks:
         marks = ["{}"]
     if not marks:
-        return Opened((Inner(name, (*rest, UNKNOWN), redirects=reads),))
-    filled = tuple(_filled(word, marks) for word in rest)
+        return Opened((Inner(name, (*rest, Word(None, "…", among=among)), redirects=reads),))
+    filled = tuple(_filled(word, marks, among) for word in rest)
     return Opened((Inner(name, filled, redirects=reads),))
 
 
-def _filled(word: Word, marks: Sequence[str | None]) -> Word:
-    """``word`` where a mark in it is filled with something unknown."""
+def _splits(line: Line, given: Listing) -> bool:
+    """Whether ``xargs`` takes the names apart as they were listed; blanks are looked for where there are no NULs."""
+    return line.has("0", "null") == given.ended and not line.has("d", "delimiter", "E", "e", "eof", "o", "open-tty")
+
+
+def _filled(word: Word, marks: Sequence[str | None], among: Listing | None = None) -> Word:
+    """``word`` where a mark in it is filled with something unknown, one ``among`` these files where it is all of it."""
     if word.text is not None and not any(mark is None or mark in word.text for mark in marks):
         return word
-    return Word(None, word.raw)
+    return Word(None, word.raw, among=among if word.text in marks and word.text else None)
 
 
 def _find(name: str, words: Sequence[Word]) -> Opened:
     """``-exec …  ;`` and its like. Everything else of ``find`` is judged by its own words."""
-    found: list[Inner] = []
+    runs: list[tuple[str, tuple[Word, ...]]] = []
+    own = [words[0]]
     at = 1
     while at < len(words):
         text = words[at].text
         at += 1
+        if text not in ("-exec", "-execdir", "-ok", "-okdir"):
+            own.append(words[at - 1])
         if text in ("-exec", "-execdir", "-ok", "-okdir"):
             start = at
             while at < len(words) and not _ends(words, start, at):
                 at += 1
             if at >= len(words) or at == start:
                 raise Unreadable(f"{text!r} has no end")
-            inner = tuple(_filled(word, ["{}"]) for word in words[start:at])
-            found.append(Inner(name, inner, folder="" if text in ("-exec", "-ok") else None))
+            runs.append((text, tuple(words[start:at])))
             at += 1
-    return Opened(tuple(found), itself=True)
+    among = found(own)
+    inner = [
+        Inner(
+            name, tuple(_filled(word, ["{}"], among) for word in run), folder="" if text in ("-exec", "-ok") else None
+        )
+        for text, run in runs
+    ]
+    # What stands behind a command is judged with it only where that is all there is to it.
+    apart = among is not None and all(text == "-exec" for text, _ in runs)
+    return Opened(tuple(inner), itself=True, words=tuple(own) if apart else ())
 
 
 def _ends(words: Sequence[Word], start: int, at: int) -> bool:

@@ -10,13 +10,28 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
+class Listing:
+    """Files below ``roots`` whose own name fits one of ``names``, any without. ``regular``: no links; ``ended``: each
+    name ends with a NUL, so that blanks in it part nothing; ``bare``: they begin with a name,
+    which may read as an option."""
+
+    roots: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    regular: bool = False
+    ended: bool = False
+    bare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Word:
     """One word after the shell has taken its quotes away. ``text`` None: known only when it runs (a variable, a
-    substitution). ``glob``: an unquoted ``*``, ``?``, ``[`` or brace may make it other or several words."""
+    substitution). ``glob``: an unquoted ``*``, ``?``, ``[`` or brace may make it other or several words; ``among``: it
+    is one or more of these files."""
 
     text: str | None
     raw: str
     glob: bool = False
+    among: Listing | None = None
 
 
 @dataclass(frozen=True, slots=True)

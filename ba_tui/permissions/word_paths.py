@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_NAMES, is_secret
-from ba_tui.permissions.simple import Word
+from ba_tui.permissions.simple import Listing, Word
 
 MOST_MATCHES = 200
 MOST_SPELLINGS = 64
@@ -26,6 +26,8 @@ _WILD = re.compile(r"[*?\[]")
 _HIDDEN = tuple(
     name.replace("*", "") for name in (*SECRET_NAMES, *SECRET_FOLDERS) if name.startswith(".") and len(name) > 2
 )
+_BARE = re.compile(r"[\w.][^=:]*")
+_PARTED = re.compile(r"[\s'\"\\]")
 _PIECES = re.compile(r"[=:,@<>()'\"\s]+")
 
 
@@ -112,6 +114,38 @@ def pieces(text: str) -> Iterator[str]:
         yield from (piece for piece in cut if piece)
     if text.startswith("-") and not text.startswith("--") and len(text) > 2:
         yield text[2:]
+
+
+def odd_below(folder: Path, listing: Listing, root: Path) -> str:
+    """Why files of ``listing`` below ``folder`` may not be read as they come: a secret, a link that leads out of
+    ``root``, a name that a program takes for something else. Empty when all may."""
+    todo, looked = [str(folder)], 0
+    while todo:
+        try:
+            entries = list(os.scandir(todo.pop()))
+        except OSError:
+            continue
+        looked += len(entries)
+        if looked > MOST_LOOKED_AT:
+            return "are more than can be looked through"
+        for entry in entries:
+            name, inner = entry.name, entry.is_dir(follow_symlinks=False)
+            if inner:
+                todo.append(entry.path)
+            fits = not listing.names or any(fnmatchcase(name.lower(), each.lower()) for each in listing.names)
+            if not fits and not inner:
+                continue
+            if (not listing.ended and _PARTED.search(name)) or (listing.bare and not _BARE.fullmatch(name)):
+                return f"may be {name!r}, which reads as something else"
+            if not fits:
+                continue
+            if is_secret(Path(entry.path)):
+                return f"is {os.path.relpath(entry.path, folder)}, which holds secrets"
+            if entry.is_symlink() and not listing.regular:
+                target = Path(os.path.realpath(entry.path))
+                if is_secret(target) or not target.is_relative_to(root):
+                    return f"is {os.path.relpath(entry.path, folder)}, a link to elsewhere"
+    return ""
 
 
 def secrets_below(folder: Path, names: Sequence[str], hidden: bool) -> str:

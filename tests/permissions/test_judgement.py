@@ -92,6 +92,15 @@ def test_a_reader_that_files_of_the_project_steer_asks_where_there_are_such(
     assert judge(policy(root, *lines("allow", f"shell({name}:*)")), SHELL, command) == "allow"
 
 
+@pytest.mark.parametrize("name", ["-n.txt", "+!id.txt", "a b.txt", "it's.txt", "@x.txt", "a=b.txt"])
+def test_names_of_files_that_read_as_something_else_are_not_handed_on(root: Path, name: str) -> None:
+    command = "git ls-files '*.txt' | xargs cat"
+    assert judge(policy(root), SHELL, command) == "allow"
+    (root / name).write_text("x")
+    assert judge(policy(root), SHELL, command) == "ask"
+    assert judge(policy(root), SHELL, "find . -type f -name '*.txt' -print0 | xargs -0 cat") == "allow"
+
+
 def test_readers_run_in_plan_mode_and_nothing_else_does(root: Path) -> None:
     rules = policy(root, *lines("allow", "shell(make:*)"), mode="plan")
     assert judge(rules, SHELL, "git log | head") == "allow"

@@ -135,7 +135,7 @@ def conversation(provider: Any, *tools: Tool, journal: Memory | None = None, **m
 async def collect(turn: Turn, react: Callable[[Event], None] | None = None) -> list[Event]:
     """All events of a turn; ``react`` sees each as it comes."""
     events: list[Event] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         async for event in turn:
             events.append(event)
             if react:

@@ -50,10 +50,12 @@ async def test_a_hook_is_told_what_claude_code_tells(facts: SessionFacts, tmp_pa
 
 async def test_a_hanging_hook_is_ended_with_all_it_started(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "alive")
-    held = asyncio.create_task(asyncio.to_thread((tmp_path / "alive").read_bytes))
-    ran = await run_command(hook_command(tmp_path, "exec 3> alive; sleep 60 & sleep 60", timeout=0.3))
-    assert ran == Completed(None, trouble="took longer than 0.3 s and was ended.")
-    assert await held == b"", "whoever held the pipe is gone"
+    alive = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
+    ran = await run_command(hook_command(tmp_path, "exec 3> alive; echo up >&3; sleep 60 & sleep 60", timeout=1))
+    assert ran == Completed(None, trouble="took longer than 1 s and was ended.")
+    os.set_blocking(alive, True)
+    with os.fdopen(alive, "rb") as held:
+        assert held.read() == b"up\n", "whoever held the pipe is gone"
 
 
 async def test_a_flood_is_ended(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def held() -> Iterator[threading.Event]:
 
 async def cancelled(task: asyncio.Task[None]) -> None:
     task.cancel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         with pytest.raises(asyncio.CancelledError):
             await task
 

@@ -307,9 +307,10 @@ async def test_nobody_at_the_address(vendor: str) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}"
-    provider = AnthropicProvider(CLAUDE, base_url=url) if vendor == "anthropic" else OpenAIProvider(GPT, base_url=url)
-    error = await fails(provider)
-    await provider.close()
+        is_anthropic = vendor == "anthropic"
+        provider = AnthropicProvider(CLAUDE, base_url=url) if is_anthropic else OpenAIProvider(GPT, base_url=url)
+        error = await fails(provider)
+        await provider.close()
     assert isinstance(error, ConnectionLost)
     assert "Nothing answers" in str(error)
     assert "Start the model server" in error.hint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -13,10 +13,12 @@ from ba_tui.providers.local import local_servers
 from tests.loopback import ModelServer
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+@pytest.fixture
+def nobody() -> Generator[int]:
+    """A port where nobody listens: it is taken, but no connection is accepted."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
 
 
 @asynccontextmanager
@@ -37,17 +39,17 @@ async def answering(answer: bytes | None) -> AsyncGenerator[int, None]:
         yield server.sockets[0].getsockname()[1]
 
 
-async def test_servers_and_their_models_are_found(model_server: Callable[..., ModelServer]) -> None:
+async def test_servers_and_their_models_are_found(model_server: Callable[..., ModelServer], nobody: int) -> None:
     one, two = model_server([], models=("qwen2.5-coder:7b", "llama3.2")), model_server([], models=())
-    found = await local_servers({"Ollama": one.port, "LM Studio": free_port(), "llama.cpp": two.port}, timeout=5)
+    found = await local_servers({"Ollama": one.port, "LM Studio": nobody, "llama.cpp": two.port}, timeout=5)
     assert [server.name for server in found] == ["Ollama", "llama.cpp"]
     assert found[0].base_url == f"http://127.0.0.1:{one.port}/v1"
     assert found[0].models == ("openai/qwen2.5-coder:7b", "openai/llama3.2")
     assert found[1].models == ()
 
 
-async def test_nobody_there_is_no_error() -> None:
-    assert await local_servers({"Ollama": free_port()}, timeout=5) == ()
+async def test_nobody_there_is_no_error(nobody: int) -> None:
+    assert await local_servers({"Ollama": nobody}, timeout=5) == ()
 
 
 async def test_a_silent_server_is_given_up_on() -> None:

@@ -167,7 +167,7 @@ async def test_all_it_started_ends_with_it(yard: Yard) -> None:
     result = await desk.run("shell", command=left)
     assert "left in the background: ended" in result.text
     await all_gone(yard.floor.tag)
-    timed = await desk.run("shell", command=f"{left}; sleep 60", timeout=1)
+    timed = await desk.run("shell", command=f"{left}; sleep 60", timeout=3)
     assert timed.text.endswith("Output so far (partial):\nkept")
     await all_gone(yard.floor.tag)
 

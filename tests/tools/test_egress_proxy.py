@@ -202,8 +202,8 @@ def started(town: Town, command: str, seconds: int) -> tuple[SlowCall, asyncio.T
 
 
 async def test_a_person_may_take_longer_than_the_command_has(town: Town) -> None:
-    command = f"(sleep 1.2; echo late) & {sys.executable} -c '{GET}' http://site.test:{town.port}/slow; wait"
-    call, running = started(town, command, 1)
+    command = f"(sleep 3.2; echo late) & {sys.executable} -c '{GET}' http://site.test:{town.port}/slow; wait"
+    call, running = started(town, command, 3)
     await until_printed(town.floor.desk, "late")
     call.answered.set()
     assert (await running).text == "late\npage /slow"

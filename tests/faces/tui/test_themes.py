@@ -11,6 +11,7 @@ from rich.color import Color as Colour
 from rich.terminal_theme import TerminalTheme
 from textual.app import App, ComposeResult
 from textual.color import Color
+from textual.widgets import OptionList
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.untrusted import Ink
@@ -19,6 +20,8 @@ from ba_tui.faces.tui.transcript.ansi import ink_style
 from ba_tui.faces.tui.transcript.style import COMPONENTS
 from ba_tui.faces.tui.transcript.view import TranscriptView
 from ba_tui.resources import bundled
+from tests.faces.tui.conftest import running
+from tests.faces.tui.fakes import World
 
 FILES = sorted(bundled("themes").glob("*.yaml"))
 XTERM = {
@@ -90,6 +93,25 @@ async def test_contrast_of_every_role_in_the_conversation() -> None:
                 got = contrast(ground + styles.color, ground) if styles.has_rule("color") else 21.0
                 if got < 4.5:
                     weak[f"{theme.name} {name}"] = round(got, 2)
+    assert not weak
+
+
+async def test_contrast_where_the_pointer_stands(world: World) -> None:
+    """Quiet words in the row of a list that Enter takes."""
+    weak: dict[str, float] = {}
+    async with running(world) as hand:
+        hand.chat.call_command("theme")
+        await hand.until(lambda: hand.app.screen.query(OptionList))
+        for theme in read_themes((bundled("themes"),))[0]:
+            hand.app.theme = theme.name
+            await hand.pilot.pause()
+            options = hand.app.screen.query_one(OptionList)
+            tint = options.get_component_styles("option-list--option-highlighted").background
+            surface, colors = options.background_colors[1], hand.app.theme_variables
+            for word in () if theme.ansi else ("text-muted", "foreground"):
+                got = contrast(Color.parse(colors[word]), surface + tint)
+                if got < 4.5:
+                    weak[f"{theme.name} {word}"] = round(got, 2)
     assert not weak
 
 

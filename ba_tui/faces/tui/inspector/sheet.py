@@ -64,7 +64,7 @@ class Sheet(ScrollView, can_focus=True):
         & > .sheet--name { color: $text-primary; }
         & > .sheet--warning { color: $text-warning; }
         & > .sheet--error { color: $text-error; text-style: bold; }
-        & > .sheet--selected { background: $primary 20%; text-style: bold; }
+        & > .sheet--selected { background: $primary 10%; text-style: bold; }
     }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"sheet--{role}" for role in ROLES}

@@ -21,7 +21,7 @@ from ba_tui.faces.tui.meters import age, money
 from ba_tui.faces.tui.screens.picker import Choice, Picker
 from ba_tui.faces.tui.session import OpenSession
 
-KEYS = "Enter opens · Ctrl+A all folders · Ctrl+O order · Ctrl+E rename · Ctrl+F fork · Ctrl+D delete"
+KEYS = "Enter opens · Ctrl+A all folders · Ctrl+O order · Esc closes\nCtrl+E rename · Ctrl+F fork · Ctrl+D delete"
 SHOWN = 200
 PAUSE = 0.15
 """Seconds after a key before all that was said is searched."""

@@ -27,12 +27,23 @@ _SECRETS = {
     ("hf", "npm", "gsk", "r8", "dop_v1", "xai", "nvapi"): re.compile(
         r"\b(?:hf|npm|gsk|r8|dop_v1|xai|nvapi)[_-][A-Za-z0-9_-]{24,}"
     ),
+    (
+        *("ya29.", "hvs.", "dp.pt.", "sg.", "shpat_", "shpca_", "shppa_", "shpss_", "lin_api_", "ntn_", "atatt3"),
+        *("pplx-", "figd_", "sntrys_", "sntryu_", "sbp_", "nrak-", "age-secret-key-1"),
+    ): re.compile(
+        r"\b(?:ya29\.|hvs\.|dp\.pt\.|SG\.|shp(?:at|ca|pa|ss)_|lin_api_|ntn_|ATATT3|pplx-|figd_|sntry[su]_|sbp_|NRAK-"
+        r"|AGE-SECRET-KEY-1)[A-Za-z0-9._-]{20,}"
+    ),
+    ("dapi", "key-"): re.compile(r"\b(?:dapi|key-)[0-9a-f]{32}\b"),
+    (":aa",): re.compile(r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{33}\b"),
+    ("basic ",): re.compile(r"(?i)(?<=authorization: basic )[A-Za-z0-9+/=]{8,}"),
     ("pypi-",): re.compile(r"\bpypi-[A-Za-z0-9_-]{32,}"),
     ("eyj",): re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
     ("bearer ",): re.compile(r"(?i)(?<=\bbearer )[A-Za-z0-9._~+/=-]{16,}"),
     ("://",): re.compile(r"(?<=://)[^\s/:@]{1,256}:[^\s/@]{1,256}(?=@)"),
-    ("api", "secret", "token", "passw"): re.compile(
-        r"(?i)(?:api[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|access[_-]?token|auth[_-]?token|passw(?:or)?d)"
+    ("api", "account", "private", "secret", "token", "passw"): re.compile(
+        r"(?i)(?:(?:api|account|private)[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|passw(?:or)?d"
+        r"|(?:access|auth|api|refresh|bot)[_-]?token)"
         r"[\"']?\s{0,3}[=:]\s{0,3}[\"']?(?P<value>(?=[^\s\"']{0,80}\d)[A-Za-z0-9_~+/=.!@#$%^&*-]{8,})"
     ),
 }

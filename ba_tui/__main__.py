@@ -8,10 +8,15 @@ import sys
 
 from ba_tui import __version__
 
+LAST = 2
+"""The number of the last standard stream."""
+
 
 def main() -> int:
     """Exit codes: 0 ok, 1 usage, 2 model or infrastructure, 3 limit, 4 denied, 130 interrupted."""
     argv = sys.argv[1:]
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        _open_streams()
     if argv in (["--version"], ["-V"]):
         sys.stdout.write(f"ba {__version__}\n")
         return 0
@@ -25,6 +30,16 @@ def main() -> int:
     from ba_tui.cli.main import run  # noqa: PLC0415
 
     return run(argv)
+
+
+def _open_streams() -> None:
+    """Streams that were closed (``ba … >&-``) lead nowhere. Else the next file to be opened would be taken for one."""
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= LAST:
+        os.set_inheritable(handle, True)
+    os.close(handle)
+    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process lives
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 if __name__ == "__main__":

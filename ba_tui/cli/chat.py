@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -109,7 +110,8 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
         from ba_tui.assembly import trust as grant  # noqa: PLC0415 - only where it is used: --help stays quick
 
         grant(folder)
-    words = " ".join(prompt or ())
+    # Where the locale says ASCII, Python has taken the bytes of other letters apart.
+    words = os.fsencode(" ".join(prompt or ())).decode("utf-8", "surrogateescape")
     start = Start(words, "last" if continue_ else resume, fork, theme or "", not no_color)
     if not print_:
         return open_app(flags, start, folder)

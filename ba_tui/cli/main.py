@@ -171,6 +171,7 @@ def run(argv: Sequence[str]) -> int:
     app = application(COMMANDS if completing or routed[0] not in COMMANDS else routed[:1])
     try:
         result = app(routed, prog_name="ba", standalone_mode=False)
+        sys.stdout.flush()
     except NoArgsIsHelpError as error:
         sys.stderr.write(error.format_message() + "\n")
         return 1
@@ -184,6 +185,12 @@ def run(argv: Sequence[str]) -> int:
         return 130
     except BrokenPipeError:
         # The reader went away (``ba … | head``): nothing to say, and nobody to say it to.
+        _drop_output()
+        return 0
+    except SystemExit as left:
+        # How typer ends in that case.
+        if not isinstance(left.__context__, BrokenPipeError):
+            raise
         _drop_output()
         return 0
     except OSError as error:

@@ -70,6 +70,8 @@ def show(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
     for label, value in _facts(info, outline.usage):
         facts.add_row(Text(label, style="dim"), _cell(value))
     console.print(facts)
+    if not outline.turns:
+        return
     console.print()
     number, calls = (max(5, len(str(len(outline.turns)))), 5)
     console.print(Text(f"{'Turn':<{number}}{'At':<18}{'Calls':>{calls}}  Prompt", style="bold"))
@@ -185,7 +187,7 @@ def prune(
     keep: Annotated[int | None, typer.Option("--keep", metavar="N", min=0, help="Keep the newest N.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-) -> None:
+) -> int:
     """Delete old sessions of all folders for good; never one that is open. The ids of what went are printed."""
     if not older_than and keep is None:
         raise UsageError("Nothing says which sessions are old.", "Add --older-than 30d, or --keep 100, or both.")
@@ -194,19 +196,20 @@ def prune(
     going = doomed(library.sessions(everywhere=True), rule, time.time())
     if not going:
         _say("No session is that old.")
-        return
+        return 0
     if dry_run or not yes:
         Console(stderr=not dry_run).print(_table(going, everywhere=True))
     if dry_run:
-        return
+        return 0
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(f"Deleting {_sessions(len(going))} needs a yes.", "Add --yes.")
         if not typer.confirm(f"Delete {_sessions(len(going))} for good?", err=True):
             _say("Kept.")
-            return
+            return 0
     deleted = sum(_deleted(library, info) for info in going)
     _say(f"Deleted {_sessions(deleted)}.")
+    return 0 if deleted == len(going) else 2
 
 
 def _deleted(library: Library, info: SessionInfo) -> bool:
@@ -317,7 +320,7 @@ def _table(infos: Sequence[SessionInfo], *, everywhere: bool) -> Table:
     if everywhere:
         table.add_column("Folder", overflow="fold")
     for info in infos:
-        title = (info.title or "Untitled") + (f" [open in {info.locked_by}]" if info.locked_by else "")
+        title = (info.title or info.preview or "Untitled") + (f" [open in {info.locked_by}]" if info.locked_by else "")
         cells = [info.id, title, _when(info.updated), str(info.turns), _price(info.cost)]
         table.add_row(*map(_cell, [*cells, *([str(info.cwd)] if everywhere else [])]))
     return table

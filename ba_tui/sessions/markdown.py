@@ -27,7 +27,7 @@ class Markdown:
         whole = Survey(events)
         id, folder, *rest = facts(info, whole)
         about = " · ".join([f"`{id}`", f"`{self._safe(folder)}`", *rest])
-        yield f"# {one_line(self._hide(info.title))}\n\n{about}\n"
+        yield f"# {one_line(self._hide(info.title)) or 'Untitled'}\n\n{about}\n"
         for part in parts(events, whole):
             yield "\n" + "\n".join(self._part(part)).rstrip() + "\n"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -250,3 +252,21 @@ def test_an_error_about_foreign_text_holds_no_control(capsys: pytest.CaptureFixt
 def test_lines_of_commands_hold_no_control(capsys: pytest.CaptureFixture[str]) -> None:
     print_line("a\x1b[2Jb \x9d52;c;x\x9c \udcff\tc\nd")
     assert capsys.readouterr().out == "ab  \\udcff\tc\nd\n"
+
+
+@pytest.mark.parametrize("args", [("config", "schema"), ("--help",)])
+def test_a_reader_that_went_away_is_no_error(ba: Program, args: tuple[str, ...]):
+    with ba.start(*args) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait(30)) == ("", 0)
+
+
+def test_streams_that_were_closed_and_a_locale_without_letters_lose_nothing(ba: Program):
+    script = 'exec "$0" -m ba_tui -p -m scripted:hello.yaml "grüße — 日本" <&- >&-'
+    bare = {**ba.environment, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(["sh", "-c", script, sys.executable], cwd=ba.folder, env=bare, check=False, timeout=30)
+    assert done.returncode == 0
+    (journal,) = ba.journals()
+    assert "grüße — 日本" in journal.read_text(encoding="utf-8")

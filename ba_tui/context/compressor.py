@@ -113,6 +113,7 @@ class Compressor:
         transcript = self._transcripts[branch.name] = branch.transcript
         await self._adopt(branch)
         if self._choices.enabled:
+            await self._means.gauge.ready(transcript.messages)
             used = self._means.gauge.used(transcript.messages)
             if used > self._means.gauge.room * self._choices.trigger and used > self._left.get(branch.name, 0):
                 await self._make_room(branch, used)

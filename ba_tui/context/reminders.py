@@ -63,6 +63,7 @@ class NearlyFull:
         self._told: set[str] = set()
 
     async def before(self, branch: Branch) -> None:
+        await self._gauge.ready(branch.transcript.messages)
         share = self._gauge.used(branch.transcript.messages) / self._gauge.room
         if share <= self._trigger * EARLY:
             self._told.discard(branch.name)

@@ -12,11 +12,11 @@ from ba_tui.context.limits import Limits, Spending
 from ba_tui.context.reminders import NearlyFull, Refocus
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Compressed, Event, MessageDone, Steered, ToolFinished, TurnEnded, TurnStarted
-from ba_tui.core.messages import Usage, user
+from ba_tui.core.messages import Message, Usage, user
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.results import StateChange, ToolResult
 from ba_tui.core.work import Todo
-from tests.context.talk import MODEL, count, history, told
+from tests.context.talk import MODEL, Room, compressions, count, history, told
 from tests.script import Memory, Script, collect, conversation, says
 
 
@@ -111,7 +111,7 @@ async def test_without_open_todos_or_when_off_nothing_is_said(rounds: int, todos
 
 
 async def test_the_model_hears_once_that_the_window_fills() -> None:
-    gauge = Gauge(lambda: MODEL, lambda: 100, count)
+    gauge = Gauge(lambda: MODEL, lambda: 1_900, count)
     script = Script(
         told("One.", 6_800), told("Two.", 6_900), told("Three.", 1_000), told("Four.", 6_800), says("Five.")
     )
@@ -142,3 +142,30 @@ def test_a_refusal_may_tell_how_large_the_window_is(words: str, window: int) -> 
     gauge = Gauge(lambda: MODEL, lambda: 0, count)
     gauge.learn(words)
     assert gauge.room == window - min(1_000, window // 2)
+
+
+def counted(prompt: int, output: int = 5) -> Message:
+    return replace(says("An answer."), usage=Usage(prompt, output))
+
+
+@pytest.mark.parametrize(
+    ("claimed", "least", "most"),
+    [(0, 2_120, 2_140), (1, 2_120, 2_140), (-40, 2_120, 2_140), (1_700, 1_705, 1_705), (10**9, 2_120, 2_140)],
+)
+def test_a_vendor_that_counts_nonsense_is_not_believed(claimed: int, least: int, most: int) -> None:
+    gauge = Gauge(lambda: MODEL, lambda: 100, count)
+    talk = [user("x" * 8_092), counted(claimed)]
+    assert least <= gauge.used(talk) <= most
+    more = [*talk, user("y" * 400)]
+    assert gauge.used(more) == gauge.used(talk) + count(more[-1:])
+    after = [*more, counted(claimed), user("z" * 40_000), counted(claimed)]
+    again = Gauge(lambda: MODEL, lambda: 100, count)
+    assert gauge.used(after) == again.used(after)
+
+
+async def test_nonsense_does_not_keep_a_full_window_from_being_compressed_nor_compress_an_empty_one() -> None:
+    script = Script(says("One."))
+    full = Room(script, [*history(20)[:-2], MessageDone(counted(1)), TurnEnded("done")])
+    assert compressions(await collect(full.talk.say("Now?")))
+    empty = Room(Script(says("One.")), [*history(2)[:-2], MessageDone(counted(10**9)), TurnEnded("done")])
+    assert not compressions(await collect(empty.talk.say("Now?")))

@@ -17,8 +17,8 @@ from ba_tui.core.wording import clipped
 from ba_tui.hooks.config import Hook
 from ba_tui.hooks.process import Completed
 
-BLOCKED = 2
-LINE, CONTEXT = 300, 10_000
+BLOCK_EXIT_CODE = 2
+LINE_CHARS, CONTEXT_CHARS = 300, 10_000
 Decision: TypeAlias = Literal["", "allow", "ask", "deny"]
 
 _DECISIONS: Mapping[str, Decision] = {
@@ -81,15 +81,15 @@ def read_answer(hook: Hook, ran: Completed) -> Answer:
     """What a run says for the event it was made for."""
     if ran.trouble:
         return Answer(hook, trouble=ran.trouble)
-    if ran.code == BLOCKED:
-        return Answer(hook, "deny", _cut(ran.err, CONTEXT) or "It was blocked, without a reason.")
+    if ran.code == BLOCK_EXIT_CODE:
+        return Answer(hook, "deny", _cut(ran.err, CONTEXT_CHARS) or "It was blocked, without a reason.")
     if ran.code:
         how = f"failed (exit {ran.code})" if ran.code > 0 else f"was killed (signal {-ran.code})"
         said = _line(ran.err)
         return Answer(hook, trouble=f"{how}{': ' + said if said else '.'}")
     words = ran.out.strip()
     if not words.startswith("{"):
-        return Answer(hook, context=_cut(words, CONTEXT) if hook.event in _CONTEXT_EVENTS else "")
+        return Answer(hook, context=_cut(words, CONTEXT_CHARS) if hook.event in _CONTEXT_EVENTS else "")
     try:
         return _read_json(hook, cast("dict[str, Any]", clean_json(json.loads(words))))
     except (ValueError, RecursionError) as error:
@@ -112,9 +112,9 @@ def _read_json(hook: Hook, said: dict[str, Any]) -> Answer:
     return Answer(
         hook,
         _DECISIONS[word] if word else "",
-        _cut(reason, CONTEXT),
+        _cut(reason, CONTEXT_CHARS),
         specific.get("updatedInput"),
-        _cut(str(specific.get("additionalContext") or ""), CONTEXT),
+        _cut(str(specific.get("additionalContext") or ""), CONTEXT_CHARS),
         _line(str(said.get("systemMessage") or "")),
         None if goes_on else _line(str(said.get("stopReason") or "")),
     )
@@ -171,7 +171,7 @@ def _notice(answer: Answer) -> Notice:
 def _line(text: str) -> str:
     """The first line with words, short and safe to paint."""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return clipped(paintable(first[: LINE * 4], newlines=False), LINE)
+    return clipped(paintable(first[: LINE_CHARS * 4], newlines=False), LINE_CHARS)
 
 
 def _cut(text: str, limit: int) -> str:

@@ -16,8 +16,8 @@ from ba_tui.core.wording import one_line
 from ba_tui.resources import read_regular
 from ba_tui.settings import HOOK_EVENTS, HookLine
 
-TIMEOUT, LONGEST = 60.0, 600.0
-LARGEST = 1_000_000
+DEFAULT_SECONDS, MAX_SECONDS = 60.0, 600.0
+MAX_BYTES = 1_000_000
 CLAUDE_FILES = (".claude/settings.json", ".claude/settings.local.json")
 EVENTS: Mapping[str, str] = {name: ours for ours, theirs in HOOK_EVENTS.items() for name in (ours, theirs)}
 """Every name of an event, ours and Claude Code's, to ours."""
@@ -54,7 +54,7 @@ class Hook:
     event: str
     command: str
     matcher: str = ""
-    timeout: float = TIMEOUT
+    timeout: float = DEFAULT_SECONDS
     source: str = ""
 
     def matches(self, names: Sequence[str]) -> bool:
@@ -92,13 +92,13 @@ def read_hooks(lines: Sequence[HookLine]) -> list[Hook]:
 def read_claude(path: Path) -> Found:
     """The hooks in a settings file of Claude Code; none when there is no such file."""
     try:
-        raw = read_regular(path, LARGEST + 1)
+        raw = read_regular(path, MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return [], []
     except OSError as error:
         return [], [f"{path}: can't be read: {error.strerror or error}"]
     try:
-        data: Any = json.loads(raw) if len(raw) <= LARGEST else None
+        data: Any = json.loads(raw) if len(raw) <= MAX_BYTES else None
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
@@ -152,8 +152,8 @@ def _claude_hooks(event: str, group: Any, source: str) -> Iterator[Hook | str]:
 
 def _seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        return TIMEOUT
-    return min(float(value), LONGEST)
+        return DEFAULT_SECONDS
+    return min(float(value), MAX_SECONDS)
 
 
 def _trouble(matcher: str) -> str:

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from ba_tui.core.messages import clean_text
 
-PIECE = 65_536
-LARGEST = 65_536
+CHUNK_BYTES = 65_536
+MAX_OUTPUT_BYTES = 65_536
 """Bytes that a hook may print on either stream."""
-TICK = 0.05
+TICK_SECONDS = 0.05
 """Seconds between looks for what no pipe tells: an end with a pipe still held, a cancelled turn."""
 
 
@@ -141,15 +141,15 @@ class _Pipes:
             if stop.is_set():
                 return "was ended together with the turn."
             ended = self._process.poll() is not None
-            self._once(0 if ended else min(left, TICK))
-            if any(len(got) > LARGEST for got in self._got.values()):
-                return f"printed more than {LARGEST // 1024} KB and was ended."
+            self._once(0 if ended else min(left, TICK_SECONDS))
+            if any(len(got) > MAX_OUTPUT_BYTES for got in self._got.values()):
+                return f"printed more than {MAX_OUTPUT_BYTES // 1024} KB and was ended."
             if ended:
                 # What it started may hold the pipes for ever; what it said itself is here by now.
                 return ""
             if not self._files.keys() & self._got.keys():
                 with suppress(subprocess.TimeoutExpired):
-                    self._process.wait(min(max(left, 0), TICK))
+                    self._process.wait(min(max(left, 0), TICK_SECONDS))
 
     def _once(self, seconds: float) -> None:
         for number, _ in self._poll.poll(seconds * 1000):
@@ -160,7 +160,7 @@ class _Pipes:
 
     def _feed(self) -> None:
         try:
-            self._data = self._data[os.write(self._input, self._data[:PIECE]) :]
+            self._data = self._data[os.write(self._input, self._data[:CHUNK_BYTES]) :]
         except BlockingIOError:
             return
         except OSError:
@@ -170,9 +170,9 @@ class _Pipes:
             self._close(self._input)
 
     def _take(self, number: int) -> None:
-        while len(self._got[number]) <= LARGEST:
+        while len(self._got[number]) <= MAX_OUTPUT_BYTES:
             try:
-                data = os.read(number, PIECE)
+                data = os.read(number, CHUNK_BYTES)
             except BlockingIOError:
                 return
             except OSError:

@@ -15,7 +15,7 @@ from ba_tui.core.results import Table, ToolResult, failure
 from ba_tui.core.wording import one_line
 from ba_tui.planning.workflows import Flow, Step
 
-SHOWN = 60
+MAX_ROWS = 60
 COLUMNS = ("Step", "Tool", "Outcome", "Seconds", "Summary")
 _KINDS: dict[str, ErrorKind] = {kind: kind for kind in get_args(ErrorKind)}
 
@@ -103,5 +103,5 @@ def _with_rows(flow: Flow, result: ToolResult, rows: Sequence[Row]) -> ToolResul
 
 
 def _listing(flow: Flow, rows: Sequence[Row]) -> str:
-    more = [f"… and {len(rows) - SHOWN} more"] if len(rows) > SHOWN else []
-    return "\n".join([f"Steps of {flow.name}:", *([f"- {row}" for row in rows[:SHOWN]] or ["- none"]), *more])
+    more = [f"… and {len(rows) - MAX_ROWS} more"] if len(rows) > MAX_ROWS else []
+    return "\n".join([f"Steps of {flow.name}:", *([f"- {row}" for row in rows[:MAX_ROWS]] or ["- none"]), *more])

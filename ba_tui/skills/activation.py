@@ -15,7 +15,7 @@ from ba_tui.core.work import ActiveSkill
 from ba_tui.skills.content import Level
 
 By: TypeAlias = Literal["model", "person", "file", "core"]
-LONGEST_PARAMETERS = 8_000
+MAX_PARAMETER_CHARS = 8_000
 
 
 def _short_id() -> str:

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.work import ActiveSkill
-from ba_tui.skills.activation import LONGEST_PARAMETERS, Activated, Modifier, Note, Request, framed, rule_of
+from ba_tui.skills.activation import MAX_PARAMETER_CHARS, Activated, Modifier, Note, Request, framed, rule_of
 from ba_tui.skills.catalog import Catalog, Skill
 from ba_tui.skills.config import Choices
 from ba_tui.skills.confirmed import Confirmed
@@ -134,7 +134,7 @@ class ActiveSkills:
         return await self._started(skill, request, modifier, ask)
 
     async def _started(self, skill: Skill, request: Request, modifier: Modifier, ask: Ask) -> Activated:
-        parameters = request.parameters[:LONGEST_PARAMETERS]
+        parameters = request.parameters[:MAX_PARAMETER_CHARS]
         reading = partial(instructions, skill, self.place(skill), parameters, whole=request.level == 3)
         missing = await asyncio.to_thread(self.context.why_not, modifier.model) if modifier.model else ""
         digest, text = await asyncio.to_thread(lambda: (digest_of(skill), reading()))

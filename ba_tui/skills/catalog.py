@@ -17,9 +17,9 @@ from ba_tui.skills.frontmatter import Head, decoded, id_of, read_head
 from ba_tui.skills.validator import BODY_TOKENS, CHARACTERS_PER_TOKEN, NAMES
 
 Source: TypeAlias = Literal["bundled", "user", "project"]
-HEAD = 64_000
+HEAD_BYTES = 64_000
 """Bytes of a SKILL.md that are read for its front matter."""
-MOST = 1_000
+MAX_SKILLS = 1_000
 """Skills of one folder that are looked at."""
 PROJECT = (".claude/skills", ".agents/skills", ".ba/skills")
 
@@ -120,7 +120,7 @@ class Catalog:
     def _in(self, root: SkillRoot) -> Iterable[Skill]:
         try:
             with os.scandir(root.folder) as entries:
-                names = sorted(entry.name for entry in entries if not entry.name.startswith("."))[:MOST]
+                names = sorted(entry.name for entry in entries if not entry.name.startswith("."))[:MAX_SKILLS]
         except OSError:
             return
         for name in names:
@@ -150,8 +150,8 @@ class Catalog:
 def head_of(file: Path, folder: str) -> Head:
     """The head of the SKILL.md in a folder called ``folder``. Reads the disk; ``trouble`` says why it can't be used."""
     try:
-        raw = read_regular(file, HEAD)
-        return read_head(decoded(raw, whole=len(raw) < HEAD), folder)
+        raw = read_regular(file, HEAD_BYTES)
+        return read_head(decoded(raw, whole=len(raw) < HEAD_BYTES), folder)
     except OSError as error:
         return Head(folder, trouble=f"{file.name} can't be read: {error.strerror or error}")
     except UnicodeDecodeError as error:

@@ -22,16 +22,16 @@ from ba_tui.skills.catalog import Skill
 from ba_tui.skills.frontmatter import decoded, divided
 
 Level: TypeAlias = Literal[1, 2, 3]
-LARGEST = 1_000_000
+MAX_BYTES = 1_000_000
 """Bytes of a SKILL.md that are read at most."""
-INSTRUCTIONS = 36_000
+INSTRUCTION_CHARS = 36_000
 """Characters of instructions that a model is given; of more, where to read on."""
-FURTHER = 14_000
+FURTHER_CHARS = 14_000
 """Characters of further files that are given at level 3."""
-MOST_FILES = 500
-LISTED, LISTING = 60, 5_000
+MAX_FILES = 500
+MAX_LISTED, LISTING_CHARS = 60, 5_000
 """Files and characters of the list of files."""
-HASHED = 16_000_000
+MAX_HASHED_BYTES = 16_000_000
 PASSED_OVER = frozenset({".git", "__pycache__", "node_modules", ".venv", ".DS_Store"})
 ARGUMENTS = "$ARGUMENTS"
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -63,7 +63,7 @@ def body_of(skill: Skill) -> str:
 
 def digest_of(skill: Skill) -> str:
     """The hash of all that the skill holds. Of what is larger than a few megabytes, size and time count."""
-    mark, left = hashlib.sha256(), HASHED
+    mark, left = hashlib.sha256(), MAX_HASHED_BYTES
     for name in (skill.file, *(file.name for file in files_of(skill))):
         path = skill.folder / name
         try:
@@ -111,8 +111,8 @@ def further(skill: Skill, place: str) -> str:
 def _body(skill: Skill) -> tuple[str, int]:
     """The instructions, and the line of the file in which they begin."""
     try:
-        raw = read_regular(skill.path, LARGEST)
-        _, body, line = divided(decoded(raw, whole=len(raw) < LARGEST))
+        raw = read_regular(skill.path, MAX_BYTES)
+        _, body, line = divided(decoded(raw, whole=len(raw) < MAX_BYTES))
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UsageError(f"The skill {skill.id} can't be read: {why or error}.", "See ba skills list.") from error
@@ -122,17 +122,17 @@ def _body(skill: Skill) -> tuple[str, int]:
 
 
 def _cut(body: str, shown: str, line: int) -> str:
-    if len(body) <= INSTRUCTIONS:
+    if len(body) <= INSTRUCTION_CHARS:
         return body
-    kept = body[:INSTRUCTIONS]
+    kept = body[:INSTRUCTION_CHARS]
     kept = kept[: kept.rfind("\n") + 1] or kept
     next_line = line + kept.count("\n")
     return f"{kept.rstrip()}\n\n[These instructions are long. Read on in {shown} from line {next_line}.]"
 
 
 def _listing(files: Sequence[File], place: str) -> str:
-    lines, room = list[str](), LISTING
-    for file in files[:LISTED]:
+    lines, room = list[str](), LISTING_CHARS
+    for file in files[:MAX_LISTED]:
         room -= len(line := f"- {place}/{file.name} ({byte_size(file.size)})")
         if room < 0:
             break
@@ -143,7 +143,7 @@ def _listing(files: Sequence[File], place: str) -> str:
 
 
 def _contents(skill: Skill, files: Sequence[File], place: str) -> Iterator[str]:
-    left, skipped = FURTHER, list[str]()
+    left, skipped = FURTHER_CHARS, list[str]()
     for file in files:
         text = _text(skill.folder / file.name, left) if file.size <= left * 4 else None
         if text is None:
@@ -152,8 +152,8 @@ def _contents(skill: Skill, files: Sequence[File], place: str) -> Iterator[str]:
         left -= len(text) + len(place) + len(file.name) + 8
         yield f"## {place}/{file.name}\n\n{text.rstrip()}"
     if skipped:
-        more = f" and {len(skipped) - LISTED} more" if len(skipped) > LISTED else ""
-        yield f"Not shown, as too long or no text: {', '.join(skipped[:LISTED])[:1_500]}{more}."
+        more = f" and {len(skipped) - MAX_LISTED} more" if len(skipped) > MAX_LISTED else ""
+        yield f"Not shown, as too long or no text: {', '.join(skipped[:MAX_LISTED])[:1_500]}{more}."
 
 
 def _text(path: Path, room: int) -> str | None:
@@ -183,6 +183,6 @@ def _walk(skill: Skill) -> Iterator[File]:
             if not stat.S_ISREG(status.st_mode) or not inside:
                 continue
             count += 1
-            if count > MOST_FILES:
+            if count > MAX_FILES:
                 return
             yield File(shown, status.st_size)

@@ -26,12 +26,12 @@ from ba_tui.core.wording import clipped
 from ba_tui.resources import read_regular
 
 FILE = "requirements.txt"
-LONGEST = 200_000
-DEEPEST = 5
-WAIT = 0.2
-SHOWN = 6
+MAX_BYTES = 200_000
+MAX_DEPTH = 5
+POLL_SECONDS = 0.2
+MAX_NAMES = 6
 READY = "ready.json"
-KEPT = 90 * 86_400.0
+KEPT_SECONDS = 90 * 86_400.0
 """Seconds that an environment is kept without being used."""
 USABLE = "Its scripts can't run without that; all else of the skill can be used."
 
@@ -83,8 +83,8 @@ class Requirements:
     def names(self) -> str:
         """The packages, in few words."""
         found = [match[0] for line in self.lines if not line.startswith("-") and (match := _NAME.match(line))]
-        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        return (", ".join(found[:SHOWN]) or FILE) + more
+        more = f" and {len(found) - MAX_NAMES} more" if len(found) > MAX_NAMES else ""
+        return (", ".join(found[:MAX_NAMES]) or FILE) + more
 
     @property
     def elsewhere(self) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def read_requirements(skill: str, folder: Path) -> Requirements | None:
     base = Path(os.path.realpath(folder))
     if not os.path.lexists(base / FILE):
         return None
-    lines = tuple(_lines(base / FILE, base, DEEPEST))
+    lines = tuple(_lines(base / FILE, base, MAX_DEPTH))
     if not any(not line.startswith("-") for line in lines):
         return None
     version = f"{sys.implementation.cache_tag} {sysconfig.get_platform()}"
@@ -119,12 +119,12 @@ def _lines(file: Path, base: Path, depth: int) -> Iterator[str]:
     if not depth:
         raise RequirementsRefused(f"{shown}: files include each other too deeply.", USABLE)
     try:
-        data = read_regular(real, LONGEST + 1)
+        data = read_regular(real, MAX_BYTES + 1)
         text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise RequirementsRefused(f"{shown} can't be read: {reason}.", USABLE) from error
-    if len(data) > LONGEST or "\0" in text:
+    if len(data) > MAX_BYTES or "\0" in text:
         raise RequirementsRefused(f"{shown} is no list of requirements.", USABLE)
     for line in text.replace("\\\r\n", " ").replace("\\\n", " ").splitlines():
         plain = " ".join(_COMMENT.sub("", line).split())
@@ -208,7 +208,7 @@ class Environments:
                 if not _locked(file.fileno()):
                     continue
                 mark = place / READY
-                if not mark.is_file() or time.time() - mark.stat().st_mtime > KEPT:
+                if not mark.is_file() or time.time() - mark.stat().st_mtime > KEPT_SECONDS:
                     shutil.rmtree(place, ignore_errors=True)
 
     @asynccontextmanager
@@ -229,7 +229,7 @@ class Environments:
                 if not told:
                     waits()
                 told = True
-                await asyncio.sleep(WAIT)
+                await asyncio.sleep(POLL_SECONDS)
             yield
         finally:
             os.close(handle)

@@ -18,8 +18,8 @@ MARK = "---"
 OURS = ("model", "disable-model-invocation", "argument-hint")
 """Fields of other assistants that are understood here, beside those of the format."""
 FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
-LONGEST_DESCRIPTION = 1_024
-LONGEST_NAME = 64
+MAX_DESCRIPTION = 1_024
+MAX_NAME = 64
 NESTED = 1_000
 """Brackets, or dashes in a row: far more of them in each other end the process within the reader of YAML."""
 _DEEP = re.compile(rf"(?:[-?][ \t]+){{{NESTED}}}")
@@ -102,12 +102,12 @@ def _from(fields: Mapping[str, Any], folder: str, opening: tuple[str, str], warn
         warnings.append("name is missing; the folder's name is used")
     elif name != folder:
         warnings.append(f"name is {_short(name)} and the folder's is {_short(folder)}; they should be the same")
-    if len(name) > LONGEST_NAME:
-        warnings.append(f"name has {len(name)} characters; at most {LONGEST_NAME} are allowed")
+    if len(name) > MAX_NAME:
+        warnings.append(f"name has {len(name)} characters; at most {MAX_NAME} are allowed")
     if not description:
         warnings.append("description is missing; the first paragraph is used")
-    elif len(description) > LONGEST_DESCRIPTION:
-        warnings.append(f"description has {len(description):,} characters; at most {LONGEST_DESCRIPTION:,} are allowed")
+    elif len(description) > MAX_DESCRIPTION:
+        warnings.append(f"description has {len(description):,} characters; at most {MAX_DESCRIPTION:,} are allowed")
     unknown = [key for key in fields if key not in (*FIELDS, *OURS)]
     if unknown:
         warnings.append(f"unknown fields are passed over: {', '.join(map(_short, sorted(unknown)))}")
@@ -137,7 +137,7 @@ def tools_of(value: Any) -> tuple[str, ...]:
 
 def id_of(name: str) -> str:
     """``name`` as one word that can stand after @ and / and in a path."""
-    return re.sub(r"[^\w-]+", "-", name.strip().lower()).strip("-")[:LONGEST_NAME] or "skill"
+    return re.sub(r"[^\w-]+", "-", name.strip().lower()).strip("-")[:MAX_NAME] or "skill"
 
 
 def _mapping(matter: str) -> dict[str, Any]:

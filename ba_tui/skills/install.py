@@ -20,14 +20,14 @@ from ba_tui.resources import save_whole
 from ba_tui.skills.catalog import head_of
 from ba_tui.skills.content import PASSED_OVER
 from ba_tui.skills.dependencies import RequirementsRefused, read_requirements
-from ba_tui.skills.frontmatter import LONGEST_NAME, id_of
+from ba_tui.skills.frontmatter import MAX_NAME, id_of
 from ba_tui.skills.scripts import scripts_in
 from ba_tui.skills.validator import Report, check, skill_file
 
 SUBFOLDERS = ("", "skills", ".claude/skills", ".agents/skills", ".ba/skills")
 """Where a repository that is no skill itself holds some."""
-MOST_FILES, MOST_BYTES, DEEPEST = 2_000, 100_000_000, 16
-PATIENCE = 180
+MAX_FILES, MAX_BYTES, MAX_DEPTH = 2_000, 100_000_000, 16
+CLONE_SECONDS = 180
 PROTOCOLS = ("https", "http", "ssh", "file")
 _URL = re.compile(rf"(?:{'|'.join(PROTOCOLS)})://[^\s]+|[\w.-]+@[\w.-]+:[^\s:][^\s]*")
 _LOGIN = re.compile(r"//[^/@\s]*@")
@@ -170,7 +170,7 @@ def create(name: str, root: Path) -> Path:
     Raises:
         UsageError: nothing can be called so, or something is. StorageError: it can't be written.
     """
-    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+    if not _NAME.fullmatch(name) or len(name) > MAX_NAME:
         raise UsageError(
             f"{name!r} can't be the name of a skill.", "Such as sales-report: a-z, 0-9 and single hyphens."
         )
@@ -207,7 +207,7 @@ def _head(folder: Path) -> tuple[str, str]:
 
 def _copied(source: Path, target: Path) -> int:
     """Copy what belongs to a skill; how many files that were."""
-    real, left = Path(os.path.realpath(source)), [MOST_FILES, MOST_BYTES]
+    real, left = Path(os.path.realpath(source)), [MAX_FILES, MAX_BYTES]
     todo = [(real, target, 0)]
     while todo:
         folder, into, depth = todo.pop()
@@ -219,7 +219,7 @@ def _copied(source: Path, target: Path) -> int:
             if entry.is_symlink() and not Path(os.path.realpath(entry)).is_relative_to(real):
                 raise UsageError(f"{shown} is a link that leads out of the skill.", "Put the file itself there.")
             about = entry.stat()
-            if stat.S_ISDIR(about.st_mode) and not entry.is_symlink() and depth < DEEPEST:
+            if stat.S_ISDIR(about.st_mode) and not entry.is_symlink() and depth < MAX_DEPTH:
                 todo.append((entry, into / entry.name, depth + 1))
                 continue
             if not stat.S_ISREG(about.st_mode):
@@ -227,11 +227,11 @@ def _copied(source: Path, target: Path) -> int:
             left[0] -= 1
             left[1] -= about.st_size
             if min(left) < 0:
-                most = f"{MOST_FILES:,} files or {MOST_BYTES // 1_000_000} MB"
+                most = f"{MAX_FILES:,} files or {MAX_BYTES // 1_000_000} MB"
                 raise UsageError(f"{source} holds more than {most}.", "A skill is small; is it the right folder?")
             shutil.copyfile(entry, into / entry.name)
             (into / entry.name).chmod(0o755 if about.st_mode & 0o100 else 0o644)
-    return MOST_FILES - left[0]
+    return MAX_FILES - left[0]
 
 
 def _bare(folder: Path) -> bool:
@@ -262,11 +262,13 @@ def _cloned(address: str, into: Path) -> Path:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             env=environment,
-            timeout=PATIENCE,
+            timeout=CLONE_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise UsageError(f"{shown} took longer than {PATIENCE} s to fetch.", "Try again, or name a folder.") from error
+        raise UsageError(
+            f"{shown} took longer than {CLONE_SECONDS} s to fetch.", "Try again, or name a folder."
+        ) from error
     if done.returncode:
         lines = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
         why = _LOGIN.sub("//", lines[-1]).removeprefix("fatal: ") if lines else f"exit code {done.returncode}"

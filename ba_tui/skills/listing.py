@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.skills import SkillLine, SkillState
-from ba_tui.skills.activation import LONGEST_PARAMETERS, Request
+from ba_tui.skills.activation import MAX_PARAMETER_CHARS, Request
 from ba_tui.skills.active import ActiveSkills, SkillChange
 from ba_tui.skills.catalog import Skill
 from ba_tui.skills.content import body_of, digest_of, files_of
@@ -41,9 +41,9 @@ class SkillList:
     def activate(self, id: str, parameters: str = "") -> None:
         skill = self._skills.found(id)
         words = parameters.strip()
-        if len(words) > LONGEST_PARAMETERS:
+        if len(words) > MAX_PARAMETER_CHARS:
             raise UsageError(
-                f"The parameters of {skill.id} have {len(words):,} characters; at most {LONGEST_PARAMETERS:,} go.",
+                f"The parameters of {skill.id} have {len(words):,} characters; at most {MAX_PARAMETER_CHARS:,} go.",
                 "Put them into a file, and name the file.",
             )
         waiting = self._skills.waiting()

@@ -20,11 +20,11 @@ from ba_tui.skills.active import ActiveSkills, SkillChange
 from ba_tui.skills.catalog import Skill, Source
 from ba_tui.skills.stack import Stack
 
-WHOLE = 8_000
+CATALOGUE_BYTES = 8_000
 """Bytes of the catalogue at most."""
 DESCRIPTION = (400, 240, 160, 100, 60, 0)
 """Characters of a description that are tried until the whole fits."""
-AGAIN = 3
+MAX_RESTATEMENTS = 3
 """How often instructions that got lost are said again within one turn."""
 HEADING = """\
 # Skills
@@ -42,10 +42,10 @@ def catalogue(skills: ActiveSkills, sources: Sequence[Source] = ("bundled", "use
     lines: list[str] = []
     for room in DESCRIPTION:
         lines = [_line(skill, described[skill.id], room) for skill in found]
-        if _size(lines) <= WHOLE:
+        if _size(lines) <= CATALOGUE_BYTES:
             return "\n".join([HEADING, *lines])
     left = len(lines)
-    while _size(lines[:left]) > WHOLE - 80:
+    while _size(lines[:left]) > CATALOGUE_BYTES - 80:
         left -= 1
     more = f"- and {len(lines) - left} more, which the person can start by name"
     return "\n".join([HEADING, *lines[:left], more])
@@ -166,7 +166,7 @@ class SkillNotes:
     async def _say_again(self, active: ActiveSkill, branch: Branch) -> None:
         count = self._again.setdefault(branch, Counter())
         count[active.activation] += 1
-        if count[active.activation] > AGAIN:
+        if count[active.activation] > MAX_RESTATEMENTS:
             return
         try:
             text = await asyncio.to_thread(self._skills.again, active)

@@ -19,11 +19,11 @@ from ba_tui.core.messages import clean_text
 from ba_tui.resources import exclusive, read_regular, save_whole
 
 FOLDER = "scripts"
-SHOWN = 20
-MANY = 2_000
-LARGE = 32_000_000
+MAX_NAMES = 20
+MAX_FILES = 2_000
+MAX_BYTES = 32_000_000
 """Files and bytes of a scripts folder that are looked into; of the rest, size and time count."""
-LONGEST = 200_000
+MAX_TEXT_BYTES = 200_000
 
 RUNNERS: Mapping[str, str] = {".py": "python", ".sh": "bash", ".js": "node", ".mjs": "node", ".cjs": "node"}
 """What runs a script, by the end of its name."""
@@ -63,7 +63,7 @@ class Script:
     def text(self) -> str:
         """What it says, for people; of a very long one the beginning. Reads the disk."""
         try:
-            return clean_text(read_regular(self.path, LONGEST).decode("utf-8", "replace"))
+            return clean_text(read_regular(self.path, MAX_TEXT_BYTES).decode("utf-8", "replace"))
         except OSError:
             return ""
 
@@ -117,7 +117,7 @@ def scripts_in(folder: Path) -> tuple[str, ...]:
 def digest(script: Script) -> str:
     """A hash of all that runs with the script: whatever lies in its folder may be imported by it. Reads the disk."""
     found = hashlib.sha256()
-    home, left = script.folder / FOLDER, LARGE
+    home, left = script.folder / FOLDER, MAX_BYTES
     for path in (script.path, *_files(home)):
         found.update(f"{path.relative_to(home).as_posix()}\0".encode("utf-8", "surrogateescape"))
         try:
@@ -176,7 +176,7 @@ def _files(folder: Path) -> Iterator[Path]:
             if path.is_symlink() or not path.is_file():
                 continue
             found += 1
-            if found > MANY:
+            if found > MAX_FILES:
                 return
             yield path
 
@@ -185,5 +185,5 @@ def _there(folder: Path) -> str:
     names = scripts_in(folder)
     if not names:
         return "It has no scripts; follow its instructions with your other tools."
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"There are: {', '.join(names[:SHOWN])}{more}."
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return f"There are: {', '.join(names[:MAX_NAMES])}{more}."

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from ba_tui.core.errors import UsageError
 from ba_tui.core.work import ActiveSkill
 
-DEEPEST = 3
+MAX_DEPTH = 3
 ARROW = " → "
 
 
@@ -49,9 +49,9 @@ class Stack:
                 f"{id} is active already, so this would be a cycle: {cycle}.",
                 f"Its instructions hold still. Follow them, or end it first: end_skill {id}.",
             )
-        if by != "core" and self.depth >= DEEPEST:
+        if by != "core" and self.depth >= MAX_DEPTH:
             raise SkillRefused(
-                f"At most {DEEPEST} skills can be active at a time: {self.path(id)}.",
+                f"At most {MAX_DEPTH} skills can be active at a time: {self.path(id)}.",
                 f"End one that is done with: {self.active[-1].id} is the newest.",
             )
 

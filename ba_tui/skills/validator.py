@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.resources import read_regular
-from ba_tui.skills.frontmatter import FIELDS, LONGEST_DESCRIPTION, LONGEST_NAME, MARK
+from ba_tui.skills.frontmatter import FIELDS, MARK, MAX_DESCRIPTION, MAX_NAME
 
 NAMES = ("SKILL.md", "skill.md")
-LARGEST = 5_000_000
-LONGEST_COMPATIBILITY = 500
+MAX_BYTES = 5_000_000
+MAX_COMPATIBILITY = 500
 BODY_TOKENS = 5_000
 CHARACTERS_PER_TOKEN = 4
 _BREAKS = str.maketrans("\x85\u2028\u2029", "\ue085\ue028\ue029")
@@ -58,7 +58,7 @@ def check(path: Path) -> Report:
     if file is None:
         return Report(folder, ("There is no file SKILL.md",))
     try:
-        raw = read_regular(file, LARGEST + 1)
+        raw = read_regular(file, MAX_BYTES + 1)
         # A byte order mark stays in: by the rules the file begins with ---.
         text = raw.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
         fields, body = strict_fields(text)
@@ -94,13 +94,13 @@ def _errors(fields: Mapping[str, Any], folder: Path) -> list[str]:
         errors.append("The field description is missing")
     elif not _said(fields["description"]):
         errors.append("description must be a text that is not empty")
-    elif (size := len(fields["description"])) > LONGEST_DESCRIPTION:
-        errors.append(f"description has {size:,} characters; at most {LONGEST_DESCRIPTION:,} are allowed")
+    elif (size := len(fields["description"])) > MAX_DESCRIPTION:
+        errors.append(f"description has {size:,} characters; at most {MAX_DESCRIPTION:,} are allowed")
     compatibility: Any = fields.get("compatibility", "")
     if not isinstance(compatibility, str):
         errors.append("compatibility must be a text")
-    elif len(compatibility) > LONGEST_COMPATIBILITY:
-        errors.append(f"compatibility has {len(compatibility)} characters; at most {LONGEST_COMPATIBILITY} are allowed")
+    elif len(compatibility) > MAX_COMPATIBILITY:
+        errors.append(f"compatibility has {len(compatibility)} characters; at most {MAX_COMPATIBILITY} are allowed")
     return errors
 
 
@@ -109,8 +109,8 @@ def _name_errors(value: Any, folder: Path) -> list[str]:
         return ["name must be a text that is not empty"]
     name = unicodedata.normalize("NFKC", value.strip())
     errors: list[str] = []
-    if len(name) > LONGEST_NAME:
-        errors.append(f"name has {len(name)} characters; at most {LONGEST_NAME} are allowed")
+    if len(name) > MAX_NAME:
+        errors.append(f"name has {len(name)} characters; at most {MAX_NAME} are allowed")
     if name != name.lower():
         errors.append(f"name {name!r} must be in small letters")
     if name.startswith("-") or name.endswith("-"):
@@ -130,8 +130,8 @@ def _warnings(body: str, size: int) -> list[str]:
         warnings.append("There are no instructions after the front matter")
     if (tokens := len(body) // CHARACTERS_PER_TOKEN) > BODY_TOKENS:
         warnings.append(f"The instructions take about {tokens:,} tokens; keep them below {BODY_TOKENS:,}")
-    if size > LARGEST:
-        warnings.append(f"SKILL.md is larger than {LARGEST // 1_000_000} MB; only its beginning was looked at")
+    if size > MAX_BYTES:
+        warnings.append(f"SKILL.md is larger than {MAX_BYTES // 1_000_000} MB; only its beginning was looked at")
     return warnings
 
 

@@ -15,8 +15,8 @@ from functools import reduce
 
 from ba_tui.tools.failed import Failed
 
-LONGEST = 1_000
-DEEPEST = 50
+MAX_CHARS = 1_000
+MAX_DEPTH = 50
 BITS = 12_000
 """Size limit of a number, about 3 600 decimal digits."""
 DIGITS = 28
@@ -49,9 +49,9 @@ class _Number:
 
 def evaluate(expression: str) -> Value:
     """Raises Failed when the expression cannot be understood or computed."""
-    if len(expression) > LONGEST:
+    if len(expression) > MAX_CHARS:
         raise Failed(
-            "invalid_parameters", f"The expression is longer than {LONGEST} characters.", "Compute it in parts."
+            "invalid_parameters", f"The expression is longer than {MAX_CHARS} characters.", "Compute it in parts."
         )
     try:
         result = _Parser(_tokens(expression)).whole()
@@ -107,8 +107,8 @@ class _Parser:
 
     def _sum(self) -> _Number:
         self._depth += 1
-        if self._depth > DEEPEST:
-            raise Failed("invalid_parameters", f"The expression is nested deeper than {DEEPEST} levels.")
+        if self._depth > MAX_DEPTH:
+            raise Failed("invalid_parameters", f"The expression is nested deeper than {MAX_DEPTH} levels.")
         left = self._product()
         while sign := self._take("+", "-"):
             right = self._product()
@@ -146,8 +146,8 @@ class _Parser:
         if not self._take("^"):
             return base
         self._depth += 1
-        if self._depth > DEEPEST:
-            raise Failed("invalid_parameters", f"The expression is nested deeper than {DEEPEST} levels.")
+        if self._depth > MAX_DEPTH:
+            raise Failed("invalid_parameters", f"The expression is nested deeper than {MAX_DEPTH} levels.")
         exponent = self._signed()
         self._depth -= 1
         return _raised(base, exponent)
@@ -354,7 +354,7 @@ def _read(number: _Number) -> Value:
     if exact:
         wide = Context(prec=BITS)
         text = format(wide.divide(Decimal(value.numerator), Decimal(value.denominator)), "f")
-        if len(text) <= LONGEST:
+        if len(text) <= MAX_CHARS:
             return Value(text, rounded=False)
     context = Context(prec=DIGITS if not number.rounded else 15)
     short = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)

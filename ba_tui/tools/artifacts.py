@@ -26,11 +26,11 @@ from ba_tui.tools.formats import FORMATS
 from ba_tui.tools.search import Search, found_lines
 from ba_tui.tools.terminal_text import plain
 
-ROOM = 18_000
+PART_BYTES = 18_000
 """Bytes of a part; with line numbers it stays below what a result may hold."""
-LINES = 200
-MOST = 1_000
-HITS = 50
+DEFAULT_LINES = 200
+MAX_LINES = 1_000
+DEFAULT_HITS = 50
 WAYS = ("search", "path", "byte")
 _INDEX = re.compile(r"\[(\d+)\]")
 _PRINTED = re.compile(r":?(\d+):(.*)", re.DOTALL)
@@ -64,8 +64,8 @@ def read_artifact_tool(definition: Definition, artifacts: Artifacts, rg: Path | 
 
 
 def _lines(artifacts: Artifacts, artifact: Artifact, args: Mapping[str, Any]) -> ToolResult:
-    start, wanted = int(args.get("offset", 1)), min(int(args.get("limit", LINES)), MOST)
-    page = artifacts.lines(artifact.ref, start, wanted, ROOM)
+    start, wanted = int(args.get("offset", 1)), min(int(args.get("limit", DEFAULT_LINES)), MAX_LINES)
+    page = artifacts.lines(artifact.ref, start, wanted, PART_BYTES)
     if not page.text:
         if not artifact.size:
             return ToolResult("The result is empty.", summary="empty")
@@ -91,7 +91,7 @@ def _at_byte(artifacts: Artifacts, artifact: Artifact, args: Mapping[str, Any]) 
     if offset >= artifact.size:
         message = f"{artifact.ref} has {count(artifact.size, 'byte')}; {offset} is beyond its end."
         raise Failed("validation_error", message, "Use a smaller one.")
-    page = artifacts.read(artifact.ref, offset, ROOM)
+    page = artifacts.read(artifact.ref, offset, PART_BYTES)
     where = f"bytes {page.offset:,} to {page.upto:,} of {page.size:,}"
     on = "" if page.last else f"; go on with byte {page.upto}"
     text = "\n".join(_clean_lines(page.text))
@@ -99,7 +99,7 @@ def _at_byte(artifacts: Artifacts, artifact: Artifact, args: Mapping[str, Any]) 
 
 
 def _hits_wanted(args: Mapping[str, Any]) -> int:
-    return min(int(args.get("limit", HITS)), MOST)
+    return min(int(args.get("limit", DEFAULT_HITS)), MAX_LINES)
 
 
 async def _matching(artifacts: Artifacts, rg: Path | None, args: Mapping[str, Any]) -> tuple[list[Hit], bool]:
@@ -123,7 +123,7 @@ def _hits(artifacts: Artifacts, args: Mapping[str, Any], hits: Sequence[Hit], *,
         return ToolResult(f"Nothing in {ref} fits {args['search']!r}.", summary="no match")
     matching = {hit.line: hit for hit in hits}
     shown: list[str] = []
-    last, room = 0, ROOM
+    last, room = 0, PART_BYTES
     for done, hit in enumerate(hits):
         first = max(hit.line - around, last + 1, 1)
         block = ["--"] if shown and around and first > last + 1 else []
@@ -149,7 +149,7 @@ def _context(artifacts: Artifacts, ref: str, place: tuple[int, Hit, int]) -> lis
     first, hit, around = place
     if not around:
         return [(hit.line, plain(hit.text))]
-    page = artifacts.lines(ref, first, hit.line - first + around + 1, ROOM)
+    page = artifacts.lines(ref, first, hit.line - first + around + 1, PART_BYTES)
     lines = dict(enumerate(_clean_lines(page.text), first))
     lines[hit.line] = plain(hit.text)
     return [(number, line[:500]) for number, line in sorted(lines.items())]
@@ -162,8 +162,8 @@ def _at_path(artifacts: Artifacts, artifact: Artifact, args: Mapping[str, Any]) 
     for at, key in enumerate(keys):
         value = _step(value, key, "/" + "/".join(keys[:at]))
     text = json.dumps(value, ensure_ascii=False)
-    if len(text) > ROOM:
-        text = FORMATS["json"](text, "standard", ROOM, "; give a longer path for more of it")
+    if len(text) > PART_BYTES:
+        text = FORMATS["json"](text, "standard", PART_BYTES, "; give a longer path for more of it")
     return ToolResult(text, Prose(text), summary=path[:60])
 
 

@@ -22,11 +22,11 @@ from ba_tui.core.wording import one_line
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.processes import Process, Program, Spill
 
-MOST = 16
+MAX_SHELLS = 16
 """Shells that may run in the background at a time, and ended ones whose output is kept."""
-SLOWEST = 6.0
+END_SECONDS = 6.0
 """Seconds until a shell that is being ended is let go; its supervisor gives up before."""
-SHOWN = 100
+COMMAND_CHARS = 100
 
 
 class Work:
@@ -107,7 +107,7 @@ class Shells:
         """Raises Failed when there is no such shell."""
         if job := self._jobs.get(id):
             return job
-        known = ", ".join(f"{job.id} ({one_line(job.command, SHOWN)})" for job in self._jobs.values())
+        known = ", ".join(f"{job.id} ({one_line(job.command, COMMAND_CHARS)})" for job in self._jobs.values())
         hint = f"There are: {known}." if known else "None was started since the session was opened."
         raise Failed("not_found", f"There is no background shell {id!r}.", hint)
 
@@ -141,8 +141,8 @@ class Shells:
             OSError: it could not be started. Failed: too many run.
         """
         running = [job.id for job in self._jobs.values() if not job.ended]
-        if len(running) >= MOST:
-            message = f"{MOST} background shells run already: {', '.join(running)}."
+        if len(running) >= MAX_SHELLS:
+            message = f"{MAX_SHELLS} background shells run already: {', '.join(running)}."
             raise Failed("resource_error", message, "End one with shell_kill, or run this in the foreground.")
         return self._adopt(self._begin(program, command, call))
 
@@ -162,7 +162,7 @@ class Shells:
             job.killed = job.told = True
             job.process.end()
             try:
-                async with asyncio.timeout(SLOWEST):
+                async with asyncio.timeout(END_SECONDS):
                     await job.process.ended.wait()
             except TimeoutError:
                 job.process.let_go(keep=True)
@@ -203,7 +203,7 @@ class Shells:
     def _note_end(self, job: Work) -> None:
         job.until = time.time()
         ended = sorted((each for each in self._jobs.values() if each.ended), key=lambda each: not each.told)
-        for old in ended[: max(0, len(ended) - MOST)]:
+        for old in ended[: max(0, len(ended) - MAX_SHELLS)]:
             del self._jobs[old.id]
         self._tell()
 
@@ -220,7 +220,7 @@ class EndedShells:
 
     async def before(self, branch: Branch) -> None:
         notes = [
-            f"The background shell {job.id} ({one_line(job.command, SHOWN)}) has ended{how(job)}. "
+            f"The background shell {job.id} ({one_line(job.command, COMMAND_CHARS)}) has ended{how(job)}. "
             "shell_output reads what it printed."
             for job in self._shells.news(branch.name)
         ]

@@ -15,10 +15,10 @@ from ba_tui.tools.disk import SeenFiles, write_bytes
 from ba_tui.tools.documents import plain_lines
 from ba_tui.tools.splicing import shared_ends
 
-WHOLE = 256_000
+MAX_WHOLE_CHARS = 256_000
 """Characters up to which a Diff holds both texts whole; beyond, only the surroundings of the change."""
-AROUND = 100
-COMPARED = 4_000
+CONTEXT_LINES = 100
+MAX_COMPARED_LINES = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class FileChange:
 
     def diff(self) -> Diff:
         old, new = plain_lines(self.old_text), plain_lines(self.new_text)
-        if len(old) + len(new) > WHOLE:
+        if len(old) + len(new) > MAX_WHOLE_CHARS:
             old, new = _surroundings(old, new)
         return Diff(self.shown, None if self.before is None else old, new)
 
@@ -64,7 +64,7 @@ def _lines(text: str) -> list[str]:
 def _counted(old: list[str], new: list[str]) -> tuple[int, int]:
     head, tail = shared_ends(old, new)
     old, new = old[head : len(old) - tail], new[head : len(new) - tail]
-    if len(old) + len(new) > COMPARED:
+    if len(old) + len(new) > MAX_COMPARED_LINES:
         return sum((Counter(new) - Counter(old)).values()), sum((Counter(old) - Counter(new)).values())
     added = removed = 0
     for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -76,7 +76,7 @@ def _counted(old: list[str], new: list[str]) -> tuple[int, int]:
 def _surroundings(old: str, new: str) -> tuple[str, str]:
     before, after = old.split("\n"), new.split("\n")
     head, tail = shared_ends(before, after)
-    first, rest = max(0, head - AROUND), max(0, tail - AROUND)
+    first, rest = max(0, head - CONTEXT_LINES), max(0, tail - CONTEXT_LINES)
     top = f"⋯ {first} unchanged lines\n" if first else ""
     end = f"\n⋯ {rest} unchanged lines" if rest else ""
     old_part = "\n".join(before[first : len(before) - rest])

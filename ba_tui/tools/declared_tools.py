@@ -17,7 +17,7 @@ from ba_tui.core.wording import suggestion
 from ba_tui.tools.decorator import MARK, Declaration
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-LONGEST_DESCRIPTION = 8_000
+MAX_DESCRIPTION = 8_000
 
 
 class ToolFault(Exception):
@@ -67,8 +67,8 @@ class DeclaredTool:
         description = declared.description or words.description
         if not description.strip():
             raise ToolFault("it has no docstring; the first lines tell the model when to use it")
-        if len(description) > LONGEST_DESCRIPTION:
-            raise ToolFault(f"the description is longer than {LONGEST_DESCRIPTION} characters")
+        if len(description) > MAX_DESCRIPTION:
+            raise ToolFault(f"the description is longer than {MAX_DESCRIPTION} characters")
         names = [parameter.name for parameter in self._parameters]
         paths = _texts("paths", declared.paths)
         for parameter in (*paths, *([declared.target] if declared.target else [])):

@@ -25,9 +25,9 @@ from ba_tui.tools.workers import Code, Worker, WorkerDied, WorkerPool, WorkerSet
 
 Origin: TypeAlias = Literal["built-in", "user", "project", "extra", "package", "workflow"]
 GROUP = "ba.tools"
-PATIENCE = 10.0
-MOST_FILES = 500
-LANES = 4
+LOAD_SECONDS = 10.0
+MAX_FILES = 500
+MAX_PARALLEL = 4
 NOT_TOOLS = ("test_", "_", ".")
 
 
@@ -77,7 +77,7 @@ class DiscoveryOptions:
     worker_settings: WorkerSettings
     cache: Path | None = None
     packages: bool = True
-    patience: float = PATIENCE
+    patience: float = LOAD_SECONDS
     project: WorkerSettings | None = None
 
     def settings_for(self, origin: Origin) -> WorkerSettings:
@@ -100,7 +100,7 @@ class Discovery:
             seen = list(self._seen())
             fresh = [each for each in seen if not self._known(each)]
             if fresh:
-                with ThreadPoolExecutor(min(LANES, len(fresh))) as pool:
+                with ThreadPoolExecutor(min(MAX_PARALLEL, len(fresh))) as pool:
                     for module in pool.map(self._loaded, fresh):
                         if old := self._modules.get(module.shown):
                             old.pool.close()
@@ -182,7 +182,7 @@ def _files(folder: Folder) -> Iterator[_Seen]:
     found: list[tuple[str, str]] = []
     beside: list[str] = []
     try:
-        paths = sorted(folder.path.glob("*.py"))[:MOST_FILES]
+        paths = sorted(folder.path.glob("*.py"))[:MAX_FILES]
     except OSError:
         return
     for path in paths:

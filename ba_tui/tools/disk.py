@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from ba_tui.tools.failed import Failed, from_os
 
-LARGEST = 20_000_000
+MAX_BYTES = 20_000_000
 """Bytes; what is larger is read in parts and not edited."""
 
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
@@ -75,11 +75,11 @@ def opened(path: Path, shown: str) -> Generator[BinaryIO]:
 
 
 def read_bytes(path: Path, shown: str) -> bytes:
-    """All of a file up to LARGEST. Raises Failed for what is larger, and as ``opened`` does."""
+    """All of a file up to MAX_BYTES. Raises Failed for what is larger, and as ``opened`` does."""
     with opened(path, shown) as file:
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        message = f"{shown} is larger than {LARGEST // 1_000_000} MB."
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        message = f"{shown} is larger than {MAX_BYTES // 1_000_000} MB."
         raise Failed("resource_error", message, "Read a part of it, or change it with a shell command.")
     return data
 
@@ -185,7 +185,7 @@ def _linked(folder: int, temporary: str, name: str) -> bool:
 def _held(folder: int, name: str, shown: str) -> bytes | None:
     try:
         with _open_regular(folder, name, shown) as file:
-            return file.read(LARGEST + 1)
+            return file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return None
 

@@ -29,7 +29,7 @@ _KINDS = (
     (b"PAR1", "a Parquet table"),
 )
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-SAMPLE = 65_536
+SAMPLE_BYTES = 65_536
 _SCRIPTS = (
     "cp932", "euc_jp", "cp949", "big5", "gb18030", "cp1251", "koi8_r", "cp1250", "cp1253", "cp1255", "cp1256",
 )  # fmt: skip
@@ -99,8 +99,8 @@ def detect(data: bytes, *, whole: bool = True) -> Encoding:
 
 def _by_script(data: bytes) -> tuple[str, ...]:
     """Encodings that text of another script than Latin may have, the likeliest first."""
-    head = data[:SAMPLE]
-    if len(data) > SAMPLE:
+    head = data[:SAMPLE_BYTES]
+    if len(data) > SAMPLE_BYTES:
         head = head[: head.rfind(b"\n") + 1] or head
     paired = _in_pairs(head)
     if not paired and len(_HIGH.findall(head)) <= len(_LETTER.findall(head)):

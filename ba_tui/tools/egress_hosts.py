@@ -26,8 +26,8 @@ Verdict: TypeAlias = Allow | Deny | Ask
 Who: TypeAlias = Literal["rule", "mode", "person", "hook"]
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
-PATIENCE = 10.0
-TRIED = 4
+RESOLVE_SECONDS = 10.0
+MAX_ADDRESSES = 4
 USUAL = (80, 443)
 NOT_PUBLIC = "it is no machine of the public internet"
 ALONE = "nobody can be asked for a command in the background; list the host under commands.domains"
@@ -55,9 +55,9 @@ class Network:
         Raises:
             OSError: its name is not known; TimeoutError is one too.
         """
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(RESOLVE_SECONDS):
             found = [address.host] if address.ip else await self.resolve(address.host, address.port)
-        return [ip for ip in found if self.reach.allows(address.host, ip_address(ip.partition("%")[0]))][:TRIED]
+        return [ip for ip in found if self.reach.allows(address.host, ip_address(ip.partition("%")[0]))][:MAX_ADDRESSES]
 
 
 class HostDecisions:

@@ -19,11 +19,11 @@ from ba_tui.tools.proxy_request import END, InvalidRequest, ProxyRequest, read_r
 Stream: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 PORT = 3128
-PIECE = 65_536
-MOST = 64
+CHUNK_BYTES = 65_536
+MAX_CONNECTIONS = 64
 """Connections of one command at a time."""
-HEAD = 30.0
-CONNECT = 10.0
+HEAD_SECONDS = 30.0
+CONNECT_SECONDS = 10.0
 _PROXY = f"http://127.0.0.1:{PORT}"
 _INSIDE = "localhost,127.0.0.1,::1"
 ENVIRONMENT: Mapping[str, str] = {
@@ -94,7 +94,7 @@ class EgressProxy:
 
     async def _open(self, listener: socket.socket) -> None:
         try:
-            self._server = await asyncio.start_server(self._connected, sock=listener, limit=PIECE)
+            self._server = await asyncio.start_server(self._connected, sock=listener, limit=CHUNK_BYTES)
         except (OSError, ValueError, asyncio.CancelledError):
             listener.close()
         if self._closed and self._server:
@@ -107,8 +107,8 @@ class EgressProxy:
             return
         self._tasks.add(task)
         try:
-            if len(self._tasks) > MOST:
-                writer.write(response(503, f"more than {MOST} connections at a time"))
+            if len(self._tasks) > MAX_CONNECTIONS:
+                writer.write(response(503, f"more than {MAX_CONNECTIONS} connections at a time"))
             else:
                 await self._serve(reader, writer)
             await writer.drain()
@@ -124,7 +124,7 @@ class EgressProxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(HEAD):
+            async with asyncio.timeout(HEAD_SECONDS):
                 request = read_request(await reader.readuntil(END))
         except (InvalidRequest, asyncio.LimitOverrunError, TimeoutError) as error:
             why = str(error) if isinstance(error, InvalidRequest) else "its head is too long or late"
@@ -164,15 +164,15 @@ async def _reached(machines: Sequence[str], port: int) -> Stream | None:
     """A connection to the first that answers."""
     for machine in machines:
         with suppress(OSError):
-            async with asyncio.timeout(CONNECT):
-                return await asyncio.open_connection(machine, port, limit=PIECE)
+            async with asyncio.timeout(CONNECT_SECONDS):
+                return await asyncio.open_connection(machine, port, limit=CHUNK_BYTES)
     return None
 
 
 async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
     """All of one direction; what the other side does not take yet is not read either."""
     try:
-        while data := await source.read(PIECE):
+        while data := await source.read(CHUNK_BYTES):
             target.write(data)
             await target.drain()
         if target.can_write_eof():

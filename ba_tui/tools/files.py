@@ -20,17 +20,17 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.binary_kinds import no_text
 from ba_tui.tools.changes import FileChange
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.disk import LARGEST, SeenFiles, opened, read_bytes
+from ba_tui.tools.disk import MAX_BYTES, SeenFiles, opened, read_bytes
 from ba_tui.tools.documents import Encoding, binary_kind, detect, line_end, plain_lines, with_line_end
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.ignoring import Walk, walked
 from ba_tui.tools.images import is_picture, read_picture
 from ba_tui.tools.modalities import Modalities
 
-LINES = 2_000
-LINE = 2_000
-CHARACTERS = 28_000
-HEAD = 65_536
+MAX_LINES = 2_000
+LINE_CHARS = 2_000
+MAX_CHARS = 28_000
+HEAD_BYTES = 65_536
 
 
 def read_file_tool(
@@ -96,17 +96,17 @@ class _Reading:
     def read(self, args: Mapping[str, Any]) -> ToolResult:
         path = self.workspace.resolve(args["path"])
         shown = self.workspace.shown(path)
-        offset, limit = int(args.get("offset", 1)), int(args.get("limit", LINES))
+        offset, limit = int(args.get("offset", 1)), int(args.get("limit", MAX_LINES))
         try:
             with opened(path, shown) as file:
-                head = file.read(HEAD)
+                head = file.read(HEAD_BYTES)
                 if is_picture(head):
-                    return read_picture(head + file.read(LARGEST), shown, self.modalities)
+                    return read_picture(head + file.read(MAX_BYTES), shown, self.modalities)
                 if head.startswith(b"%PDF-"):
                     from ba_tui.tools.pdf import read_pdf  # noqa: PLC0415 - most files are text
 
                     return read_pdf(_whole(head, file, shown), shown, (offset, limit), self.modalities)
-                excerpt = _excerpt(file, head, shown, (offset, min(limit, LINES)))
+                excerpt = _excerpt(file, head, shown, (offset, min(limit, MAX_LINES)))
         except Failed as error:
             if error.kind == "not_found":
                 raise _not_found(self.workspace, path, shown) from error
@@ -126,9 +126,9 @@ class _Reading:
 
 
 def _whole(head: bytes, file: BinaryIO, shown: str) -> bytes:
-    data = head + file.read(LARGEST)
-    if len(data) > LARGEST:
-        message = f"{shown} is larger than {LARGEST // 1_000_000} MB."
+    data = head + file.read(MAX_BYTES)
+    if len(data) > MAX_BYTES:
+        message = f"{shown} is larger than {MAX_BYTES // 1_000_000} MB."
         raise Failed("resource_error", message, "Make a file of the pages you need with a program and read that.")
     return data
 
@@ -168,8 +168,8 @@ def _excerpt(file: BinaryIO, head: bytes, shown: str, span: tuple[int, int]) -> 
     size = os.fstat(file.fileno()).st_size
     if kind := binary_kind(head[:8192]):
         raise no_text(head, shown, size, kind)
-    if size <= LARGEST:
-        data = head + file.read(LARGEST)
+    if size <= MAX_BYTES:
+        data = head + file.read(MAX_BYTES)
         encoding = detect(data)
         lines = plain_lines(encoding.decode(data)).split("\n")
         if lines[-1] == "":
@@ -184,13 +184,13 @@ def _excerpt(file: BinaryIO, head: bytes, shown: str, span: tuple[int, int]) -> 
 
 
 def _some_lines(words: io.TextIOWrapper, offset: int, limit: int) -> Iterator[str]:
-    """Lines of a file of any size, each cut at LINE + 1 characters, however long it is."""
+    """Lines of a file of any size, each cut at LINE_CHARS + 1 characters, however long it is."""
     number = 0
-    while number < offset + limit - 1 and (piece := words.readline(HEAD)):
+    while number < offset + limit - 1 and (piece := words.readline(HEAD_BYTES)):
         number += 1
-        line = piece[: LINE + 1]
+        line = piece[: LINE_CHARS + 1]
         while piece and not piece.endswith("\n"):
-            piece = words.readline(HEAD)
+            piece = words.readline(HEAD_BYTES)
         if number >= offset:
             yield line.rstrip("\n")
 
@@ -199,9 +199,9 @@ def _fitting(lines: Iterator[str]) -> list[str]:
     kept: list[str] = []
     size = 0
     for line in lines:
-        shown = line if len(line) <= LINE else f"{line[:LINE]}… [line cut at {LINE} characters]"
+        shown = line if len(line) <= LINE_CHARS else f"{line[:LINE_CHARS]}… [line cut at {LINE_CHARS} characters]"
         size += len(shown) + 8
-        if kept and size > CHARACTERS:
+        if kept and size > MAX_CHARS:
             break
         kept.append(shown)
     return kept

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ba_tui.tools.failed import Failed
 
-ALTERNATIVES = 100
+MAX_ALTERNATIVES = 100
 
 
 class Glob:
@@ -48,8 +48,8 @@ def expanded(pattern: str) -> list[str]:
             done.append(text)
         else:
             todo += [text[: match.start()] + choice + text[match.end() :] for choice in match[1].split(",")]
-        if len(done) + len(todo) > ALTERNATIVES:
-            raise Failed("invalid_parameters", f"The pattern has more than {ALTERNATIVES} alternatives.")
+        if len(done) + len(todo) > MAX_ALTERNATIVES:
+            raise Failed("invalid_parameters", f"The pattern has more than {MAX_ALTERNATIVES} alternatives.")
     return done
 
 

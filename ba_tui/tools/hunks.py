@@ -15,8 +15,8 @@ from ba_tui.tools.matching import composed, nearest_lines, reindented, telling
 from ba_tui.tools.patch_parts import Hunk
 from ba_tui.tools.splicing import Change
 
-SHOWN = 8
-WIDTH = 200
+SHOWN_LINES = 8
+LINE_CHARS = 200
 _DASHES = "\N{HYPHEN}\N{NON-BREAKING HYPHEN}\N{FIGURE DASH}\N{EN DASH}\N{EM DASH}\N{HORIZONTAL BAR}\N{MINUS SIGN}"
 _PLAIN = str.maketrans(
     {
@@ -188,7 +188,7 @@ def _after(lines: Sequence[str], hunk: Hunk) -> list[int]:
         else:
             starts = [there[index] + 1 for start in starts if (index := bisect_left(there, start)) < len(there)]
         if not starts:
-            raise _no_place(hunk, f"belongs behind {anchor.strip()[:WIDTH]!r}, which is not there.", _HINT)
+            raise _no_place(hunk, f"belongs behind {anchor.strip()[:LINE_CHARS]!r}, which is not there.", _HINT)
     return sorted(set(starts))
 
 
@@ -275,7 +275,7 @@ def _no_place(hunk: Hunk, why: str, hint: str) -> Failed:
 
 
 def _ambiguous(lines: Sequence[str], found: Candidates) -> Failed:
-    shown = "\n".join(f"{at + 1}\t{lines[at][:WIDTH]}" for at in found.places[:SHOWN] if at < len(lines))
+    shown = "\n".join(f"{at + 1}\t{lines[at][:LINE_CHARS]}" for at in found.places[:SHOWN_LINES] if at < len(lines))
     return _no_place(
         found.hunk,
         f"fits in {len(found.places)} places:\n{shown}",

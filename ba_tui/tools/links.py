@@ -21,7 +21,7 @@ from ba_tui.tools.web_pages import FOREIGN, fetched, moved, refusals_told
 from ba_tui.tools.web_text import Link, decoded, read_links
 from ba_tui.tools.web_tools import FETCH, web_tool
 
-LIMIT = 100
+DEFAULT_LIMIT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,9 @@ def extract_links_tool(definition: Definition, web: Web) -> Tool:
         url, text = args.get("url", ""), args.get("text")
         if not url and text is None:
             raise Failed("invalid_parameters", "Neither url nor text is given.", "Give the one to look in.")
-        selection = _Selection(args.get("filter", ""), bool(args.get("same_site")), int(args.get("limit", LIMIT)))
+        selection = _Selection(
+            args.get("filter", ""), bool(args.get("same_site")), int(args.get("limit", DEFAULT_LIMIT))
+        )
         here = read_address(url) if url else None
         if selection.site and here is None:
             raise Failed("invalid_parameters", "same_site needs url: the address that the text came from.")

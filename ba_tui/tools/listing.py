@@ -20,7 +20,7 @@ from ba_tui.tools.failed import Failed
 from ba_tui.tools.globbing import Glob
 from ba_tui.tools.ignoring import Entry, Walk, walked
 
-SHOWN = 400
+MAX_ENTRIES = 400
 
 
 def list_files_tool(definition: Definition, workspace: Workspace) -> Tool:
@@ -66,12 +66,12 @@ def _list(workspace: Workspace, text: str, walk: Walk) -> ToolResult:
     total = 0
     for entry in walked(folder, walk):
         total += 1
-        if total <= SHOWN:
+        if total <= MAX_ENTRIES:
             lines.append(_line(entry))
     if not lines:
         return ToolResult(f"{workspace.shown(folder)} holds no files (ignored ones are left out).", summary="empty")
-    if total > SHOWN:
-        lines.append(f"[{SHOWN} of {total}{'+' if walk.cut else ''} entries; list a folder below, or use glob]")
+    if total > MAX_ENTRIES:
+        lines.append(f"[{MAX_ENTRIES} of {total}{'+' if walk.cut else ''} entries; list a folder below, or use glob]")
     listing = clean_text("\n".join(lines))
     summary = f"{total} entr{'y' if total == 1 else 'ies'}"
     return ToolResult(listing, Prose(listing), summary=summary, kind="listing")
@@ -99,8 +99,8 @@ def _glob(workspace: Workspace, args: Mapping[str, Any], walk: Walk) -> ToolResu
     if not found:
         text = f"No path fits {pattern!r} in {workspace.shown(folder)} (ignored files are left out)."
         return ToolResult(text, summary="no match")
-    lines = found[:SHOWN]
-    if len(found) > SHOWN or walk.cut:
+    lines = found[:MAX_ENTRIES]
+    if len(found) > MAX_ENTRIES or walk.cut:
         lines.append(f"[{len(lines)} of {len(found)}{'+' if walk.cut else ''} paths; use a narrower pattern]")
     listing = clean_text("\n".join(lines))
     summary = f"{len(found)} path{'' if len(found) == 1 else 's'}"

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.splicing import Change
 
-SHOWN = 8
-WIDTH = 200
+SHOWN_LINES = 8
+LINE_CHARS = 200
 _NUMBERED = re.compile(r"^ *(\d+)\t")
 
 
@@ -230,8 +230,8 @@ def _indent(line: str) -> str:
 
 def _ambiguous(text: str, at: Sequence[int]) -> Failed:
     lines = text.split("\n")
-    shown = "\n".join(_numbered(lines, index) for index in at[:SHOWN])
-    more = f"\n… and {len(at) - SHOWN} more" if len(at) > SHOWN else ""
+    shown = "\n".join(_numbered(lines, index) for index in at[:SHOWN_LINES])
+    more = f"\n… and {len(at) - SHOWN_LINES} more" if len(at) > SHOWN_LINES else ""
     message = f"old_string matches {len(at)} places:\n{shown}{more}"
     return Failed("validation_error", message, "Add lines around it until it is unique, or set replace_all.")
 
@@ -253,7 +253,7 @@ def nearest_lines(lines: Sequence[str], wanted: Sequence[str]) -> str:
     at = _nearest(lines, wanted)
     if at is None:
         return ""
-    count = min(len(wanted) + 2, SHOWN)
+    count = min(len(wanted) + 2, SHOWN_LINES)
     shown = "\n".join(_numbered(lines, index) for index in range(at, min(at + count, len(lines))))
     return f" Nearest lines:\n{shown}"
 
@@ -268,14 +268,14 @@ def _nearest(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
             votes[index - offset] = votes.get(index - offset, 0) + 1
     if votes:
         return max(votes, key=lambda start: (votes[start], -start))
-    longest = max(target, key=len)[:WIDTH]
+    longest = max(target, key=len)[:LINE_CHARS]
     first: dict[str, int] = {}
     for index, line in enumerate(lines[:5000]):
-        first.setdefault(line.strip()[:WIDTH], index)
+        first.setdefault(line.strip()[:LINE_CHARS], index)
     close = difflib.get_close_matches(longest, first, 1, 0.6) if len(longest) > 3 else []
     return first[close[0]] if close else None
 
 
 def _numbered(lines: Sequence[str], index: int) -> str:
     line = lines[index]
-    return f"{index + 1}\t{line[:WIDTH]}{'…' if len(line) > WIDTH else ''}"
+    return f"{index + 1}\t{line[:LINE_CHARS]}{'…' if len(line) > LINE_CHARS else ''}"

@@ -21,10 +21,10 @@ from ba_tui.tools.images import attached, measured
 from ba_tui.tools.modalities import ATTACHED, Modalities
 from ba_tui.tools.terminal_text import plain, shortened
 
-CELLS = 200
-CHARACTERS = 28_000
-OUTPUT = 2_000
-PICTURES = 8
+MAX_CELLS = 200
+MAX_CHARS = 28_000
+OUTPUT_CHARS = 2_000
+MAX_PICTURES = 8
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 
@@ -103,11 +103,11 @@ def read_cells(cells: Sequence[Cell], shown: str, span: tuple[int, int], modalit
     album = _Album(modalities.pictures(), [])
     parts: list[str] = []
     size = 0
-    for cell in cells[first - 1 : first - 1 + min(limit, CELLS)]:
+    for cell in cells[first - 1 : first - 1 + min(limit, MAX_CELLS)]:
         part = _shown(cell, album)
-        if parts and size + len(part) > CHARACTERS:
+        if parts and size + len(part) > MAX_CHARS:
             break
-        parts.append(shortened(part, CHARACTERS))
+        parts.append(shortened(part, MAX_CHARS))
         size += len(part)
     last = first + len(parts) - 1
     note = f"; go on with offset={last + 1}" if last < len(cells) else ""
@@ -132,7 +132,9 @@ class _Album:
         picture = measured(data)
         if picture is None:
             return f"({media_type})"
-        room = len(self.pictures) < PICTURES and len(data) + sum(len(item.data) for item in self.pictures) < ATTACHED
+        room = (
+            len(self.pictures) < MAX_PICTURES and len(data) + sum(len(item.data) for item in self.pictures) < ATTACHED
+        )
         if not (self.seen and room):
             return f"({picture.shown}{'' if self.seen else '; the model in use sees no pictures'})"
         self.pictures.append(attached(picture, data))
@@ -169,7 +171,7 @@ def _output(output: dict[str, Any], album: _Album) -> str:
 
 
 def _short(text: str) -> str:
-    return shortened(plain(text).rstrip(), OUTPUT)
+    return shortened(plain(text).rstrip(), OUTPUT_CHARS)
 
 
 def _joined(value: Any) -> str:

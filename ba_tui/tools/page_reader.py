@@ -18,11 +18,11 @@ from justhtml import JustHTML
 from justhtml.dom import Element, Text
 
 CPU_SECONDS = 20
-MEMORY = 1_500_000_000
-MARKDOWN = 2_000_000
-LINKS = 5_000
-LABEL = 200
-COLUMNS = 50
+MAX_MEMORY_BYTES = 1_500_000_000
+MAX_MARKDOWN_CHARS = 2_000_000
+MAX_LINKS = 5_000
+LABEL_CHARS = 200
+MAX_COLUMNS = 50
 MAIN = 200
 """Characters that make a part marked as the main one worth more than the whole page."""
 UNSEEN = (
@@ -67,7 +67,7 @@ def page(html: str, base: str) -> dict[str, Any]:
     tables = dict(_tables(root))
     text = _markdown(root)
     text = re.sub(f"{MARK}([0-9]+){MARK_END}", lambda match: tables.get(int(match[1]), ""), text)
-    return {**found, "markdown": text[:MARKDOWN], "cut": len(text) > MARKDOWN}
+    return {**found, "markdown": text[:MAX_MARKDOWN_CHARS], "cut": len(text) > MAX_MARKDOWN_CHARS}
 
 
 def _resolve(link: Any, base: str) -> None:
@@ -124,7 +124,7 @@ def results(html: str, base: str) -> dict[str, Any]:
             continue
         address = _unwrapped(_absolute(base, _attribute(link, "href")))
         snippet = node.query_one(".result__snippet")
-        hits.append({"title": _line(_text(link)), "url": address, "snippet": _text(snippet)[: 5 * LABEL]})
+        hits.append({"title": _line(_text(link)), "url": address, "snippet": _text(snippet)[: 5 * LABEL_CHARS]})
     return {"hits": hits, "blocked": document.query_one(".anomaly-modal__title, #challenge-form") is not None}
 
 
@@ -164,14 +164,14 @@ def _grid(rows: list[Any]) -> list[list[str]]:
         line: list[str] = []
         for cell in _cells(row):
             _fill(line, waiting)
-            if len(line) >= COLUMNS:
+            if len(line) >= MAX_COLUMNS:
                 break
             across, down = _span(cell, "colspan"), _span(cell, "rowspan")
             start = len(line)
             line += [_cell(cell), *[""] * (across - 1)]
             waiting |= {column: down - 1 for column in range(start, start + across) if down > 1}
         _fill(line, waiting)
-        grid.append(line[:COLUMNS])
+        grid.append(line[:MAX_COLUMNS])
     return grid
 
 
@@ -184,7 +184,7 @@ def _fill(line: list[str], waiting: dict[int, int]) -> None:
 
 def _span(cell: Any, name: str) -> int:
     value = _attribute(cell, name).strip()
-    return min(max(int(value), 1), COLUMNS) if value.isascii() and value.isdigit() and len(value) < 6 else 1
+    return min(max(int(value), 1), MAX_COLUMNS) if value.isascii() and value.isdigit() and len(value) < 6 else 1
 
 
 def _cell(cell: Any) -> str:
@@ -255,7 +255,7 @@ def _unique(found: list[tuple[str, str]]) -> dict[str, Any]:
         if address.lower().startswith(SCHEMES):
             labels[address] = labels.get(address) or label
     pairs = [{"url": address, "text": label} for address, label in labels.items()]
-    return {"links": pairs[:LINKS], "count": len(pairs)}
+    return {"links": pairs[:MAX_LINKS], "count": len(pairs)}
 
 
 def _trimmed(address: str) -> str:
@@ -271,7 +271,7 @@ def _text(node: Any) -> str:
 
 
 def _line(value: str) -> str:
-    return " ".join(value.split())[:LABEL]
+    return " ".join(value.split())[:LABEL_CHARS]
 
 
 def _drop(node: Any) -> None:
@@ -293,7 +293,7 @@ READERS: dict[str, Callable[[str, str], dict[str, Any]]] = {
 
 
 def main() -> None:
-    for limit, value in ((resource.RLIMIT_CPU, CPU_SECONDS), (resource.RLIMIT_AS, MEMORY)):
+    for limit, value in ((resource.RLIMIT_CPU, CPU_SECONDS), (resource.RLIMIT_AS, MAX_MEMORY_BYTES)):
         with suppress(ValueError, OSError):
             resource.setrlimit(limit, (value, value))
     task = json.load(sys.stdin.buffer)

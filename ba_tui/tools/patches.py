@@ -29,7 +29,7 @@ from ba_tui.tools.patch_parts import FilePatch, Hunk
 from ba_tui.tools.splicing import spliced
 from ba_tui.tools.transaction import Step, commit
 
-LARGEST_TOGETHER = 60_000_000
+MAX_BYTES_TOGETHER = 60_000_000
 """Bytes of all the files of one patch: they are held in memory until the last is checked."""
 
 
@@ -128,8 +128,8 @@ class _Plan:
         shown = self.workspace.shown(path)
         before = read_bytes(path, shown) if os.path.lexists(path) else None
         self._size += len(before or b"")
-        if self._size > LARGEST_TOGETHER:
-            message = f"The files of the patch are larger than {LARGEST_TOGETHER // 1_000_000} MB together."
+        if self._size > MAX_BYTES_TOGETHER:
+            message = f"The files of the patch are larger than {MAX_BYTES_TOGETHER // 1_000_000} MB together."
             raise Failed("resource_error", message, "Patch them one after the other.")
         file = _File(path, shown, before, before)
         if before is not None and not binary_kind(before[:8192]):

@@ -23,11 +23,11 @@ from ba_tui.tools.terminal_text import unescaped
 if TYPE_CHECKING:
     from pypdf import PdfReader
 
-PAGES = 50
-CHARACTERS = 28_000
+MAX_PAGES = 50
+MAX_CHARS = 28_000
 SECONDS = 20.0
 """Enough for any honest document; checked between pages."""
-ATTACHED_PAGES = 100
+MAX_ATTACHED_PAGES = 100
 
 
 def read_pdf(data: bytes, shown: str, pages: tuple[int, int], modalities: Modalities) -> ToolResult:
@@ -38,7 +38,7 @@ def read_pdf(data: bytes, shown: str, pages: tuple[int, int], modalities: Modali
         raise Failed(
             "validation_error", f"{shown} has {total} pages; there is no page {first}.", "Use a smaller offset."
         )
-    texts = _texts(reader, range(first - 1, min(total, first - 1 + min(limit, PAGES))))
+    texts = _texts(reader, range(first - 1, min(total, first - 1 + min(limit, MAX_PAGES))))
     last = first + len(texts) - 1
     span = f"page {first}" if first == last else f"pages {first}-{last}"
     if not any(texts):
@@ -86,10 +86,10 @@ def _texts(reader: PdfReader, numbers: range) -> Sequence[str]:
             text = unescaped(reader.pages[number].extract_text()).strip()
         except Exception as error:  # noqa: BLE001 - as in _opened; the other pages may be whole
             text = f"(this page can't be read: {_brief(error)})"
-        if texts and size + len(text) > CHARACTERS:
+        if texts and size + len(text) > MAX_CHARS:
             break
-        if len(text) > CHARACTERS:
-            text = f"{text[:CHARACTERS]}… [page cut at {CHARACTERS} characters]"
+        if len(text) > MAX_CHARS:
+            text = f"{text[:MAX_CHARS]}… [page cut at {MAX_CHARS} characters]"
         texts.append(text)
         size += len(text)
         if time.monotonic() - start > SECONDS:
@@ -100,7 +100,7 @@ def _texts(reader: PdfReader, numbers: range) -> Sequence[str]:
 def _without_text(data: bytes, shown: str, span: str, modalities: Modalities, total: int) -> ToolResult:
     """Pages that are pictures only: the model may see them, if its provider takes the whole document."""
     what = f"{shown}, {span}: no text, so the pages are probably scanned"
-    if modalities.documents() and len(data) <= ATTACHED and total <= ATTACHED_PAGES:
+    if modalities.documents() and len(data) <= ATTACHED and total <= MAX_ATTACHED_PAGES:
         document = Document("application/pdf", base64.b64encode(data).decode("ascii"), PurePath(shown).name)
         return ToolResult(
             f"{what}. The document itself is attached.", summary=f"{total} pages", attachments=(document,)

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from ba_tui.tools.egress_proxy import EgressProxy
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
-PIECE = 65_536
-LIVE = 8_000
+CHUNK_BYTES = 65_536
+LIVE_BYTES = 8_000
 """Bytes shown live at a time; of a flood the rest is skipped, the end shows head and tail."""
-TICK = 0.05
+TICK_SECONDS = 0.05
 ATTEMPTS, ATTEMPT = 20, 20
 """How often, and for how many milliseconds, to try to end what lost its supervisor."""
 LARGEST = 2_000_000_000
@@ -162,15 +162,15 @@ class _Live:
             return
         with self._lock:
             self._waiting += data
-            if (over := len(self._waiting) - 2 * LIVE) > 0:
-                over += LIVE
+            if (over := len(self._waiting) - 2 * LIVE_BYTES) > 0:
+                over += LIVE_BYTES
                 del self._waiting[:over]
                 self._skipped += over
             if self._due:
                 return
             self._due = True
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._loop.call_later, TICK, self.flush)
+            self._loop.call_soon_threadsafe(self._loop.call_later, TICK_SECONDS, self.flush)
 
     def flush(self) -> None:
         with self._lock:
@@ -334,7 +334,7 @@ class Process:
     def _take(self) -> bytes | None:
         """One piece of output; empty at its end, None when there is none now."""
         try:
-            data = os.read(self._printed, PIECE)
+            data = os.read(self._printed, CHUNK_BYTES)
         except BlockingIOError:
             return None
         if data:
@@ -345,7 +345,7 @@ class Process:
     def _read_states(self) -> bool:
         """False once nothing more is to be expected."""
         try:
-            data = os.read(self._states, PIECE)
+            data = os.read(self._states, CHUNK_BYTES)
         except BlockingIOError:
             return True
         if not data:

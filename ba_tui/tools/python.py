@@ -23,7 +23,7 @@ from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.limits import Limits
 from ba_tui.tools.processes import Program
-from ba_tui.tools.shell import MOST, TIMEOUT, Shell, check, command_tool, observed, start_folder
+from ba_tui.tools.shell import DEFAULT_SECONDS, MAX_SECONDS, Shell, check, command_tool, observed, start_folder
 
 RUNNER = Path(__file__).with_name("python_runner.py")
 VENVS = (".venv", "venv")
@@ -52,7 +52,7 @@ def python_tool(definition: Definition, workspace: Workspace, shell: Shell, pyth
         check(code, "code")
         folder = await asyncio.to_thread(start_folder, workspace, call.branch.transcript.cwd)
         interpreter = await asyncio.to_thread(python.interpreter, workspace.root)
-        seconds = min(float(args.get("timeout", TIMEOUT)), MOST)
+        seconds = min(float(args.get("timeout", DEFAULT_SECONDS)), MAX_SECONDS)
 
         def program(text: str) -> Program:
             environment = {"MPLBACKEND": "Agg", **shell.inherited()}

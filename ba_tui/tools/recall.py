@@ -20,12 +20,12 @@ from ba_tui.tools.history_search import Match, Part, Round, rounds, search, word
 from ba_tui.tools.terminal_text import shortened
 
 NAME = "recall"
-LIMIT = 5
+DEFAULT_LIMIT = 5
 PARTS = 3
 """Hits shown of one round."""
-WHOLE = 1_000_000
-SHOWN = 20_000
-OPENING = 200
+MAX_CHARS = 1_000_000
+DISPLAY_CHARS = 20_000
+OPENING_CHARS = 200
 _ENDINGS = {
     "cancelled": "cancelled",
     "interrupted": "interrupted",
@@ -47,7 +47,7 @@ def recall_tool(definition: Definition, history: History) -> Tool:
         if not words_of(query):
             return _overview(found)
         matches = await asyncio.to_thread(search, found, query)
-        return _listed(matches, query, int(args.get("limit", LIMIT)), len(found))
+        return _listed(matches, query, int(args.get("limit", DEFAULT_LIMIT)), len(found))
 
     facts = ToolFacts("tasks", target="query", tags=("memory",), repeatable=True, bulky=True)
     return Tool(NAME, definition.description, definition.input_schema, run, facts=facts)
@@ -84,20 +84,20 @@ def _whole(history: Sequence[Round], first: int, last: int) -> ToolResult:
         )
     chosen = history[first - 1 : last]
     text = "\n\n".join(f"# {_title(item)}\n\n" + "\n\n".join(map(_said, item.parts)) for item in chosen)
-    if len(text) > WHOLE:
-        text = shortened(text, WHOLE)
-    return ToolResult(text, Prose(shortened(text, SHOWN)), summary=count(len(chosen), "round"))
+    if len(text) > MAX_CHARS:
+        text = shortened(text, MAX_CHARS)
+    return ToolResult(text, Prose(shortened(text, DISPLAY_CHARS)), summary=count(len(chosen), "round"))
 
 
 def _overview(history: Sequence[Round]) -> ToolResult:
     """What the rounds began with, the newest last."""
     lines = [f"{_title(item)}: {_opening(item)}" for item in history]
     text = "\n".join(lines) or "This session has no rounds yet."
-    return ToolResult(text, Prose(shortened(text, SHOWN)), summary=count(len(history), "round"), kind="listing")
+    return ToolResult(text, Prose(shortened(text, DISPLAY_CHARS)), summary=count(len(history), "round"), kind="listing")
 
 
 def _opening(item: Round) -> str:
-    return one_line(item.parts[0].text, OPENING) if item.parts else ""
+    return one_line(item.parts[0].text, OPENING_CHARS) if item.parts else ""
 
 
 def _said(part: Part) -> str:

@@ -23,9 +23,9 @@ from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.globbing import Glob
 
-LINES = 200
-CHARACTERS = 24_000
-COLUMNS = 300
+MAX_LINES = 200
+MAX_CHARS = 24_000
+LINE_CHARS = 300
 PYTHON_GREP = Path(__file__).with_name("python_grep.py")
 Mode = Literal["content", "files", "count"]
 
@@ -43,7 +43,13 @@ class Search:
 
     def for_ripgrep(self, rg: Path) -> list[str]:
         command = [str(rg), "--no-config", "--color=never", "--no-heading", "--with-filename", "--sort=path"]
-        command += ["--hidden", "--no-require-git", "--glob=!.git", f"--max-columns={COLUMNS}", "--max-columns-preview"]
+        command += [
+            "--hidden",
+            "--no-require-git",
+            "--glob=!.git",
+            f"--max-columns={LINE_CHARS}",
+            "--max-columns-preview",
+        ]
         if self.mode == "content":
             command += ["--null", "--line-number", f"--context={self.context}"]
         elif self.mode == "count":
@@ -57,7 +63,7 @@ class Search:
         return [*command, f"--regexp={self.pattern}", "--", str(self.place)]
 
     def for_python(self) -> list[str]:
-        flags = f"{self.mode},{int(self.ignore_case)},{self.context},{COLUMNS}"
+        flags = f"{self.mode},{int(self.ignore_case)},{self.context},{LINE_CHARS}"
         return [sys.executable, "-P", str(PYTHON_GREP), flags, self.pattern, str(self.place), self.glob]
 
 
@@ -152,7 +158,7 @@ async def _bounded(stream: asyncio.StreamReader, mode: Mode, shown: Callable[[Pa
             continue
         if not raw:
             return lines, False
-        if len(lines) >= LINES or size >= CHARACTERS:
+        if len(lines) >= MAX_LINES or size >= MAX_CHARS:
             return lines, True
         line = raw.decode("utf-8", "replace").rstrip("\r\n")
         path, found, rest = line.partition("\0")

@@ -25,11 +25,11 @@ from ba_tui.tools.limits import Limits
 from ba_tui.tools.processes import Program
 from ba_tui.tools.terminal_text import Capture, plain, shortened
 
-LONGEST = 100_000
+MAX_COMMAND_BYTES = 100_000
 """Bytes of a command; beyond, systems refuse to start a program."""
-TIMEOUT = 120
-MOST = 600
-CHARACTERS = 29_000
+DEFAULT_SECONDS = 120
+MAX_SECONDS = 600
+OUTPUT_CHARS = 29_000
 
 _KEYS = re.compile(
     r"(?:ANTHROPIC|CLAUDE\w*|OPENAI|AZURE_OPENAI|AZURE_AI|GEMINI|MISTRAL|DEEPSEEK|DASHSCOPE|QWEN|ZHIPU\w*|ZAI|GLM|BIGMODEL"
@@ -96,7 +96,7 @@ def shell_tool(
         script: str = args["command"]
         check(script, "command")
         folder = await asyncio.to_thread(start_folder, workspace, call.branch.transcript.cwd)
-        seconds = min(float(args.get("timeout", TIMEOUT)), MOST)
+        seconds = min(float(args.get("timeout", DEFAULT_SECONDS)), MAX_SECONDS)
         try:
             if args.get("background"):
                 program = await runner.confine(shell.program(script, folder))
@@ -140,8 +140,8 @@ def check(text: str, what: str) -> None:
         size = len(text.encode())
     except UnicodeEncodeError as error:
         raise Failed("invalid_parameters", f"The {what} holds text that is no Unicode.") from error
-    if size > LONGEST:
-        message = f"The {what} is longer than {LONGEST // 1000} KB."
+    if size > MAX_COMMAND_BYTES:
+        message = f"The {what} is longer than {MAX_COMMAND_BYTES // 1000} KB."
         raise Failed("invalid_parameters", message, "Write a script with write_file and run that.")
 
 
@@ -175,7 +175,7 @@ def observed(outcome: Outcome, shown: str, seconds: float, notes: list[str]) -> 
     display = Command(job.command, shown, output, code)
     text = plain(output).rstrip("\n")
     if printed.total > Capture.HEAD:
-        text = shortened(text, CHARACTERS)
+        text = shortened(text, OUTPUT_CHARS)
     stored = _stored(job)
     if outcome.moved:
         job.seen = printed.total

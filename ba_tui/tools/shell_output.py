@@ -15,17 +15,17 @@ from ba_tui.core.results import Command, ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.tools.background import Shells, Work
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.shell import CHARACTERS
+from ba_tui.tools.shell import OUTPUT_CHARS
 from ba_tui.tools.terminal_text import plain, shortened
 
-LONGEST_WAIT = 300.0
+MAX_WAIT_SECONDS = 300.0
 NOTHING = "(nothing new)"
 
 
 def shell_output_tool(definition: Definition, shells: Shells) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         job = shells.find(args["id"])
-        await _wait(job, min(float(args.get("wait", 0)), LONGEST_WAIT), args)
+        await _wait(job, min(float(args.get("wait", 0)), MAX_WAIT_SECONDS), args)
         ended, ref = job.ended, job.process.output.ref
         text = await asyncio.to_thread(_read, job, args)
         if ended:
@@ -110,7 +110,7 @@ def _read(job: Work, args: Mapping[str, Any]) -> str:
         if gone:
             text = f"[… {gone:,} bytes before this are no longer in memory …]\n{text}"
     text = _chosen(text, args)
-    return shortened(text.rstrip("\n"), CHARACTERS) or ("(nothing)" if args.get("all") else NOTHING)
+    return shortened(text.rstrip("\n"), OUTPUT_CHARS) or ("(nothing)" if args.get("all") else NOTHING)
 
 
 def _unread(job: Work, *, lines: bool) -> tuple[int, str, int]:

@@ -27,8 +27,8 @@ from ba_tui.tools.shell import Shell
 
 NAME = "install_requirements"
 """What rules call it: ``install_requirements(pdf)``."""
-LONGEST = 900.0
-SLOWEST = 3.0
+MAX_SECONDS = 900.0
+END_SECONDS = 3.0
 """Seconds that an installer gets to end once it was cancelled."""
 CONFIGURATIONS = (".config/pip", ".pip", ".config/uv")
 """Below the home folder: which package index the person uses."""
@@ -108,7 +108,7 @@ class Installer:
         if self.runner.sandbox and self.runner.sandbox.reach.home is None:
             # There is no folder for caches that could be written then.
             environment |= {"UV_NO_CACHE": "1", "PIP_NO_CACHE_DIR": "1"}
-        limits = {"core": 0, **self.shell.limits.for_seconds(LONGEST)}
+        limits = {"core": 0, **self.shell.limits.for_seconds(MAX_SECONDS)}
         for argv in commands:
             program = await runner.confine(Program(argv, wanted.folder, environment, limits))
             try:
@@ -136,17 +136,17 @@ async def _finished(program: Program, call: Call) -> tuple[int, str]:
     process = Process(program)
     stop = process.listen(lambda text: call.report(text) if text else None)
     try:
-        async with asyncio.timeout(LONGEST):
+        async with asyncio.timeout(MAX_SECONDS):
             await process.ended.wait()
     except TimeoutError:
         process.let_go(keep=True)
         await process.ended.wait()
-        return 124, f"it took longer than {LONGEST:g} s"
+        return 124, f"it took longer than {MAX_SECONDS:g} s"
     except BaseException:
         process.end()
         # What it still writes while it ends would be left behind in what is removed now.
         with suppress(TimeoutError):
-            async with asyncio.timeout(SLOWEST):
+            async with asyncio.timeout(END_SECONDS):
                 await process.ended.wait()
         process.let_go(keep=False)
         raise

@@ -31,13 +31,13 @@ from ba_tui.tools.command_runner import UNCONFINED, CommandRunner, RunRequest
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.processes import Program
-from ba_tui.tools.shell import LONGEST, MOST, Shell, observed
+from ba_tui.tools.shell import MAX_COMMAND_BYTES, MAX_SECONDS, Shell, observed
 from ba_tui.tools.skill_environment import Installer, child_environment
 
 NAME = "run_skill_script"
 RUNNER = Path(__file__).with_name("script_input.py")
-SECONDS = 30.0
-SHOWN = 2_000
+DEFAULT_SECONDS = 30.0
+DISPLAY_CHARS = 2_000
 CHANGED = "The script, or one beside it, is not what it was when it was last allowed to run."
 _MISSING = re.compile(r"(?:ModuleNotFoundError: No module named|Error: Cannot find module) '([\w@./-]+)'")
 
@@ -49,7 +49,7 @@ class SkillScripts:
     find: Callable[[str], Path]
     environments: Environments
     allowed: Allowed
-    seconds: float = SECONDS
+    seconds: float = DEFAULT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class _Runs:
         root = self._place.workspace.root
         await self._agreed(script, tool, args, call)
         runner, place = await self._runner(script, call, tool)
-        seconds = min(float(args.get("timeout") or self._skills.seconds), MOST)
+        seconds = min(float(args.get("timeout") or self._skills.seconds), MAX_SECONDS)
 
         def program(name: str) -> Program:
             chosen = script if name == args["script_name"] else script_of(script.skill, script.folder, name)
@@ -131,7 +131,7 @@ class _Runs:
         shown = self._place.workspace.shown(root)
         result = await asyncio.to_thread(observed, outcome, shown, seconds, notes)
         if isinstance(result.display, Command):
-            given = clipped(text, SHOWN)
+            given = clipped(text, DISPLAY_CHARS)
             result = replace(result, display=replace(result.display, command=f"{script.shown} <<< {given}"))
         return replace(result, kind="json") if not result.is_error and _is_json(result.text) else result
 
@@ -209,8 +209,8 @@ class _Runs:
 def _input(args: Mapping[str, Any]) -> str:
     """What the script reads."""
     text = json.dumps(clean_json(args.get("args") or {}), ensure_ascii=False)
-    if len(text.encode()) > LONGEST:
-        message = f"The args are longer than {LONGEST // 1000} KB."
+    if len(text.encode()) > MAX_COMMAND_BYTES:
+        message = f"The args are longer than {MAX_COMMAND_BYTES // 1000} KB."
         raise Failed("invalid_parameters", message, "Write them to a file and give the script its path.")
     return text
 

@@ -17,8 +17,8 @@ import sys
 import time
 
 LADDER = ((0.0, signal.SIGINT), (0.6, signal.SIGTERM), (2.0, signal.SIGKILL))
-GIVEN_UP = 2.0
-LOOKING = 1.0
+GIVE_UP_SECONDS = 2.0
+LOOK_SECONDS = 1.0
 CWD_FD = 98
 SUBREAPER = 36
 PDEATHSIG = 1
@@ -167,7 +167,7 @@ def descendants() -> "tuple[list[int], set[int]]":
 
 def running(program: int, status: int) -> "list[int]":
     """What still runs below us. Looks again when nothing is seen although something must be there."""
-    until = time.monotonic() + LOOKING
+    until = time.monotonic() + LOOK_SECONDS
     while True:
         found = descendants()[0]
         if found or not collect(program, status) or time.monotonic() > until:
@@ -227,7 +227,7 @@ def end_all(program: int, status: int, wake: int) -> None:
         elif time.monotonic() - begun >= steps[0][0]:
             send(steps.pop(0)[1], program, status)
             if not steps:
-                until = time.monotonic() + GIVEN_UP
+                until = time.monotonic() + GIVE_UP_SECONDS
         select.select([wake], [], [], 0.05)
         drain(wake)
 

@@ -16,8 +16,8 @@ from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.registry import SEARCH
 
-MOST = 5
-NAMED = 60
+MAX_MATCHES = 5
+MAX_NAMES = 60
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -35,15 +35,15 @@ def tool_search_tool(definition: Definition, searched: Searched, unlisted: Seque
     """``unlisted`` are named in the description; it stays as it is when others join them, for the prompt cache."""
     description = definition.description
     if unlisted:
-        more = " and more" if len(unlisted) > NAMED else ""
-        description = f"{description} Unlisted now: {', '.join(unlisted[:NAMED])}{more}."
+        more = " and more" if len(unlisted) > MAX_NAMES else ""
+        description = f"{description} Unlisted now: {', '.join(unlisted[:MAX_NAMES])}{more}."
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         del call
         tools = searched.deferred()
-        found = matching(args["query"], tools)[: args.get("limit", MOST)]
+        found = matching(args["query"], tools)[: args.get("limit", MAX_MATCHES)]
         if not found:
-            names = ", ".join(tool.name for tool in tools[:NAMED]) or "none"
+            names = ", ".join(tool.name for tool in tools[:MAX_NAMES]) or "none"
             raise Failed("not_found", f"No tool fits {args['query']!r}.", f"Unlisted tools: {names}.")
         searched.show([tool.name for tool in found])
         told = [{"name": tool.name, "description": tool.description, "parameters": tool.input_schema} for tool in found]

@@ -20,7 +20,7 @@ from ba_tui.tools.discovery import Problem
 from ba_tui.tools.registry import SEARCH, Entry, Registry, size_of
 from ba_tui.tools.tool_search import tool_search_tool
 
-BUDGET = 11_500
+BUDGET_BYTES = 11_500
 """Bytes of system prompt and tools together, beyond which tools are searched for instead of listed: with the prompt and
 the notes that go with it, a first request stays below 12 KB."""
 OWN = {"user", "project", "extra"}
@@ -38,7 +38,7 @@ class Visible:
         search: Definition,
         *,
         system: str = "",
-        budget: int = BUDGET,
+        budget: int = BUDGET_BYTES,
         for_subagent: bool = False,
     ) -> None:
         self._registry = registry

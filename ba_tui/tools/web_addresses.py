@@ -17,7 +17,7 @@ from ba_tui.tools.failed import Failed
 Ip: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-LONGEST = 4_000
+MAX_CHARS = 4_000
 _PORTS: Final = {"http": 80, "https": 443}
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMERIC = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)")
@@ -141,8 +141,8 @@ def read_address(text: str) -> WebAddress:
         Failed: it is none, names no web page, holds a password, or writes its host in a way that hides it.
     """
     text = text.strip()
-    if not text or len(text) > LONGEST:
-        raise _refused(text, f"an address has 1 to {LONGEST} characters")
+    if not text or len(text) > MAX_CHARS:
+        raise _refused(text, f"an address has 1 to {MAX_CHARS} characters")
     if _UNSEEN.search(text) or len(text.split()) != 1:
         raise _refused(text, "it holds spaces, backslashes or control characters")
     try:

@@ -30,7 +30,7 @@ Wanted: TypeAlias = Callable[[str], bool]
 Cut: TypeAlias = Literal["", "size", "time", "connection", "unwanted"]
 
 AGENT = f"ba/{__version__} (terminal assistant)"
-CONNECT = 10.0
+CONNECT_SECONDS = 10.0
 TRIED = 4
 """Addresses of one name that are tried before giving up."""
 _REDIRECTS = {301, 302, 303, 307, 308}
@@ -224,7 +224,7 @@ async def _client(proxy: str) -> httpx2.AsyncClient:
             verify=tls,
             proxy=proxy or None,
             trust_env=False,
-            timeout=httpx2.Timeout(None, connect=CONNECT),
+            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
             headers={"User-Agent": AGENT, "Accept-Encoding": "gzip, deflate"},
         )
     except ImportError as error:

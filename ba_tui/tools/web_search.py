@@ -19,8 +19,8 @@ from ba_tui.tools.web_client import Web
 from ba_tui.tools.web_pages import FOREIGN, refusals_told
 from ba_tui.tools.web_tools import SEARCH, SearchChoice, web_tool
 
-COUNT = 8
-SNIPPET = 400
+DEFAULT_COUNT = 8
+SNIPPET_CHARS = 400
 
 
 def web_search_tool(
@@ -30,7 +30,7 @@ def web_search_tool(
         query = " ".join(str(args["query"]).split())
         if not query:
             raise Failed("invalid_parameters", "The query is empty.", "Say what to search for.")
-        hits = await chosen(web, choice, engines).search(query, int(args.get("count", COUNT)))
+        hits = await chosen(web, choice, engines).search(query, int(args.get("count", DEFAULT_COUNT)))
         return _listed(query, choice.backend, hits)
 
     return web_tool(definition, "web_search", SEARCH, refusals_told(run))
@@ -72,10 +72,10 @@ def _listed(query: str, backend: str, hits: Sequence[Hit]) -> ToolResult:
     if not hits:
         return ToolResult(f"{backend} found nothing for {query!r}. Try other or fewer words.", summary="no results")
     blocks = [
-        f"{number}. {hit.title}\n   {hit.url}" + (f"\n   {hit.snippet[:SNIPPET]}" if hit.snippet else "")
+        f"{number}. {hit.title}\n   {hit.url}" + (f"\n   {hit.snippet[:SNIPPET_CHARS]}" if hit.snippet else "")
         for number, hit in enumerate(hits, start=1)
     ]
-    rows = tuple((unescaped(hit.title), hit.url, unescaped(hit.snippet[:SNIPPET])) for hit in hits)
+    rows = tuple((unescaped(hit.title), hit.url, unescaped(hit.snippet[:SNIPPET_CHARS])) for hit in hits)
     plural = "" if len(hits) == 1 else "s"
     return ToolResult(
         "\n".join([f"{len(hits)} result{plural} of {backend} for {query!r}", FOREIGN, *blocks]),

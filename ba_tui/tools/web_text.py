@@ -24,7 +24,7 @@ from ba_tui.tools.web_client import WebReply
 
 READER = Path(__file__).with_name("page_reader.py")
 SECONDS = 20.0
-HEAD = 2_048
+HEAD_BYTES = 2_048
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "PYTHONPATH", "SYSTEMROOT")
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
 _META = re.compile(rb"<meta[^>]{0,500}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
@@ -50,7 +50,7 @@ def decoded(reply: WebReply) -> str:
         Failed: it is no text.
     """
     body = reply.body
-    if kind := binary_kind(body[:HEAD]):
+    if kind := binary_kind(body[:HEAD_BYTES]):
         raise Failed("validation_error", f"{reply.address} is {kind}, not text.", "Fetch a page or a text instead.")
     for codec in filter(None, (_marked(body), *_named(reply))):
         # Python knows codecs that are no character sets of pages; those that choke count as not named.
@@ -68,7 +68,7 @@ def is_html(reply: WebReply, text: str) -> bool:
 
 
 def looks_like_html(text: str) -> bool:
-    return bool(_TAG.search(text[:HEAD]))
+    return bool(_TAG.search(text[:HEAD_BYTES]))
 
 
 async def read_page(kind: Kind, source: str, base: str = "") -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _named(reply: WebReply) -> list[str]:
     if reply.content_type.endswith("json"):
         return ["utf-8"]
     names = _CHARSET.findall(reply.headers.get("content-type", ""))
-    names += [name.decode("ascii") for name in _META.findall(reply.body[:HEAD])[:1]]
+    names += [name.decode("ascii") for name in _META.findall(reply.body[:HEAD_BYTES])[:1]]
     return [_codec(name) for name in names]
 
 

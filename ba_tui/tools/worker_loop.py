@@ -27,9 +27,9 @@ from pydantic_core import to_json
 from ba_tui.core.results import ToolResult
 from ba_tui.tools.declared_tools import DeclaredTool, ToolFault, declared_in
 
-LARGEST = 20_000_000
-LONGEST_TRACE = 4_000
-PIECE = 65_536
+MAX_RESULT_BYTES = 20_000_000
+TRACE_CHARS = 4_000
+CHUNK_BYTES = 65_536
 
 
 def serve(channel: int, file: str, module: str = "", digest: str = "") -> None:
@@ -163,9 +163,9 @@ def _encoded(value: Any) -> dict[str, Any]:
             options: Any = {"inf_nan_mode": "strings", "bytes_mode": "base64", "fallback": _described}
             reply = {"json": to_json(value, **options).decode()}
     size = sum(map(len, reply.values()))
-    if size > LARGEST:
+    if size > MAX_RESULT_BYTES:
         raise ToolFault(
-            f"it returned {size / 1e6:.0f} MB; at most {LARGEST // 1_000_000} MB can be taken. Write a file."
+            f"it returned {size / 1e6:.0f} MB; at most {MAX_RESULT_BYTES // 1_000_000} MB can be taken. Write a file."
         )
     return reply
 
@@ -210,7 +210,7 @@ def _trace(error: BaseException, file: str) -> str:
     if own is None and not isinstance(error, SyntaxError):
         own = error.__traceback__
     try:
-        return "".join(traceback.format_exception(error.with_traceback(own)))[-LONGEST_TRACE:]
+        return "".join(traceback.format_exception(error.with_traceback(own)))[-TRACE_CHARS:]
     except Exception:  # noqa: BLE001 - see _words
         return ""
 
@@ -252,7 +252,7 @@ def _flush() -> None:
 
 def _lines(channel: int) -> Iterator[bytes]:
     waiting = b""
-    while data := os.read(channel, PIECE):
+    while data := os.read(channel, CHUNK_BYTES):
         *lines, waiting = (waiting + data).split(b"\n")
         yield from lines
 

@@ -22,7 +22,7 @@ from ba_tui.tools.terminal_text import plain
 from ba_tui.tools.workers import WorkerDied, WorkerPool
 
 log = logging.getLogger(__name__)
-ROWS = 200
+MAX_ROWS = 200
 KINDS = {"execution_error", "dependency_error", "invalid_parameters"}
 
 
@@ -127,7 +127,7 @@ def _table(text: str) -> Display | None:
         rows: Any = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    records = cast("list[Any]", rows)[:ROWS]
+    records = cast("list[Any]", rows)[:MAX_ROWS]
     if not all(isinstance(row, dict) for row in records):
         return None
     columns = list(dict.fromkeys(str(key) for row in records for key in row))

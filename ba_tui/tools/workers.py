@@ -28,11 +28,11 @@ from ba_tui.permissions.sandbox import Confinement
 from ba_tui.tools.terminal_text import Capture, coloured
 
 PROGRAM = Path(__file__).with_name("worker_process.py")
-PIECE = 65_536
-LONGEST_REPLY = 64_000_000
-LIVE = 8_000
+CHUNK_BYTES = 65_536
+MAX_REPLY_BYTES = 64_000_000
+LIVE_CHARS = 8_000
 """Characters shown live at a time; of a flood only the newest are."""
-TICK = 0.05
+TICK_SECONDS = 0.05
 NO_KEYS: Mapping[str, str] = {}
 
 
@@ -120,7 +120,7 @@ class Worker:
         if not self._let_go.alive:
             return False
         with suppress(BlockingIOError):
-            while data := self._channel.recv(PIECE):
+            while data := self._channel.recv(CHUNK_BYTES):
                 self._take(data)
             return False
         return not self._received and all(line.startswith(b"pid ") for line in self._lines)
@@ -145,7 +145,7 @@ class Worker:
             if self._output in ready and self._read_output() == b"":
                 watched.remove(self._output)
             if self._channel in ready:
-                self._take(self._channel.recv(PIECE))
+                self._take(self._channel.recv(CHUNK_BYTES))
         return reply
 
     async def call(self, name: str, args: Mapping[str, Any], report: Callable[[str], None]) -> tuple[Any, str]:
@@ -174,7 +174,7 @@ class Worker:
             with suppress(BrokenPipeError, ConnectionResetError):
                 await loop.sock_sendall(self._channel, request)
             while (reply := self._reply()) is None:
-                self._take(await loop.sock_recv(self._channel, PIECE))
+                self._take(await loop.sock_recv(self._channel, CHUNK_BYTES))
             for _ in range(64):
                 if not read():
                     break
@@ -196,7 +196,7 @@ class Worker:
             self._lines.append(bytes(self._received) + piece)
             self._received.clear()
         self._received += rest
-        if len(self._received) > LONGEST_REPLY:
+        if len(self._received) > MAX_REPLY_BYTES:
             raise WorkerDied(None)
 
     def _reply(self) -> dict[str, Any] | None:
@@ -220,7 +220,7 @@ class Worker:
     def _read_output(self) -> bytes | None:
         """What is there now: None when nothing is, b"" when nothing will be any more."""
         try:
-            return os.read(self._output, PIECE)
+            return os.read(self._output, CHUNK_BYTES)
         except BlockingIOError:
             return None
 
@@ -247,9 +247,9 @@ class _Printed:
         if not data:
             return
         self._capture.feed(data)
-        self._waiting = (self._waiting + data)[-LIVE:]
+        self._waiting = (self._waiting + data)[-LIVE_CHARS:]
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(TICK, self.flush)
+            self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self.flush)
 
     def flush(self) -> None:
         if self._timer:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from ba_tui.skills.active import ActiveSkills, SkillContext
-from ba_tui.skills.catalog import HEAD, Catalog, SkillRoot
+from ba_tui.skills.catalog import HEAD_BYTES, Catalog, SkillRoot
 from ba_tui.skills.config import Choices, read_choices
 from ba_tui.skills.confirmed import Confirmed
-from ba_tui.skills.content import INSTRUCTIONS, body_of, digest_of, files_of, instructions
+from ba_tui.skills.content import INSTRUCTION_CHARS, body_of, digest_of, files_of, instructions
 from ba_tui.skills.frontmatter import read_head, tools_of
-from ba_tui.skills.prompt import HEADING, WHOLE, catalogue
+from ba_tui.skills.prompt import CATALOGUE_BYTES, HEADING, catalogue
 from tests.skills.world import put
 
 
@@ -73,9 +73,9 @@ def test_a_skill_of_megabytes_is_read_within_bounds(tmp_path: Path) -> None:
     assert skill.size > 5_000_000
     assert any("tokens" in warning for warning in skill.warnings)
     text = instructions(skill, "skills/huge", "")
-    assert len(text) < INSTRUCTIONS + 200
+    assert len(text) < INSTRUCTION_CHARS + 200
     assert "Read on in skills/huge/SKILL.md from line 720" in text
-    put(tmp_path, "head", head=f"metadata:\n  x: {'y' * HEAD}\n")
+    put(tmp_path, "head", head=f"metadata:\n  x: {'y' * HEAD_BYTES}\n")
     broken = next(skill for skill in Catalog([SkillRoot(tmp_path, "user")]).look() if skill.id == "head")
     assert "not closed" in broken.head.trouble
 
@@ -142,7 +142,7 @@ def test_the_catalogue_is_bounded_and_the_same_each_time(tmp_path: Path) -> None
         put(tmp_path, f"skill-{number:03}", description="Words. " * 100)
     text = catalogue(skills_in(tmp_path))
     assert text == catalogue(skills_in(tmp_path))
-    assert len(text.encode()) <= WHOLE + 1
+    assert len(text.encode()) <= CATALOGUE_BYTES + 1
     assert text.startswith(HEADING)
     assert text.count("\n- skill-") == 200
     put(tmp_path, "only-you", head="disable-model-invocation: yes\n")

@@ -22,7 +22,7 @@ from ba_tui.core.session import Jobs
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
-from ba_tui.tools.background import MOST, EndedShells
+from ba_tui.tools.background import MAX_SHELLS, EndedShells
 from tests.tools.running import Floor, all_gone, another, floor, tagged, until_printed, word
 from tests.tools.test_loop import Script, assert_paired, calls
 
@@ -293,7 +293,7 @@ async def test_the_list_and_who_hears_of_it(floor: Floor) -> None:
 
 
 async def test_only_so_many_run_and_only_so_many_ended_ones_are_kept(floor: Floor) -> None:
-    for _ in range(MOST):
+    for _ in range(MAX_SHELLS):
         await floor.start("exec sleep 60")
     result = await floor.desk.run("shell", command="sleep 60", background=True)
     assert result.error is not None
@@ -303,7 +303,7 @@ async def test_only_so_many_run_and_only_so_many_ended_ones_are_kept(floor: Floo
     last = await floor.start("true")
     await floor.ended(last)
     ids = [running.id for running in floor.shells.list()]
-    assert len(ids) == MOST
+    assert len(ids) == MAX_SHELLS
     assert ids[-1] == last
 
 

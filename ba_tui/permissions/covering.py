@@ -14,7 +14,7 @@ from ba_tui.core.questions import Risk
 from ba_tui.permissions.command_rules import names_all, permits
 from ba_tui.permissions.commands import LONGEST_RULE, findings, rememberable
 from ba_tui.permissions.known_commands import known
-from ba_tui.permissions.parts import Part
+from ba_tui.permissions.parts import Below, Part
 from ba_tui.permissions.rules import SHELL_TOOLS, Rule, Seen, Subject
 
 _QUOTED = re.compile(r"`[^`]*`")
@@ -41,11 +41,13 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Whether a file may be read, and written, as tools may; ``shown``: a path for people."""
+    """Whether a file may be read, and written, as tools may; ``shown``: a path for people; ``kept``: which of the files
+    that are gone through a rule keeps, empty for none."""
 
     readable: Callable[[Seen], bool]
     writable: Callable[[Seen], bool]
     shown: Callable[[Seen], str]
+    kept: Callable[[Below], str]
 
 
 def cover(subject: Subject, allows: Sequence[Rule], files: Files) -> Covered:
@@ -89,6 +91,8 @@ def _lack(part: Part, rule: Rule | None, files: Files) -> Lack | None:
         return Lack(
             part, f"`{_program(part)}` reaches {files.shown(away)}, which is outside the workspace", words=False
         )
+    if kept := next((why for below in part.below if (why := files.kept(below))), ""):
+        return Lack(part, f"`{_program(part)}` would read {kept}", words=False)
     return None
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ba_tui.permissions.call_reading import Beyond, Reading, perhaps_secret, read_call, unresolved
 from ba_tui.permissions.known_commands import Known, known
-from ba_tui.permissions.parts import Part, Surplus
+from ba_tui.permissions.parts import Below, Part, Surplus
 from ba_tui.permissions.paths import PathRefused
 from ba_tui.permissions.shell_grammar import analyse
 from ba_tui.permissions.simple import Analysis, Listing, Simple, Word
@@ -94,6 +94,7 @@ class _Simple:
     reads: list[Seen] = field(default_factory=list["Seen"])
     writes: list[Seen] = field(default_factory=list["Seen"])
     named: list[Seen] = field(default_factory=list["Seen"])
+    below: list[Below] = field(default_factory=list[Below])
 
     def part(self) -> Part:
         simple = self.simple
@@ -122,6 +123,7 @@ class _Simple:
             reads=_each_once(self.reads),
             writes=_each_once(self.writes),
             named=_each_once(self.named),
+            below=tuple(self.below),
             stops=self.stops[0] if self.stops else "",
             effects=reading.effects if reading else frozenset(),
             unread=" ".join(word.raw for word in simple.argv if word.text is None),
@@ -205,6 +207,8 @@ class _Simple:
         for word in reading.touched:
             option = (word.text or "").startswith("-")
             self._look(word, self.writes if writing and not option else self.named, folder, loose=True)
+        roots = [word.text for word in reading.roots if word.text is not None]
+        self.below += [Below(folder / root, reading.names, reading.hidden) for root in roots]
         if reading.known and not reading.beyond:
             self._search(reading, folder)
         for listing in reading.lists:
@@ -257,7 +261,9 @@ class _Simple:
         """The files that another command lists, which this one reads."""
         for root in listing.roots:
             self._look(Word(root, root), self.reads, folder)
-            if found := odd_below(folder / os.path.expanduser(root), listing, self.root):  # noqa: PTH111 - must not raise
+            place = folder / os.path.expanduser(root)  # noqa: PTH111 - must not raise
+            self.below.append(Below(place, listing.names))
+            if found := odd_below(place, listing, self.root):
                 self.stops.append(f"among the files that it is given {found}")
 
     def _search(self, reading: Reading, folder: Path) -> None:

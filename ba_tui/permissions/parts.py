@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ba_tui.permissions.rules import Seen
 
 
@@ -19,6 +21,16 @@ class Surplus:
     at: int
     why: str
     binding: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """Every file below ``folder`` is read, of those with ``names`` only the ones that fit; ``hidden``: also others that
+    begin with a dot."""
+
+    folder: Path
+    names: tuple[str, ...] = ()
+    hidden: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +51,7 @@ class Part:
     reads: tuple[Seen, ...] = ()
     writes: tuple[Seen, ...] = ()
     named: tuple[Seen, ...] = ()
+    below: tuple[Below, ...] = ()
     stops: str = ""
     effects: frozenset[str] = frozenset()
     unread: str = ""

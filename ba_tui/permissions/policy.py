@@ -325,13 +325,13 @@ class Policy:
         return bool(subject.parts) and not _judging().cover(subject, (), self._files()).lacks
 
     def _files(self) -> Files:
-        def readable(seen: Seen) -> bool:
-            return bool(self._first("allow", Subject("read_file", Effect.READ, paths=(seen,))))
+        def may(tool: str, effect: Effect) -> Callable[[Seen], bool]:
+            return lambda seen: bool(self._first("allow", Subject(tool, effect, paths=(seen,))))
 
-        def writable(seen: Seen) -> bool:
-            return bool(self._first("allow", Subject("write_file", Effect.WRITE, paths=(seen,))))
-
-        return _judging().Files(readable, writable, lambda seen: self.workspace.shown(seen.path))
+        strict = (*self._rules, *self._given.rules("deny"), *self._given.rules("ask"))
+        read, write = may("read_file", Effect.READ), may("write_file", Effect.WRITE)
+        kept = _judging().keeper(self.workspace, strict)
+        return _judging().Files(read, write, lambda seen: self.workspace.shown(seen.path), kept)
 
     def _lent(self, seen: Seen, tool: Tool) -> Seen:
         """What is lent counts as inside for who reads, and for nobody else."""

@@ -38,6 +38,8 @@ _LETTER = re.compile(rb"[A-Za-z]")
 _PAIR = re.compile(rb"[\xa1-\xfe]{2}")
 _WITHIN_WORD = re.compile(rb"(?<=[A-Za-z])[\xa1-\xfe]{2}(?=[A-Za-z])")
 _KANA = re.compile(rb"[\xa4\xa5][\xa1-\xf6]")
+_SHIFTED_KANA = re.compile(rb"[\x82\x83][\x40-\xf1]")
+"""In Shift JIS; elsewhere those two bytes are signs that hardly anyone writes."""
 _WRITTEN = re.compile(rb"[\xb0-\xfe][\xa1-\xfe]")
 _HANGUL = re.compile(rb"[\xb0-\xc8][\xa1-\xfe]")
 """Korean keeps to these rows of the table; of Chinese characters about half lie beyond them."""
@@ -102,6 +104,8 @@ def _by_script(data: bytes) -> tuple[str, ...]:
     head = data[:SAMPLE_BYTES]
     if len(data) > SAMPLE_BYTES:
         head = head[: head.rfind(b"\n") + 1] or head
+    if len(_SHIFTED_KANA.findall(head)) * 8 > len(_HIGH.findall(head)):
+        return ("cp932",)
     paired = _in_pairs(head)
     if not paired and len(_HIGH.findall(head)) <= len(_LETTER.findall(head)):
         return ()
@@ -115,7 +119,7 @@ def _by_script(data: bytes) -> tuple[str, ...]:
     best = from_bytes(head, cp_isolation=[*_SCRIPTS], enable_fallback=False).best()
     # Without words it knows, its choice between the East Asian ones is no better than chance.
     if paired and (best is None or not best.coherence):
-        return ("gb18030",)
+        return ("gb18030", best.encoding) if best else ("gb18030",)
     return (best.encoding,) if best else ()
 
 

@@ -93,7 +93,7 @@ async def test_long_lines_and_long_files_are_bounded(desk: Desk) -> None:
 
 
 async def test_a_huge_file_is_read_in_part(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ba_tui.tools.files.LARGEST", 1_000)
+    monkeypatch.setattr("ba_tui.tools.files.MAX_BYTES", 1_000)
     desk.write("huge.log", "z" * 300_000 + "\nsecond\n" + "more\n" * 1_000)
     result = await desk.run("read_file", path="huge.log", offset=2, limit=2)
     assert result.text == "2\tsecond\n3\tmore\n[lines 2-3, more follow; go on with offset=4]"

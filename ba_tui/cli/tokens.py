@@ -36,15 +36,19 @@ SHOWN_FROM = 20_000_000
 ASKED = 4_000_000
 """Characters; more than this no provider counts in one request."""
 HEAD = 8_192
+MESSAGE = 7
+"""Tokens around the words of a conversation of one message, where its family says nothing else."""
 CACHE = "encodings"
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What is printed of a file, as ``--json`` names it."""
+    """What is printed of a file, as ``--json`` names it. ``as_message``: what a provider counts when it is sent alone
+    as a message, whose frame has tokens as well."""
 
     file: str
     tokens: int
+    as_message: int
     family: str
     encoding: str
     margin: float
@@ -61,7 +65,7 @@ def tokens(
     as_json: Annotated[bool, typer.Option("--json", help="As a JSON list, in the order given.")] = False,
     cwd: Cwd = None,
 ) -> int:
-    """Count the tokens of text files: how many, by which family and margin, and whether that is exact."""
+    """Count the tokens of text files: how many, by which family and margin, whether that is exact, and as a message."""
     named = files or [STDIN]
     if not files and sys.stdin.isatty():
         raise UsageError("There is nothing to count.", "Name a file, or pipe text in: git diff | ba tokens")
@@ -93,6 +97,8 @@ def _table(found: Sequence[Counted], model: str) -> None:
     first = found[0]
     how = "exact" if all(one.exact for one in found) else "an estimate"
     print_line(f"tokens for {model}: family {first.family}, {first.encoding}, margin {first.margin:g}, {how}")
+    if frame := max(one.as_message - one.tokens for one in found):
+        print_line(f"sent as a message: {frame} more for each")
 
 
 class _Counter:
@@ -124,13 +130,14 @@ class _Counter:
             if config.exact_counting_api:
                 held = list(_until(parts, ASKED))
                 if (exact := self._by_provider("".join(held))) is not None:
-                    return Counted(name, exact, config.family.value, encoding.name, config.margin, True)
+                    return Counted(name, exact, exact, config.family.value, encoding.name, config.margin, True)
                 parts = (part for several in (held, parts) for part in several)
             raw = sum(map(encoding.measure, parts))
         exact = config.exact and config.margin == 1 and encoding.name == config.encoding
-        frame = config.params.get("frame")
-        total = math.ceil(raw * config.margin - 1e-9) + (frame if raw and isinstance(frame, int) else 0)
-        return Counted(name, total, config.family.value, encoding.name, config.margin, exact)
+        words = math.ceil(raw * config.margin - 1e-9)
+        total = words + (_param(config, "frame", 0) if raw else 0)
+        message = max(total, words + (_param(config, "message", MESSAGE) if raw else 0))
+        return Counted(name, total, message, config.family.value, encoding.name, config.margin, exact)
 
     def _by_provider(self, text: str) -> int | None:
         """The count of the configured endpoint; None when it can't be had, which is said."""
@@ -148,6 +155,11 @@ class _Counter:
         if self._exact.trouble and not failed:
             _say(f"{self._exact.trouble}; estimated instead.")
         return found
+
+
+def _param(config: EncoderConfig, name: str, usual: int) -> int:
+    value = config.params.get(name)
+    return value if isinstance(value, int) else usual
 
 
 def _opened(name: str) -> BinaryIO:

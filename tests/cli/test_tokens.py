@@ -37,6 +37,7 @@ def test_files_are_listed_in_the_order_given(capsys: pytest.CaptureFixture[str])
     assert found[1] == {
         "file": "a.txt",
         "tokens": 12,
+        "as_message": 19,
         "family": "gpt",
         "encoding": "o200k_base",
         "margin": 1.0,
@@ -49,12 +50,14 @@ def test_files_are_listed_in_the_order_given(capsys: pytest.CaptureFixture[str])
 def test_an_estimate_says_so(capsys: pytest.CaptureFixture[str]):
     (found,) = listed(capsys, "a.txt", "-m", "claude-opus-4-8")
     assert (found["tokens"], found["family"], found["margin"], found["exact"]) == (18 + 3, "claude", 1.43, False)
+    assert found["as_message"] == 18 + 8
     assert run(["tokens", "a.txt", "b.txt", "-m", "glm-5"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         " 15  a.txt",
         "150  b.txt",
         "165  together",
         "tokens for glm-5: family glm, o200k_base, margin 1.25, an estimate",
+        "sent as a message: 7 more for each",
     ]
 
 
@@ -96,7 +99,7 @@ def test_other_ways_to_write_text_are_read(project: Path, capsys: pytest.Capture
 
 def test_an_empty_file_has_no_tokens(project: Path, capsys: pytest.CaptureFixture[str]):
     (project / "empty").touch()
-    assert [one["tokens"] for one in listed(capsys, "empty", "-m", "claude-opus-5")] == [0]
+    assert [(one["tokens"], one["as_message"]) for one in listed(capsys, "empty", "-m", "claude-opus-5")] == [(0, 0)]
 
 
 def test_layers_count_and_a_project_that_is_not_trusted_does_not(project: Path, capsys: pytest.CaptureFixture[str]):

@@ -23,6 +23,7 @@ from ba_tui.core.messages import Block, Message, Text, clean_text
 from ba_tui.core.results import ToolResult
 from ba_tui.core.skills import Skills
 from ba_tui.core.turn import Branch
+from ba_tui.core.wording import nearest
 
 FOLDER = "attachments"
 WEIGHED = 64
@@ -116,6 +117,8 @@ class Attachments:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._weighed: dict[tuple[object, ...], Weight] = {}
+        self._told: set[str] = set()
+        """Bare words that were said to name nothing: once is enough, they may be people."""
 
     async def weigh(self, text: str) -> Sequence[Weight]:
         """See core.mentions.Mentions."""
@@ -144,12 +147,16 @@ class Attachments:
         """What goes with ``text``. Tools and skills it names are there with the next request."""
         targets, unknown = await self._targets(text)
         outcome = Outcome()
+        unknown = [each for each in unknown if not (each.bare and each.shown in self._told)]
+        self._told |= {each.shown for each in unknown if each.bare}
         if unknown:
             names = ", ".join(f"@{each.shown[:80]}" for each in unknown[:3]) + (" …" if len(unknown) > 3 else "")
             one = len(unknown) == 1
             none = "no file, skill, tool or session here"
             said = f"names {none}, and stays text." if one else f"name {none}, and stay text."
-            outcome.notices.append(Notice(f"{names} {said}", "info"))
+            known = [*await asyncio.to_thread(self._skills), *self._around.tools()]
+            meant = nearest(unknown[0].shown, known) if one else ""
+            outcome.notices.append(Notice(f"{names} {said}", "info", f"Did you mean @{meant}?" if meant else ""))
         if shown := [target.name for target in targets if target.kind == "tool"]:
             self._around.show(shown)
         for target in targets:

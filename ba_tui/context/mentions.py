@@ -33,6 +33,16 @@ _AT = re.compile(r'(?<![A-Za-z0-9_@/.:\\-])@(?:"([^"\n]{1,1000})"(:\d+(?:-\d+)?)
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
 _RANGE = re.compile(r":(\d{1,9})(?:-(\d{1,9}))?$")
 _CLOSING = frozenset(".,;:!?)]}'*_" + "”’»。，；：！？）】》、")
+_BARE = re.compile(r"[A-Za-z][A-Za-z0-9_-]+")
+_CODE = re.compile(r"[*#/;-]|(?:async )?(?:def|class|function|import|from|export|const|let|var)\b")
+"""How a line begins that is code, or a comment in it."""
+_OF_LANGUAGES = frozenset({
+    *("charset", "container", "apply", "font-face", "import", "keyframes", "layer", "media", "namespace", "page"),
+    *("property", "supports", "tailwind", "abstractmethod", "cache", "cached_property", "classmethod", "dataclass"),
+    *("contextmanager", "fixture", "override", "pytest", "staticmethod", "test", "wraps", "author", "deprecated"),
+    *("example", "param", "params", "return", "returns", "see", "since", "throws", "todo", "type", "version"),
+})  # fmt: skip
+"""Words after an ``@`` that people write of: at-rules, decorators, tags in comments."""
 _EDGE = re.compile(r"[!-~](?=[^\x00-\x7f])")
 EDGES = 4
 
@@ -43,12 +53,14 @@ Source: TypeAlias = Callable[[], Sequence[Suggestion]]
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """One mention. ``kind`` is empty unless the person said it; ``raw`` is what stands after the ``@``."""
+    """One mention. ``kind`` is empty unless the person said it; ``raw`` is what stands after the ``@``. ``prose``:
+    it stands in a sentence, not in code."""
 
     raw: str
     kind: str = ""
     text: str = ""
     quoted: bool = False
+    prose: bool = False
 
     @property
     def shown(self) -> str:
@@ -56,9 +68,14 @@ class Named:
 
     @property
     def looks_meant(self) -> bool:
-        """Whether it is likely that a file was meant: not a decorator, a handle or a package."""
+        """Whether it is likely that something here was meant: not a decorator, an at-rule or a package."""
         stem, dot, ending = self.shown.rpartition(".")
-        return bool(self.kind or self.quoted or (stem and dot and ending.isalnum() and "(" not in stem))
+        return bool(self.kind or self.quoted or self.bare or (stem and dot and ending.isalnum() and "(" not in stem))
+
+    @property
+    def bare(self) -> bool:
+        """Whether it is a word of a sentence, and may be a tool or a skill as well as somebody's name."""
+        return self.prose and bool(_BARE.fullmatch(self.shown)) and self.shown.lower() not in _OF_LANGUAGES
 
     def readings(self) -> Iterator[tuple[str, Lines | None]]:
         """What it may say, the likeliest first: the whole, then without lines, without what ends the sentence."""
@@ -83,17 +100,29 @@ def named(text: str) -> list[Named]:
     if "@" not in text:
         return []
     found: dict[str, Named] = {}
-    for match in _AT.finditer(_FENCE.sub("\n", text[:LOOKED])):
+    plain = _FENCE.sub("\n", text[:LOOKED])
+    for match in _AT.finditer(plain):
         quoted = match[1] is not None
         raw = f"{match[1]}{match[2] or ''}" if quoted else match[3]
         kind, colon, rest = raw.partition(":")
         if colon and kind in FORCED and rest:
             found.setdefault(raw, Named(raw, FORCED[kind], rest, quoted))
         else:
-            found.setdefault(raw, Named(raw, "", raw, quoted))
+            prose = _in_prose(plain, match.start()) and plain[match.end() : match.end() + 1] != "@"
+            found.setdefault(raw, Named(raw, "", raw, quoted, prose))
         if len(found) == MOST:
             break
     return list(found.values())
+
+
+def _in_prose(text: str, at: int) -> bool:
+    """Whether what stands at ``at`` is within a sentence: the line has more words, and does not begin as code does, or
+    it is all there is."""
+    start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+    line = text[start : end if end >= 0 else len(text)]
+    spoken = " " in line.strip() or line.strip() == text.strip()
+    later = start > 0 and not text[start:at].strip()
+    return spoken and not later and not line.startswith((" ", "\t")) and not _CODE.match(line)
 
 
 class Offering:

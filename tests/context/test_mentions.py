@@ -95,6 +95,14 @@ async def test_what_a_file_holds_is_not_taken_for_the_persons_words(talk: Conver
     assert "\0" not in notes(events)
 
 
+async def test_a_bare_word_that_names_nothing_is_told_once_and_sent_as_typed(talk: Conversation):
+    events = await collect(talk.say("ask @calculato for the sum"))
+    assert "@calculato names no file, skill, tool or session here, and stays text." in notices(events)
+    assert [event.hint for event in events if isinstance(event, Notice)] == ["Did you mean @calculator?"]
+    assert talk.transcript.messages[0].text.startswith("ask @calculato for the sum")
+    assert "@calculato" not in notices(await collect(talk.say("ask @calculato again")))
+
+
 async def test_names_with_spaces_folders_and_each_thing_once(talk: Conversation):
     given = notes(await collect(talk.say('see @"a b.txt" and @src/ and (@src/app.py) and @src/app.py.')))
     assert "spaced words" in given
@@ -264,6 +272,33 @@ def test_the_forms_of_a_mention():
     assert ("b.py", (3, 9)) in list(each.readings())
     (forced,) = named("@skill:pdf!")
     assert (forced.kind, "pdf") == ("skill", [text for text, _ in forced.readings()][-1])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "write to ann@nope.org and to @ann@social.example",
+        "install @scope/pkg and @types/node",
+        "why does this fail?\n@cached\ndef f(): ...",
+        "what does @media do, and @Property?",
+        "@import url(x.css);",
+        "@Input() name: string;",
+        "see\n    @nope in the example",
+        "see\n * @nope says what comes back",
+        "# thanks to @ann",
+        "@2x and @ 3 and @",
+        "```\ntell @nope all\n```",
+    ],
+)
+def test_other_things_with_an_at_are_not_remarked_on(text: str):
+    assert [each.shown for each in named(text) if each.bare] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["@nope", "ask @nope, please", "one\ntwo with @nope at the end", "@nope what is this?"]
+)
+def test_a_word_in_a_sentence_is_bare(text: str):
+    assert [each.shown for each in named(text) if each.bare] == ["nope"]
 
 
 @given(st.text('@"ab. /:1-9`\n，', max_size=30))

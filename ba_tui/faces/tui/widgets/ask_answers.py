@@ -139,6 +139,6 @@ def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
         case "confirm":
             return "Enter confirms · r edits the rule · Esc back"
         case "edit":
-            return "Ctrl+S Yes, once, with these · Esc back"
+            return f"Ctrl+S Yes, {'' if low else 'once, '}with these · Esc back"
         case _:
             return f"Enter {'takes the rule' if phase == 'rule' else 'sends'} · Esc back"

@@ -130,15 +130,15 @@ class AskLayout(Widget):
         hidden = max(0, body.line_count - got.body)
         line.update(hint(self.question, self._phase, low=self.has_class("-low"), hidden=hidden))
         if isinstance(field := self._writing.field, ArgumentsInput):
-            field.styles.max_height = max(3, got.body + 1)
+            field.styles.max_height = got.body
 
     def _wanted(self, answers: Sheet, body: Sheet) -> Wanted:
         width = max(1, self.size.width)
         lines = min(MOST_FACTS, lines_of(facts(self.question, self.agent), width))
         below = lines_of(self._noted, width)
         if self._phase == "edit":
-            # The body is away meanwhile, and its lines are the field's.
-            return Wanted(lines, self.screen.size.height, 0, below)
+            # The body is away meanwhile, and its lines are the field's; on a low screen most of the facts' too.
+            return Wanted(1 if self.has_class("-low") else lines, self.screen.size.height, 0, below)
         below += self._phase not in {"asking", "confirm"}
         return Wanted(lines, body.line_count, answers.line_count if answers.display else 0, below)
 

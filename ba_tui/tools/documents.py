@@ -40,6 +40,7 @@ _WITHIN_WORD = re.compile(rb"(?<=[A-Za-z])[\xa1-\xfe]{2}(?=[A-Za-z])")
 _KANA = re.compile(rb"[\xa4\xa5][\xa1-\xf6]")
 _SHIFTED_KANA = re.compile(rb"[\x82\x83][\x40-\xf1]")
 """In Shift JIS; elsewhere those two bytes are signs that hardly anyone writes."""
+_LONG_RUN = re.compile(rb"[\x80-\xff]{4}")
 _WRITTEN = re.compile(rb"[\xb0-\xfe][\xa1-\xfe]")
 _HANGUL = re.compile(rb"[\xb0-\xc8][\xa1-\xfe]")
 """Korean keeps to these rows of the table; of Chinese characters about half lie beyond them."""
@@ -116,7 +117,10 @@ def _by_script(data: bytes) -> tuple[str, ...]:
         return ("cp949", "gb18030")
     from charset_normalizer import from_bytes  # noqa: PLC0415 - only for files of old encodings
 
-    best = from_bytes(head, cp_isolation=[*_SCRIPTS], enable_fallback=False).best()
+    # No word of a Latin script has so many letters with accents in a row.
+    latin = not _LONG_RUN.search(head)
+    scripts = [script for script in _SCRIPTS if latin or script != "cp1250"]
+    best = from_bytes(head, cp_isolation=scripts, enable_fallback=False).best()
     # Without words it knows, its choice between the East Asian ones is no better than chance.
     if paired and (best is None or not best.coherence):
         return ("gb18030", best.encoding) if best else ("gb18030",)

@@ -40,7 +40,8 @@ GUARDED_FOLDERS = (
 )  # fmt: skip
 GUARDED_TAILS = (
     ".github/workflows/**", ".github/actions/**", ".cargo/config", ".cargo/config.toml", ".yarn/releases/**",
-    ".yarn/plugins/**", ".config/fish/**", ".config/autostart/**", ".config/systemd/**",
+    ".yarn/plugins/**", ".venv/bin/**", "venv/bin/**", "node_modules/.bin/**", "site-packages/**", ".mvn/**",
+    ".terraform/**", ".poetry/**", ".pdm-plugins/**", ".config/fish/**", ".config/autostart/**", ".config/systemd/**",
     "/etc/profile",
 )  # fmt: skip
 GUARDED_NAMES = (

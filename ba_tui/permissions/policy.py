@@ -190,7 +190,7 @@ class Policy:
 
     def _patience(self, asking: Sequence[Rule], tool: Tool, subject: Subject, cwd: Path) -> dict[str, Any]:
         """How long the question waits. No answer means yes only where every rule that asks says so, and then neither
-        for what can't be undone nor for what leaves the workspace."""
+        for what can't be undone or told, nor for what leaves the workspace."""
         waits = [rule.terms.timeout for rule in asking if rule.terms.timeout is not None]
         if not waits:
             return {}
@@ -198,8 +198,8 @@ class Policy:
         on = after.pop() if len(after) == 1 else "deny"
         if on == "allow":
             grave = {"destructive", "outside the workspace", "shares a secret"} & set(self._risks(subject, cwd))
-            all_say_so = len(waits) == len(asking)
-            on = "deny" if grave or not all_say_so or self.bounds.suspicion(tool, subject.args) else on
+            sure = not grave and not subject.unsure and len(waits) == len(asking)
+            on = on if sure and not self.bounds.suspicion(tool, subject.args) else "deny"
         return {"timeout": min(waits), "on_timeout": on}
 
     def _why(self, rule: Rule, subject: Subject) -> str:

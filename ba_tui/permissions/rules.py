@@ -93,6 +93,12 @@ class Subject:
     def outside(self) -> bool:
         return any(not seen.inside for seen in self.paths)
 
+    @property
+    def unsure(self) -> bool:
+        """Whether it is a shell command of which some becomes known only when it runs."""
+        unread = any(part.stops or None in part.words for part in self.parts)
+        return self.tool in SHELL_TOOLS and (bool(self.trouble) or unread)
+
     def files(self) -> Iterator[Subject]:
         """What a shell command does with files, as calls of the tools for files: strict rules about those hold."""
         read = (seen for part in self.parts for seen in (*part.reads, *part.named))

@@ -133,7 +133,8 @@ def test_how_long_a_question_waits(root: Path, rules: list[RuleLine], about: str
 
 def test_silence_is_no_yes_to_what_can_not_be_undone(root: Path) -> None:
     rules = policy(root, said("shell", timeout=5, on_timeout="allow"))
-    for command, expected in (("make", "allow"), ("rm -rf a", "deny"), ("touch ../x", "deny")):
+    told = [("make", "allow"), ("rm -rf a", "deny"), ("touch ../x", "deny"), ('make "$X"', "deny"), ("$X", "deny")]
+    for command, expected in (*told, ("eval $X", "deny"), ("make $(cat x)", "deny")):
         judged = rules.judge(SHELL, {"command": command}, root)
         assert isinstance(judged, Ask)
         assert judged.on_timeout == expected, command

@@ -234,6 +234,11 @@ def test_the_persons_own_registry_login_is_a_secret(monkeypatch: pytest.MonkeyPa
         ".yarn/releases/yarn.cjs",
         ".npmrc",
         "mise.toml",
+        ".venv/bin/ruff",
+        "web/node_modules/.bin/eslint",
+        ".venv/lib/python3.11/site-packages/x.pth",
+        ".mvn/jvm.config",
+        ".terraform/providers/x",
     ],
 )
 def test_what_decides_on_later_runs_is_guarded(path: str) -> None:
@@ -242,7 +247,17 @@ def test_what_decides_on_later_runs_is_guarded(path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["src/a.py", ".github/README.md", ".gitignore", ".yarn/x", "Cargo.toml", "git/config", "profile", "README.md"],
+    [
+        "src/a.py",
+        ".github/README.md",
+        ".gitignore",
+        ".yarn/x",
+        "Cargo.toml",
+        "git/config",
+        "profile",
+        "bin/x",
+        "README.md",
+    ],
 )
 def test_other_files_are_not_guarded(path: str) -> None:
     assert not is_guarded(PurePath(path))

@@ -24,7 +24,7 @@ def _short_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``chain`` is the stack that the skill is to join, ``said`` the words of the person that led here."""
+    """``chain`` is the stack that the skill is to join, ``conversation`` and ``id`` name session and activation."""
 
     skill: str
     by: By = "model"
@@ -32,7 +32,6 @@ class Request:
     level: Level = 2
     chain: tuple[ActiveSkill, ...] = ()
     conversation: str = ""
-    said: str = ""
     id: str = field(default_factory=_short_id)
 
     @property

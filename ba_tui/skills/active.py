@@ -6,6 +6,7 @@ It changes no conversation by itself: the tools and the interceptor in ``prompt`
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections import deque
@@ -25,6 +26,7 @@ from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.content import digest_of, further, instructions
 from ba_tui.skills.stack import SkillRefused, Stack
 
+log = logging.getLogger(__name__)
 Ask: TypeAlias = Callable[[Question], Awaitable[Reply]]
 FOLDER, MENTION = "skills", "@skill:"
 OFF = "Skills are switched off in skills.yaml (global.enabled)."
@@ -123,7 +125,7 @@ class ActiveSkills:
         request = replace(request, skill=skill.id, conversation=self.context.conversation)
         stack, modifier = Stack(request.chain), self.modifier(skill)
         if request.by == "model" and not self.offered(skill):
-            why = "is started by the person only" if skill.head.hidden else "is switched off for models"
+            why = "is started by the person only" if modifier.only_person else "is switched off for models"
             raise SkillRefused(f"The skill {skill.id} {why}.", f"The person can start it with /{skill.id}.")
         if request.level == 1:
             return Activated(request, (Note("metadata", _about(skill, self.place(skill)), True),), modifier)
@@ -147,6 +149,7 @@ class ActiveSkills:
         if modifier.tools:
             notes.append(await self._permissions(active, ask))
         notes += _metadata(skill, request, replace(modifier, model=model), missing)
+        log.info("%s: %s started the skill %s at depth %d", request.conversation, request.by, skill.id, request.depth)
         return Activated(request, tuple(notes), modifier, active)
 
     async def _permissions(self, active: ActiveSkill, ask: Ask) -> Note:

@@ -27,6 +27,7 @@ def pytest_collection() -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
     gc.enable()
 
 

@@ -126,7 +126,10 @@ class SkillNotes:
             return
         later = self._skills.take_queued()
         for id in self._skills.choices.core if self._skills.choices.enabled else ():
-            self._skills.queue(SkillChange(id, request=Request(id, "core")))
+            skill = self._skills.catalog.get(id)
+            # Of a name that is none, or a broken one, the start has told.
+            if skill and not skill.head.trouble:
+                self._skills.queue(SkillChange(id, request=Request(id, "core")))
         for change in later:
             self._skills.queue(change)
 

@@ -196,14 +196,14 @@ async def test_settings_start_hide_and_attach(world: World) -> None:
     await conversation.close()
 
 
-async def test_what_is_wrong_at_the_start_is_said_in_whole_sentences(world: World) -> None:
+async def test_what_is_wrong_at_the_start_is_said_once_in_whole_sentences(world: World) -> None:
     put(world.own, "fine")
     (world.own / "fine" / "SKILL.md").write_text("---\nname: [x\n---\n")
-    (world.home / "skills.yaml").write_text("global: {enabld: true}\n")
+    (world.home / "skills.yaml").write_text("global: {enabld: true}\ncore: [fin, fine]\n")
     conversation = world.open()
-    told = [event for event in await said(conversation, "go") if isinstance(event, Notice) and event.hint]
-    slip, broken = (notice.text for notice in told)
+    slip, unknown, broken = (event.text for event in await said(conversation, "go") if isinstance(event, Notice))
     assert slip.endswith("did you mean 'enabled'?")
+    assert unknown.endswith("there is no skill 'fin'; did you mean 'fine'?")
     assert broken.endswith(".")
     await conversation.close()
 

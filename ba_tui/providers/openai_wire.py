@@ -176,9 +176,10 @@ class Assembly:
 
     def feed(self, name: str, data: dict[str, Any]) -> Iterable[Chunk]:
         """The deltas of one chunk."""
-        if data.get("error") or name == "error" or data.get("object") == "error":
-            raise from_event(self._service, data)
-        self._bill(data.get("usage"), fields(data.get("x_groq")).get("usage"))
+        groq = fields(data.get("x_groq"))
+        if data.get("error") or name == "error" or data.get("object") == "error" or groq.get("error"):
+            raise from_event(self._service, data if data.get("error") or not groq else groq)
+        self._bill(data.get("usage"), groq.get("usage"))
         if "choices" not in data:
             log.info("ignored event %r", name or data.get("object") or data.get("type"))
         for choice in map(fields, items(data.get("choices"))):
@@ -186,7 +187,7 @@ class Assembly:
                 continue
             if fields(choice.get("error")):
                 raise from_event(self._service, choice)
-            yield from self._said(fields(choice.get("delta")) or fields(choice.get("message")))
+            yield from self._said(fields(choice.get("delta")) or self._unsaid(choice))
             self._stop = words(choice.get("finish_reason")).lower() or self._stop
             self._bill(choice.get("usage"))
 
@@ -269,6 +270,16 @@ class Assembly:
     def _speak(self, text: str) -> TextDelta:
         self._text.append(text)
         return TextDelta(clean_text(text))
+
+    def _unsaid(self, choice: dict[str, Any]) -> dict[str, Any]:
+        """What a ``message`` adds: some servers send one beside or after the deltas, with all that was said so far."""
+        message = fields(choice.get("message"))
+        if not (self._text or self._thinking or self._calls):
+            return message
+        said, content = "".join(self._text), words(message.get("content"))
+        if "delta" in choice:
+            return {}
+        return {"content": content[len(said) :]} if content.startswith(said) else message
 
     def _complete(self) -> bool:
         """An end mark without a reason is believed when nothing in the answer hangs in the air."""

@@ -20,7 +20,7 @@ from ba_tui.providers.shapes import decode
 from ba_tui.providers.sse import Decoder, chunks
 from tests.loopback import ModelServer, Raw, formats
 from tests.loopback.replies import JSON
-from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, delta, until_error
+from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, call, delta, until_error
 
 ASK = Request("", [user("Hello")], (NOW,))
 SERVICE = Service("Test", "KEY", "http://127.0.0.1", "m")
@@ -109,6 +109,7 @@ ERRORS: list[tuple[bytes, type[ProviderError], str]] = [
     (b'{"error":{"message":"No such key","type":"AuthenticationError","code":null}}', AuthFailed, "No such key"),
     (b'{"error":{"message":"Go slower","code":"1302"}}', Overloaded, "Go slower"),
     (b'{"error":{"message":"Odd number","code":40303,"type":"invalid_request_error"}}', BadRequest, "Odd number"),
+    (b'{"error":"over_capacity","x_groq":{"error":"over_capacity"}}', Overloaded, "over_capacity"),
     (b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}', Overloaded, "Overloaded"),
 ]
 
@@ -269,6 +270,19 @@ def test_a_pause_after_a_compaction_is_gone_on_from() -> None:
     assert answer("anthropic", [opened(0, type="compaction", content="so far"), stopped("compaction"), END])[
         0
     ].stop == ("pause_turn")
+
+
+def test_what_was_said_is_not_said_twice() -> None:
+    whole = {"message": {"content": "Hello", "tool_calls": [call("{}", "now", id="1")]}, "index": 0}
+    pieces = [delta(content="Hel"), delta(content="lo", tool_calls=[call("{}", "now", id="1", index=0)])]
+    for last in ({}, {"delta": {}}, {"delta": {"content": ""}}):
+        message, _ = answer("openai", [*pieces, {"choices": [{**whole, **last, "finish_reason": "stop"}]}])
+        assert (message.text, len(message.calls)) == ("Hello", 1)
+    for words in (["Hel", "Hello"], ["Hel", "lo"]):
+        message, _ = answer(
+            "openai", [*({"choices": [{"message": {"content": word}}]} for word in words), delta("stop")]
+        )
+        assert message.text == "Hello"
 
 
 def test_words_may_come_as_one_part() -> None:

@@ -210,9 +210,13 @@ async def test_letters_that_mean_nothing_in_the_conversation_go_on_in_the_input(
     async with running(world) as hand:
         await hand.send("hi")
         await hand.idle()
+        sign = hand.chat.query_one("#sign")
+        bright = sign.styles.color
         await hand.press("tab")
         await hand.until(lambda: hand.chat.transcript.has_focus and "j k choose" in hand.hint)
+        assert sign.styles.color != bright
         await hand.press("w")
         await hand.until(lambda: hand.chat.composer.prompt.has_focus and "j k choose" not in hand.hint)
+        assert sign.styles.color == bright
         await hand.press("h", "y")
         assert hand.text == "why"

@@ -63,7 +63,9 @@ def suspend(chat: ChatScreen, _: str) -> None:
 
 
 def say_keys(chat: ChatScreen, focused: Widget) -> None:
-    """Nothing in the conversation shows that keys go there now, so a line says it, and what they do."""
+    """The sign before the input is dim while keys go elsewhere; that they go to the conversation a line says, and what
+    they do there."""
+    chat.composer.set_class(not chat.composer.prompt.has_focus, "-elsewhere")
     if focused is chat.transcript:
         chat.activity.hint(BROWSING, BROWSED)
     elif chat.activity.hinting(BROWSING):

@@ -82,6 +82,9 @@ def _sed_command(script: str, at: int) -> tuple[int, int]:
 def _text_end(script: str, at: int) -> int:
     end = script.find("\n", at)
     while end > 0 and script[end - 1] == "\\":
+        if script[at:end].endswith("\\\\"):
+            # One of them takes the meaning of the other away, and seds differ over how many are left.
+            raise ValueError("its script can't be followed")
         end = script.find("\n", end + 1)
     return len(script) if end < 0 else end
 
@@ -113,7 +116,8 @@ def awk_problem(script: str) -> str:
         return "its program has |, which may run something"
     if ">" not in script:
         return ""
-    if '"' in script and ("/" in script or "\\" in script):
+    if set(script) & set("/\\#") and "{" in script:
+        # Braces and brackets within expressions and comments are none.
         return "its program has >, which may write a file"
     braces = brackets = 0
     for char in _TEXT.sub("", script):

@@ -218,8 +218,8 @@ asyncio.run(main())
 
 
 @pytest.mark.timeout(120)
-async def test_half_a_gigabyte_needs_no_memory_and_the_loop_goes_on(floor: Floor) -> None:
-    size = 500_000_000
+async def test_two_hundred_megabytes_need_no_memory_and_the_loop_goes_on(floor: Floor) -> None:
+    size = 200_000_000
     script = floor.desk.write("flood.py", textwrap.dedent(FLOOD))
     command = [sys.executable, str(script), str(CHECKOUT / "config" / "prompts" / "tools"), str(size)]
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
@@ -228,7 +228,7 @@ async def test_half_a_gigabyte_needs_no_memory_and_the_loop_goes_on(floor: Floor
     )
     found = json.loads(done.stdout)
     assert found["extra"] < 50_000_000
-    assert found["turns"] >= 50
+    assert found["turns"] >= 20
     assert found["text"] < 30_000
     stored = floor.desk.root / str(found["ref"])
     assert stored.stat().st_size == size

@@ -25,7 +25,7 @@ from ba_tui.core.events import (
 from ba_tui.core.messages import Message, Text, ToolUse, partial, reminder
 from ba_tui.core.provider import Chunk, Provider, Request
 from ba_tui.core.questions import Question
-from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.results import ToolResult, failure, identified
 from ba_tui.core.tool import Call, Effect, Tool, Toolset
 from ba_tui.core.turn import Branch
 from ba_tui.core.untrusted import paintable
@@ -186,7 +186,8 @@ class Agent:
         start = time.monotonic()
 
         def finish(result: ToolResult) -> None:
-            branch.emit(ToolFinished(use.id, result, max(0.0, time.monotonic() - start - call.waited)))
+            seconds = max(0.0, time.monotonic() - start - call.waited)
+            branch.emit(ToolFinished(use.id, identified(result, use.id), seconds))
 
         try:
             if tool is None:

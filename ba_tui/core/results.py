@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 from ba_tui.core.errors import ErrorInfo, ErrorKind
@@ -156,6 +156,14 @@ _SUGGESTIONS: dict[ErrorKind, str] = {
     "dependency_error": "Something the tool needs is missing; tell the person what to install.",
     "interrupted": "Ask the person before going on.",
 }
+
+
+def identified(result: ToolResult, call_id: str) -> ToolResult:
+    """A failure in its one shape, naming the call; any other result as it is."""
+    opening, mark, suggestion = result.text.partition("\nSuggestion: ") if result.is_error else ("", "", "")
+    if not mark or "\nTool Call ID: " in opening:
+        return result
+    return replace(result, text=f"{opening}\nTool Call ID: {call_id}{mark}{suggestion}")
 
 
 def failure(kind: ErrorKind, message: str, *, hint: str = "", display: Display | None = None) -> ToolResult:

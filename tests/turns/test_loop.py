@@ -136,6 +136,7 @@ async def test_whatever_goes_wrong_in_a_call_goes_back_to_the_model(call: ToolUs
     (output,) = outputs(provider.requests[1].messages)
     assert output.is_error
     assert expected in output.content
+    assert "\nTool Call ID: 1\n" in output.content
     assert events[-1].type == "turn_ended"
     assert paired(talk.transcript.messages)
 

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from ba_tui.core.errors import StopTurn, StorageError, UsageError
 from ba_tui.core.events import Notice
@@ -19,7 +22,7 @@ from ba_tui.permissions.policy import Allow, Ask, Deny, Policy
 from ba_tui.tools.guards.output import LIMIT, output
 from ba_tui.tools.guards.permission import Gate, Verdict, permission
 from ba_tui.tools.guards.timeout import timeout
-from ba_tui.tools.guards.validate import validate
+from ba_tui.tools.guards.validate import Checker, validate
 from tests.tools.conftest import AnsweringCall, Desk
 
 SCHEMA = {
@@ -66,6 +69,32 @@ async def test_arguments_are_checked_with_words_that_help(desk: Desk, args: dict
     assert result.error.kind == "invalid_parameters"
     assert said in result.text
     assert len(result.text) < 600
+
+
+PARTS = [
+    *({"type": kind} for kind in ("string", "integer", "boolean", "number", "null", "array")),
+    {"type": "string", "minLength": 1, "maxLength": 2},
+    {"type": "integer", "minimum": 1, "maximum": 2, "description": "Few"},
+    {"type": "integer", "exclusiveMinimum": 1},
+    {"type": ["string", "null"]},
+    {"type": "string", "pattern": "a"},
+    {"enum": ["a", 1]},
+    {},
+    True,
+]
+VALUES = st.sampled_from(["", "a", "bb", "ccc", 0, 1, 2, 3, True, False, 1.0, 2.5, None, []])
+PROPERTIES = st.dictionaries(st.sampled_from("abc"), st.sampled_from(PARTS))
+RULES = st.sampled_from([{}, {"additionalProperties": False}, {"minProperties": 1}, {"anyOf": [{"required": ["b"]}]}])
+
+
+@settings(max_examples=60, deadline=None)
+@given(PROPERTIES, RULES, st.lists(st.sampled_from("ab"), unique=True), st.dictionaries(st.sampled_from("abc"), VALUES))
+def test_what_plainly_fits_is_what_the_schema_allows(
+    properties: dict[str, Any], rules: dict[str, Any], required: list[str], args: dict[str, Any]
+) -> None:
+    schema = {"type": "object", "properties": properties, "required": required, **rules}
+    complaint = asyncio.run(Checker(schema).complaint(args))
+    assert (complaint is None) is Draft202012Validator(schema).is_valid(args)
 
 
 async def test_endless_nesting_is_refused(desk: Desk) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import difflib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Tool
@@ -18,6 +19,22 @@ from ba_tui.core.tool import Call, Tool
 LARGEST = 10_000_000
 DEEPEST = 100
 SHOWN = 3
+
+
+_FLAT = {"type", "properties", "required", "additionalProperties"}
+_PLAIN: Mapping[str, tuple[type, str, str]] = {
+    "string": (str, "minLength", "maxLength"),
+    "integer": (int, "minimum", "maximum"),
+    "boolean": (bool, "", ""),
+}
+
+
+class _Bounds(NamedTuple):
+    """Of a value, or of the length of a text."""
+
+    kind: type
+    least: float
+    most: float
 
 
 class _Violation(Protocol):
@@ -38,10 +55,12 @@ class _Violation(Protocol):
 
 
 class Checker:
-    """One tool's schema. jsonschema takes long to import, so it is loaded off the loop at the first check."""
+    """One tool's schema. jsonschema takes long to import, so it is loaded off the loop, and only for a call that does
+    not plainly fit."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
+        self._plain = _plain(schema)
         self._validator: Any = None
 
     async def complaint(self, args: Mapping[str, Any]) -> str | None:
@@ -51,6 +70,8 @@ class Checker:
             return f"The arguments are larger than {LARGEST // 1_000_000} MB."
         if depth > DEEPEST:
             return f"The arguments are nested deeper than {DEEPEST} levels."
+        if self._fits(args):
+            return None
         if self._validator is None:
             self._validator = await asyncio.to_thread(_validator, self._schema)
         found = list(dict.fromkeys(line for error in self._validator.iter_errors(dict(args)) for line in _lines(error)))
@@ -58,6 +79,18 @@ class Checker:
             return None
         more = f" … and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         return " ".join(found[:SHOWN]) + more
+
+    def _fits(self, args: Mapping[str, Any]) -> bool:
+        """Whether nothing is missing and all that is there is plain and within its bounds, as in most calls."""
+        if self._plain is None or not all(name in args for name in self._schema.get("required", ())):
+            return False
+        for name, value in args.items():
+            bounds = self._plain.get(name)
+            if bounds is None or type(value) is not bounds.kind:
+                return False
+            if not bounds.least <= (len(value) if bounds.kind is str else value) <= bounds.most:
+                return False
+        return True
 
 
 def validate(tool: Tool) -> Tool:
@@ -69,6 +102,26 @@ def validate(tool: Tool) -> Tool:
         return await tool.run(args, call)
 
     return replace(tool, run=run)
+
+
+def _plain(schema: Mapping[str, Any]) -> Mapping[str, _Bounds] | None:
+    """The parameters that are text, a whole number, or yes and no, within bounds; None where a schema says more than
+    which there are."""
+    properties = schema.get("properties", {})
+    if schema.keys() - _FLAT or schema.get("type") != "object" or not isinstance(properties, dict):
+        return None
+    found: dict[str, _Bounds] = {}
+    for name, part in cast("dict[str, Any]", properties).items():
+        match part:
+            case {"type": "string" | "integer" | "boolean" as named, **more}:
+                kind, low, high = _PLAIN[named]
+                least, most = more.pop(low, -math.inf), more.pop(high, math.inf)
+                more.pop("description", None)
+                if not more and isinstance(least, int | float) and isinstance(most, int | float):
+                    found[name] = _Bounds(kind, least, most)
+            case _:
+                pass
+    return found
 
 
 def _validator(schema: Mapping[str, Any]) -> Any:
@@ -125,8 +178,11 @@ def _lines(error: _Violation) -> Iterator[str]:
 
 
 def _brief(error: _Violation, name: str) -> str:
-    kind = cast("dict[str, Any]", error.schema).get("properties", {}).get(name, {}).get("type")
-    return f" ({kind})" if kind else ""
+    match cast("dict[str, Any]", error.schema).get("properties", {}).get(name):
+        case {"type": kind}:
+            return f" ({kind})"
+        case _:
+            return ""
 
 
 def _kind(value: Any) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 # Bodies of string sequences end at a terminator on the same line; without one only the introducer is taken away,
@@ -123,6 +124,7 @@ class Ink:
 
 
 PLAIN = Ink()
+PLAYED = 4_000_000
 Inked: TypeAlias = list[tuple[str, Ink]]
 _SGR = re.compile(r"(?:\x1b\[|\x9b)([0-9;:]*)m")
 _ERASE = re.compile(r"(?:\x1b\[|\x9b)([0-2]?)K")
@@ -149,7 +151,10 @@ def inked_lines(text: str) -> list[Inked]:
             lines.append([(paintable(line), ink)] if line else [])
             continue
         pieces, ink = _pieces(line.rstrip("\r"), ink)
-        moved = any(piece in ("\r", "\b") or isinstance(piece, int) for piece, _ in pieces)
+        erased = sum(isinstance(piece, int) for piece, _ in pieces)
+        moved = erased or any(piece in ("\r", "\b") for piece, _ in pieces)
+        # Each erasing costs as much as the line is long: what nobody could watch is not played.
+        moved = moved and erased * len(line) < PLAYED
         runs = _overwritten(pieces) if moved else [(piece, of) for piece, of in pieces if isinstance(piece, str)]
         lines.append([(paintable(words), of) for words, of in runs if words])
     if lines and not lines[-1]:
@@ -210,6 +215,7 @@ def _overwritten(pieces: list[tuple[str | int, Ink]]) -> Inked:
     return runs
 
 
+@lru_cache(1024)
 def _dipped(ink: Ink, codes: str) -> Ink:
     """``ink`` after one SGR sequence."""
     numbers = [int(code) if code.isdigit() else 0 for code in re.split("[;:]", codes[:200])]

@@ -90,6 +90,13 @@ def test_time_grows_with_length_only() -> None:
         assert not CONTROLS.search(paintable(text))
 
 
+def test_lines_that_are_erased_without_end_take_no_longer() -> None:
+    for erase in ("\x1b[1K", "\x1b[2K", "\x1b[2Kz", "\rz\x1b[2K"):
+        (line,) = inked_lines("x" * 30_000 + erase * 30_000)
+        assert "".join(words for words, _ in line).startswith("x" * 30_000), "what can't be played is shown as it came"
+    assert inked_lines("working\x1b[2K\r" * 500 + "done") == [[("done", PLAIN)]]
+
+
 def test_progress_lines_end_as_a_terminal_leaves_them() -> None:
     assert inked_lines("10%\r100%\r\x1b[Kdone\nab\bc\n") == [[("done", PLAIN)], [("ac", PLAIN)]]
 

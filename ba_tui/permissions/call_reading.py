@@ -159,6 +159,11 @@ class _Walk:
             found.beyond.append(
                 Beyond(0, f"`{self._name()}` only reads with {' or '.join(sorted(entry.needs))}", False)
             )
+        for option, others in entry.beside.items():
+            if option in names and names.isdisjoint(others.split()):
+                found.beyond.append(
+                    Beyond(0, f"`{self._name()} {option}` writes unless it has {others.split()[0]}", False)
+                )
         if entry.check and (problem := problem_of(entry.check, self.scripts)):
             found.beyond.append(Beyond(len(self.argv), f"`{self._name()}`: {problem}"))
         self._recursion(names)

@@ -60,6 +60,8 @@ class Entry:
     """The words of ``commands`` that read like options."""
     groups: frozenset[str] = frozenset()
     help: bool = False
+    beside: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By option, those of which one must stand beside it."""
     hosts: frozenset[str] = frozenset()
     """The only machines that its words may name."""
 
@@ -171,6 +173,7 @@ def _entry(name: str, given: Any, above: Entry | None) -> Entry:
         before=_options(fields.get("before")),
         groups=_set(fields.get("groups")),
         help=bool(fields.get("help", False)),
+        beside=_reasons(fields.get("beside")),
         hosts=_set(fields.get("hosts")) or (above.hosts if above else _NONE),
     )
     commands: dict[tuple[str, ...], Entry] = {}

@@ -16,6 +16,7 @@ from ba_tui.core.errors import StorageError
 from ba_tui.core.results import Diff, Diffs
 from ba_tui.core.rewinding import FileChange, Restored
 from ba_tui.resources import user_home
+from ba_tui.sessions.git import Watch
 from ba_tui.sessions.restoring import Contents, check, restore
 from ba_tui.sessions.shadow import Change, Entry, Kept, Snapshot, Store
 
@@ -34,17 +35,18 @@ class SessionCheckpoints:
         self._store = store
         self._session = session
 
-    def take(self, turn: int) -> str:
-        return self._keep(turn, f"{turn}")
+    def take(self, turn: int, watch: Watch | None = None) -> str:
+        """Raises Stopped when whoever watches did not want to wait."""
+        return self._keep(turn, f"{turn}", watch)
 
     def settle(self, turn: int) -> None:
         """The turn has ended: keep what it made, so that later changes by hand can be told from its own."""
         self._keep(turn, f"end-{turn}")
 
-    def _keep(self, turn: int, name: str) -> str:
+    def _keep(self, turn: int, name: str, watch: Watch | None = None) -> str:
         self._fit()
         with self._store.locked():
-            return self._store.keep(self._store.snapshot(), f"{self._session}/{name}", self._session, turn)
+            return self._store.keep(self._store.snapshot(watch), f"{self._session}/{name}", self._session, turn)
 
     def changes(self, before: str, after: str = "") -> Sequence[FileChange]:
         with self._store.locked():

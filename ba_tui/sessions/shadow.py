@@ -1,6 +1,6 @@
 """A git store of our own beside a project: what its files were, as trees. Never touches the project's own repository.
 
-Runs git and keeps its index. Which session took what, and when, is checkpoints.py's business.
+Keeps the index of git, which git.py runs. Which session took what, and when, is checkpoints.py's business.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import stat
-import subprocess
 import time
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.errors import StorageError
+from ba_tui.sessions.git import Git, Stopped, Watch, unusable
 from ba_tui.sessions.journal import make_private
 
 CONFIG = """[core]
@@ -66,7 +65,6 @@ __pycache__/
 .parcel-cache/
 .DS_Store"""
 _LISTING = 32_000_000
-_HINT = "Work goes on; files can't be rewound to here."
 _BUSY = "Wait until it has ended there, then try again."
 
 
@@ -128,6 +126,9 @@ class Store:
         self.limits = limits or Limits()
         self._avoid = tuple(path for path in avoid if path.is_relative_to(root) and path != root)
         self._ready = False
+        run = Git(folder, root, self.limits.seconds)
+        self.git, self.command, self.environment = run.run, run.command, run.environment
+        self._take_in = run.take_in
 
     @contextlib.contextmanager
     def locked(self) -> Generator[None]:
@@ -136,7 +137,7 @@ class Store:
             make_private(self.folder)
             fd = os.open(self.folder / "ba.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise _unusable(error) from error
+            raise unusable(error) from error
         try:
             self._wait_for(fd)
             yield
@@ -179,18 +180,22 @@ class Store:
             # We hold the lock, so nobody else's can be left here but that of a git that was killed.
             (self.folder / "index.lock").unlink(missing_ok=True)
         except OSError as error:
-            raise _unusable(error) from error
+            raise unusable(error) from error
         self._ready = True
 
-    def snapshot(self) -> Snapshot:
-        """The files as they are now. Call it with the lock held.
+    def snapshot(self, watch: Watch | None = None) -> Snapshot:
+        """The files as they are now. Call it with the lock held. ``watch`` hears how far it is, and may stop it.
 
         Raises:
+            Stopped: it was.
             StorageError: there is no git, no room, or far too much to keep.
         """
         self.ready()
+        watch = watch or Watch()
         try:
-            return self._snapshot()
+            return self._snapshot(watch)
+        except Stopped:
+            raise
         except StorageError:
             if not (self.folder / "index").exists():
                 raise
@@ -198,15 +203,17 @@ class Store:
             with contextlib.suppress(OSError):
                 (self.folder / "index").unlink()
                 (self.folder / "index.lock").unlink(missing_ok=True)
-            return self._snapshot()
+            return self._snapshot(watch)
 
-    def _snapshot(self) -> Snapshot:
-        add, drop, skipped = self._sorted(self._listed())
+    def _snapshot(self, watch: Watch) -> Snapshot:
+        listed = self._listed()
+        watch.check()
+        add, drop, skipped = self._sorted(listed)
+        watch.check()
         if drop:
             self.git("update-index", "--force-remove", "-z", "--stdin", given=b"".join(path + b"\0" for path in drop))
         if add:
-            given = b"".join(path + b"\0" for path in add)
-            self.git("update-index", "--add", "--remove", "--replace", "-z", "--stdin", given=given)
+            self._take_in(add, watch)
         return Snapshot(self.git("write-tree").decode().strip(), tuple(map(os.fsdecode, skipped)))
 
     def _listed(self) -> list[bytes]:
@@ -300,61 +307,6 @@ class Store:
         """All that is kept: names below ``refs/ba/`` and ids."""
         lines = self.git("for-each-ref", "--format=%(refname) %(objectname)", "refs/ba/").decode().splitlines()
         return {name.removeprefix("refs/ba/"): id for name, _, id in (line.partition(" ") for line in lines)}
-
-    def command(self, *args: str) -> list[str]:
-        return [_git(), *args]
-
-    def environment(self, env: dict[str, str] | None = None) -> dict[str, str]:
-        """Nothing of the person's git settings, and none of the variables that could lead to their repository."""
-        return {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "HOME": str(self.folder),
-            "LC_ALL": "C",
-            "GIT_DIR": str(self.folder),
-            "GIT_WORK_TREE": str(self.root),
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_TERMINAL_PROMPT": "0",
-            "GIT_AUTHOR_NAME": "ba",
-            "GIT_AUTHOR_EMAIL": "ba@localhost",
-            "GIT_COMMITTER_NAME": "ba",
-            "GIT_COMMITTER_EMAIL": "ba@localhost",
-            **(env or {}),
-        }
-
-    def git(self, *args: str, given: bytes = b"", env: dict[str, str] | None = None, seconds: float = 0.0) -> bytes:
-        """What one run of git prints. Raises StorageError when it fails or takes too long."""
-        try:
-            done = subprocess.run(
-                self.command(*args),
-                input=given,
-                capture_output=True,
-                cwd=self.root,
-                env=self.environment(env),
-                timeout=seconds or self.limits.seconds,
-                start_new_session=True,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise StorageError(f"The checkpoint took more than {self.limits.seconds:g} s.", _HINT) from None
-        except OSError as error:
-            raise _unusable(error) from error
-        if done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"git {args[0]} failed"]
-            raise StorageError(f"The checkpoint store can't be used: {said[-1].removeprefix('fatal: ')}.", _HINT)
-        return done.stdout
-
-
-def _git() -> str:
-    found = shutil.which("git")
-    if found is None:
-        raise StorageError("There are no checkpoints: git is not installed.", "Install git to be able to rewind files.")
-    return found
-
-
-def _unusable(error: OSError) -> StorageError:
-    return StorageError(f"The checkpoint store can't be used: {error.strerror or error}.", _HINT)
 
 
 def _pattern(path: Path) -> str:

@@ -13,6 +13,7 @@ import pytest
 from ba_tui.core.errors import StorageError
 from ba_tui.core.rewinding import FileChange, Restored
 from ba_tui.sessions.checkpoints import SessionCheckpoints
+from ba_tui.sessions.git import MANY, Stopped, Watch
 from ba_tui.sessions.restoring import restore
 from ba_tui.sessions.shadow import Limits, Store
 
@@ -276,6 +277,47 @@ def test_without_git_room_or_rights_it_says_so(work: Path, tmp_path: Path, monke
     with pytest.raises(StorageError, match="No space left on device"):
         session(work).take(1)
     assert (work / "a").read_text() == "1"
+
+
+def test_many_files_go_into_one_pack_and_come_back(work: Path):
+    names = [f"part{number % 7}/file {number}" for number in range(MANY + 20)]
+    for name in names:
+        write(work, **{name: f"text of {name}\n" * 3})
+    write(work, empty="", twin=f"text of {names[0]}\n" * 3)
+    before, own = state(work), session(work)
+    watch = Watch()
+    id = own.take(1, watch)
+    assert (watch.done, watch.total) == (len(names) + 2, len(names) + 2)
+    objects = work.parent / "store" / "objects"
+    assert len(list((objects / "pack").glob("*.pack"))) == 1
+    for name in names[::2]:
+        (work / name).write_text("changed")
+    shutil.rmtree(work / "part3")
+    assert back(own, id).left == ()
+    assert state(work) == before
+    assert [item.path for item in own.changes(id)] == []
+
+
+class Impatient(Watch):
+    """Stops as soon as git runs."""
+
+    def begin(self, process: subprocess.Popen[bytes] | None) -> None:
+        if process:
+            self.stop()
+        super().begin(process)
+
+
+@pytest.mark.parametrize("watch", [Impatient(), Watch()])
+def test_who_does_not_want_to_wait_stops_it_and_the_next_one_is_whole(work: Path, watch: Watch):
+    write(work, **{f"file{number}": "text" for number in range(60)})
+    if not isinstance(watch, Impatient):
+        watch.stop()
+    own = session(work)
+    with pytest.raises(Stopped):
+        own.take(1, watch)
+    id = own.take(2)
+    write(work, file7="changed")
+    assert [item.path for item in own.changes(id)] == ["file7"]
 
 
 def test_one_at_a_time(work: Path):

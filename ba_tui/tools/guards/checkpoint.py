@@ -13,12 +13,14 @@ from dataclasses import replace
 from typing import Any
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.events import Checkpointed, Event, Notice, TurnEnded
+from ba_tui.core.events import Checkpointed, Event, Notice, ToolProgress, TurnEnded
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool
-from ba_tui.core.turn import Branch
+from ba_tui.sessions.git import Watch
 
 log = logging.getLogger(__name__)
+SOON, OFTEN = 0.4, 0.25
+"""Seconds until it is said how far it is, and between two times."""
 PATIENCE = 5.0
 """Seconds after which a failure is not tried again: each turn would wait as long."""
 
@@ -27,9 +29,10 @@ class Checkpointing:
     """core.tool.Guard for the tools of one conversation, and what is to be done when its turns end.
 
     ``take`` and ``settle`` are called in a thread with the number of the turn, which ``turn`` tells.
+    ``take`` is watched as well.
     """
 
-    def __init__(self, take: Callable[[int], str], settle: Callable[[int], None]) -> None:
+    def __init__(self, take: Callable[[int, Watch], str], settle: Callable[[int], None]) -> None:
         self.turn: Callable[[], int] = int
         self._take = take
         self._settle = settle
@@ -45,19 +48,19 @@ class Checkpointing:
             return tool
 
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-            await self._before(call.branch)
+            await self._before(call)
             return await tool.run(args, call)
 
         return replace(tool, run=run)
 
-    async def _before(self, branch: Branch) -> None:
-        turn = self.turn()
+    async def _before(self, call: Call) -> None:
+        turn, branch = self.turn(), call.branch
         async with self._lock:
             if turn == self._looked or self._given_up:
                 return
             begun = time.monotonic()
             try:
-                id = await asyncio.to_thread(self._take, turn)
+                id = await self._watched(turn, call)
             except StorageError as error:
                 self._looked = turn
                 self._given_up = time.monotonic() - begun > PATIENCE
@@ -69,6 +72,23 @@ class Checkpointing:
             self._looked = self._taken = turn
             self._told = False
             branch.emit(Checkpointed(id, turn))
+
+    async def _watched(self, turn: int, call: Call) -> str:
+        """The id of the checkpoint. Who waits is told how far it is, and need not wait for the end to cancel."""
+        watch = Watch()
+        work = asyncio.get_running_loop().run_in_executor(None, self._take, turn, watch)
+        try:
+            wait = SOON
+            while not (await asyncio.wait({work}, timeout=wait))[0]:
+                wait = OFTEN
+                far = f": {watch.done:,} of {watch.total:,}" if watch.total else ""
+                # Not of the call's own output, which the model is given when the call is interrupted.
+                call.branch.emit(ToolProgress(call.id, f"Keeping the files before the first change{far}\n"))
+            return work.result()
+        except asyncio.CancelledError:
+            watch.stop()
+            work.add_done_callback(_heard)
+            raise
 
     def apply(self, event: Event) -> None:
         """A turn that may have changed files has ended: how it left them is kept too, in a thread."""
@@ -87,3 +107,9 @@ class Checkpointing:
         """Wait for what is still being kept."""
         if self._settling:
             await self._settling
+
+
+def _heard(work: asyncio.Future[str]) -> None:
+    """Nobody waits for it any more; what went wrong with it is no news."""
+    if not work.cancelled():
+        work.exception()

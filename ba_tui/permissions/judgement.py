@@ -21,6 +21,7 @@ from ba_tui.permissions.paths import PathRefused
 from ba_tui.permissions.shell_grammar import analyse
 from ba_tui.permissions.simple import Analysis, Listing, Simple, Word
 from ba_tui.permissions.word_paths import TooMany, matches, may_be_secret, odd_below, pieces, secrets_below, spellings
+from ba_tui.resources import read_regular
 
 if TYPE_CHECKING:
     from ba_tui.permissions.rules import Seen
@@ -41,6 +42,7 @@ _DANGEROUS = re.compile(
     r"TFILE|MAIL.*)"
 )
 _SETTING = re.compile(r"(?![./])(?!.*\.\.)[\w.,:;+@%=* /-]*")
+_LARGEST = 1_000_000
 _COUNTERS = frozenset({"OPTIND", "HISTCMD"})
 _NAME = re.compile(r"([A-Za-z_]\w*)\+?(?:=|$)")
 _REPOSITORY = ("HEAD", "objects", "refs")
@@ -292,13 +294,22 @@ def _each_once(files: list[Seen]) -> tuple[Seen, ...]:
 
 
 def _lying(patterns: Several[str], folder: Path, root: Path) -> str:
-    """The name of a file that fits one of ``patterns`` in ``folder`` or above it up to ``root``."""
+    """The name of a file that fits one of ``patterns`` in ``folder`` or above it up to ``root``, and says what stands
+    behind a ``~`` there."""
     above = [place for place in folder.parents if place.is_relative_to(root)]
     for place in (folder, *above):
         for pattern in patterns:
-            if any(place.glob(pattern)) if "*" in pattern else (place / pattern).exists():
-                return pattern
+            name, _, said = pattern.partition("~")
+            if any(place.glob(name)) if "*" in name else (place / name).exists() and _says(place / name, said):
+                return name
     return ""
+
+
+def _says(file: Path, said: str) -> bool:
+    try:
+        return not said or bool(re.search(said, read_regular(file, _LARGEST).decode("utf-8", "replace")))
+    except OSError:
+        return True
 
 
 def _own_repository(place: Path, start: Path) -> bool:

@@ -78,6 +78,7 @@ def test_harmless_commands_do_not_ask(root: Path, rule: str, commands: list[str]
         ("flake8 --version", "setup.cfg"),
         ("mvn --version", ".mvn"),
         ("npm view x", ".npmrc"),
+        ("ruff check .", "ruff.toml"),
     ],
 )
 def test_a_reader_that_files_of_the_project_steer_asks_where_there_are_such(
@@ -86,7 +87,7 @@ def test_a_reader_that_files_of_the_project_steer_asks_where_there_are_such(
     rules = policy(root)
     assert judge(rules, SHELL, command) == "allow"
     (root / file).parent.mkdir(exist_ok=True)
-    (root / file).write_text("x")
+    (root / file).write_text("line-length = 100\nfix = true\n")
     assert [judge(rules, SHELL, each) for each in (command, f"cd src && {command}")] == ["ask", "ask"]
     name = command.split()[0]
     assert judge(policy(root, *lines("allow", f"shell({name}:*)")), SHELL, command) == "allow"

@@ -1,4 +1,4 @@
-"""What hooks said, in Claude Code's terms: exit codes, JSON, plain words; and what follows from several together.
+"""Reads what a hook answered, as Claude Code defines it (exit code, JSON, plain words), and combines several answers.
 
 Running them is ``process``'s business, acting on a verdict that of whoever asked.
 """

@@ -1,4 +1,4 @@
-"""Which hooks there are: from settings and from Claude Code's settings files, and what each is for.
+"""Loads hooks from the settings and from Claude Code's settings files, and matches them to events and tools.
 
 Nothing runs here; whether a project's files may be read at all is decided by who calls.
 """

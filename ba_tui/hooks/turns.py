@@ -1,4 +1,4 @@
-"""Hooks on the course of a conversation: its prompts, questions, answers, compression and end.
+"""Fires the hooks of a conversation: on its prompts, questions, answers, compression, start and end.
 
 Those on tools stand in the guard around a tool; how a hook is run, in ``runner``.
 """

@@ -1,1 +1,1 @@
-"""Work that is laid out before it is done: workflows. May import core, settings and resources, never a sibling."""
+"""Workflows: read, checked as a whole, run step by step. May import core, settings and resources, never a sibling."""

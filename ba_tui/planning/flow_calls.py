@@ -1,4 +1,4 @@
-"""How a step of a workflow calls a tool: the workflow's own context, and the step's end of the person's attention.
+"""The branch and the calls of a workflow's steps: a context of their own, questions and progress through the caller's.
 
 Which step comes when is flow_run.
 """

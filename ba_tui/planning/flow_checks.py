@@ -1,4 +1,4 @@
-"""What can be known to be wrong with a workflow before its first step: tools, arguments, references, order, nesting.
+"""Finds what is wrong with a workflow before its first step: tools, arguments, references, order, nesting.
 
 Each complaint names file and line. Nothing is run here.
 """

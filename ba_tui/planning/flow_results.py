@@ -1,4 +1,4 @@
-"""What a workflow gives back: a row for each step, its output or why it failed, for the model and as data.
+"""Builds the result of a workflow: a row for each step, its output or why it failed, as text and as data.
 
 Pure: nothing is run here.
 """

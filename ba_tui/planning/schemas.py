@@ -1,4 +1,4 @@
-"""JSON Schemas of workflows: is a schema one, does a value fit it, what are its defaults. Draft 2020-12, no network.
+"""Checks JSON Schemas and values against them, and fills in defaults. Draft 2020-12, no network.
 
 The arguments of a call that really runs are judged again by the guard around its tool.
 """

@@ -1,4 +1,4 @@
-"""What starting a skill takes and brings, as values: the request, the notes for model and person, what holds meanwhile.
+"""The values of starting a skill: the request, the result with its notes, the modifier that holds while it is active.
 
 How they come about stands in ``active``.
 """

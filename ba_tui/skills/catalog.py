@@ -1,4 +1,4 @@
-"""Which skills there are: folders are looked through, and of each skill the front matter is read. Nothing more.
+"""Finds skills in their folders and reads the front matter of each. Nothing more.
 
 What is done with a skill once it is wanted stands in ``content``; who may see it, in ``config``.
 """

@@ -1,4 +1,4 @@
-"""Which skills a person let use tools without being asked, each with exactly the content it had then.
+"""Remembers which skills may use their tools without asking, each by the hash of the content it had then.
 
 Kept in the person's config folder, never in a project. What follows from it is the permission policy's business.
 """

@@ -1,4 +1,4 @@
-"""What a skill brings when it is started: its instructions, the list of its other files, those files on demand.
+"""Reads a skill's instructions, and lists and reads its other files.
 
 Reads files, within bounds; who may start a skill and what follows from it is decided elsewhere.
 """

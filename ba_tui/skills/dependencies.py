@@ -1,4 +1,4 @@
-"""What a skill's requirements.txt asks for, and the environment of its own that this goes into, one for a content.
+"""Reads a skill's requirements.txt and keeps the virtual environments, one for each set of requirements.
 
 Nothing is installed here, and nobody asked: the tool that runs scripts does both with the words made here.
 """

@@ -1,4 +1,4 @@
-"""The head of a SKILL.md, read leniently: what can be used is used, and what is odd is a warning.
+"""Reads the front matter of a SKILL.md leniently: what can be used is used, and what is odd is a warning.
 
 How strict the format is about it stands in ``validator``; which folders are looked at, in ``catalog``.
 """

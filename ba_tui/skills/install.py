@@ -1,4 +1,4 @@
-"""Brings skills from a folder or a git repository into a folder of skills, begins new ones, removes old ones.
+"""Fetches, checks, installs, creates and removes skills.
 
 Nothing that a skill brings is run here. What a skill must be like stands in ``validator``.
 """

@@ -1,4 +1,4 @@
-"""Whether a folder is a skill by the rules of the public format, to the letter: names, lengths, fields, strict YAML.
+"""Validates a skill's folder by the rules of the public format, to the letter: names, lengths, fields, strict YAML.
 
 How lenient one is loaded all the same stands in ``frontmatter``.
 """

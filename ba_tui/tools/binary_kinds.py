@@ -1,4 +1,4 @@
-"""Says what a file is that is no text, and what can be done with it instead. By its first bytes, then by its name.
+"""Says of what kind a file is that is not text, by its first bytes or its suffix, and how it can be read instead.
 
 Telling text from bytes is documents.py.
 """

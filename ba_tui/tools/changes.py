@@ -1,4 +1,4 @@
-"""A change of one file as people see it: the Diff to display, its size in words, and the guarded write behind it.
+"""One changed file: the diff to show, how many lines it adds and removes, and the guarded write.
 
 Which change it is, a whole file or one place in it, is decided by the tools (files.py, edits.py).
 """

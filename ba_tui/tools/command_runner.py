@@ -1,4 +1,4 @@
-"""Where commands run: in the sandbox first, and outside it when that failed there and a person or a rule allows it.
+"""Runs commands: in the sandbox first, and outside it when they failed there and a rule or the person allows that.
 
 What confines is permissions/sandbox.py; processes are processes.py's.
 """

@@ -1,4 +1,4 @@
-"""A text file as bytes and as words: encoding, byte order mark and line ends are found out and kept.
+"""The encoding, byte order mark and line ends of a text file: detected when it is read, kept when it is written.
 
 Pure: reading and writing the bytes is the business of disk.py.
 """

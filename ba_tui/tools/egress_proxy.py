@@ -1,4 +1,4 @@
-"""The way out of a network of its own: ba answers, from outside, what programs in there ask of a proxy.
+"""The HTTP proxy for confined commands: it runs outside the sandbox and lets through the hosts that are allowed.
 
 The supervisor opens the listening socket within that network and hands it over, so nothing runs in there for it. Which
 hosts may be reached is egress_hosts.py's; nothing that passes is kept or logged.

@@ -1,4 +1,4 @@
-"""The one exception by which a tool says that a call cannot be done. The output guard makes the observation of it.
+"""The exception by which a tool reports that a call cannot be done. The output guard makes a result of it.
 
 No wording of single tools: each raises its own.
 """

@@ -1,4 +1,4 @@
-"""How a result's text is shortened, by what it is made of: the key facts, or what one can act on. Pure.
+"""Shortens the text of a result by its kind (JSON, table, listing …) to the level brief or standard. Pure.
 
 Which level a call gets and where the whole is kept is the output guard's business.
 """

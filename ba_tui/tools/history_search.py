@@ -1,4 +1,4 @@
-"""A session's history as rounds of words, and the search in it. Pure: events in, values out.
+"""Groups a session's events into rounds of text, and searches them. Pure: events in, values out.
 
 What the model reads of a hit is recall.py; where the events come from is the caller's business.
 """

@@ -1,4 +1,4 @@
-"""What the model in use can take in beside text. Asked anew for each call: the model may change between turns.
+"""Which media the model in use accepts beside text. Asked anew for each call: the model may change between turns.
 
 Reading the files is images.py, pdf.py and notebooks.py.
 """

@@ -1,4 +1,4 @@
-"""Becomes a program that reads a text on its standard input; the supervisor's own input is no use for that.
+"""Replaces itself by a program with a given text on its standard input: the supervisor's own input is in use.
 
 A script of its own, standard library alone; nothing imports it. Arguments: the text, the program and its arguments.
 """

@@ -1,4 +1,4 @@
-"""Puts changes that were found in plain text into the text as it stands in the file, with the line ends it has.
+"""Applies changes that were found in plain text to the text as it stands in the file, with the line ends it has.
 
 Finding the changes is matching.py and hunks.py.
 """

@@ -1,4 +1,4 @@
-"""The tools that reach the web as they are known before any of them is called: what they are, not what they do.
+"""Declares web_fetch, extract_links and web_search without their code.
 
 That comes in with the first call, in web.py, links.py and web_search.py: most sessions never need it.
 """

@@ -1,4 +1,4 @@
-"""Tools of people's own files as tools of ours: what a worker told of them, and calls that go to the worker.
+"""Tools from people's own files: each call goes to the worker process that has loaded the file.
 
 Finding the files is discovery's business, running them the worker's.
 """

@@ -1,4 +1,4 @@
-"""Our side of the worker processes: starts them, asks them, takes what is printed meanwhile, and lets go of them.
+"""Starts worker processes, sends them calls, collects what they print, and ends them.
 
 One worker runs one call at a time. The programs on the other side are ``worker_process`` and ``worker_loop``.
 """

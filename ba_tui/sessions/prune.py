@@ -25,6 +25,10 @@ PACKED = "packed"
 """Its time says when the store was packed."""
 LOOSE = 20
 """Files in one of the 256 folders of loose contents from which packing pays."""
+PACKS = 8
+"""The same for packs."""
+LET_GO = "let-go"
+"""Says that packs may hold what nothing needs any more."""
 _KINDS = (b'"type":"checkpointed"', b'"type":"rewound"')
 
 
@@ -69,6 +73,7 @@ def _pruned(store: Store, known: dict[str, Path]) -> int:
     if going:
         with store.locked():
             store.git("update-ref", "--stdin", given="".join(f"delete refs/ba/{name}\n" for name in going).encode())
+            (store.folder / LET_GO).touch()
     return len(going)
 
 
@@ -93,9 +98,20 @@ def _pack(store: Store) -> None:
         if time.time() - stamp.stat().st_mtime < DAY:
             return
     with contextlib.suppress(OSError):
-        if len(list((store.folder / "objects" / "17").iterdir())) >= LOOSE:
+        if _pays(store.folder):
             store.git("gc", "--quiet", "--prune=1.day.ago", seconds=600)
+            (store.folder / LET_GO).unlink(missing_ok=True)
     stamp.touch()
+
+
+def _pays(folder: Path) -> bool:
+    packs = folder / "objects" / "pack"
+    kept = sum(1 for _ in packs.glob("*.pack"))
+    # Of a pack that was never finished, git takes away what is left.
+    if kept >= PACKS or (kept and (folder / LET_GO).exists()) or any(packs.glob("tmp_pack_*")):
+        return True
+    loose = folder / "objects" / "17"
+    return loose.is_dir() and len(list(loose.iterdir())) >= LOOSE
 
 
 def _sessions(root: Path) -> dict[str, Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -79,3 +80,21 @@ def test_many_contents_are_packed_and_stay_readable(tmp_path: Path):
     (work / texts[0]).write_text("changed")
     assert brought_back(own, id)
     assert (work / texts[0]).read_text() == texts[0]
+
+
+def test_what_a_stopped_checkpoint_left_is_taken_away(tmp_path: Path):
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "file").write_text("1")
+    stored(tmp_path, A, turn("one"))
+    store = Store(tmp_path / "checkpoints" / "work-1", work)
+    own = SessionCheckpoints(store, A)
+    id = own.take(1)
+    half = store.folder / "objects" / "pack" / "tmp_pack_half"
+    half.parent.mkdir(exist_ok=True)
+    half.write_bytes(b"PACK")
+    os.utime(half, (0, 0))
+    prune(tmp_path / "checkpoints", tmp_path / "sessions")
+    assert not half.exists()
+    (work / "file").write_text("2")
+    assert brought_back(own, id)

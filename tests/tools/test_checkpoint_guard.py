@@ -42,7 +42,7 @@ async def test_it_is_told_how_far_it_is_and_then_the_call_runs() -> None:
         return "kept"
 
     tool, call, turn = changing(take)
-    running = asyncio.create_task(tool.run({}, call))
+    running = asyncio.ensure_future(tool.run({}, call))
     progress = await heard(turn)
     assert isinstance(progress, ToolProgress)
     assert progress.text == "Keeping the files before the first change: 1,200 of 9,000\n"
@@ -65,7 +65,7 @@ async def test_cancelling_does_not_wait_for_it() -> None:
         return "kept"
 
     tool, call, _ = changing(take)
-    running = asyncio.create_task(tool.run({}, call))
+    running = asyncio.ensure_future(tool.run({}, call))
     await asyncio.to_thread(begun.wait, 5)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

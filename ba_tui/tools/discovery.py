@@ -32,7 +32,7 @@ NOT_TOOLS = ("test_", "_", ".")
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ToolProblem:
     """Something that keeps a tool out: which file, in which line, and what; ``trace`` is for a closer look."""
 
     file: str
@@ -61,7 +61,7 @@ class Module:
     pool: WorkerPool
     signature: str
     records: Sequence[Mapping[str, Any]] = ()
-    problem: Problem | None = None
+    problem: ToolProblem | None = None
 
     @property
     def shown(self) -> str:
@@ -233,9 +233,9 @@ def _module(seen: _Seen, pool: WorkerPool, reply: Mapping[str, Any]) -> Module:
         return Module(seen.origin, pool, seen.signature, cast("list[dict[str, Any]]", records))
     match reply:
         case {"failed": {"text": str(text), **more}}:
-            problem = Problem(seen.key, text, int(more.get("line") or 0), str(more.get("trace") or ""))
+            problem = ToolProblem(seen.key, text, int(more.get("line") or 0), str(more.get("trace") or ""))
         case _:
-            problem = Problem(seen.key, "the worker's reply can't be understood")
+            problem = ToolProblem(seen.key, "the worker's reply can't be understood")
     return Module(seen.origin, pool, seen.signature, problem=problem)
 
 

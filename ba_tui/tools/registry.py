@@ -14,7 +14,7 @@ from typing import Any
 
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Guard, Run, Tool
-from ba_tui.tools.discovery import Discovery, Module, Origin, Problem
+from ba_tui.tools.discovery import Discovery, Module, Origin, ToolProblem
 from ba_tui.tools.tools_yaml import Choice, read_tool_choices
 from ba_tui.tools.worker_tools import missing, worker_tool
 
@@ -82,7 +82,7 @@ class Registry:
         self._switched: dict[str, bool] = {}
         self._choices = read_tool_choices(self._files.bundled, self._files.others())
         self._stamp = self._stamped()
-        self._found_problems: tuple[Problem, ...] = ()
+        self._found_problems: tuple[ToolProblem, ...] = ()
 
     def add(self, tool: Tool, *, origin: Origin = "built-in", file: str = BUILT_IN, line: int = 0) -> None:
         """Take in a tool, also while the app runs.
@@ -115,7 +115,7 @@ class Registry:
         found = [entry for entry in self.entries() if entry.persistent and (entry.subagents or not for_subagent)]
         return sorted(found, key=lambda entry: not entry.core)
 
-    def problems(self) -> Sequence[Problem]:
+    def problems(self) -> Sequence[ToolProblem]:
         """What keeps tools out, and what tools.yaml says that can't be."""
         with self._lock:
             return (*self._found_problems, *self._choices.problems, *self._choices.unknown(self._entries.keys()))
@@ -148,7 +148,7 @@ class Registry:
                 self._choices = read_tool_choices(self._files.bundled, self._files.others())
                 for raw in self._raw.values():
                     self._entries[raw.tool.name] = self._entry(raw)
-            problems: list[Problem] = []
+            problems: list[ToolProblem] = []
             current = {id(module) for module in modules}
             for name, raw in list(self._raw.items()):
                 if raw.module is not None and id(raw.module) not in current:
@@ -157,7 +157,7 @@ class Registry:
                 problems += [module.problem] if module.problem else self._adopt(module)
             self._found_problems = tuple(problems)
 
-    def _adopt(self, module: Module) -> Iterable[Problem]:
+    def _adopt(self, module: Module) -> Iterable[ToolProblem]:
         for record in module.records:
             try:
                 line = int(record["line"])
@@ -166,12 +166,12 @@ class Registry:
                     continue
                 tool = worker_tool(record, module.pool)
             except (KeyError, TypeError, ValueError, AttributeError):
-                yield Problem(module.shown, "what the worker said of its tools can't be understood")
+                yield ToolProblem(module.shown, "what the worker said of its tools can't be understood")
                 continue
             try:
                 self._take(_Raw(tool, module.origin, module.shown, line, module))
             except ValueError as error:
-                yield Problem(module.shown, str(error), line)
+                yield ToolProblem(module.shown, str(error), line)
 
     def _take(self, raw: _Raw) -> None:
         name = raw.tool.name

@@ -12,10 +12,9 @@ from typing import Any, cast, get_args
 
 from ba_tui.core.tool import Level
 from ba_tui.core.wording import did_you_mean
-from ba_tui.settings import document
-from ba_tui.settings.document import shown
+from ba_tui.settings.document import Problem, shown
 from ba_tui.settings.options import options_files, switch, unknown, words
-from ba_tui.tools.discovery import Problem
+from ba_tui.tools.discovery import ToolProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +39,14 @@ class ToolChoices:
 
     core: tuple[str, ...] = ()
     optional: Mapping[str, Choice] = field(default_factory=dict[str, Choice])
-    problems: tuple[Problem, ...] = ()
-    named: Mapping[str, document.Problem] = field(default_factory=dict[str, document.Problem])
+    problems: tuple[ToolProblem, ...] = ()
+    named: Mapping[str, Problem] = field(default_factory=dict[str, Problem])
     """Every name and where it stands, the bundled file left out: there must be a tool of that name."""
 
-    def unknown(self, names: Collection[str]) -> tuple[Problem, ...]:
+    def unknown(self, names: Collection[str]) -> tuple[ToolProblem, ...]:
         """A line for each name that is no tool's."""
         return tuple(
-            Problem(place.where, f"there is no tool {name!r}{did_you_mean(name, names)}", place.line)
+            ToolProblem(place.where, f"there is no tool {name!r}{did_you_mean(name, names)}", place.line)
             for name, place in self.named.items()
             if name not in names
         )
@@ -57,8 +56,8 @@ def read_tool_choices(bundled: Path | None, others: Sequence[Path] = ()) -> Tool
     """What ``bundled`` says, and over it the files that there are. Never raises: ``problems`` say what is wrong."""
     core: list[str] = []
     optional: dict[str, Choice] = {}
-    problems: list[document.Problem] = []
-    named: dict[str, document.Problem] = {}
+    problems: list[Problem] = []
+    named: dict[str, Problem] = {}
     for path, file in options_files((*([bundled] if bundled else []), *others), ("core", "optional")):
         for name in file.core():
             if name not in core:
@@ -76,8 +75,8 @@ def read_tool_choices(bundled: Path | None, others: Sequence[Path] = ()) -> Tool
     return ToolChoices(tuple(core), optional, tuple(map(_problem, problems)), named)
 
 
-def _problem(found: document.Problem) -> Problem:
-    return Problem(found.where, f"{found.key}: {found.text}" if found.key else found.text, found.line)
+def _problem(found: Problem) -> ToolProblem:
+    return ToolProblem(found.where, f"{found.key}: {found.text}" if found.key else found.text, found.line)
 
 
 def _complaint(option: str, value: Any) -> str:

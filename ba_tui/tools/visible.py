@@ -16,7 +16,7 @@ from ba_tui.core.messages import Message, Text
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.discovery import Problem
+from ba_tui.tools.discovery import ToolProblem
 from ba_tui.tools.registry import SEARCH, Entry, Registry, size_of
 from ba_tui.tools.tool_search import tool_search_tool
 
@@ -85,7 +85,7 @@ class Visible:
                 if entry and name not in self._listed and (entry.subagents or not self._for_subagent):
                     self._list(entry.tool, entry.size)
 
-    def refresh(self) -> Sequence[Problem]:
+    def refresh(self) -> Sequence[ToolProblem]:
         """Look for new and changed tools; says what keeps some out. Blocks: call it off the loop."""
         self._registry.refresh()
         with self._lock:
@@ -188,7 +188,7 @@ class Joining:
     async def after(self, reply: Message, branch: Branch) -> None:
         """Nothing: tools join before requests."""
 
-    def _tell(self, problem: Problem, branch: Branch) -> None:
+    def _tell(self, problem: ToolProblem, branch: Branch) -> None:
         if (text := str(problem)) not in self._told:
             self._told.add(text)
             branch.emit(Notice(f"A tool can't be used: {text}", "warning", "See ba tools list."))

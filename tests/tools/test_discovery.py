@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.tools.discovery import Discovery, DiscoveryOptions, Folder, Problem
+from ba_tui.tools.discovery import Discovery, DiscoveryOptions, Folder, ToolProblem
 from tests.tools.own_tools import Caller, Home
 
 GOOD = (
@@ -29,7 +29,7 @@ def found(discovery: Discovery) -> list[str]:
     return [record["name"] for module in discovery.look() for record in module.records]
 
 
-def problem(home: Home, text: str, name: str = "bad.py") -> Problem:
+def problem(home: Home, text: str, name: str = "bad.py") -> ToolProblem:
     """What is said of one bad file; the good one beside it is there all the same."""
     home.write("good.py", good("good"))
     home.write(name, text)

@@ -11,10 +11,13 @@ from rich.color import Color as Colour
 from rich.terminal_theme import TerminalTheme
 from textual.app import App, ComposeResult
 from textual.color import Color
+from textual.widget import Widget
 from textual.widgets import OptionList
 
+from ba_tui.core.conversation import Start
 from ba_tui.core.errors import UsageError
 from ba_tui.core.untrusted import Ink
+from ba_tui.faces.tui.inspector.sheet import Sheet
 from ba_tui.faces.tui.themes import DARK, LIGHT, PRINTED_DARK, PRINTED_LIGHT, looks_light, read_themes, theme_of
 from ba_tui.faces.tui.transcript.ansi import ink_style
 from ba_tui.faces.tui.transcript.style import COMPONENTS
@@ -113,6 +116,20 @@ async def test_contrast_where_the_pointer_stands(world: World) -> None:
                 if got < 4.5:
                     weak[f"{theme.name} {word}"] = round(got, 2)
     assert not weak
+
+
+async def test_sixteen_colours_know_no_tints(world: World) -> None:
+    """A share of one of them is all of it, with the same words on it: such grounds are left out, or reversed."""
+    async with running(world, Start(theme="ansi-16")) as hand:
+        hand.chat.call_command("theme")
+        await hand.until(lambda: hand.app.theme == "ansi-16" and hand.app.screen.query(OptionList))
+        sheet = Sheet()
+        await hand.chat.mount(sheet)
+        roles: list[tuple[Widget, str]] = [(hand.chat.transcript, name) for name in COMPONENTS]
+        roles += [(sheet, name) for name in Sheet.COMPONENT_CLASSES]
+        roles.append((hand.app.screen.query_one(OptionList), "option-list--option-highlighted"))
+        grounds = {name: widget.get_component_styles(name).background.ansi for widget, name in roles}
+        assert not {name for name, ground in grounds.items() if ground not in {None, -1}}
 
 
 @pytest.mark.parametrize(("printed", "built"), [(PRINTED_DARK, DARK), (PRINTED_LIGHT, LIGHT)], ids=["dark", "light"])

@@ -65,6 +65,14 @@ class Sheet(ScrollView, can_focus=True):
         & > .sheet--warning { color: $text-warning; }
         & > .sheet--error { color: $text-error; text-style: bold; }
         & > .sheet--selected { background: $primary 10%; text-style: bold; }
+
+        &:ansi {
+            & > .sheet--added { color: $text-success; background: transparent; }
+            & > .sheet--removed { color: $text-error; background: transparent; }
+            & > .sheet--added-word { color: $text-success; background: transparent; text-style: bold reverse; }
+            & > .sheet--removed-word { color: $text-error; background: transparent; text-style: bold reverse; }
+            & > .sheet--selected { background: transparent; text-style: bold reverse; }
+        }
     }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"sheet--{role}" for role in ROLES}

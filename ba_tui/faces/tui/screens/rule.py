@@ -40,7 +40,8 @@ class OneOf(Static, Generic[T], can_focus=True):
 
     DEFAULT_CSS = """
     OneOf { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
-    OneOf:focus { background: $accent 25%; }
+    OneOf:focus { background: $accent 12%; text-style: bold; }
+    OneOf:focus:ansi { background: transparent; text-style: bold reverse; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "move(-1)", "Before", show=False),

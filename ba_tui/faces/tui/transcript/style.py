@@ -57,6 +57,13 @@ TranscriptView {
     & > .transcript--strike { text-style: strike; }
     & > .transcript--link { color: $text-primary; text-style: underline; }
     & > .transcript--match { text-style: reverse; }
+
+    &:ansi {
+        & > .transcript--prompt { background: $background; text-style: bold; }
+        & > .transcript--prompt-mark { background: $background; }
+        & > .transcript--pill { color: $foreground; background: $background; text-style: bold reverse; }
+        & > .transcript--bar { background: $background; text-style: reverse; }
+    }
 }
 """
 

@@ -7,21 +7,28 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ba_tui.core.rewinding import course
 from ba_tui.core.session import SessionInfo
 from ba_tui.resources import Places, folder_slug, places, project_root
 from ba_tui.sessions.checkpoints import SessionCheckpoints
 from ba_tui.sessions.journal import JournalFile
-from ba_tui.sessions.shadow import Store
+from ba_tui.sessions.shadow import Limits, Store
 from ba_tui.tools.guards.checkpoint import Checkpointing
 
+if TYPE_CHECKING:
+    from ba_tui.settings import Settings
 
-def checkpoints_for(where: Places, cwd: Path, session: str) -> SessionCheckpoints:
+MB = 1_000_000
+
+
+def checkpoints_for(where: Places, cwd: Path, session: str, settings: Settings) -> SessionCheckpoints:
     """Those of ``session`` in the project of ``cwd``. Touches no disk but to find the project."""
     root = project_root(cwd)
     ours = (where.home,) if where.home else (where.data, where.cache, where.state)
-    return SessionCheckpoints(Store(where.checkpoints / folder_slug(root), root, ours), session)
+    limits = Limits(largest=int(settings.checkpoints.max_file_mb * MB))
+    return SessionCheckpoints(Store(where.checkpoints / folder_slug(root), root, ours, limits), session)
 
 
 def checkpointing(checkpoints: SessionCheckpoints) -> Checkpointing:
@@ -47,4 +54,11 @@ def session_patch(info: SessionInfo, *, stat: bool = False) -> bytes:
     where = places()
     folder = where.sessions / folder_slug(info.cwd) / info.id
     first = course(JournalFile.peek(folder, running=bool(info.locked_by)).read()).first
-    return checkpoints_for(where, info.cwd, info.id).patch(first, stat=stat) if first else b""
+    if not first:
+        return b""
+    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - no conversation needs them for this
+    from ba_tui.settings import load_settings  # noqa: PLC0415
+
+    root = project_root(info.cwd)
+    settings = load_settings({}, where, root, trusted=Trust(where).trusted(root)).settings
+    return checkpoints_for(where, info.cwd, info.id, settings).patch(first, stat=stat)

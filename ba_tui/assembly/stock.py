@@ -108,7 +108,7 @@ class Stock:
         self.health = Health(tools)
         delivery = Delivery(setting.results, setting.fullness)
         self.sharing = Sharing(settings.secrets)
-        self.checkpoints = checkpoints_for(shop.where, setting.cwd, setting.session[0])
+        self.checkpoints = checkpoints_for(shop.where, setting.cwd, setting.session[0], settings)
         self.keeping = checkpointing(self.checkpoints)
         first = self.keeping.guard if setting.session[0] else None
         shared = Shared(Memory(workspace.resolve), self.health, delivery, self.sharing, first)

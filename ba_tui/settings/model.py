@@ -232,6 +232,15 @@ class Compression(Group):
 
 
 @dataclass(frozen=True, slots=True)
+class Checkpoints(Group):
+    """What is kept of the files before a turn changes any, for `/rewind`."""
+
+    max_file_mb: Annotated[Amount, Gt(0), Le(1_000)] = field(
+        default=10, metadata=about("The largest file that is kept, in MB; a larger one can't be rewound.")
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Settings(Group):
     """All settings of ba. Environment: `BA_` and the name (`BA_MODEL`), groups with `__` (`BA_PERMISSIONS__DENY`)."""
 
@@ -280,6 +289,7 @@ class Settings(Group):
         default=None, metadata=about("Tokens, in and out, after which a session stops, counted likewise.")
     )
     compression: Compression = field(default=Compression(), metadata=about("How long conversations are shortened."))
+    checkpoints: Checkpoints = field(default=Checkpoints(), metadata=about("Which files can be rewound."))
     request_timeout: Annotated[float, NUMBER, Gt(0), Check(finite)] = field(
         default=600, metadata=about("Seconds to wait for a model that sends nothing.")
     )

@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from ba_tui.assembly.keeping import checkpoints_for
 from ba_tui.core.errors import StorageError
 from ba_tui.core.rewinding import FileChange, Restored
+from ba_tui.resources import places
 from ba_tui.sessions.checkpoints import SessionCheckpoints
 from ba_tui.sessions.git import MANY, Stopped, Watch
 from ba_tui.sessions.restoring import restore
 from ba_tui.sessions.shadow import Limits, Store
+from ba_tui.settings.model import Checkpoints, Settings
 
 GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_AUTHOR_NAME": "p", "GIT_AUTHOR_EMAIL": "p@x", "GIT_COMMITTER_NAME": "p"}
 
@@ -318,6 +321,17 @@ def test_who_does_not_want_to_wait_stops_it_and_the_next_one_is_whole(work: Path
     id = own.take(2)
     write(work, file7="changed")
     assert [item.path for item in own.changes(id)] == ["file7"]
+
+
+def test_how_large_a_file_may_be_is_a_setting(work: Path, tmp_path: Path):
+    write(work, small="1" * 900, large="1" * 1_100)
+    where = places({"BA_HOME": str(tmp_path / "ba")})
+    for megabytes, kept in ((0.001, ["small"]), (10, ["large", "small"])):
+        settings = Settings(checkpoints=Checkpoints(max_file_mb=megabytes))
+        own = checkpoints_for(where, work, f"of-{megabytes}", settings)
+        id = own.take(1)
+        write(work, small=f"now {megabytes}", large="2" * int(1_100 + megabytes))
+        assert [item.path for item in own.changes(id)] == kept
 
 
 def test_one_at_a_time(work: Path):

@@ -51,11 +51,6 @@ async def expand(body: str, arguments: str, run: Run) -> Expansion:
     return Expansion("".join(text).strip(), "".join(spoken).strip(), tuple(ran))
 
 
-def commands_in(body: str) -> list[str]:
-    """The commands that would run, arguments not put in."""
-    return [command for _, command in _pieces(body) if command]
-
-
 def _pieces(body: str) -> Iterator[tuple[str, str]]:
     """Words and commands in turn, one of each pair being empty."""
     at = 0

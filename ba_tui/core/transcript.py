@@ -91,11 +91,6 @@ class Transcript:
         """How many turns were begun, those included that were taken back."""
         return self._turns
 
-    @property
-    def open_calls(self) -> tuple[ToolUse, ...]:
-        """Calls of the last answer that have no result yet."""
-        return tuple(call for call in self._open if call.id not in self._outputs)
-
     def calls_since_prompt(self) -> list[ToolUse]:
         """Every call of the current turn, oldest first."""
         return [call for message in self._messages[self._turn_start :] for call in message.calls]

@@ -80,11 +80,6 @@ class Sql:
     network: bool = False
     trouble: str = ""
 
-    @property
-    def worst(self) -> Kind:
-        found: list[Kind] = [kind for kind in KINDS if kind in self.kinds]
-        return found[-1] if found else "unknown"
-
 
 @lru_cache(maxsize=128)
 def classify(text: str, dialect: str = DIALECT) -> Sql:

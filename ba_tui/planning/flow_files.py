@@ -14,7 +14,7 @@ from typing import Any, cast
 from ba_tui.core.messages import clean_json
 from ba_tui.core.wording import did_you_mean, suggestion
 from ba_tui.planning.workflows import Conditional, Flow, Invocation, Loop, OnError, Step, problem
-from ba_tui.settings.document import Document, KeyPath, Problem, parse_document, read_document, shown
+from ba_tui.settings.document import Document, KeyPath, Problem, read_document, shown
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 RETRY = re.compile(r"retry\s*\(\s*([0-9]{1,2})\s*\)")
@@ -58,15 +58,11 @@ def read_flow(path: Path) -> tuple[Flow | None, tuple[Problem, ...]]:
     document = read_document(path)
     if document is None:
         return None, (Problem(str(path), "there is no such file"),)
-    return _read(document)
+    return flow_in(document)
 
 
-def parse_flow(path: Path, text: str) -> tuple[Flow | None, tuple[Problem, ...]]:
-    """``text`` as the content of ``path``."""
-    return _read(parse_document(path, text))
-
-
-def _read(document: Document) -> tuple[Flow | None, tuple[Problem, ...]]:
+def flow_in(document: Document) -> tuple[Flow | None, tuple[Problem, ...]]:
+    """The same for a document that was read."""
     reading = _Reading(document)
     flow = None if document.broken else reading.flow()
     problems = tuple(sorted((*document.problems, *reading.problems), key=lambda problem: problem.line))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.tool import Effect, Tool, ToolFacts
-from ba_tui.permissions.sql import classify
+from ba_tui.permissions.sql import KINDS, classify
 from ba_tui.permissions.verdicts import Ask, Deny
 from tests.permissions.toolset import judge, lines, policy, tool
 
@@ -41,7 +41,7 @@ QUERY: Tool = replace(tool("query_data", Effect.READ, "sql", ()), facts=ToolFact
 )
 def test_reads(text: str) -> None:
     found = classify(text)
-    assert (found.worst, found.network, found.trouble) == ("read", False, "")
+    assert (found.kinds, found.network, found.trouble) == ({"read"}, False, "")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_reads(text: str) -> None:
     ],
 )
 def test_what_may_do_more_than_read(text: str, kind: str) -> None:
-    assert classify(text).worst == kind
+    assert max(classify(text).kinds, key=KINDS.index, default="unknown") == kind
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,18 @@ from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.planning.flow_checks import check
-from ba_tui.planning.flow_files import parse_flow
+from ba_tui.planning.flow_files import flow_in
 from ba_tui.planning.flow_run import Runtime, run_flow
 from ba_tui.planning.workflows import Flow
+from ba_tui.settings.document import Problem, parse_document
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 ANYTHING = {"type": "object", "properties": {"value": {}}, "required": ["value"]}
+
+
+def parse_flow(path: Path, text: str) -> tuple[Flow | None, tuple[Problem, ...]]:
+    """The flow in ``text``, as if it stood at ``path``."""
+    return flow_in(parse_document(path, text))
 
 
 class Stage:

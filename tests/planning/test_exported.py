@@ -15,11 +15,11 @@ from ba_tui.core.events import Event, MessageDone, ToolFinished, ToolStarted, Tu
 from ba_tui.core.messages import Message, ToolUse, user
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.session import SessionInfo
-from ba_tui.planning.flow_files import parse_flow
 from ba_tui.planning.flow_run import arguments
 from ba_tui.planning.templates import rendered
 from ba_tui.planning.workflows import Flow, Invocation
 from ba_tui.sessions.transcripts import exporter
+from tests.planning.stage import parse_flow
 
 Made = tuple[str, dict[str, Any]]
 INFO = SessionInfo("20260101-000000-abcd", "Tidy the notes!", Path("/srv"), 1.0, 2.0)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.planning.flow_files import load_flows, parse_flow, read_flow
+from ba_tui.planning.flow_files import load_flows, read_flow
 from ba_tui.planning.workflows import Conditional, Invocation, Loop, flow_folders, walk
+from tests.planning.stage import parse_flow
 
 GOOD = """\
 name: tidy

@@ -11,12 +11,12 @@ from ba_tui.core.questions import Reply
 from ba_tui.core.results import StateChange, Table
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.policy import Allow, Ask
-from ba_tui.planning.flow_files import parse_flow
 from ba_tui.planning.workflows import Flow
 from ba_tui.settings.document import Problem
 from ba_tui.tools.flows import flow_tools
 from ba_tui.tools.guards.permission import Verdict
 from ba_tui.tools.toolbox import guarded
+from tests.planning.stage import parse_flow
 from tests.tools.conftest import Desk
 
 

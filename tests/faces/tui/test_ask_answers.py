@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from ba_tui.core.errors import UsageError
 from ba_tui.core.questions import Option, Question
 from ba_tui.core.results import Diff
-from ba_tui.faces.tui.inspector.sheet import sheet_text
 from ba_tui.faces.tui.widgets.ask_answers import answers_to, default_row, row_of, rule_fault
 from ba_tui.faces.tui.widgets.ask_body import body_builds, facts, heading, other_arguments
 from ba_tui.faces.tui.widgets.ask_edit import accepted, draft
 from ba_tui.faces.tui.widgets.ask_fit import Fit, Wanted, fit
+from tests.faces.tui.sheets import sheet_text
 from tests.faces.tui.test_ask import EDIT, PUSH, REMOVE
 
 

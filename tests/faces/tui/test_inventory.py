@@ -17,11 +17,12 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.session import Inventory
 from ba_tui.core.tool import Call, Tool
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.inspector.sheet import Sheet, sheet_text
+from ba_tui.faces.tui.inspector.sheet import Sheet
 from ba_tui.faces.tui.screens.shells import ShellList
 from ba_tui.faces.tui.screens.tools import ToolBrowser, ToolPage
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World, answer
+from tests.faces.tui.sheets import sheet_text
 
 
 async def shown(hand: Hand, kind: type[object]) -> None:

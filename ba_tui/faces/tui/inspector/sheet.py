@@ -325,10 +325,5 @@ def _cut(cell: Cell, start: int, end: int) -> list[tuple[str, str | Style]]:
     return found
 
 
-def sheet_text(rows: Sequence[Row]) -> str:
-    """Rows as plain text, gutters left out."""
-    return "\n".join(row[-1].text for row in rows)
-
-
 def widest(rows: Sequence[Row]) -> int:
     return max((width_of(cell.text) for row in rows for cell in row), default=0)

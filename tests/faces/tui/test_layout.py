@@ -187,6 +187,16 @@ async def test_the_conversation_is_read_from_the_input_and_sending_leads_back_to
         assert hand.chat.composer.prompt.has_focus
         await hand.send("next")
         await hand.until(lambda: "Short." in hand.said() and view.scroll_y == view.max_scroll_y)
+        sign = hand.chat.query_one("#sign")
+        bright = sign.styles.color
+        await hand.press("tab")
+        await hand.until(lambda: view.has_focus and "j k choose" in hand.hint)
+        assert sign.styles.color != bright
+        await hand.press("w")
+        await hand.until(lambda: hand.chat.composer.prompt.has_focus and "j k choose" not in hand.hint)
+        assert sign.styles.color == bright
+        await hand.press("h", "y")
+        assert hand.text == "why", "letters that mean nothing in the conversation go on in the input"
 
 
 async def test_the_conversation_is_read_while_a_question_waits(planned: World) -> None:
@@ -204,19 +214,3 @@ async def test_the_conversation_is_read_while_a_question_waits(planned: World) -
         await hand.until(lambda: view.scroll_y < view.max_scroll_y)
         assert hand.chat.ask is not None
         assert hand.chat.ask.has_focus_within
-
-
-async def test_letters_that_mean_nothing_in_the_conversation_go_on_in_the_input(world: World) -> None:
-    async with running(world) as hand:
-        await hand.send("hi")
-        await hand.idle()
-        sign = hand.chat.query_one("#sign")
-        bright = sign.styles.color
-        await hand.press("tab")
-        await hand.until(lambda: hand.chat.transcript.has_focus and "j k choose" in hand.hint)
-        assert sign.styles.color != bright
-        await hand.press("w")
-        await hand.until(lambda: hand.chat.composer.prompt.has_focus and "j k choose" not in hand.hint)
-        assert sign.styles.color == bright
-        await hand.press("h", "y")
-        assert hand.text == "why"

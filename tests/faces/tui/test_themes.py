@@ -11,20 +11,18 @@ from rich.color import Color as Colour
 from rich.terminal_theme import TerminalTheme
 from textual.app import App, ComposeResult
 from textual.color import Color
-from textual.widget import Widget
+from textual.containers import Vertical
 from textual.widgets import OptionList
 
-from ba_tui.core.conversation import Start
 from ba_tui.core.errors import UsageError
 from ba_tui.core.untrusted import Ink
+from ba_tui.faces.tui import screens
 from ba_tui.faces.tui.inspector.sheet import Sheet
 from ba_tui.faces.tui.themes import DARK, LIGHT, PRINTED_DARK, PRINTED_LIGHT, looks_light, read_themes, theme_of
 from ba_tui.faces.tui.transcript.ansi import ink_style
 from ba_tui.faces.tui.transcript.style import COMPONENTS
 from ba_tui.faces.tui.transcript.view import TranscriptView
 from ba_tui.resources import bundled
-from tests.faces.tui.conftest import running
-from tests.faces.tui.fakes import World
 
 FILES = sorted(bundled("themes").glob("*.yaml"))
 XTERM = {
@@ -37,6 +35,7 @@ XTERM = {
     "ansi_bright_red": "#ff6060",
 }
 TEXTS = ("foreground", "primary", "secondary", "accent", "success", "warning", "error", "muted")
+SHEET = Sheet.COMPONENT_CLASSES
 GROUNDS = ("background", "surface", "panel")
 
 
@@ -74,62 +73,45 @@ def test_contrast(path: Path) -> None:
 
 
 class Shown(App[None]):
+    """What paints on grounds of its own: the conversation, the rows of a difference, a list in a sheet."""
+
+    CSS_PATH = Path(screens.__file__).parents[1] / "styles" / "screens.tcss"
+
     def compose(self) -> ComposeResult:
         yield TranscriptView()
+        yield Sheet()
+        with Vertical(classes="sheet"):
+            yield OptionList("one")
 
 
-async def test_contrast_of_every_role_in_the_conversation() -> None:
-    """As it is painted: each role over the ground it stands on. Lines and bars are no text."""
+async def test_contrast_as_it_is_painted() -> None:
+    """Each role over the ground it stands on; lines and bars are no text. Of sixteen colours a share is all of one,
+    with the same words on it: there such grounds are left out, or reversed."""
     app = Shown()
     weak: dict[str, float] = {}
     async with app.run_test() as pilot:
+        view, options = app.query_one(TranscriptView), app.query_one(OptionList)
+        chosen = options, "option-list--option-highlighted"
+        roles = [chosen, *((view, name) for name in COMPONENTS), *((app.query_one(Sheet), name) for name in SHEET)]
         for theme in read_themes((bundled("themes"),))[0]:
-            if theme.ansi:
-                continue
             app.register_theme(theme)
             app.theme = theme.name
             await pilot.pause()
-            view = app.query_one(TranscriptView)
-            for name in sorted(COMPONENTS - {"transcript--rule"}):
+            if theme.ansi:
+                grounds = {name: widget.get_component_styles(name).background.ansi for widget, name in roles}
+                assert not {name for name, ground in grounds.items() if ground not in {None, -1}}
+                continue
+            for name in COMPONENTS - {"transcript--rule"}:
                 styles = view.get_component_styles(name)
                 ground = view.background_colors[1] + styles.background
                 got = contrast(ground + styles.color, ground) if styles.has_rule("color") else 21.0
                 if got < 4.5:
                     weak[f"{theme.name} {name}"] = round(got, 2)
+            ground = options.background_colors[1] + options.get_component_styles(chosen[1]).background
+            for word in ("text-muted", "foreground"):
+                if (got := contrast(Color.parse(app.theme_variables[word]), ground)) < 4.5:
+                    weak[f"{theme.name} {word} where the pointer stands"] = round(got, 2)
     assert not weak
-
-
-async def test_contrast_where_the_pointer_stands(world: World) -> None:
-    """Quiet words in the row of a list that Enter takes."""
-    weak: dict[str, float] = {}
-    async with running(world) as hand:
-        hand.chat.call_command("theme")
-        await hand.until(lambda: hand.app.screen.query(OptionList))
-        for theme in read_themes((bundled("themes"),))[0]:
-            hand.app.theme = theme.name
-            await hand.pilot.pause()
-            options = hand.app.screen.query_one(OptionList)
-            tint = options.get_component_styles("option-list--option-highlighted").background
-            surface, colors = options.background_colors[1], hand.app.theme_variables
-            for word in () if theme.ansi else ("text-muted", "foreground"):
-                got = contrast(Color.parse(colors[word]), surface + tint)
-                if got < 4.5:
-                    weak[f"{theme.name} {word}"] = round(got, 2)
-    assert not weak
-
-
-async def test_sixteen_colours_know_no_tints(world: World) -> None:
-    """A share of one of them is all of it, with the same words on it: such grounds are left out, or reversed."""
-    async with running(world, Start(theme="ansi-16")) as hand:
-        hand.chat.call_command("theme")
-        await hand.until(lambda: hand.app.theme == "ansi-16" and hand.app.screen.query(OptionList))
-        sheet = Sheet()
-        await hand.chat.mount(sheet)
-        roles: list[tuple[Widget, str]] = [(hand.chat.transcript, name) for name in COMPONENTS]
-        roles += [(sheet, name) for name in Sheet.COMPONENT_CLASSES]
-        roles.append((hand.app.screen.query_one(OptionList), "option-list--option-highlighted"))
-        grounds = {name: widget.get_component_styles(name).background.ansi for widget, name in roles}
-        assert not {name for name, ground in grounds.items() if ground not in {None, -1}}
 
 
 @pytest.mark.parametrize(("printed", "built"), [(PRINTED_DARK, DARK), (PRINTED_LIGHT, LIGHT)], ids=["dark", "light"])

@@ -79,6 +79,7 @@ async def test_variables_are_shown(world: World) -> None:
         await hand.until(lambda: screen.query_one("#ways", OptionList).option_count == 5)
         await hand.press("down", "down", "down", "enter")
         assert screen.query_one("#variables").display
+        assert "Esc goes back" in str(screen.query_one(".keys", Static).content)
         await hand.press("escape")
         assert not screen.query_one("#variables").display
 

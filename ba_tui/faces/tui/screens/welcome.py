@@ -23,6 +23,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.screens.picker import LOW
 
+BACK = "↑ ↓ Enter choose · Esc goes back"
 VARIABLES = """Set one of these before you start ba, and it is used at once:
 
   export ANTHROPIC_API_KEY=…      Claude models
@@ -103,6 +104,7 @@ class Welcome(ModalScreen[str | None]):
             self.dismiss("tour")
         elif way == "variables":
             self._show("variables")
+            self._say(BACK)
         elif way == "key":
             self._provider = rest
             self._show("key")

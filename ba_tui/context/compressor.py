@@ -18,7 +18,7 @@ from ba_tui.context.selection import Budget, Case, choose
 from ba_tui.context.summarize import NOTHING, Bill, NoSummary, Summarizer, Summary
 from ba_tui.core.errors import ProviderError, UsageError
 from ba_tui.core.events import Compressed, Event, Notice, Steered
-from ba_tui.core.messages import Message
+from ba_tui.core.messages import Message, Usage
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.work import Todo
@@ -157,7 +157,8 @@ class Compressor:
         gauge = self._means.gauge
         before, after = gauge.used(branch.transcript.messages), gauge.used(messages)
         kept = "what stood before it, and what came since"
-        branch.emit(Compressed(messages, "undo", before, after, 0.0, kept, start))
+        cost, used = self._billed(NOTHING)
+        branch.emit(Compressed(messages, "undo", before, after, cost, kept, start, used))
 
     async def rescue(self, messages: Sequence[Message], words: str) -> Compressed | None:
         """A provider refused ``messages`` as too long, in these ``words``. None when nothing helps."""
@@ -294,10 +295,14 @@ class Compressor:
         return self._event(task, made, way, after, bill)
 
     def _event(self, task: Task, made: Compression, way: selection.Way, after: int, bill: Bill) -> Compressed:
-        bill, self._owed = bill + self._owed, NOTHING
-        used = bill.usage if bill.usage.prompt or bill.usage.output else None
+        cost, used = self._billed(bill)
         messages = uncounted(made.messages)
-        return Compressed(messages, way, task.used, after, bill.cost, made.kept, made.turn_start, used)
+        return Compressed(messages, way, task.used, after, cost, made.kept, made.turn_start, used)
+
+    def _billed(self, bill: Bill) -> tuple[float | None, Usage | None]:
+        """Cost and usage for an event: ``bill`` with what is owed."""
+        bill, self._owed = bill + self._owed, NOTHING
+        return bill.cost, bill.usage if bill.usage.prompt or bill.usage.output else None
 
     def _owe(self, error: BaseException | None) -> None:
         if isinstance(error, NoSummary):

@@ -272,9 +272,11 @@ async def test_a_summary_that_no_longer_applies_is_dropped(tmp_path: Path) -> No
     room = summarizing(Script(told(NOTES, 900)), tmp_path)
     await collect(room.talk.say("And now?"))
     await settled(room)
-    await collect(undo_compact(room.talk))
+    (undone,) = compressions(await collect(undo_compact(room.talk)))
+    assert undone.usage == Usage(900, 10)
     done = compressions(await collect(room.talk.say("Then?")))
     assert "summarize" not in [event.strategy for event in done]
+    assert not any(event.usage for event in done)
 
 
 async def test_the_person_waits_for_the_summary(tmp_path: Path) -> None:

@@ -196,9 +196,12 @@ async def test_help_lists_every_command_and_live_key(world: World) -> None:
 async def test_copy_takes_the_nth_answer(world: World) -> None:
     world.script.turns = [["older"], ["newer"]]
     async with running(world) as hand:
-        for text in ("a", "b"):
-            await hand.send(text)
-            await hand.idle()
+        await hand.send("a")
+        await hand.idle()
+        await hand.send("/copy 2")
+        await hand.until(lambda: any("There is one answer to copy." in text for text in hand.said()))
+        await hand.send("b")
+        await hand.idle()
         await hand.press("ctrl+y")
         await hand.until(lambda: hand.app.clipboard == "newer")
         await hand.send("/copy 2")

@@ -91,7 +91,8 @@ def copy(chat: ChatScreen, argument: str) -> None:
     messages = conversation.transcript.messages
     answers = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
     if place > len(answers):
-        raise UsageError(f"There are {len(answers)} answers to copy." if answers else "There is no answer to copy yet.")
+        there = f"There are {len(answers)} answers" if len(answers) > 1 else "There is one answer"
+        raise UsageError(f"{there} to copy." if answers else "There is no answer to copy yet.")
     copy_text(chat, answers[-place])
 
 

@@ -20,7 +20,7 @@ from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
 from ba_tui.core.wording import one_line
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.processes import Process, Program, Spill
+from ba_tui.tools.processes import Listener, Process, Program, Spill
 
 MAX_SHELLS = 16
 """Shells that may run in the background at a time, and ended ones whose output is kept."""
@@ -117,8 +117,13 @@ class Shells:
         Raises:
             OSError: it could not be started.
         """
-        job = self._begin(program, command, call)
-        stop = job.process.listen(lambda text: call.report(text) if text else None)
+
+        def report(text: str) -> None:
+            if text:
+                call.report(text)
+
+        job = self._begin(program, command, call, report)
+        stop = job.process.listen(report)
         self._awaited[call.id] = job
         try:
             await _freed(job.process, seconds, program)
@@ -185,10 +190,10 @@ class Shells:
             job.told = True
         return found
 
-    def _begin(self, program: Program, command: str, call: Call) -> Work:
+    def _begin(self, program: Program, command: str, call: Call, listener: Listener | None = None) -> Work:
         if self._closed:
             raise Failed("resource_error", "The session is being closed; nothing is started any more.")
-        process = Process(program, partial(self._spill, call.id) if self._spill else None)
+        process = Process(program, partial(self._spill, call.id) if self._spill else None, listener)
         return Work(command, process, call.branch.name)
 
     def _adopt(self, job: Work) -> Work:

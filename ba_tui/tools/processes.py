@@ -146,8 +146,8 @@ class Output:
 class _Live:
     """The output on its way to who watches, a few times a second and never more than a pane can take."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.listeners: set[Listener] = set()
+    def __init__(self, loop: asyncio.AbstractEventLoop, listener: Listener | None) -> None:
+        self.listeners: set[Listener] = {listener} if listener else set()
         self._loop = loop
         self._lock = threading.Lock()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -218,12 +218,13 @@ class Process:
     """One supervised program. ``exit_code`` None: it was let go before it ended, or its supervisor was killed.
 
     ``left``: processes it left running, which were ended. ``freed`` is set when whoever waits need not any longer.
+    ``listener`` hears all; one that comes later (``listen``) may miss what is printed at once.
 
     Raises:
         OSError: the supervisor could not be started.
     """
 
-    def __init__(self, program: Program, spill: NewSpill | None = None) -> None:
+    def __init__(self, program: Program, spill: NewSpill | None = None, listener: Listener | None = None) -> None:
         self.output = Output(spill)
         self.exit_code: int | None = None
         self.folder = ""
@@ -232,7 +233,7 @@ class Process:
         self.freed = asyncio.Event()
         self.on_end: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
-        self._live = _Live(self._loop)
+        self._live = _Live(self._loop, listener)
         self._lock = threading.Lock()
         self._closed = False
         self._keep = True

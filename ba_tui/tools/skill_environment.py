@@ -133,8 +133,13 @@ class Installer:
 
 async def _finished(program: Program, call: Call) -> tuple[int, str]:
     """Run it to its end, its output to the call's pane; its exit code and what it printed. Cancelling ends it."""
-    process = Process(program)
-    stop = process.listen(lambda text: call.report(text) if text else None)
+
+    def report(text: str) -> None:
+        if text:
+            call.report(text)
+
+    process = Process(program, listener=report)
+    stop = process.listen(report)
     try:
         async with asyncio.timeout(MAX_SECONDS):
             await process.ended.wait()

@@ -192,7 +192,9 @@ async def test_a_killed_ba_leaves_no_shell_behind(floor: Floor) -> None:
                 script = "trap '' INT TERM; setsid sleep 60 & setsid sleep 60 & echo ready; wait"
                 program = Program((shutil.which("bash"), "-c", script), Path.cwd(), dict(os.environ))
                 job = shells.start(program, script, call)
-                job.process.listen(lambda text: print(text, flush=True))
+                while "ready" not in job.process.output.text():
+                    await asyncio.sleep(0.01)
+                print("ready", flush=True)
                 await asyncio.Event().wait()
 
             asyncio.run(main())

@@ -16,6 +16,7 @@ from ba_tui.core.events import ToolProgress
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.results import Command, StateChange
 from ba_tui.core.tool import Call
+from ba_tui.tools.processes import Process, Program
 from ba_tui.tools.shell import Shell
 from tests.tools.conftest import CHECKOUT, Desk
 from tests.tools.running import all_gone, another, printed, tagged, until_printed, word
@@ -157,6 +158,15 @@ async def test_nothing_stays_in_the_background(desk: Desk, tag: str, escape: str
     await all_gone(tag)
 
 
+async def test_what_is_printed_before_the_loop_goes_on_is_heard(desk: Desk) -> None:
+    heard: list[str] = []
+    process = Process(Program((str(desk.bash), "-c", "echo early"), desk.root, desk.environment), None, heard.append)
+    while not process.output.total:  # the reading thread has it all while the loop stands still
+        os.sched_yield()
+    await process.ended.wait()
+    assert heard == ["early\n", ""]
+
+
 @linux_only
 async def test_a_killed_ba_leaves_nothing_behind(desk: Desk, tag: str) -> None:
     desk.write(
@@ -171,8 +181,8 @@ async def test_a_killed_ba_leaves_nothing_behind(desk: Desk, tag: str) -> None:
             script = deaf + "setsid sh -c 'sleep 60; sleep 60' & sleep 60 & echo ready; wait; wait"
 
             async def main():
-                process = Process(Program((shutil.which("bash"), "-c", script), Path.cwd(), dict(os.environ)))
-                process.listen(lambda text: print(text, end="", flush=True))
+                program = Program((shutil.which("bash"), "-c", script), Path.cwd(), dict(os.environ))
+                process = Process(program, listener=lambda text: print(text, end="", flush=True))
                 await process.ended.wait()
 
             asyncio.run(main())

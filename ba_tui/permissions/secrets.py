@@ -9,7 +9,7 @@ import base64
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -45,6 +45,7 @@ class _Named:
     placeholder: re.Pattern[str]
     reference: re.Pattern[str]
     blob: re.Pattern[str]
+    login_name: re.Pattern[str]
     cookie: re.Pattern[str]
     uuid: re.Pattern[str]
 
@@ -99,9 +100,8 @@ def _named() -> _Named:
         reference=re.compile(
             r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+|[A-Za-z]+|[a-z]+(?:[_-][a-z]+)+|[A-Z]+(?:_[A-Z]+)+|[/.~][\w./-]*"
         ),
-        blob=re.compile(
-            r"(?P<named>auth[\"']?\s{0,3}[:=]\s{0,3}[\"']?)?(?<![\w+/])(?P<blob>[A-Za-z0-9+/]{16,4000}+={0,2}+)"
-        ),
+        blob=re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{16,4000}+={0,2}+"),
+        login_name=re.compile(r"auth[\"']?\s{0,3}[:=]\s{0,3}[\"']?$"),
         cookie=re.compile(r"[ ;]([\w.-]{1,80}+)=(?P<value>[A-Za-z0-9._~+/%=-]{24,4000}+)"),
         uuid=re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE),
     )
@@ -172,11 +172,16 @@ def _apart(found: list[Secret]) -> Iterator[Secret]:
             end = secret.end
 
 
-def _places(text: str, start: str) -> Iterator[int]:
+def _places(text: str, start: str) -> Sequence[int]:
+    # Most texts hold hardly any of the hundred beginnings, so a miss must cost nothing but the look.
     at = text.find(start)
+    if at < 0:
+        return ()
+    places: list[int] = []
     while at >= 0:
-        yield at
+        places.append(at)
         at = text.find(start, at + len(start))
+    return places
 
 
 def _of_vendors(text: str) -> Iterator[Secret]:
@@ -280,16 +285,18 @@ def _encoded(text: str) -> Iterator[Secret]:
     """What base64 hides: logins as ``user:password``, and whatever is a secret by its looks."""
     named = _named()
     for match in islice(named.blob.finditer(text), MOST_BLOBS):
-        blob = match["blob"]
+        blob = match[0]
         try:
             words = base64.b64decode(blob + "=" * (-len(blob) % 4)).decode("ascii")
         except ValueError:
             continue
         if not words.isprintable() and not words.replace("\n", "").isprintable():
             continue
-        login = match["named"] and ":" in words and len(words.partition(":")[2]) > 3
+        login = len(words.partition(":")[2]) > 3 and named.login_name.search(
+            text, max(0, match.start() - 16), match.start()
+        )
         if login or any(True for _ in _of_vendors(words)):
-            yield Secret(match.start("blob"), match.end("blob"), "encoded secret")
+            yield Secret(match.start(), match.end(), "encoded secret")
 
 
 def _password(value: str, *, quoted: bool) -> bool:

@@ -157,6 +157,21 @@ def read_regular(path: Path, limit: int) -> bytes:
         return file.read(limit)
 
 
+def open_places() -> Places:
+    """``places`` that can be looked into, else StorageError. What is not there yet, or only to be read, will do."""
+    where = places()
+    for folder in (where.config, where.data, where.state):
+        try:
+            with os.scandir(folder):
+                pass
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            hint = "Check its rights, or set BA_HOME to a folder of yours."
+            raise StorageError(f"{folder} can't be looked into: {error.strerror or error}.", hint) from error
+    return where
+
+
 def save_whole(path: Path, text: str | Iterable[str], *, mode: int | None = None) -> None:
     """Write ``text``, or its pieces, so that the file is the old or the new one, never half. Follows a link to where
     the file lies.

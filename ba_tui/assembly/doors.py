@@ -20,7 +20,7 @@ from ba_tui.permissions.secrets import redact
 from ba_tui.permissions.trust import Trust
 from ba_tui.providers.access import Access
 from ba_tui.providers.catalog import Catalog, load_catalog
-from ba_tui.resources import Places, bundled, folder_slug, places, project_root
+from ba_tui.resources import Places, bundled, folder_slug, open_places, places, project_root
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.library import SessionLibrary
 from ba_tui.settings import Loaded, Problem, load_settings
@@ -33,9 +33,9 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, our
     ``ours``: the folder was made by ba, so nobody need be asked about it.
 
     Raises:
-        UsageError: a flag is wrong, or, when strict, a settings file is.
+        UsageError: a flag is wrong, or, when strict, a settings file is. StorageError: the person's folders are closed.
     """
-    where = places()
+    where = open_places()
     root, trust = project_root(cwd), Trust(where)
     seen = trust.look(root)
     loaded = load_settings(flags, where, root, trusted=seen.state == "trusted")
@@ -79,7 +79,7 @@ def registry_for(cwd: Path) -> Registry:
 
 
 def _stock(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Stock:
-    where = places()
+    where = open_places()
     root = project_root(cwd)
     loaded = load_settings(flags, where, root, trusted=Trust(where).trusted(root))
     if loaded.errors:

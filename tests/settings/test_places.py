@@ -14,6 +14,7 @@ from ba_tui.resources import (
     exclusive,
     first_theme,
     folder_slug,
+    open_places,
     places,
     project_root,
     read_regular,
@@ -147,3 +148,15 @@ def test_text_that_is_no_text_leaves_the_old_file(tmp_path: Path) -> None:
         save_whole(path, "\ud800")
     assert path.read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_home_that_is_closed_is_said_with_what_helps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop of links is closed to root as well."""
+    closed = tmp_path / "closed"
+    closed.symlink_to(closed)
+    monkeypatch.setenv("BA_HOME", str(closed))
+    with pytest.raises(StorageError, match="can't be looked into") as refused:
+        open_places()
+    assert "BA_HOME" in refused.value.hint
+    monkeypatch.setenv("BA_HOME", str(tmp_path / "new"))
+    assert open_places().config == tmp_path / "new"

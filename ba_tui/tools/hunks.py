@@ -6,8 +6,8 @@ Pure text work on ``\\n`` line ends; reading patches is patch_formats.py, writin
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ba_tui.tools.failed import Failed
@@ -17,6 +17,8 @@ from ba_tui.tools.splicing import Change
 
 SHOWN_LINES = 8
 LINE_CHARS = 200
+LAST = 0x10FFFF
+"""The last character there is."""
 _DASHES = "\N{HYPHEN}\N{NON-BREAKING HYPHEN}\N{FIGURE DASH}\N{EN DASH}\N{EM DASH}\N{HORIZONTAL BAR}\N{MINUS SIGN}"
 _PLAIN = str.maketrans(
     {
@@ -60,19 +62,48 @@ class _Text:
         self.closed = self.lines[-1] == ""
         if self.closed:
             self.lines.pop()
-        self._seen: dict[str, tuple[list[str], dict[str, list[int]]]] = {}
+        self._seen: dict[str, tuple[str, dict[str, str]]] = {}
+        self._found: dict[tuple[str, str], tuple[int, ...]] = {}
 
-    def matches(self, wanted: Sequence[str], tolerance: Tolerance) -> list[int]:
+    def matches(self, wanted: Sequence[str], tolerance: Tolerance) -> tuple[int, ...]:
         """Where ``wanted`` stands."""
         if tolerance.note not in self._seen:
-            seen = [tolerance.seen(line) for line in self.lines]
-            index: dict[str, list[int]] = {}
-            for at, line in enumerate(seen):
-                index.setdefault(line, []).append(at)
-            self._seen[tolerance.note] = seen, index
-        seen, index = self._seen[tolerance.note]
-        target = [tolerance.seen(line) for line in wanted]
-        return [at for at in index.get(target[0], ()) if seen[at : at + len(target)] == target]
+            # Each different line is one character of a text, in which Python searches quickly whatever stands there.
+            codes: dict[str, str] = {}
+            self._seen[tolerance.note] = (
+                "".join(codes.setdefault(tolerance.seen(line), chr(min(len(codes), LAST))) for line in self.lines),
+                codes,
+            )
+        coded, codes = self._seen[tolerance.note]
+        signs = [codes.get(tolerance.seen(line)) for line in wanted]
+        target = "".join(sign for sign in signs if sign is not None)
+        if len(target) < len(signs):
+            return ()
+        if (tolerance.note, target) not in self._found:
+            there = _everywhere(coded, target)
+            if len(codes) > LAST:
+                plain = [tolerance.seen(line) for line in wanted]
+                there = (at for at in there if list(map(tolerance.seen, self.lines[at : at + len(plain)])) == plain)
+            self._found[tolerance.note, target] = tuple(there)
+        return self._found[tolerance.note, target]
+
+    def anchored(self, anchor: str) -> tuple[int, ...]:
+        """The lines that are ``anchor``, or else those that begin with it."""
+        for tolerance in TOLERANCES[1:]:
+            if there := self.matches([anchor], tolerance):
+                return there
+        if ("anchor", anchor) not in self._found:
+            begins = re.compile(re.escape(anchor.strip()) + r"(?!\w)")
+            there = (at for at, line in enumerate(self.lines) if begins.match(line.strip()))
+            self._found["anchor", anchor] = tuple(there)
+        return self._found["anchor", anchor]
+
+
+def _everywhere(text: str, part: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +170,8 @@ def place(text: str, hunks: Sequence[Hunk]) -> Placed:
 def _candidates(text: _Text, hunk: Hunk) -> Candidates:
     lines = text.lines
     if not hunk.old:
-        return Candidates(hunk, _room(lines, hunk), TOLERANCES[0])
-    starts = _after(lines, hunk) if hunk.anchors else None
+        return Candidates(hunk, _room(text, hunk), TOLERANCES[0])
+    starts = _after(text, hunk) if hunk.anchors else None
     # Blank lines at its end may be mere spacing of the patch: without them, when it fits nowhere with them.
     shorter = replace(hunk, lines=hunk.lines[: len(hunk.lines) - hunk.loose]) if hunk.loose else hunk
     for tried in (hunk, shorter) if shorter.lines != hunk.lines and shorter.old else (hunk,):
@@ -152,15 +183,15 @@ def _candidates(text: _Text, hunk: Hunk) -> Candidates:
     raise _missing(lines, hunk)
 
 
-def _room(lines: Sequence[str], hunk: Hunk) -> tuple[int, ...]:
+def _room(text: _Text, hunk: Hunk) -> tuple[int, ...]:
     """Where lines go that come without any context."""
     if hunk.anchors:
-        return tuple(_after(lines, hunk))
-    if not lines:
+        return tuple(_after(text, hunk))
+    if not text.lines:
         return (0,)
     if hunk.start is not None:
         raise _no_place(hunk, "has no line of context, so its place is not certain.", "Add lines around the change.")
-    return (len(lines),)
+    return (len(text.lines),)
 
 
 def _meant(text: _Text, hunk: Hunk, tolerance: Tolerance, starts: Sequence[int] | None) -> tuple[int, ...] | None:
@@ -169,20 +200,25 @@ def _meant(text: _Text, hunk: Hunk, tolerance: Tolerance, starts: Sequence[int] 
     if starts is not None:
         behind = {there[index] for start in starts if (index := bisect_left(there, start)) < len(there)}
         # Some repeat the anchor as the first line of the hunk.
-        there = sorted(behind) or [start - 1 for start in starts if start - 1 in there]
+        there = tuple(sorted(behind) or [start - 1 for start in starts if _among(there, start - 1)])
     last = len(text.lines) - len(hunk.old)
-    if hunk.at_end and last in there:
+    if hunk.at_end and _among(there, last):
         return (last,)
-    if hunk.start is not None and hunk.start - 1 in there:
+    if hunk.start is not None and _among(there, hunk.start - 1):
         return (hunk.start - 1,)
-    return tuple(there)
+    return there
 
 
-def _after(lines: Sequence[str], hunk: Hunk) -> list[int]:
+def _among(places: Sequence[int], at: int) -> bool:
+    index = bisect_left(places, at)
+    return index < len(places) and places[index] == at
+
+
+def _after(text: _Text, hunk: Hunk) -> list[int]:
     """The lines behind the anchors, each of which stands behind the one before it."""
     starts = [0]
     for number, anchor in enumerate(hunk.anchors):
-        there = _anchored(lines, anchor)
+        there = text.anchored(anchor)
         if number == 0:
             starts = [at + 1 for at in there]
         else:
@@ -192,27 +228,19 @@ def _after(lines: Sequence[str], hunk: Hunk) -> list[int]:
     return sorted(set(starts))
 
 
-def _anchored(lines: Sequence[str], anchor: str) -> list[int]:
-    for seen in (str.rstrip, str.strip, _typed):
-        if there := [at for at, line in enumerate(lines) if seen(line) == seen(anchor)]:
-            return there
-    begins = re.compile(re.escape(anchor.strip()) + r"(?!\w)")
-    return [at for at, line in enumerate(lines) if begins.match(line.strip())]
-
-
 def _in_order(lines: Sequence[str], found: Sequence[Candidates]) -> list[int]:
     """One place for each hunk, in their order and without overlap, when there is just one way to do so."""
     early: list[int] = []
     at = 0
     for each in found:
-        fitting = [place for place in each.places if place >= at]
-        if not fitting:
+        index = bisect_left(each.places, at)
+        if index == len(each.places):
             raise _no_place(each.hunk, "stands before or within the hunk in front of it.", "Give hunks in file order.")
-        early.append(fitting[0])
-        at = fitting[0] + len(each.hunk.old)
+        early.append(each.places[index])
+        at = early[-1] + len(each.hunk.old)
     at = len(lines)
     for each, first in reversed(list(zip(found, early, strict=True))):
-        late = [place for place in each.places if place + len(each.hunk.old) <= at][-1]
+        late = each.places[bisect_right(each.places, at - len(each.hunk.old)) - 1]
         if late != first:
             raise _ambiguous(lines, each)
         at = late

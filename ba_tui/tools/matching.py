@@ -16,6 +16,8 @@ from ba_tui.tools.splicing import Change
 
 SHOWN_LINES = 8
 LINE_CHARS = 200
+COMPARED_LINES = 200
+_WORD = re.compile(r"\w+")
 _NUMBERED = re.compile(r"^ *(\d+)\t")
 
 
@@ -86,14 +88,18 @@ def _numbers_left_out(new: str) -> str:
 def _deeper(text: str, at: int, old: str, new: str) -> bool:
     """Whether ``old`` begins with its line's indentation but the file has more of it, so that ``new``, where it has
     several lines, would come out ragged."""
-    before = text[text.rfind("\n", 0, at) + 1 : at]
-    return bool(before) and not before.strip() and old[0] in " \t" and "\n" in new.rstrip("\n")
+    if old[0] not in " \t" or "\n" not in new.rstrip("\n"):
+        return False
+    start = at
+    while start and text[start - 1] in " \t":
+        start -= 1
+    return start < at and (not start or text[start - 1] == "\n")
 
 
 def _exact(text: str, places: Sequence[int], pair: tuple[str, str], *, replace_all: bool) -> tuple[Change, ...]:
     old, new = pair
     if len(places) > 1 and not replace_all:
-        raise _ambiguous(text, [text.count("\n", 0, at) for at in places])
+        raise _ambiguous(text, [text.count("\n", 0, at) for at in places[:SHOWN_LINES]], len(places))
     changes: list[Change] = []
     for at in places:
         if not changes or at >= changes[-1].end:
@@ -127,7 +133,7 @@ def _tolerant(text: str, old: str, new: str, *, replace_all: bool) -> Edit:
     if not found:
         raise _missing(text, old, new)
     if len(found) > 1 and not replace_all:
-        raise _ambiguous(text, found)
+        raise _ambiguous(text, found, len(found))
     starts = _starts(lines)
     changes: list[Change] = []
     for at in found:
@@ -228,11 +234,12 @@ def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def _ambiguous(text: str, at: Sequence[int]) -> Failed:
+def _ambiguous(text: str, at: Sequence[int], count: int) -> Failed:
+    """``at``: the lines of the first of ``count`` places."""
     lines = text.split("\n")
     shown = "\n".join(_numbered(lines, index) for index in at[:SHOWN_LINES])
-    more = f"\n… and {len(at) - SHOWN_LINES} more" if len(at) > SHOWN_LINES else ""
-    message = f"old_string matches {len(at)} places:\n{shown}{more}"
+    more = f"\n… and {count - SHOWN_LINES} more" if count > SHOWN_LINES else ""
+    message = f"old_string matches {count} places:\n{shown}{more}"
     return Failed("validation_error", message, "Add lines around it until it is unique, or set replace_all.")
 
 
@@ -272,7 +279,10 @@ def _nearest(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
     first: dict[str, int] = {}
     for index, line in enumerate(lines[:5000]):
         first.setdefault(line.strip()[:LINE_CHARS], index)
-    close = difflib.get_close_matches(longest, first, 1, 0.6) if len(longest) > 3 else []
+    # To compare letter by letter is slow: of many lines only those with the most words in common are.
+    words = set(_WORD.findall(longest))
+    nearest = sorted(first, key=lambda line: -len(words.intersection(_WORD.findall(line))))[:COMPARED_LINES]
+    close = difflib.get_close_matches(longest, nearest, 1, 0.6) if len(longest) > 3 else []
     return first[close[0]] if close else None
 
 

@@ -6,6 +6,7 @@ Starting and ending processes is processes.py; whether a command may run is the 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -124,8 +125,8 @@ def command_tool(name: str, argument: str, definition: Definition, run: Run) -> 
 
 
 def start_folder(workspace: Workspace, kept: str | None) -> Path:
-    """The folder the session's last command ended in, while it exists inside the workspace; else the root."""
-    if kept and (folder := Path(kept)).is_dir() and workspace.contains(folder.resolve()):
+    """The folder the session's last command ended in, while it can be entered inside the workspace; else the root."""
+    if kept and _enterable(folder := Path(kept)) and workspace.contains(folder.resolve()):
         return folder
     return workspace.root
 
@@ -204,12 +205,17 @@ def _stored(job: Work) -> list[str]:
     return [*words, *([printed.trouble] if printed.trouble else [])]
 
 
+def _enterable(folder: Path) -> bool:
+    """Whether a command can start there. It may be gone, or its rights taken away, or those of one above it."""
+    return os.access(folder, os.X_OK) and folder.is_dir()
+
+
 def _moved(workspace: Workspace, before: Path, after: str) -> tuple[str | None, str]:
     """Where the next command starts, when that is another folder, and words for it."""
     if not after or after == str(before):
         return None, ""
     folder = Path(after)
-    if not folder.is_dir() or folder.resolve() == before.resolve():
+    if not _enterable(folder) or folder.resolve() == before.resolve():
         return None, ""
     if workspace.contains(folder.resolve()):
         return after, f"the folder is now {workspace.shown(folder)}"

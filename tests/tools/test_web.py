@@ -178,7 +178,7 @@ async def test_slow_bodies_give_what_came(fetch: Fetcher, server: WebServer) -> 
         "/silent": Page("", "text/plain", hang=True),
         "/short": Page("first words", "text/plain", short=True),
     }
-    way = web(limits=WebLimits(seconds=0.3))
+    way = web(limits=WebLimits(seconds=1.5))
     result = await fetch(server.url("/slow"), way)
     assert not result.is_error
     assert "(partial): time ran out" in result.text

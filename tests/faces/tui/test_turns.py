@@ -42,6 +42,22 @@ async def test_enter_before_the_session_is_there_waits_and_is_sent(world: World)
         assert hand.said()[0] == "early"
 
 
+async def test_what_was_typed_before_the_doors_open_warms_the_model_too(world: World) -> None:
+    gate = threading.Event()
+
+    def wait() -> None:
+        gate.wait(10)
+
+    world.gate = wait
+    async with running(world, ready=False) as hand:
+        await hand.press("x")
+        await hand.until(lambda: hand.text == "x")
+        await hand.press("backspace")
+        await hand.until(lambda: not hand.text)
+        gate.set()
+        await hand.until(lambda: world.brain.warmed)
+
+
 async def test_no_session_is_made_without_a_prompt(world: World) -> None:
     async with running(world) as hand:
         await hand.press("shift+tab", "x")

@@ -123,11 +123,9 @@ class ChatScreen(Screen[None]):
         except BaError as error:
             self.tell(Notice(str(error), "error", f"{error.hint} Press Enter to try again.".strip()))
             return
-        told = await trust.settle(self, notices)
-        if told is None:
+        if (told := await trust.settle(self, notices)) is None:
             return
-        doors, _ = self.session.live
-        start = self.session.start
+        doors, start = self.session.live[0], self.session.start
         history = PromptHistory(places().state, self.session.cwd)
         draft = await asyncio.to_thread(history.load)
         self.composer.history = history
@@ -212,6 +210,8 @@ class ChatScreen(Screen[None]):
         self.turns.missing = await asyncio.to_thread(doors.setup.missing, conversation.model)
         if self.turns.missing:
             self.call_command("setup")
+        elif self.composer.touched:
+            self._warm()
 
     async def close_session(self) -> None:
         """Before the app leaves: stop the turn, let go of the file, keep the draft."""
@@ -299,7 +299,7 @@ class ChatScreen(Screen[None]):
         if event.character and event.is_printable:
             if self.focused is None:
                 self.early += event.character
-            elif self.focused is self.transcript:
+            elif self.focused is self.transcript and event.key not in self.active_bindings:
                 self.composer.prompt.focus().insert(event.character)
 
     @on(Composer.QueueWanted)

@@ -64,7 +64,7 @@ class Composer(Vertical):
         self._wanted: Wanted | None = None
         self._dismissed: Wanted | None = None
         self._draft_timer: Timer | None = None
-        self._touched = False
+        self.touched = False
         self._heavy = False
         self._weigh_timer: Timer | None = None
 
@@ -164,8 +164,8 @@ class Composer(Vertical):
     @on(PromptInput.Changed)
     def _changed(self, event: PromptInput.Changed) -> None:
         event.stop()
-        if not self._touched and self.prompt.text:
-            self._touched = True
+        if not self.touched and self.prompt.text:
+            self.touched = True
             self.post_message(self.Touched())
         if not self.prompt.text:
             self._place = None

@@ -80,6 +80,7 @@ class Composer(Vertical):
 
     def take_over(self, other: Composer, early: str) -> None:
         """Go on where ``other`` was: its text, pastes and cursor, then whatever has been typed since."""
+        self.touched = other.touched
         typed = early + self.prompt.text
         self.prompt.pastes = other.prompt.pastes
         self.prompt.load_text(other.prompt.text)

@@ -12,11 +12,21 @@ from functools import cache
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """``starts``: literals that a secret of this kind begins with; ``rest``: what follows one of them."""
+    """``starts``: literals that a secret of this kind begins with; ``pattern``: what follows one of them."""
 
     kind: str
     starts: tuple[str, ...]
-    rest: re.Pattern[str]
+    pattern: str
+
+    @property
+    def rest(self) -> re.Pattern[str]:
+        """Compiled when a text holds one of the beginnings: most hold none."""
+        return _compiled(self.pattern)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 _WORD = r"[A-Za-z0-9_-]"
@@ -100,8 +110,8 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
 
 @cache
 def shapes() -> tuple[Shape, ...]:
-    """Compiled on first use: what never looks for secrets does not pay for it."""
+    """All of them, in the order in which they win."""
     return tuple(
-        Shape(kind, tuple(starts.split(" ")) if kind != "private key" else (starts,), re.compile(rest))
+        Shape(kind, tuple(starts.split(" ")) if kind != "private key" else (starts,), rest)
         for kind, starts, rest in _TABLE
     )

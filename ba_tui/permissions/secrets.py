@@ -44,8 +44,6 @@ class _Named:
     login: re.Pattern[str]
     placeholder: re.Pattern[str]
     reference: re.Pattern[str]
-    blob: re.Pattern[str]
-    login_name: re.Pattern[str]
     cookie: re.Pattern[str]
     uuid: re.Pattern[str]
 
@@ -64,12 +62,15 @@ _WORDS = (
         "_pass",
     ),
 )
+_BLOB = re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{16,4000}+={0,2}+")
+_LOGIN_NAME = re.compile(r"auth[\"']?\s{0,3}[:=]\s{0,3}[\"']?$")
 _LONGER = re.compile(r"[A-Za-z0-9_~+/.%=-]{0,4000}")
 _PASSWORDS = ("passw", "passphrase", "pwd", "_pass")
 
 
 @cache
 def _named() -> _Named:
+    """Compiled when a text holds one of the words: most hold none."""
     return _Named(
         assigned=re.compile(
             r"(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|(?:private|access|account|auth|client|encryption"
@@ -100,8 +101,6 @@ def _named() -> _Named:
         reference=re.compile(
             r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+|[A-Za-z]+|[a-z]+(?:[_-][a-z]+)+|[A-Z]+(?:_[A-Z]+)+|[/.~][\w./-]*"
         ),
-        blob=re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{16,4000}+={0,2}+"),
-        login_name=re.compile(r"auth[\"']?\s{0,3}[:=]\s{0,3}[\"']?$"),
         cookie=re.compile(r"[ ;]([\w.-]{1,80}+)=(?P<value>[A-Za-z0-9._~+/%=-]{24,4000}+)"),
         uuid=re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE),
     )
@@ -220,9 +219,8 @@ def _telegram(text: str, at: int, match: re.Match[str]) -> Iterator[Secret]:
 
 
 def _in_addresses(text: str) -> Iterator[Secret]:
-    named = _named()
     for at in _places(text, "://"):
-        match = named.login.match(text, at)
+        match = _named().login.match(text, at)
         if match is None:
             continue
         if token := match["token"]:
@@ -231,15 +229,14 @@ def _in_addresses(text: str) -> Iterator[Secret]:
             continue
         password, user = match["password"], match["user"]
         common = {user.lower(), "password", "pass", "passwd", "pwd", "secret", "user", "pw", "port", "token", "key"}
-        if password.lower() not in common and not named.placeholder.search(password) and len(set(password)) > 1:
+        if password.lower() not in common and not _named().placeholder.search(password) and len(set(password)) > 1:
             yield Secret(match.start("password"), match.end("password"), "password in an address")
 
 
 def _in_headers(text: str, lower: str) -> Iterator[Secret]:
-    named = _named()
     for word in ("bearer", "basic", "token "):
         for at in _places(lower, word):
-            match = named.bearer.match(text, at)
+            match = _named().bearer.match(text, at)
             if word == "token " and "authorization" not in lower[max(0, at - 24) : at]:
                 continue
             if match and _real(match["value"]) and looks_drawn(match["value"]):
@@ -250,16 +247,16 @@ def _in_headers(text: str, lower: str) -> Iterator[Secret]:
             continue
         end = text.find("\n", at, at + 8_000)
         end = end if end >= 0 else at + 8_000
-        for match in named.cookie.finditer(text, at, end):
+        for match in _named().cookie.finditer(text, at, end):
             if _real(match["value"]) and looks_drawn(match["value"]):
                 yield Secret(match.start("value"), match.end("value"), "token")
 
 
 def _assigned(text: str, lower: str) -> Iterator[Secret]:
-    named = _named()
     for word in _WORDS:
         for at in _places(lower, word):
             option = text[max(0, at - 24) : at].rpartition(" ")[2].startswith("--")
+            named = _named()
             match = named.assigned.match(text, at) or (named.flagged.match(text, at) if option else None)
             if match is None or (word in {"token", "secret"} and named.paging.search(text, max(0, at - 16), at)):
                 continue
@@ -283,8 +280,7 @@ def _end(text: str, match: re.Match[str], group: str) -> int:
 
 def _encoded(text: str) -> Iterator[Secret]:
     """What base64 hides: logins as ``user:password``, and whatever is a secret by its looks."""
-    named = _named()
-    for match in islice(named.blob.finditer(text), MOST_BLOBS):
+    for match in islice(_BLOB.finditer(text), MOST_BLOBS):
         blob = match[0]
         try:
             words = base64.b64decode(blob + "=" * (-len(blob) % 4)).decode("ascii")
@@ -292,9 +288,7 @@ def _encoded(text: str) -> Iterator[Secret]:
             continue
         if not words.isprintable() and not words.replace("\n", "").isprintable():
             continue
-        login = len(words.partition(":")[2]) > 3 and named.login_name.search(
-            text, max(0, match.start() - 16), match.start()
-        )
+        login = len(words.partition(":")[2]) > 3 and _LOGIN_NAME.search(text, max(0, match.start() - 16), match.start())
         if login or any(True for _ in _of_vendors(words)):
             yield Secret(match.start(), match.end(), "encoded secret")
 

@@ -57,10 +57,10 @@ class AnthropicProvider:
     ) -> None:
         self._model = model
         self._options = dict(options or {})
-        if url := base_url or os.environ.get("ANTHROPIC_BASE_URL"):
+        if url := base_url or os.environ.get("ANTHROPIC_BASE_URL", ""):
             check_url(url)
         # The key of the environment belongs to the endpoint of the environment, and to no other.
-        http = self._http = http_client(idle)
+        http = self._http = http_client(idle, url)
         try:
             self._client = anthropic.AsyncAnthropic(
                 api_key=api_key or (NO_KEY if base_url else None),

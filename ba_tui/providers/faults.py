@@ -28,6 +28,7 @@ from ba_tui.core.messages import clean_text
 from ba_tui.providers.shapes import decode, fields, items, words
 
 LONGEST = 300
+_HOME_NET = re.compile(r"127(?:\.\d{1,3}){3}")
 _KEY = re.compile(r"\b(?:sk|pk|gsk|xai|key)[-_][\w.*\-]{6,}|\bBearer\s+\S{6,}|\bAIza[\w\-]{10,}")
 _TOO_LONG = re.compile(
     r"(?:prompt|input|request|query|conversation|messages?)(?: tokens?| length| size)? (?:is|are) too (?:long|large)"
@@ -104,7 +105,8 @@ class Service:
 
 def is_loopback(url: str) -> bool:
     host = (urlsplit(url).hostname or "").lower()
-    return host in {"localhost", "::1", "0.0.0.0"} or host.startswith("127.") or host.endswith(".localhost")  # noqa: S104 - compared, never bound
+    names = {"localhost", "::1", "0.0.0.0"}  # noqa: S104 - compared, never bound
+    return host in names or bool(_HOME_NET.fullmatch(host)) or host.endswith(".localhost")
 
 
 def check_url(url: str) -> None:

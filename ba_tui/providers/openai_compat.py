@@ -58,7 +58,7 @@ class OpenAIProvider:
             raise AuthFailed("No API key for OpenAI.", f"Set {VARIABLE}, or set base_url to a server of your own.")
         check_url(url)
         check_key(key, VARIABLE)
-        http = http_client(idle)
+        http = http_client(idle, url)
         self._client = openai.AsyncOpenAI(
             api_key=key or NO_KEY, base_url=url, max_retries=0, timeout=http.timeout, http_client=http
         )

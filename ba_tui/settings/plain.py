@@ -30,7 +30,7 @@ class NotPlain(Exception):
 
 def build(kind: type[T], data: Mapping[str, Any]) -> T:
     """``data`` as the dataclass ``kind``. Raises NotPlain."""
-    hints = get_type_hints(kind, include_extras=True)
+    hints = _hints(kind)
     names = {each.name for each in fields(cast("Any", kind))}
     if not data.keys() <= names:
         raise NotPlain
@@ -54,6 +54,11 @@ def made(kind: type[T], data: Mapping[str, Any]) -> T:
         return build(kind, data)
     except NotPlain:
         return adapter(kind).validate_python(data)
+
+
+@cache
+def _hints(kind: type[Any]) -> Mapping[str, Any]:
+    return get_type_hints(kind, include_extras=True)
 
 
 def _value(hint: Any, value: Any) -> Any:

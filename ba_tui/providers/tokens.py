@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -34,6 +35,7 @@ from ba_tui.providers.tokens_media import Pixels, document_text, document_tokens
 OPENING, MESSAGE, CALL, OUTPUT, TOOL = 3, 4, 12, 8, 12
 """Tokens that stand around the words: of a conversation, a message, a call, its output, a tool."""
 CACHED = 20_000
+NEWEST = 4
 SHORT = 24
 """Characters: a shorter text is counted sooner than looked up."""
 
@@ -104,6 +106,10 @@ class DynamicTokenCounter:
         self._prefix = _Prefix()
         self._lock = threading.Lock()
         self._tools: dict[str, tuple[Tool, int]] = {}
+        self._listed: tuple[Sequence[Tool], tuple[int, ...]] = ((), ())
+        """The tools that were counted last, and the words of each."""
+        self._newest: deque[tuple[Message, tuple[int, int]]] = deque(maxlen=NEWEST)
+        """What each of the newest messages came to: they are asked about as a tail and as a part of the whole."""
 
     def text(self, text: str) -> int:
         return self._scaled(self._words(text))
@@ -149,26 +155,38 @@ class DynamicTokenCounter:
 
     def tool(self, tool: Tool) -> int:
         """A tool as a model is told of it: name, description, schema."""
+        return self._scaled(self._told(tool))
+
+    def tools(self, tools: Sequence[Tool]) -> int:
+        known, words = self._listed
+        if known is not tools:
+            words = tuple(map(self._told, tools))
+            self._listed = (tools if isinstance(tools, tuple) else (), words)
+        factor = self._scale.factor()
+        return sum(_scaled(each, factor) for each in words)
+
+    def _told(self, tool: Tool) -> int:
         known = self._tools.get(tool.name)
         if known is None or known[0] is not tool:
             words = TOOL + self._words(tool.name) + self._words(tool.description) + self._json(tool.input_schema)
             known = self._tools[tool.name] = (tool, words)
-        return self._scaled(known[1])
-
-    def tools(self, tools: Sequence[Tool]) -> int:
-        return sum(map(self.tool, tools))
+        return known[1]
 
     def _scaled(self, words: int) -> int:
-        return math.ceil(words * self._scale.factor() - 1e-9)
+        return _scaled(words, self._scale.factor())
 
     def _words(self, text: str) -> int:
         return self._counts.of(text, self._measure)
 
     def _message(self, message: Message) -> tuple[int, int]:
+        for known, counted in tuple(self._newest):
+            if known is message:
+                return counted
         words, media = MESSAGE, 0
         for block in message.blocks:
             more, seen = self._block(block)
             words, media = words + more, media + seen
+        self._newest.append((message, (words, media)))
         return words, media
 
     def _block(self, block: Block) -> tuple[int, int]:
@@ -211,3 +229,7 @@ class DynamicTokenCounter:
                 return 1
             case _:
                 return self._words(json.dumps(value, default=str))
+
+
+def _scaled(words: int, factor: float) -> int:
+    return math.ceil(words * factor - 1e-9)

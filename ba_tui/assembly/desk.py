@@ -133,9 +133,11 @@ class Desk:
         self._model = self.model(model)
         provider = Overridden(self._provider(model), self.skilling.skills.model, self._provider)
         if not gc.isenabled():
-            # Start-up is over (see __main__): what was imported stays, and no collection need look at it again.
+            # Start-up is over (see __main__): what was imported stays, and no collection need look at it again. The
+            # others come less often than by default, which is a twentieth of a step.
             gc.freeze()
             gc.enable()
+            gc.set_threshold(10_000, 20, 20)
         told = Telling(self._broken)
         shells = EndedShells(self._stock.shells)
         hooked = (self.hooks,) if self.hooks else ()

@@ -9,16 +9,18 @@ import base64
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from typing import Any, cast
 
-from ba_tui.permissions.secret_shapes import shapes
+from ba_tui.permissions.secret_shapes import Shape, shapes
 
 LONGEST = 250
 MOST_BLOBS = 200
+FEW = 400
+"""Characters of a text in which pairs of them are sooner looked up than a hundred beginnings searched for."""
 LARGE = 64_000
 """Characters beyond which looking takes longer than a frame: do it off the loop."""
 _LOWER = {code: code + 32 for code in range(65, 91)}
@@ -183,19 +185,31 @@ def _places(text: str, start: str) -> Sequence[int]:
     return places
 
 
+@cache
+def _beginnings() -> tuple[tuple[str, str, Shape], ...]:
+    return tuple((start[:2], start, shape) for shape in shapes() for start in shape.starts)
+
+
+def _possible(text: str) -> Iterable[tuple[str, Shape]]:
+    """The beginnings that ``text`` may hold, in the order in which they win."""
+    if len(text) > FEW:
+        return ((start, shape) for _, start, shape in _beginnings())
+    pairs = set(map(str.__add__, text, text[1:]))
+    return ((start, shape) for pair, start, shape in _beginnings() if pair in pairs)
+
+
 def _of_vendors(text: str) -> Iterator[Secret]:
-    for shape in shapes():
-        for start in shape.starts:
-            for at in _places(text, start):
-                if start[0].isalnum() and at and (text[at - 1].isalnum() or text[at - 1] == "_"):
-                    continue
-                if match := shape.rest.match(text, at + len(start)):
-                    if shape.kind == "private key":
-                        yield from _private_key(text, at, match)
-                    elif shape.kind == "Telegram token":
-                        yield from _telegram(text, at, match)
-                    elif _real(match[0]):
-                        yield Secret(at, match.end(), shape.kind)
+    for start, shape in _possible(text):
+        for at in _places(text, start):
+            if start[0].isalnum() and at and (text[at - 1].isalnum() or text[at - 1] == "_"):
+                continue
+            if match := shape.rest.match(text, at + len(start)):
+                if shape.kind == "private key":
+                    yield from _private_key(text, at, match)
+                elif shape.kind == "Telegram token":
+                    yield from _telegram(text, at, match)
+                elif _real(match[0]):
+                    yield Secret(at, match.end(), shape.kind)
 
 
 def _private_key(text: str, at: int, match: re.Match[str]) -> Iterator[Secret]:

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Literal, TypeAlias
 
-from ba_tui.core.errors import BaError
-from ba_tui.core.events import Judged, Notice, args_hash
-from ba_tui.core.questions import Question, Reply
+from ba_tui.core.events import Judged, args_hash
+from ba_tui.core.questions import Question
 from ba_tui.core.results import Command
 from ba_tui.core.tool import Call
 from ba_tui.permissions.rulebook import NETWORK
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
+from ba_tui.tools.guards.permission import keep_rule
 from ba_tui.tools.web_addresses import Reach, WebAddress
 
 Verdict: TypeAlias = Allow | Deny | Ask
@@ -147,17 +147,8 @@ class HostDecisions:
                 "",
                 f"the person said no{f': {said}' if said else ''}" if who == "person" else said,
             )
-        self._remember(reply, ask.rule)
+        keep_rule(self.network.remember, reply, ask.rule, self._call)
         return self._note(address, "allow", who, ask.by)
-
-    def _remember(self, reply: Reply, suggested: str | None) -> None:
-        rule = reply.rule or suggested
-        if reply.choice not in {"session", "always"} or rule is None:
-            return
-        try:
-            self.network.remember(rule, "always" if reply.choice == "always" else "session")
-        except BaError as error:
-            self._call.branch.emit(Notice(f"The rule {rule} could not be kept: {error}", "warning", error.hint))
 
     def _note(
         self,

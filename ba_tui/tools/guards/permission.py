@@ -125,7 +125,7 @@ class _Consent:
                 return failure("permission_denied", message, hint="Look at the file again; it may be a link now.")
             case _:
                 call.branch.emit(self._by_reply("allow", reply, ask, args, call))
-                self._remember(reply, ask.rule, call)
+                keep_rule(self.gate.remember, reply, ask.rule, call)
                 result = await self.tool.run(args, call)
         if reply.by == "nobody":
             return replace(result, text=f"{reply.text} The rule {ask.by} lets it run then.\n{result.text}")
@@ -174,21 +174,23 @@ class _Consent:
             case Allow():
                 pass
         call.branch.emit(self._by_reply("allow", reply, Ask("", rule), edited, call))
-        self._remember(reply, rule, call)
+        keep_rule(self.gate.remember, reply, rule, call)
         result = await outcome(self.tool, edited, call)
         shown = json.dumps(clean_json(edited), ensure_ascii=False)
         return replace(
             result, text=f"The person changed the arguments before allowing the call: {shown}\n{result.text}"
         )
 
-    def _remember(self, reply: Reply, suggested: str | None, call: Call) -> None:
-        rule = reply.rule or suggested
-        if reply.choice not in {"session", "always"} or rule is None:
-            return
-        try:
-            self.gate.remember(rule, "always" if reply.choice == "always" else "session")
-        except BaError as error:
-            call.branch.emit(Notice(f"The rule {rule} could not be kept: {error}", "warning", error.hint))
+
+def keep_rule(remember: Remember, reply: Reply, suggested: str | None, call: Call) -> None:
+    """The rule that a person's answer asks for; that one could not be kept is told, and the call goes on."""
+    rule = reply.rule or suggested
+    if reply.choice not in {"session", "always"} or rule is None:
+        return
+    try:
+        remember(rule, "always" if reply.choice == "always" else "session")
+    except BaError as error:
+        call.branch.emit(Notice(f"The rule {rule} could not be kept: {error}", "warning", error.hint))
 
 
 def _denied(reply: Reply) -> ToolResult:

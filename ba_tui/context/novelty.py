@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from math import log2
+from typing import NamedTuple
 
 from ba_tui.context.cues import body, code, line_score, masked
 
@@ -43,6 +45,19 @@ def _pairs(sentence: str) -> Iterator[tuple[str, str]]:
     return pairwise(words)
 
 
+class _Look(NamedTuple):
+    form: str
+    shape: str
+    score: float
+    code: bool
+
+
+@lru_cache(maxsize=16_384)
+def _look(line: str) -> _Look:
+    """What a line is by itself. The same lines are looked at for the facts, for stubs and for the newest steps."""
+    return _Look(body(line)[:_BEGINNING].translate(_FORM), masked(line), line_score(line), code(line))
+
+
 def scored_lines(found: Sequence[str], shapes: Counter[str], each: float) -> Iterator[tuple[float, int]]:
     """Score and place of each line of a result: more for one that is unlike the others, less for what repeats.
 
@@ -50,16 +65,16 @@ def scored_lines(found: Sequence[str], shapes: Counter[str], each: float) -> Ite
     of this result counts.
     """
     count = len(found)
-    forms = [body(line)[:_BEGINNING].translate(_FORM) for line in found]
-    beginnings = Counter(forms)
+    looks = [_look(line) for line in found]
+    beginnings = Counter(look.form for look in looks)
     uniform = 1 - len(beginnings) / count if count >= _FEW else 0.0
-    for place, line in enumerate(found):
-        alike = beginnings[forms[place]]
-        often = max(1, shapes[masked(line)])
-        said = line_score(line)
+    for place, look in enumerate(looks):
+        alike = beginnings[look.form]
+        often = max(1, shapes[look.shape])
+        said = look.score
         if count >= _FEW and alike > 2:
             said /= 1 + log2(alike) / 3
         score = each * (1.5 if place < 2 or place >= count - 3 else 1.0) + said
-        if alike == 1 and not code(line):
+        if alike == 1 and not look.code:
             score += STRANGER * uniform
         yield score / (1 + 0.35 * (often - 1)) if often < 20 else score / (4 + often / 10), place

@@ -52,17 +52,8 @@ class _Named:
 
 _WORDS = (
     *("password", "passwd", "passphrase", "pwd", "secret", "token", "api_key", "apikey", "api-key", "private_key"),
-    *(
-        "privatekey",
-        "access_key",
-        "accesskey",
-        "account_key",
-        "auth_key",
-        "client_key",
-        "encryption_key",
-        "signing_key",
-        "_pass",
-    ),
+    *("privatekey", "access_key", "accesskey", "account_key", "auth_key", "client_key", "encryption_key"),
+    *("signing_key", "_pass"),
 )
 _BLOB = re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{16,4000}+={0,2}+")
 _LOGIN_NAME = re.compile(r"auth[\"']?\s{0,3}[:=]\s{0,3}[\"']?$")

@@ -161,7 +161,8 @@ class DynamicTokenCounter:
         known, words = self._listed
         if known is not tools:
             words = tuple(map(self._told, tools))
-            self._listed = (tools if isinstance(tools, tuple) else (), words)
+            if isinstance(tools, tuple):
+                self._listed = (tools, words)
         factor = self._scale.factor()
         return sum(_scaled(each, factor) for each in words)
 

@@ -160,6 +160,7 @@ def test_tools_count_with_their_schema():
     plain = Tool("look", "Looks.", {}, nothing)
     assert counter.tool(Tool("look", "Looks.", schema, nothing)) > counter.tool(plain) + 30
     assert counter.tools([plain, plain]) == 2 * counter.tool(plain)
+    assert counter.tools(()) == 0
 
 
 def test_the_cache_is_bounded():

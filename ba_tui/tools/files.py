@@ -9,6 +9,7 @@ import asyncio
 import difflib
 import io
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,11 @@ def read_file_tool(
     """``modalities``: what the model in use can be shown beside text; nothing by default."""
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        return await asyncio.to_thread(_Reading(workspace, seen, modalities or Modalities()).read, args)
+        stop = threading.Event()
+        try:
+            return await asyncio.to_thread(_Reading(workspace, seen, modalities or Modalities(), stop).read, args)
+        finally:
+            stop.set()
 
     facts = ToolFacts(category="files", target="path", paths=("path",))
     return Tool("read_file", definition.description, definition.input_schema, run, facts=facts)
@@ -92,6 +97,7 @@ class _Reading:
     workspace: Workspace
     seen: SeenFiles
     modalities: Modalities
+    stop: threading.Event
 
     def read(self, args: Mapping[str, Any]) -> ToolResult:
         path = self.workspace.resolve(args["path"])
@@ -106,7 +112,7 @@ class _Reading:
                     from ba_tui.tools.pdf import read_pdf  # noqa: PLC0415 - most files are text
 
                     return read_pdf(_whole(head, file, shown), shown, (offset, limit), self.modalities)
-                excerpt = _excerpt(file, head, shown, (offset, min(limit, MAX_LINES)))
+                excerpt = _excerpt(file, head, shown, (offset, min(limit, MAX_LINES)), self.stop)
         except Failed as error:
             if error.kind == "not_found":
                 raise _not_found(self.workspace, path, shown) from error
@@ -162,7 +168,7 @@ def _shown_excerpt(excerpt: Excerpt, shown: str, offset: int) -> ToolResult:
     )
 
 
-def _excerpt(file: BinaryIO, head: bytes, shown: str, span: tuple[int, int]) -> Excerpt:
+def _excerpt(file: BinaryIO, head: bytes, shown: str, span: tuple[int, int], stop: threading.Event) -> Excerpt:
     """``span``: the first line, from 1, and how many at most. Raises Failed for what is no text."""
     offset, limit = span
     size = os.fstat(file.fileno()).st_size
@@ -178,21 +184,35 @@ def _excerpt(file: BinaryIO, head: bytes, shown: str, span: tuple[int, int]) -> 
     encoding = detect(head, whole=False)
     file.seek(len(encoding.mark))
     words = io.TextIOWrapper(file, encoding.codec, errors="replace", newline=None)
-    excerpt = Excerpt(_fitting(_some_lines(words, offset, limit)), None, encoding, None)
+    source = _Stretch(words, stop)
+    lines = _fitting(source.lines(offset, limit))
     words.detach()
-    return excerpt
+    return Excerpt(lines, source.number if source.ended else None, encoding, None)
 
 
-def _some_lines(words: io.TextIOWrapper, offset: int, limit: int) -> Iterator[str]:
+@dataclass(slots=True)
+class _Stretch:
     """Lines of a file of any size, each cut at LINE_CHARS + 1 characters, however long it is."""
-    number = 0
-    while number < offset + limit - 1 and (piece := words.readline(HEAD_BYTES)):
-        number += 1
-        line = piece[: LINE_CHARS + 1]
-        while piece and not piece.endswith("\n"):
-            piece = words.readline(HEAD_BYTES)
-        if number >= offset:
-            yield line.rstrip("\n")
+
+    words: io.TextIOWrapper
+    stop: threading.Event
+    number: int = 0
+    """Of the newest line."""
+    ended: bool = False
+    """That was the file's last one."""
+
+    def lines(self, offset: int, limit: int) -> Iterator[str]:
+        while self.number < offset + limit - 1 and (piece := self._piece()):
+            self.number += 1
+            line = piece[: LINE_CHARS + 1]
+            while piece and not piece.endswith("\n"):
+                piece = self._piece()
+            if self.number >= offset:
+                yield line.rstrip("\n")
+        self.ended = not self._piece()
+
+    def _piece(self) -> str:
+        return "" if self.stop.is_set() else self.words.readline(HEAD_BYTES)
 
 
 def _fitting(lines: Iterator[str]) -> list[str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import stat
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,8 +82,11 @@ async def test_a_missing_file_names_the_nearest(desk: Desk) -> None:
 async def test_folders_pipes_and_devices(desk: Desk) -> None:
     (desk.root / "folder").mkdir()
     os.mkfifo(desk.root / "pipe")
+    with socket.socket(socket.AF_UNIX) as end:
+        end.bind(os.fspath(desk.root / "socket"))
     assert "list_files" in (await desk.run("read_file", path="folder")).text
     assert "is a pipe" in (await desk.run("read_file", path="pipe")).text
+    assert "is a pipe, socket" in (await desk.run("read_file", path="socket")).text
 
 
 async def test_long_lines_and_long_files_are_bounded(desk: Desk) -> None:
@@ -97,6 +102,22 @@ async def test_a_huge_file_is_read_in_part(desk: Desk, monkeypatch: pytest.Monke
     desk.write("huge.log", "z" * 300_000 + "\nsecond\n" + "more\n" * 1_000)
     result = await desk.run("read_file", path="huge.log", offset=2, limit=2)
     assert result.text == "2\tsecond\n3\tmore\n[lines 2-3, more follow; go on with offset=4]"
+    assert (await desk.run("read_file", path="huge.log", offset=1_002)).text == "1002\tmore"
+    result = await desk.run("read_file", path="huge.log", offset=1_003)
+    assert result.is_error
+    assert "huge.log has 1002 lines; line 1003 is beyond its end." in result.text
+
+
+async def test_reading_a_huge_file_ends_with_the_call(desk: Desk) -> None:
+    huge = desk.write("huge.log", b"first\n" * 15_000)
+    os.truncate(huge, 100_000_000_000)
+    call = asyncio.ensure_future(desk.run("read_file", path="huge.log", offset=20_000))
+    while not any(file.path == str(huge) for file in psutil.Process().open_files()):
+        await asyncio.sleep(0)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await asyncio.get_running_loop().shutdown_default_executor()
 
 
 async def test_a_new_file_with_its_folders(desk: Desk) -> None:

@@ -76,6 +76,7 @@ class Chunks:
             self._line(self._rest)
             self._rest = ""
         self._emit()
+        self._fence, self._language, self._opens = "", None, ""
 
     def _line(self, line: str) -> None:
         if self._fence:

@@ -6,9 +6,9 @@ Knows one piece of text at a time; how answers are cut into pieces is chunks.py'
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MEASURE = 110
 """Prose is not set wider than this: longer lines are hard to read."""
+LONGEST_LINK = 2_000
 _TASK = re.compile(r"\[([ xX])\] ")
 _ADDRESS = re.compile(r"(?:https?://)?(?:www\.)?((?:[\w-]+\.)+[a-z]{2,})(?:[/:?#]|$)", re.IGNORECASE)
 _DISGUISED = re.compile(
@@ -47,6 +48,14 @@ def warm() -> None:
     """Load ahead, off the loop, what the first answer needs."""
     parser().parse("x")
     highlighted("x", "python", Palette())
+
+
+@lru_cache(16)
+def _references(definitions: tuple[str, ...]) -> Mapping[str, object]:
+    """Where the links of a text go that name their address elsewhere in it. Lines that only look so define nothing."""
+    found: dict[str, dict[str, object]] = {"references": {}}
+    parser().parse("\n\n".join(definitions), found)
+    return found["references"]
 
 
 def painted(chunk: Chunk, width: int, palette: Palette, definitions: Sequence[str] = ()) -> list[Line]:
@@ -101,9 +110,8 @@ class _Page:
 
     def lines(self, definitions: Sequence[str] = ()) -> list[Line]:
         text = self.text
-        if definitions and "[" in text:
-            text = f"{text}\n\n" + "\n".join(definitions)
-        tokens = parser().parse(text)
+        known = {"references": dict(_references(tuple(definitions)))} if definitions and "[" in text else None
+        tokens = parser().parse(text, known)
         at = 0
         while at < len(tokens):
             at = self._block(tokens, at)
@@ -265,7 +273,7 @@ class _Page:
                 runs.append(Segment("\n", styles[-1]))
             elif kind == "link_open":
                 link = (paintable(str(child.attrGet("href") or ""), newlines=False), len(runs))
-                styles.append(styles[-1] + palette.link + Style.from_meta({"url": link[0]}))
+                styles.append(styles[-1] + palette.link + _followed(link[0]))
             elif kind == "link_close":
                 styles.pop()
                 runs += self._destination(link[0], "".join(run.text for run in runs[link[1] :]))
@@ -288,6 +296,13 @@ class _Page:
         odd = ":" in url.split("/")[0] and not url.lower().startswith(("http:", "https:", "mailto:"))
         odd = odd or _DISGUISED.match(url) is not None
         return [Segment(f" ({url})", self.palette.dim)] if deceptive or odd else []
+
+
+def _followed(url: str) -> Style:
+    """A link that the terminal can follow, when it is one of the web and no longer than terminals take."""
+    lower = url.lower()
+    fit = lower.startswith(("http:", "https:", "mailto:")) and len(url) <= LONGEST_LINK and url.isprintable()
+    return Style(link=url) if fit else Style.null()
 
 
 def _spaced(run: Segment) -> Segment:

@@ -116,10 +116,10 @@ class Sheet:
         chunk = blocks[at].chunk
         lines: list[Line] = []
         if chunk is not None:
-            if chunk.spaced and at:
-                lines.append(BLANK)
             definitions = self._chunks.definitions if self._chunks else ()
             made = painted(chunk, look.width - GUTTER, look.palette, definitions)
+            if chunk.spaced and at and made:
+                lines.append(BLANK)
             lines += [line._replace(gutter=look.indent + line.gutter) for line in made]
         if record.partial and at == len(blocks) - 1:
             lines += partial(record.partial, look)

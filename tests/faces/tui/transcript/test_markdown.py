@@ -57,9 +57,8 @@ def page(source: str, width: int = 40, step: int = 0) -> list[Line]:
     chunks.finish()
     lines: list[Line] = []
     for chunk in chunks.done:
-        if chunk.spaced and lines:
-            lines.append(Line())
-        lines += painted(chunk, width, Palette(), chunks.definitions)
+        made = painted(chunk, width, Palette(), chunks.definitions)
+        lines += [Line(), *made] if chunk.spaced and lines and made else made
     return lines
 
 
@@ -160,8 +159,22 @@ def test_links_that_lie_show_where_they_go() -> None:
     )
     line = page("[notes](http://x.example/y)", 80)[0]
     assert line.text == "notes"
-    assert any(segment.style and segment.style.meta.get("url") == "http://x.example/y" for segment in line.segments)
-    assert shown(page("[r][1]\n\ntext\n\n[1]: http://x.example\n", 80))[0] == "r"
+    assert any(segment.style and segment.style.link == "http://x.example/y" for segment in line.segments)
+    assert not any(segment.style and segment.style.link for segment in page("[x](ftp://x.example)", 80)[0].segments)
+
+
+def test_a_link_finds_its_address_below_and_only_an_address_is_taken_for_one() -> None:
+    source = "[r][1] and [^1]\n\n> [1] quoted\n\n[1]: http://x.example\n\n[^1]: The note.\n[note]: some words here\n"
+    lines = ["r and [^1]", "", "▎ 1 quoted", "", "[^1]: The note.", "[note]: some words here"]
+    assert shown(page(source, 80)) == lines
+
+
+def test_a_fence_that_is_never_closed_ends_with_the_text() -> None:
+    chunks = Chunks()
+    chunks.feed("```py\nx = 1")
+    for _ in range(3):
+        chunks.finish()
+    assert [chunk.text for chunk in chunks.done] == ["x = 1"]
 
 
 def test_html_entities_bring_no_controls() -> None:

@@ -108,12 +108,16 @@ async def test_a_huge_file_is_read_in_part(desk: Desk, monkeypatch: pytest.Monke
     assert "huge.log has 1002 lines; line 1003 is beyond its end." in result.text
 
 
+def wait_until_open(path: Path) -> None:
+    while not any(file.path == str(path) for file in psutil.Process().open_files()):
+        pass
+
+
 async def test_reading_a_huge_file_ends_with_the_call(desk: Desk) -> None:
     huge = desk.write("huge.log", b"first\n" * 15_000)
     os.truncate(huge, 100_000_000_000)
     call = asyncio.ensure_future(desk.run("read_file", path="huge.log", offset=20_000))
-    while not any(file.path == str(huge) for file in psutil.Process().open_files()):
-        await asyncio.sleep(0)
+    await asyncio.to_thread(wait_until_open, huge)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call

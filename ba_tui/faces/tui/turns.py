@@ -109,13 +109,12 @@ class Turns:
 class Presses:
     """Whether a key was pressed just before."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._last: dict[str, float] = {}
 
     def again(self, key: str) -> bool:
         """True for the second press within a second; a third one counts as a first again."""
-        now = self._clock()
+        now = time.monotonic()
         before = self._last.pop(key, None)
         if before is not None and now - before < TWICE:
             return True

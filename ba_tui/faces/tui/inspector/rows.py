@@ -58,10 +58,10 @@ def painted(text: str) -> str:
     return paintable(text.expandtabs(8), newlines=False)
 
 
-def text_rows(text: str, role: str = "", *, reveal: bool = False) -> list[Row]:
+def text_rows(text: str, *, reveal: bool = False) -> list[Row]:
     """Foreign text, a row for each of its lines; ``reveal`` when a person judges it."""
     show = visible if reveal else painted
-    return [line((show(part), role)) for part in text.split("\n")]
+    return [line((show(part), "")) for part in text.split("\n")]
 
 
 def width_of(text: str) -> int:

@@ -19,7 +19,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.worker import Worker, WorkerState
 
-from ba_tui.faces.tui.inspector.rows import GAP, Cell, Layout, Row, lay_out, line, painted, width_of
+from ba_tui.faces.tui.inspector.rows import GAP, Cell, Layout, Row, lay_out, line, painted
 
 SMALL = 600
 """Rows that are folded on the loop; more of them go to a thread."""
@@ -323,7 +323,3 @@ def _cut(cell: Cell, start: int, end: int) -> list[tuple[str, str | Style]]:
         if position >= end:
             break
     return found
-
-
-def widest(rows: Sequence[Row]) -> int:
-    return max((width_of(cell.text) for row in rows for cell in row), default=0)

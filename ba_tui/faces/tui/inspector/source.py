@@ -30,12 +30,12 @@ def prose_rows(display: Prose, *, colours: bool = True, reveal: bool = False) ->
     return coloured(rows, "markdown") if display.markdown and colours else rows
 
 
-def command_rows(command: str, *, colours: bool = True, prompt: str = "$ ") -> list[Row]:
+def command_rows(command: str, *, colours: bool = True) -> list[Row]:
     """A shell command, whole, as it would run."""
     rows = text_rows(command, reveal=True)
     if colours:
         rows = coloured(rows, "bash")
-    return [line(*row[0].pieces, gutter=prompt if not index else "  ") for index, row in enumerate(rows)]
+    return [line(*row[0].pieces, gutter="  " if index else "$ ") for index, row in enumerate(rows)]
 
 
 def _lexer_for(path: str) -> str:

@@ -71,10 +71,7 @@ class PermissionsScreen(Picker):
     def on_mount(self) -> None:
         sheet = self.query_one(".sheet")
         sheet.mount(Static(classes="detail", markup=False), before=self.query_one(".keys"))
-        self._reload()
-
-    def _reload(self, told: str = "") -> None:
-        self.run_worker(partial(self._load, told), group="rules", exclusive=True, exit_on_error=False)
+        self.run_worker(partial(self._load, ""), group="rules", exclusive=True, exit_on_error=False)
 
     async def _load(self, told: str) -> None:
         try:

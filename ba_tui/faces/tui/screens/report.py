@@ -43,13 +43,12 @@ class Report(ModalScreen[None]):
         Binding("end,G", "ends('end')", "Last line", show=False),
     ]
 
-    def __init__(self, title: str, lead: str, rows: Sequence[ReportRow], *, empty: str = "Nothing.") -> None:
+    def __init__(self, title: str, lead: str, rows: Sequence[ReportRow]) -> None:
         super().__init__(classes="report")
         self.set_class(len(rows) > SHORT, "-long")
         self.heading = title
         self.lead = lead
         self.rows = rows
-        self.empty = empty
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="sheet"):
@@ -66,7 +65,7 @@ class Report(ModalScreen[None]):
     def _draw(self) -> None:
         place = self.query_one(".rows", Static)
         width = max(20, self.query_one(VerticalScroll).size.width - 2)
-        place.update(table(self.rows, width) if self.rows else Content.styled(self.empty, "$text-muted"))
+        place.update(table(self.rows, width) if self.rows else Content.styled("Nothing.", "$text-muted"))
 
     def action_close(self) -> None:
         self.dismiss()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
@@ -35,11 +35,10 @@ class RewindList(Picker):
     RewindList.-low .detail { height: 1; margin-top: 0; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
-    def __init__(self, past: Past, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, past: Past) -> None:
         super().__init__("Rewind to before a prompt", (), keys=KEYS)
         self.empty = "Reading the turns …"
         self._past = past
-        self._clock = clock
         self._files: dict[int, Sequence[FileChange]] = {}
 
     def on_mount(self) -> None:
@@ -66,7 +65,7 @@ class RewindList(Picker):
     def _show(self, course: Course) -> None:
         rows = [self._choice(stop) for stop in reversed(course.stops)]
         if course.newest:
-            taken = age(self._clock() - course.newest.event.at)
+            taken = age(time.time() - course.newest.event.at)
             rows.insert(0, Choice(UNDO, ("Take the newest rewind back", "", taken)))
         self.choices = rows
         self.refill()
@@ -74,9 +73,7 @@ class RewindList(Picker):
 
     def _choice(self, stop: Stop) -> Choice:
         words = " ".join(stop.prompt.text.split()) or "(no words)"
-        return Choice(
-            str(stop.number), (words, figures(self._files.get(stop.number, ())), age(self._clock() - stop.at))
-        )
+        return Choice(str(stop.number), (words, figures(self._files.get(stop.number, ())), age(time.time() - stop.at)))
 
     @on(OptionList.OptionHighlighted)
     def _moved(self, event: OptionList.OptionHighlighted) -> None:

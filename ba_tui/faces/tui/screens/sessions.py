@@ -44,11 +44,10 @@ class SessionPicker(Picker):
         Binding("ctrl+d,delete", "delete", "Delete", priority=True),
     ]
 
-    def __init__(self, session: OpenSession, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, session: OpenSession) -> None:
         super().__init__("Sessions of this folder", (), keys=KEYS)
         self._session = session
         self._library = session.live[0].library
-        self._clock = clock
         self._everywhere = False
         self._order = 0
         self._infos: dict[str, SessionInfo] = {}
@@ -84,7 +83,7 @@ class SessionPicker(Picker):
         """Put the sessions in order, and show them."""
         key = list(ORDERS.values())[self._order]
         infos = sorted(self._infos.values(), key=key)
-        now = self._clock()
+        now = time.time()
         self.choices = [_choice(info, now, self._where(info), everywhere=self._everywhere) for info in infos]
         self.refill()
 

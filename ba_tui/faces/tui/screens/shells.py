@@ -44,12 +44,11 @@ class ShellList(Picker):
     FILTERED = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("x,delete", "end", "End")]
 
-    def __init__(self, chat: ChatScreen, jobs: Jobs, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, chat: ChatScreen, jobs: Jobs) -> None:
         super().__init__("Background shells", (), keys=KEYS)
         self.empty = EMPTY
         self._chat = chat
         self._jobs = jobs
-        self._clock = clock
         self._ending = ""
         self._tick: Timer | None = None
         self._deaf: Callable[[], None] | None = None
@@ -76,7 +75,7 @@ class ShellList(Picker):
             self._tick = None
 
     def _choice(self, job: Job) -> Choice:
-        spent = max(0.0, (job.until or self._clock()) - job.since)
+        spent = max(0.0, (job.until or time.time()) - job.since)
         command = " ".join(job.command.split())
         return Choice(job.id, (command, state_of(job), duration(spent), size(job.size)), job.id)
 
@@ -104,7 +103,7 @@ class ShellList(Picker):
         state = "running" if job.state == "running" else "failed" if job.exit_code else "ok"
         shown = Command(job.command, "", output, job.exit_code)
         title = f"{job.id} {' '.join(job.command.split())}"
-        spent = max(0.0, (job.until or self._clock()) - job.since)
+        spent = max(0.0, (job.until or time.time()) - job.since)
         value = Inspected(title, {}, shown, output, state, spent, state_of(job), whole)
         self._chat.ba.push_screen(InspectorScreen(value))
 

@@ -6,7 +6,6 @@ Its clock runs at TICKS Hz and only during a turn. The row is always one line hi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from textual.content import Content
 from textual.timer import Timer
@@ -35,11 +34,8 @@ TICKS = 4
 
 
 class Activity(Static):
-    """``clock`` is injected so that tests and pictures stand still."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self) -> None:
         super().__init__(id="activity", markup=False)
-        self.clock = clock
         self._word = ""
         self._busy = False
         self._started = 0.0
@@ -93,7 +89,7 @@ class Activity(Static):
             case Retrying(delay=delay, attempt=attempt, attempts=attempts):
                 # Why, the conversation says: here the way out has to fit behind it.
                 self._say(f"Trying again ({attempt} of {attempts})")
-                self._retry_at = self.clock() + delay
+                self._retry_at = time.monotonic() + delay
             case TurnEnded():
                 self._stop()
             case _:
@@ -101,7 +97,7 @@ class Activity(Static):
 
     def begin(self) -> None:
         """A turn is on its way; what looks at its prompt may take a while before anything else happens."""
-        self._busy, self._started, self._word, self._retry_at = True, self.clock(), "Working", None
+        self._busy, self._started, self._word, self._retry_at = True, time.monotonic(), "Working", None
         if self._tick is None:
             self._tick = self.set_interval(1 / TICKS, self._advance)
         self._draw()
@@ -130,10 +126,10 @@ class Activity(Static):
         if self._hint:
             self.update(Content.styled(self._hint, "$warning"), layout=False)
         elif self._busy:
-            seconds = int(self.clock() - self._started)
+            seconds = int(time.monotonic() - self._started)
             word = self._word
             if self._retry_at is not None:
-                word = f"{word} in {max(0, round(self._retry_at - self.clock()))} s"
+                word = f"{word} in {max(0, round(self._retry_at - time.monotonic()))} s"
             elapsed = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
             mark = "…" if word == "Waiting for you" else FRAMES[self._frame % len(FRAMES)]
             note = f" · {self._note}" if self._note else ""

@@ -55,8 +55,8 @@ class AskPanel(Widget):
             self.reply = reply
             self.interrupt = interrupt
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
         self._clock = clock
         self._queue: deque[Waiting] = deque()
         self._done = 0

@@ -55,8 +55,8 @@ class Writing(Widget):
     Writing { layout: vertical; height: auto; display: none; }
     """
 
-    def __init__(self, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self._kept: dict[str, str] = {}
         self._argument = ""
         self.field: WordsInput | ArgumentsInput | None = None

@@ -30,6 +30,7 @@ from ba_tui.resources import bundled, places
 
 if TYPE_CHECKING:
     from ba_tui.core.conversation import Connect, Start
+    from ba_tui.faces.tui.inspector.pane import CopyRequested
     from ba_tui.faces.tui.panes import WindowTitle
     from ba_tui.faces.tui.screens.chat import ChatScreen
 
@@ -194,13 +195,18 @@ class BaApp(App[None]):
         else:
             super().action_command_palette()
 
-    def _copy(self, text: str) -> None:
+    def _on_copy_requested(self, event: CopyRequested) -> None:
+        """From the inspector, over whichever screen it stands."""
+        event.stop()
+        self._copy(event.text, event.note)
+
+    def _copy(self, text: str, note: str = "") -> None:
         if self.chat is None:
             self.copy_to_clipboard(text)
         else:
             from ba_tui.faces.tui.acts import view  # noqa: PLC0415 - not before the first paint
 
-            view.copy_text(self.chat, text)
+            view.copy_text(self.chat, text, note)
 
     async def action_quit_when_empty(self) -> None:
         if self.chat is None or (self.screen is self.chat and not self.chat.composer.text):

@@ -22,6 +22,7 @@ from textual.widgets import Static
 from ba_tui.core.errors import BaError
 from ba_tui.core.results import Command, Diff, Diffs, Display, Prose, Source, Table, Todos
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.wording import byte_size
 from ba_tui.faces.tui.inspector.diff import diff_rows, patch
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.model import Inspected, State, Whole
@@ -168,7 +169,7 @@ class Inspector(Widget):
     def on_paged_known(self, event: Paged.Known) -> None:
         event.stop()
         about = event.artifact
-        self.query_one("#result-label", Static).update(f"Result: {size(about.size)}, {about.lines:,} lines")
+        self.query_one("#result-label", Static).update(f"Result: {byte_size(about.size)}, {about.lines:,} lines")
 
     def focus(self, scroll_visible: bool = True, *, from_app_focus: bool = False) -> Inspector:
         """Focus the result."""
@@ -213,7 +214,7 @@ class Inspector(Widget):
         except BaError as error:
             self.post_message(CopyRequested(paintable(self.inspected.text), f"It is what the model was given: {error}"))
             return
-        note = "" if page.last else f"That is the first {size(page.upto)} of {size(page.size)}."
+        note = "" if page.last else f"That is the first {byte_size(page.upto)} of {byte_size(page.size)}."
         self.post_message(CopyRequested(paintable(page.text), note))
 
     def action_wrap(self) -> None:
@@ -310,16 +311,6 @@ def _keys(inspected: Inspected, *, in_pages: bool, split: bool) -> str:
     return " · ".join(keys)
 
 
-def size(count: int) -> str:
-    """``950 bytes``, ``12.3 KB``, ``1.2 GB``."""
-    if count < 1_000:
-        return f"{count} bytes"
-    for unit, scale in (("KB", 1e3), ("MB", 1e6), ("GB", 1e9)):
-        if count < 999.95 * scale:
-            return f"{count / scale:.1f} {unit}"
-    return f"{count / 1e12:.1f} TB"
-
-
 def spell(seconds: float) -> str:
     """``0.3 s``, ``42 s``, ``3 min 5 s``."""
     if seconds < 10:
@@ -351,10 +342,3 @@ class InspectorScreen(ModalScreen[None]):
     def _close_screen(self, event: Inspector.Closed) -> None:
         event.stop()
         self.dismiss()
-
-    @on(CopyRequested)
-    def _pass_on(self, event: CopyRequested) -> None:
-        """To the screen beneath, which knows the clipboard."""
-        event.stop()
-        stack = self.app.screen_stack  # pyright: ignore[reportUnknownMemberType] - App is generic
-        stack[stack.index(self) - 1].post_message(CopyRequested(event.text, event.note))

@@ -45,7 +45,6 @@ from ba_tui.resources import places, user_home
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.app import BaApp
-    from ba_tui.faces.tui.inspector.pane import CopyRequested
     from ba_tui.faces.tui.widgets.ask import AskPanel
 
 log = logging.getLogger(__name__)
@@ -365,11 +364,6 @@ class ChatScreen(Screen[None]):
     async def _opened(self, event: TranscriptView.Opened) -> None:
         event.stop()
         await view.inspect(self, event.record)
-
-    def _on_copy_requested(self, event: CopyRequested) -> None:
-        """From the inspector."""
-        event.stop()
-        view.copy_text(self, event.text, event.note)
 
     @on(TranscriptView.CopyRequested)
     def _copy(self, event: TranscriptView.CopyRequested) -> None:

@@ -20,7 +20,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.session import ContextItem
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.inspector.model import Inspected
-from ba_tui.faces.tui.inspector.pane import CopyRequested, InspectorScreen
+from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.meters import short_count
 from ba_tui.faces.tui.screens.context_rows import Page, Window, lead, painted_section, sections
 from ba_tui.faces.tui.screens.picker import Choice, Picker
@@ -34,7 +34,7 @@ LISTED = 300
 
 
 class _Reading(Picker):
-    """Opens pages; what is copied there reaches the clipboard."""
+    """Opens pages."""
 
     def __init__(self, chat: ChatScreen, title: str, choices: Sequence[Choice] = (), *, keys: str) -> None:
         super().__init__(title, choices, keys=keys)
@@ -46,14 +46,6 @@ class _Reading(Picker):
         else:
             title = paintable(page.title, newlines=False)
             self._chat.ba.push_screen(InspectorScreen(Inspected(title, text=page.text or "(nothing)")))
-
-    @on(CopyRequested)
-    def _copy(self, event: CopyRequested) -> None:
-        """From a text shown above."""
-        from ba_tui.faces.tui.acts.view import copy_text  # noqa: PLC0415 - the acts import screens
-
-        event.stop()
-        copy_text(self._chat, event.text, event.note)
 
 
 class ContextScreen(_Reading):

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from textual.content import Content
 
 from ba_tui.core.ledger import Account, Ledger, Shortening
@@ -18,6 +18,7 @@ from ba_tui.core.provider import ModelInfo
 from ba_tui.core.session import ContextItem, ContextPart
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.meters import bar, filled, fullness, hits, money, share, short_count
+from ba_tui.faces.tui.screens.picker import fitted
 
 BIGGEST, TURNS = 10, 100
 ROOMY = 60
@@ -223,21 +224,16 @@ def painted_section(section: Section, width: int) -> tuple[Content, list[Content
         room = max(1, min(max(map(cell_len, (*labels, section.title))), width - taken))
     left = width - taken - room - 2
     heads = "".join(f"  {head:>{size}}" for head, size in zip(section.heads, widths, strict=False))
-    title = Content.assemble((_fitted(section.title, room), "bold"), (heads, "$text-muted"))
+    title = Content.assemble((fitted(section.title, room), "bold"), (heads, "$text-muted"))
     rows: list[Content] = []
     for label, entry in zip(labels, section.entries, strict=True):
         cells = "".join(
             "  " + " " * (size - cell_len(cell)) + cell for cell, size in zip(entry.figures, widths, strict=False)
         )
-        detail = f"  {_fitted(_clean(entry.detail), left).rstrip()}" if entry.detail and left >= DETAIL else ""
-        rows.append(Content.assemble(_fitted(label, room), cells, (detail, "$text-muted")))
+        detail = f"  {fitted(_clean(entry.detail), left).rstrip()}" if entry.detail and left >= DETAIL else ""
+        rows.append(Content.assemble(fitted(label, room), cells, (detail, "$text-muted")))
     return title, rows
 
 
 def _clean(text: str) -> str:
     return paintable(text, newlines=False)
-
-
-def _fitted(text: str, width: int) -> str:
-    """``text`` in ``width`` cells; what is cut off is marked."""
-    return set_cell_size(text, width) if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"

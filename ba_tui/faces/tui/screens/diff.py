@@ -189,8 +189,7 @@ class DiffScreen(ModalScreen[Chosen | None]):
 
     def action_copy(self) -> None:
         text = self.get_selected_text() or "".join(map(patch, self._items))
-        stack = self.app.screen_stack  # pyright: ignore[reportUnknownMemberType] - App is generic
-        stack[stack.index(self) - 1].post_message(CopyRequested(paintable(text)))
+        self.post_message(CopyRequested(paintable(text)))
 
     def action_close(self) -> None:
         if not self._choosing:

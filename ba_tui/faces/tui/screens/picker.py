@@ -91,6 +91,10 @@ class Picker(ModalScreen[str | None]):
         id = options.get_option_at_index(options.highlighted).id
         return id if id and not id.startswith("\0") else None
 
+    def say(self, text: str) -> None:
+        """In the place of the keys."""
+        self.query_one(".keys", Static).update(paintable(text, newlines=False))
+
     def matching(self) -> Sequence[Choice]:
         words = self.words.casefold().split()
         return [choice for choice in self.choices if all(word in choice.searched for word in words)]
@@ -158,18 +162,18 @@ def rendered(choices: Sequence[Choice], width: int) -> list[tuple[Choice, Conten
     found: list[tuple[Choice, Content]] = []
     for choice, row in zip(choices, cells, strict=True):
         mark = "● " if choice.current else "  "
-        head = (mark + _fitted(row[0], max(8, first - 2)), "bold" if choice.current else "")
+        head = (mark + fitted(row[0], max(8, first - 2)), "bold" if choice.current else "")
         rest = [
             ("  " + set_cell_size(cell, widths[index]), "$text-muted") for index, cell in enumerate(row[1:shown], 1)
         ]
         lines = [Content.assemble(head, *rest)]
         if choice.below:
             below = paintable(choice.below, newlines=False)
-            lines.append(Content.styled("  " + _fitted(below, width - 2).rstrip(), "$text-muted"))
+            lines.append(Content.styled("  " + fitted(below, width - 2).rstrip(), "$text-muted"))
         found.append((choice, Content("\n").join(lines)))
     return found
 
 
-def _fitted(text: str, width: int) -> str:
+def fitted(text: str, width: int) -> str:
     """``text`` in ``width`` cells; what is cut off is marked."""
     return set_cell_size(text, width) if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"

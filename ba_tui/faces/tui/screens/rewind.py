@@ -58,7 +58,7 @@ class RewindList(Picker):
                         self._past.files.did, stop.number, stop.checkpoint
                     )
                 except BaError as error:
-                    self.query_one(".keys", Static).update(paintable(f"{error} {error.hint}".strip(), newlines=False))
+                    self.say(f"{error} {error.hint}".strip())
                     break
         self._show(course)
 

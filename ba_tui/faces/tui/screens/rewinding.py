@@ -24,7 +24,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.rewinding import Checkpoints, Course, FileChange, Scope
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.inspector.model import Inspected
-from ba_tui.faces.tui.inspector.pane import CopyRequested, InspectorScreen
+from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.screens.picker import LOW
 from ba_tui.faces.tui.screens.report import ReportRow, table
 from ba_tui.faces.tui.screens.rewind import counts
@@ -180,14 +180,6 @@ class RewindSheet(ModalScreen[Scope | None]):
         note = f"the first {len(shown.items)} files" if more else ""
         value = Inspected("What the rewind does to the files", {}, shown, note=note)
         self._chat.ba.push_screen(InspectorScreen(value))
-
-    @on(CopyRequested)
-    def _copy(self, event: CopyRequested) -> None:
-        """From the diff shown above."""
-        from ba_tui.faces.tui.acts.view import copy_text  # noqa: PLC0415 - the acts import screens
-
-        event.stop()
-        copy_text(self._chat, event.text, event.note)
 
 
 def _kind(item: FileChange) -> str:

@@ -73,7 +73,7 @@ class SessionPicker(Picker):
         try:
             infos = await asyncio.to_thread(look)
         except BaError as error:
-            self._say(f"{error} {error.hint}")
+            self.say(f"{error} {error.hint}")
             return
         self._infos = {info.id: info for info in infos}
         self._looked = ""
@@ -129,19 +129,16 @@ class SessionPicker(Picker):
                 if everywhere == self._everywhere:
                     self._looked, self._places = words, {info.id: info.found for info in found}
         except BaError as error:
-            self._say(f"{error} {error.hint}")
+            self.say(f"{error} {error.hint}")
         finally:
             self._looking = False
         if self._renaming is None and self._deleting is None:
             super().refill()
 
-    def _say(self, text: str) -> None:
-        self.query_one(".keys", Static).update(text)
-
     def refill(self) -> None:
         if self._renaming is None:
             self._deleting = None
-            self._say(self.keys)
+            self.say(self.keys)
             self._search()
             super().refill()
 
@@ -180,7 +177,7 @@ class SessionPicker(Picker):
             field = self.query_one(Input)
             field.value = self._infos[id].title
             field.action_end()
-            self._say("Write the title · Enter keeps it · Esc leaves it as it was")
+            self.say("Write the title · Enter keeps it · Esc leaves it as it was")
 
     def action_fork(self) -> None:
         if id := self.highlighted:
@@ -192,10 +189,10 @@ class SessionPicker(Picker):
         if id is None or self._renaming is not None:
             return
         if conversation is not None and id == conversation.id:
-            self._say("This session is open; leave it before you delete it.")
+            self.say("This session is open; leave it before you delete it.")
         elif self._deleting != id:
             self._deleting = id
-            self._say(f"Press again to delete “{self._infos[id].title}” for good")
+            self.say(f"Press again to delete “{self._infos[id].title}” for good")
         else:
             self._deleting = None
             self._change(lambda: self._library.delete(id))
@@ -205,7 +202,7 @@ class SessionPicker(Picker):
             try:
                 await asyncio.to_thread(work)
             except BaError as error:
-                self._say(f"{error} {error.hint}")
+                self.say(f"{error} {error.hint}")
                 return
             await self._load()
 

@@ -10,17 +10,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
-from textual.widgets import Static
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.results import Command
 from ba_tui.core.session import Job, Jobs
+from ba_tui.core.wording import byte_size
 from ba_tui.faces.tui.inspector.model import Inspected, Whole
-from ba_tui.faces.tui.inspector.pane import CopyRequested, InspectorScreen, size
-from ba_tui.faces.tui.inspector.rows import painted
+from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.screens.picker import Choice, Picker
 from ba_tui.faces.tui.transcript.rows import duration
 
@@ -77,16 +75,13 @@ class ShellList(Picker):
     def _choice(self, job: Job) -> Choice:
         spent = max(0.0, (job.until or time.time()) - job.since)
         command = " ".join(job.command.split())
-        return Choice(job.id, (command, state_of(job), duration(spent), size(job.size)), job.id)
-
-    def _say(self, text: str) -> None:
-        self.query_one(".keys", Static).update(painted(text))
+        return Choice(job.id, (command, state_of(job), duration(spent), byte_size(job.size)), job.id)
 
     def action_step(self, by: int) -> None:
         super().action_step(by)
         if self._ending:
             self._ending = ""
-            self._say(self.keys)
+            self.say(self.keys)
 
     def choose(self, id: str) -> None:
         job = next((job for job in self._jobs.list() if job.id == id), None)
@@ -95,7 +90,7 @@ class ShellList(Picker):
         try:
             output = self._jobs.output(id)
         except BaError as error:
-            self._say(f"{error} {error.hint}".strip())
+            self.say(f"{error} {error.hint}".strip())
             return
         conversation = self._chat.session.conversation
         stored = conversation.inventory.results if conversation else None
@@ -107,34 +102,26 @@ class ShellList(Picker):
         value = Inspected(title, {}, shown, output, state, spent, state_of(job), whole)
         self._chat.ba.push_screen(InspectorScreen(value))
 
-    @on(CopyRequested)
-    def _copy(self, event: CopyRequested) -> None:
-        """From the output shown above."""
-        from ba_tui.faces.tui.acts.view import copy_text  # noqa: PLC0415 - the acts import screens
-
-        event.stop()
-        copy_text(self._chat, event.text, event.note)
-
     def action_end(self) -> None:
         id = self.highlighted
         job = next((job for job in self._jobs.list() if job.id == id), None)
         if job is None:
             return
         if job.state != "running":
-            self._say(f"{job.id} has ended already.")
+            self.say(f"{job.id} has ended already.")
         elif self._ending != job.id:
             self._ending = job.id
-            self._say(f"x again ends {job.id} and all it started")
+            self.say(f"x again ends {job.id} and all it started")
         else:
             self._ending = ""
-            self._say(f"Ending {job.id} …")
+            self.say(f"Ending {job.id} …")
             self.run_worker(partial(self._end, job.id), group="end", exit_on_error=False)
 
     async def _end(self, id: str) -> None:
         try:
             await self._jobs.end(id)
         except BaError as error:
-            self._say(f"{error} {error.hint}".strip())
+            self.say(f"{error} {error.hint}".strip())
             return
-        self._say(f"{id} was ended.")
+        self.say(f"{id} was ended.")
         self.reload()

@@ -15,7 +15,6 @@ from textual.widgets import Static
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.skills import SkillLine, Skills, SkillState
-from ba_tui.faces.tui.inspector.rows import painted
 from ba_tui.faces.tui.meters import short_count
 from ba_tui.faces.tui.screens.picker import Choice, Picker
 from ba_tui.faces.tui.screens.skill_page import MEANING, SkillPage
@@ -75,9 +74,6 @@ class SkillBrowser(Picker):
         ]
         self.query_one(".title", Static).update(", ".join(filter(None, parts)))
         self.refill()
-
-    def say(self, text: str) -> None:
-        self.query_one(".keys", Static).update(painted(text))
 
     @property
     def _here(self) -> SkillLine | None:

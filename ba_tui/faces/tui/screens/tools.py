@@ -109,9 +109,6 @@ class ToolBrowser(Picker):
         self.query_one(".title", Static).update(", ".join(filter(None, parts)))
         self.refill()
 
-    def say(self, text: str) -> None:
-        self.query_one(".keys", Static).update(painted(text))
-
     def choose(self, id: str) -> None:
         if id in self._lines:
             self._chat.ba.push_screen(ToolPage(self._chat, self._lines[id], self._switch))

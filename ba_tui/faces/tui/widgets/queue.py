@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.widgets import Static
 
 from ba_tui.core.untrusted import paintable
+from ba_tui.faces.tui.transcript.lines import clipped
 
 SHOWN = 4
 LOW = 16
@@ -58,4 +58,4 @@ class QueueLines(Static):
 
 def _line(text: str, width: int) -> str:
     words = paintable(" ".join(text[:2_000].split()), newlines=False)
-    return words if cell_len(words) <= width else f"{set_cell_size(words, width - 1).rstrip()}…"
+    return clipped(words, width)

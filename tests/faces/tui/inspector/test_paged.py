@@ -18,7 +18,7 @@ from ba_tui.core.errors import StorageError
 from ba_tui.core.results import Diff, Page
 from ba_tui.faces.tui.inspector.model import Inspected, Whole
 from ba_tui.faces.tui.inspector.paged import PAGE, Paged
-from ba_tui.faces.tui.inspector.pane import CopyRequested, Inspector, size
+from ba_tui.faces.tui.inspector.pane import CopyRequested, Inspector
 from ba_tui.sessions.artifacts import Artifacts
 
 
@@ -196,11 +196,3 @@ async def test_a_picture_of_its_own_comes_first(stored: Counting) -> None:
         await until(pilot, lambda: app.query(Paged) and "line 1" in app.shown[0])
         await pilot.press("v")
         await until(pilot, lambda: not app.query(Paged) and any("two" in line for line in app.shown))
-
-
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [(0, "0 bytes"), (12_345, "12.3 KB"), (999_960, "1.0 MB"), (500_000_000, "500.0 MB"), (2e12, "2.0 TB")],
-)
-def test_sizes_are_spelled(count: int, words: str) -> None:
-    assert size(int(count)) == words

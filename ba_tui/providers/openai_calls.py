@@ -16,6 +16,7 @@ from ba_tui.providers.shapes import arguments, fields, words
 
 VENDOR = "openai"
 EXTRA = "tool_call_extra"
+NOTHING = "{}"
 _KNOWN = {"index", "id", "type", "function", "name", "arguments"}
 
 
@@ -30,7 +31,12 @@ class _Call:
 
     def read(self) -> tuple[dict[str, Any], str | None]:
         """The arguments, and the text that was none."""
-        return arguments(self.given if self.given is not None else "".join(self.text))
+        if self.given is not None:
+            return arguments(self.given)
+        text = "".join(self.text)
+        # Gateways that translate put an empty object before the pieces of the real one.
+        rest = text[len(NOTHING) :].lstrip() if text.startswith(NOTHING) else ""
+        return arguments(rest if rest.startswith("{") else text)
 
     @property
     def begun(self) -> bool:
@@ -60,8 +66,8 @@ class Calls:
         id, name = clean_text(words(raw.get("id"))), clean_text(words(function.get("name")))
         given = function.get("arguments")
         call = self._find(raw.get("index"), id, name, more=bool(given) and given != "")
-        # The name comes whole, and some servers repeat it with every piece.
-        call.name = call.name or name
+        # The name comes whole or in pieces, and some servers repeat with every piece what there is of it.
+        call.name = name if name.startswith(call.name) else call.name + name
         call.extra |= {key: value for key, value in raw.items() if key not in _KNOWN}
         if isinstance(given, str):
             call.text.append(given)
@@ -82,7 +88,11 @@ class Calls:
                 found = self._by_id(id)
         else:
             found = self._by_id(id) if id else self._open
-        if found and name and found.name and self._another(found, id, name, more=more):
+            if found is None and not name and more and self._open and not self._open.whole:
+                # An id of its own for each piece.
+                found = self._open
+        going_on = bool(place) and found is not None and not found.begun and id in {"", found.id}
+        if found and name and found.name and not going_on and self._another(found, id, name, more=more):
             found = None
         if found is None:
             found = _Call(self._fresh(id))

@@ -106,6 +106,41 @@ PIECES: list[tuple[str, list[Any], list[tuple[str, dict[str, Any]]]]] = [
         [B],
     ),
     (
+        "a name in pieces",
+        [
+            delta(tool_calls=[call("", "read", id="1", index=0)]),
+            delta(tool_calls=[call(None, "_file", index=0)]),
+            delta(tool_calls=[call('{"path": "a"}', index=0)]),
+        ],
+        [A],
+    ),
+    (
+        "a name that grows",
+        [
+            delta(tool_calls=[call("", "read", id="1", index=0)]),
+            delta(tool_calls=[call('{"path": "a"}', "read_file", id="1", index=0)]),
+        ],
+        [A],
+    ),
+    (
+        "no index, another id with each piece",
+        [
+            delta(tool_calls=[call('{"path"', "read_file", id="1")]),
+            delta(tool_calls=[call(': "a"}', id="x")]),
+            delta(tool_calls=[call('{"zone": "UTC"}', "now", id="y")]),
+        ],
+        [A, B],
+    ),
+    (
+        "an empty object before the arguments",
+        [
+            delta(tool_calls=[call("{}", "now", id="1", index=0)]),
+            delta(tool_calls=[call('{"zone":', index=0)]),
+            delta(tool_calls=[call(' "UTC"}', index=0)]),
+        ],
+        [B],
+    ),
+    (
         "said again at the end by its index",
         [
             delta(tool_calls=[call('{"zone": "UTC"}', "now", id="1", index=0)]),

@@ -20,6 +20,7 @@ from typing import Literal, TypeAlias
 from ba_tui.core.commands import CommandLine
 from ba_tui.core.errors import UsageError
 from ba_tui.core.messages import clean_text
+from ba_tui.core.wording import one_line
 from ba_tui.resources import read_regular
 
 Source: TypeAlias = Literal["user", "project"]
@@ -195,12 +196,11 @@ def read_command(bare: CommandFile, raw: bytes) -> CommandFile:
     first = next((line.strip("#>-* \t") for line in body.split("\n") if line.strip("#>-* \t")), "")
     if not first:
         return replace(bare, trouble=f"{bare.shown}: there is no prompt in it")
-    description = " ".join((fields.get("description") or first).split())
     model = fields.get("model", "")
     return replace(
         bare,
         body=body.strip("\n"),
-        description=description if len(description) <= DESCRIPTION else f"{description[: DESCRIPTION - 1]}…",
+        description=one_line(fields.get("description") or first, DESCRIPTION),
         hint=" ".join(fields.get("argument-hint", "").split()),
         tools=tuple(dict.fromkeys(_TOOL.findall(fields.get("allowed-tools", "").strip("[]").replace('"', "")))),
         model="" if model in {"inherit", "default"} else model,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ba_tui.context.rounds import Count
 from ba_tui.core.messages import Message, Text, ToolUse, user
+from ba_tui.core.wording import clipped
 
 HEADING = "## Facts that the notes above left out"
 LONGEST = 240
@@ -134,7 +135,7 @@ def _sentences(text: str) -> Iterator[str]:
     for found in _SENTENCE.findall(text):
         sentence = " ".join(found.split()).strip("-*#> ")
         if len(sentence) > 2:
-            yield sentence if len(sentence) <= LONGEST else f"{sentence[: LONGEST - 1]}…"
+            yield clipped(sentence, LONGEST)
 
 
 def _normal(text: str) -> str:

@@ -17,6 +17,7 @@ from ba_tui.context.importance import FADING, Importance, importance, weight
 from ba_tui.context.novelty import Phrases, scored_lines
 from ba_tui.context.rounds import Round
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse
+from ba_tui.core.wording import one_line
 
 Kind: TypeAlias = Literal[
     "goal", "standing", "todo", "decision", "trouble", "person", "said", "step", "seen", "file", "note"
@@ -105,8 +106,7 @@ def target(call: ToolUse) -> str:
     value = next((given[name] for name in _TARGETS if isinstance(given.get(name), str)), None)
     if value is None:
         value = call.malformed or next((item for item in given.values() if isinstance(item, str)), "")
-    words = " ".join(str(value)[:400].split())
-    return words if len(words) <= 100 else f"{words[:99]}…"
+    return one_line(str(value)[:400], 100)
 
 
 def failed(output: ToolOutput) -> bool:

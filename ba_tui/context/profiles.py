@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from ba_tui.core.wording import count, one_line
+
 KINDS = {
     "csv": "CSV data",
     "tsv": "TSV data",
@@ -96,7 +98,7 @@ def _table(path: Path, decode: Decode) -> str:
 
 def _rows(path: Path, size: int, seen: int, *, whole: bool) -> str:
     if whole:
-        return _counted(seen, "row")
+        return count(seen, "row")
     lines = 0
     with path.open("rb") as file:
         while file.tell() < COUNTED and (part := file.read(1 << 20)):
@@ -121,22 +123,22 @@ def _lines_of_json(path: Path) -> str:
     kept = lines if len(head) >= size else lines[:-1]
     items = [item for line in kept if line.strip() and (item := _parsed(line)) is not None]
     rows = _rows(path, size, len(items), whole=len(head) >= size)
-    sample = [_cell(line, 400) for line in kept[:ROWS] if line.strip()]
+    sample = [one_line(line, 400) for line in kept[:ROWS] if line.strip()]
     return "\n".join([f"{rows}. {_shape(items)}", "The first lines:", *sample])
 
 
 def _json(path: Path) -> str:
     head, size = _head(path, WHOLE)
     value = _parsed(head.decode("utf-8-sig", "replace")) if len(head) >= size else None
-    start = _cell(head[:2_000].decode("utf-8-sig", "replace"), 800)
+    start = one_line(head[:2_000].decode("utf-8-sig", "replace"), 800)
     if value is None:
         return f"It begins: {start}"
     if isinstance(value, list):
         items = cast("list[Any]", value)
-        return f"A list of {_counted(len(items), 'item')}. {_shape(items)}\nIt begins: {start}"
+        return f"A list of {count(len(items), 'item')}. {_shape(items)}\nIt begins: {start}"
     if isinstance(value, dict):
         keys = cast("dict[str, Any]", value)
-        return f"An object with {_counted(len(keys), 'key')}: {_names(keys)}.\nIt begins: {start}"
+        return f"An object with {count(len(keys), 'key')}: {_names(keys)}.\nIt begins: {start}"
     return f"It is: {start}"
 
 
@@ -174,9 +176,9 @@ def _database(path: Path) -> str:
             base.close()
     except sqlite3.Error:
         return ""
-    lines = [f"- {_cell(str(name))}: {_cell(str(sql), 600)}" for name, sql in tables[:TABLES]]
+    lines = [f"- {_cell(str(name))}: {one_line(str(sql), 600)}" for name, sql in tables[:TABLES]]
     more = [f"- and {len(tables) - TABLES} more"] if len(tables) > TABLES else []
-    return "\n".join([f"{_counted(len(tables), 'table')}.", *lines, *more])
+    return "\n".join([f"{count(len(tables), 'table')}.", *lines, *more])
 
 
 def _head(path: Path, most: int = LOOK) -> tuple[bytes, int]:
@@ -196,10 +198,5 @@ def _names(names: Iterable[str]) -> str:
     return f"{', '.join(every[:COLUMNS])}{f' and {len(every) - COLUMNS} more' if len(every) > COLUMNS else ''}"
 
 
-def _cell(text: str, most: int = CELL) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[:most]}…"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def _cell(text: str) -> str:
+    return one_line(text, CELL)

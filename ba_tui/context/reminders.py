@@ -10,6 +10,7 @@ from ba_tui.core.events import Steered
 from ba_tui.core.messages import Message, Text, reminder
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
+from ba_tui.core.wording import clipped
 
 GOAL = 1_500
 """Characters of the goal that are said again."""
@@ -47,8 +48,7 @@ def _goal(transcript: Transcript) -> str:
     """The person's own words of the first round that is still there."""
     for message in transcript.messages:
         if base_id(message) in transcript.rounds and message.origin == "user":
-            words = next((block.text for block in message.blocks if isinstance(block, Text)), "")
-            return words if len(words) <= GOAL else f"{words[:GOAL]}…"
+            return clipped(next((block.text for block in message.blocks if isinstance(block, Text)), ""), GOAL)
     return ""
 
 

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from ba_tui.core.errors import ErrorKind
 from ba_tui.core.results import Table, ToolResult, failure
-from ba_tui.core.wording import one_line
+from ba_tui.core.wording import count, one_line
 from ba_tui.planning.workflows import Flow, Step
 
 MAX_ROWS = 60
@@ -59,7 +59,7 @@ def finished(flow: Flow, output: Any, rows: Sequence[Row]) -> ToolResult:
     said = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)
     listed = _listing(flow, rows)
     text = listed if flow.output is None else f"{said.rstrip()}\n\n{listed}"
-    summary = f"{len(rows)} step{'' if len(rows) == 1 else 's'}"
+    summary = count(len(rows), "step")
     return _with_rows(flow, ToolResult(text, summary=summary, meta={"flow": {"output": output}}), rows)
 
 

@@ -27,6 +27,7 @@ from ba_tui.core.events import (
 )
 from ba_tui.core.messages import Block, Message, Text, ToolUse, user
 from ba_tui.core.results import ToolResult
+from ba_tui.core.wording import count
 from ba_tui.sessions.claude_code_blocks import (
     VENDOR,
     block_of,
@@ -310,7 +311,7 @@ class _Telling:
         failed = bool(block.get("is_error"))
         display = None if failed else display_of(call, record.get("toolUseResult"))
         lines = text.count("\n") + bool(text)
-        summary = "failed" if failed else f"{lines} line{'s' if lines != 1 else ''}"
+        summary = "failed" if failed else count(lines, "line")
         result = ToolResult(text, display, failed, summary, attachments)
         yield ToolFinished(id, result, agent=self._agent, at=self._at)
         if not self._calls:

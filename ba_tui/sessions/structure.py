@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, cast
 
 from ba_tui.core.results import Kind
-from ba_tui.core.wording import byte_size, count
+from ba_tui.core.wording import byte_size, count, one_line
 from ba_tui.sessions.pages import opened
 
 WHOLE = 2_000_000
@@ -83,8 +83,7 @@ def _first(text: str) -> str:
 
 
 def _one_line(text: str, length: int) -> str:
-    line = " ".join(text[: 4 * length].split())
-    return line if len(line) <= length else f"{line[: length - 1]}…"
+    return one_line(text[: 4 * length], length)
 
 
 def parsed(text: str) -> Any:

@@ -5,13 +5,13 @@ Which layers there are and how they rank is decided in ``layers``.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from ba_tui.core.session import RuleLayer
+from ba_tui.core.wording import nearest
 from ba_tui.settings.document import KeyPath, Problem, printable, shown
 from ba_tui.settings.model import HookGroup, Profile, Rules, Settings
 from ba_tui.settings.plain import NotPlain, adapter, build
@@ -175,8 +175,8 @@ def unknown(path: KeyPath) -> str:
     name = str(path[-1])
     if "key" in name.replace("-", "_").lower().split("_") or "token" in name.lower():
         return "unknown setting; API keys stand in the environment or the keyring, not in this file"
-    close = difflib.get_close_matches(name.replace("-", "_"), names(path[:-1]), 1, 0.5)
-    return f"unknown setting; did you mean {close[0]}?" if close else "unknown setting"
+    close = nearest(name.replace("-", "_"), names(path[:-1]))
+    return f"unknown setting; did you mean {close}?" if close else "unknown setting"
 
 
 def names(group: Sequence[str | int]) -> list[str]:

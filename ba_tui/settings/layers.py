@@ -5,7 +5,6 @@ Every value knows its source. What is wrong in a layer is left out and told; not
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -176,6 +175,8 @@ def _variables(env: Mapping[str, str], file: str) -> Layer:
         group = name.removeprefix("BA_").split("__")[0].lower()
         if not name.startswith("BA_") or name in OTHERS or group in names(()):
             continue
+        import difflib  # noqa: PLC0415 - for a slip alone
+
         # Other programs have variables that begin like ours, so only a near miss is worth a word.
         if close := difflib.get_close_matches(group, names(()), 1, 0.75):
             text = f"unknown variable; did you mean BA_{close[0].upper()}?"

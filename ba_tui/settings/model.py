@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 from annotated_types import Ge, Gt, Le, MinLen
 
 from ba_tui.core.events import Mode
+from ba_tui.core.wording import nearest
 from ba_tui.settings.fields import NUMBER, Address, Amount, Check, Count, Rounds, Seconds, Share, Whole, about, finite
 
 
@@ -117,8 +117,8 @@ HOOK_EVENTS = {
 def _hook_event(name: str) -> str:
     known = [*HOOK_EVENTS, *HOOK_EVENTS.values()]
     if name not in known:
-        close = difflib.get_close_matches(name, known, 1, 0.5)
-        raise ValueError(f"expected an event{f'; did you mean {close[0]}?' if close else ' such as pre_tool'}")
+        close = nearest(name, known)
+        raise ValueError(f"expected an event{f'; did you mean {close}?' if close else ' such as pre_tool'}")
     return name
 
 

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from ba_tui.core.results import Display, Source, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.wording import count
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.binary_kinds import no_text
 from ba_tui.tools.changes import FileChange
@@ -162,10 +163,8 @@ def _shown_excerpt(excerpt: Excerpt, shown: str, offset: int) -> ToolResult:
         text = f"{shown} is empty."
     if notes:
         text += f"\n[{'; '.join(notes)}]"
-    count = len(excerpt.lines)
-    return ToolResult(
-        text, Source(shown, "\n".join(excerpt.lines), offset), summary=f"{count} line{'' if count == 1 else 's'}"
-    )
+    source = Source(shown, "\n".join(excerpt.lines), offset)
+    return ToolResult(text, source, summary=count(len(excerpt.lines), "line"))
 
 
 def _excerpt(file: BinaryIO, head: bytes, shown: str, span: tuple[int, int], stop: threading.Event) -> Excerpt:

@@ -14,6 +14,7 @@ from typing import Any
 from ba_tui.core.messages import clean_text
 from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.core.wording import count
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
@@ -103,5 +104,5 @@ def _glob(workspace: Workspace, args: Mapping[str, Any], walk: Walk) -> ToolResu
     if len(found) > MAX_ENTRIES or walk.cut:
         lines.append(f"[{len(lines)} of {len(found)}{'+' if walk.cut else ''} paths; use a narrower pattern]")
     listing = clean_text("\n".join(lines))
-    summary = f"{len(found)} path{'' if len(found) == 1 else 's'}"
+    summary = count(len(found), "path")
     return ToolResult(listing, Prose(listing), summary=summary, kind="listing")

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.core.wording import count
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.registry import SEARCH
@@ -48,7 +49,7 @@ def tool_search_tool(definition: Definition, searched: Searched, unlisted: Seque
         searched.show([tool.name for tool in found])
         told = [{"name": tool.name, "description": tool.description, "parameters": tool.input_schema} for tool in found]
         text = json.dumps(told, ensure_ascii=False, default=str)
-        return ToolResult(text, kind="json", summary=f"{len(found)} tool{'' if len(found) == 1 else 's'}")
+        return ToolResult(text, kind="json", summary=count(len(found), "tool"))
 
     facts = ToolFacts(category="tools", target="query", repeatable=True)
     return Tool(SEARCH, description, definition.input_schema, run, timeout=10, facts=facts)

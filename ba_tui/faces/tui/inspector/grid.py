@@ -9,6 +9,7 @@ from textual import work
 from textual.widgets import DataTable
 
 from ba_tui.core.results import Table
+from ba_tui.core.wording import clipped
 from ba_tui.faces.tui.inspector.rows import painted
 
 AT_ONCE = 50
@@ -49,7 +50,7 @@ def cell_text(value: object) -> Text:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return Text(str(value), justify="right")
     shown = painted(str(value))
-    return Text(shown if len(shown) <= CELL else shown[: CELL - 1] + "…")
+    return Text(clipped(shown, CELL))
 
 
 def table_text(table: Table) -> str:

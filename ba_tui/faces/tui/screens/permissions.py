@@ -18,6 +18,7 @@ from textual.widgets.option_list import Option
 
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.session import Permissions, RuleLine
+from ba_tui.core.wording import count
 from ba_tui.faces.tui.inspector.rows import visible
 from ba_tui.faces.tui.screens.picker import Choice, Picker, rendered
 from ba_tui.faces.tui.screens.rule import GivenRule, RuleForm
@@ -249,7 +250,7 @@ def _id(line: RuleLine, place: int) -> str:
 
 
 def _choice(id: str, line: RuleLine) -> Choice:
-    hits = f"{line.hits} hit{'s' if line.hits != 1 else ''}" if line.hits else ""
+    hits = count(line.hits, "hit") if line.hits else ""
     state = "waits for you" if line.waiting else PLACES[line.layer] or line.source
     return Choice(id, (visible(line.rule), hits, state), words=f"{line.verdict} {line.source} {line.terms}")
 

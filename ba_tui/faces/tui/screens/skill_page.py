@@ -23,6 +23,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.events import MessageDone
 from ba_tui.core.messages import Message, Text
 from ba_tui.core.skills import SkillLine, Skills, SkillState
+from ba_tui.core.wording import count
 from ba_tui.faces.tui.inspector.rows import painted
 from ba_tui.faces.tui.screens.picker import LOW
 from ba_tui.faces.tui.transcript.view import TranscriptView
@@ -221,10 +222,10 @@ class SkillPage(ModalScreen[None]):
 def verdict(checked: Checked) -> str:
     """In a few words."""
     errors, warnings = len(checked.errors), len(checked.warnings)
-    odd = f", {warnings} warning{'s' if warnings != 1 else ''}" if warnings else ""
+    odd = f", {count(warnings, 'warning')}" if warnings else ""
     if not errors:
         return f"It is valid{odd}."
-    return f"It is not valid: {errors} error{'s' if errors != 1 else ''}{odd}."
+    return f"It is not valid: {count(errors, 'error')}{odd}."
 
 
 def page(skill: SkillLine, body: str, checked: Checked | None = None) -> str:

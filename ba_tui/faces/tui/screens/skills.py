@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.skills import SkillLine, Skills, SkillState
+from ba_tui.core.wording import count
 from ba_tui.faces.tui.meters import short_count
 from ba_tui.faces.tui.screens.picker import Choice, Picker
 from ba_tui.faces.tui.screens.skill_page import MEANING, SkillPage
@@ -67,7 +68,7 @@ class SkillBrowser(Picker):
         states = [skill.state for skill in lines]
         active, broken = states.count("active") + states.count("waiting"), states.count("broken")
         parts = [
-            f"{len(lines)} skill{'s' if len(lines) != 1 else ''}",
+            count(len(lines), "skill"),
             f"{active} active" if active else "",
             f"{states.count('off')} off" if "off" in states else "",
             f"{broken} can't be used" if broken else "",

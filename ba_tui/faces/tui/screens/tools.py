@@ -19,6 +19,7 @@ from textual.widgets import Static
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.session import ToolLine, Tools
+from ba_tui.core.wording import count
 from ba_tui.faces.tui.inspector.json_tree import json_rows
 from ba_tui.faces.tui.inspector.pane import spell
 from ba_tui.faces.tui.inspector.rows import Row, line, painted
@@ -68,7 +69,7 @@ def figures(tool: ToolLine) -> str:
     if not now.calls:
         return ""
     failed = f", {now.failures} failed" if now.failures else ""
-    return f"{now.calls} call{'s' if now.calls != 1 else ''}{failed}"
+    return count(now.calls, "call") + failed
 
 
 class ToolBrowser(Picker):

@@ -273,7 +273,8 @@ class Assembly:
     def _delta(self, index: int, delta: dict[str, Any]) -> Iterable[Chunk]:
         if index not in self._at:
             if delta.get("type") not in {"text_delta", "thinking_delta"}:
-                raise ConnectionLost("The model server sent a part of nothing; the answer is broken.")
+                what = "The answer is broken: the model server sent a part of nothing."
+                raise ConnectionLost(what, "Send the request again.")
             self._at[index] = len(self._blocks)
             self._blocks.append({"type": delta["type"].removesuffix("_delta")})
         index = self._at[index]

@@ -34,11 +34,14 @@ def count(value: object) -> int:
     return int(value) if isinstance(value, int | float) and 0 <= value < 1e15 else 0
 
 
+def joined(text: str) -> str:
+    """``text`` with the halves of a character that came in two pieces joined; a half alone is replaced."""
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def clean(text: str) -> str:
-    """``text`` without lone surrogates and NULs; halves of one character that came in two pieces are joined."""
-    if text.isascii():
-        return clean_text(text)
-    return clean_text(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+    """``text`` without lone surrogates and NULs."""
+    return clean_text(joined(text))
 
 
 def call_id(id: str, longest: int) -> str:
@@ -86,7 +89,7 @@ def arguments(value: object) -> tuple[dict[str, Any], str | None]:
         return dict(cast("Mapping[str, Any]", value)), None
     if value is None or (isinstance(value, str) and not value.strip()):
         return {}, None
-    text = value if isinstance(value, str) else json.dumps(value)
+    text = joined(value) if isinstance(value, str) else json.dumps(value)
     try:
         parsed = decode(text)
         if isinstance(parsed, str):

@@ -123,15 +123,16 @@ async def chunks(
             break
         data = await anext(body, None)
     else:
-        for chunk in _merged(_apply(decoder.close(), assembly)):
+        for chunk in _merged(_apply(decoder.close(), assembly, torn=True)):
             yield chunk
     yield assembly.finish()
 
 
-def _apply(events: Iterable[tuple[str, str]], assembly: Assembly) -> Iterable[Chunk]:
+def _apply(events: Iterable[tuple[str, str]], assembly: Assembly, *, torn: bool = False) -> Iterable[Chunk]:
+    """``torn``: nothing follows, so what is no JSON is the beginning of an event."""
     for name, text in events:
         text = text.strip()
-        if not text:
+        if not text or assembly.done:
             continue
         if text == DONE:
             assembly.close()
@@ -142,7 +143,9 @@ def _apply(events: Iterable[tuple[str, str]], assembly: Assembly) -> Iterable[Ch
             if name == "error":
                 yield from assembly.feed(name, {"error": text})
             log.warning("malformed event %r of %d characters", name, len(text))
-            raise ConnectionLost("The model server sent a line that is no JSON; the answer is broken.") from error
+            broken = "The answer is broken: the model server sent a line that is no JSON."
+            what = "The answer was cut off before its end." if torn else broken
+            raise ConnectionLost(what, "Send the request again.") from error
         if isinstance(data, dict):
             yield from assembly.feed(name, cast("dict[str, Any]", data))
         elif name == "error":

@@ -140,6 +140,25 @@ async def test_what_a_server_says_instead_of_an_answer_is_told(vendor: str, body
     assert said in str(error)
 
 
+@pytest.mark.parametrize("piece", [0, 7])
+async def test_what_comes_after_the_end_is_not_of_the_answer(vendor: str, piece: int) -> None:
+    late = b'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"late"}}\n\n'
+    got, error = await read(vendor, stream_of(vendor) + late, piece)
+    assert error is None
+    assert got[-1].text == STEP.say
+
+
+async def test_a_line_that_the_end_cut_is_told_as_a_cut(vendor: str) -> None:
+    body = stream_of(vendor)
+    _, error = await read(vendor, body[: body.index(b"All") + 1])
+    assert isinstance(error, ConnectionLost)
+    assert "cut off" in str(error)
+    _, error = await read(vendor, b"data: {broken}\n\n" + body)
+    assert isinstance(error, ConnectionLost)
+    assert "no JSON" in str(error)
+    assert "again" in error.hint
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -223,6 +242,16 @@ def test_arguments_given_at_the_start_survive_an_empty_piece() -> None:
         ],
     )
     assert message.calls == (ToolUse("a", "now", {"zone": "UTC"}),)
+
+
+def test_a_character_split_over_two_pieces_of_arguments_is_whole_again(vendor: str) -> None:
+    halves = ['{"zone": "\ud83d', '\ude00"}']
+    if vendor == "anthropic":
+        pieces = [grown(0, type="input_json_delta", partial_json=half) for half in halves]
+        sent = [opened(0, type="tool_use", id="a", name="now", input={}), *pieces, stopped("tool_use"), END]
+    else:
+        sent = [delta(tool_calls=[call(half, "now", id="a", index=0)]) for half in halves] + [delta("tool_calls")]
+    assert answer(vendor, sent)[0].calls == (ToolUse("a", "now", {"zone": "\N{GRINNING FACE}"}),)
 
 
 @pytest.mark.parametrize("id", ["", None, "same"])

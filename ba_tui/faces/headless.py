@@ -36,6 +36,19 @@ from ba_tui.core.untrusted import paintable
 
 SCHEMA = 1
 OK, USAGE, INFRASTRUCTURE, LIMIT, DENIED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+GOES_ON = {"max_tokens", "pause_turn"}
+"""An answer that stopped so is gone on with in the next message."""
+EARLY = {
+    "refusal": (INFRASTRUCTURE, "The model declined to go on.", "Ask in another way, or use another model."),
+    "max_tokens": (LIMIT, "The output limit was reached: this answer is not complete.", "Ask for the rest: ba -p -c."),
+    "pause_turn": (LIMIT, "The model paused: this answer is not complete.", "Ask for the rest: ba -p -c."),
+    "context_window": (
+        LIMIT,
+        "The context window is full: this answer is not complete.",
+        "Start a new session, or use a model with a larger window.",
+    ),
+}
+"""Ends of an answer that no error tells: exit code, words and cure."""
 NOBODY = "Nobody is here to approve this. It was denied; go on without it and say so."
 NOBODY_ANSWERS = "Nobody is here to answer. Decide yourself and name the assumption."
 
@@ -54,6 +67,8 @@ class Outcome:
     tools: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     denied: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     timed_out: bool = False
+    stop: str = ""
+    """Why the newest answer ended, unless calls followed."""
     asked: dict[str, Question] = field(default_factory=dict[str, Question])
     """The approvals that nobody could give, by call."""
 
@@ -65,6 +80,8 @@ class Outcome:
             return LIMIT
         if self.error and self.error.kind == "prompt_refused":
             return DENIED
+        if self.ending == "done" and self.stop in EARLY:
+            return EARLY[self.stop][0]
         if self.ending != "done":
             return USAGE if self.error and self.error.kind == "usage" else INFRASTRUCTURE
         return DENIED if self.denied else OK
@@ -74,8 +91,8 @@ class Outcome:
         match event:
             case MessageDone(message=message, agent=agent):
                 self.loops += 1
-                if agent == "main" and message.text.strip():
-                    self.result = message.text
+                if agent == "main":
+                    self._answered(message)
             case ToolStarted(call=call, target=target):
                 self.tools.append({"id": call.id, "name": call.name, "ok": False, "duration_ms": 0, "target": target})
             case Asked(question=Question(kind="permission") as question):
@@ -88,8 +105,17 @@ class Outcome:
                         self.denied.append(self._denied(row, result.error.message))
             case TurnEnded(reason=reason, error=error):
                 self.ending, self.error = reason, error
+                if reason == "done" and self.stop in EARLY:
+                    self.error = ErrorInfo(self.stop, *EARLY[self.stop][1:])
             case _:
                 pass
+
+    def _answered(self, message: Message) -> None:
+        if self.stop in GOES_ON:
+            self.result += message.text
+        elif message.text.strip():
+            self.result = message.text
+        self.stop = "" if message.calls else message.stop or ""
 
     def _denied(self, row: dict[str, Any], reason: str) -> dict[str, Any]:
         """``asked``: why a person would have been asked, ``rule``: what they could have remembered; both empty for
@@ -103,6 +129,10 @@ class Outcome:
             "rule": question.rule or "",
         }
 
+    @property
+    def _reason(self) -> str:
+        return self.stop if self.ending == "done" and self.stop in EARLY else self.ending
+
     def report(self, started: float) -> dict[str, Any]:
         """The JSON object of ``--output-format json`` and the last line of stream-json."""
         report: dict[str, Any] = {
@@ -110,7 +140,7 @@ class Outcome:
             "result": self.result,
             "session_id": self.session,
             "model": self.model,
-            "stop_reason": "timeout" if self.timed_out else self.ending,
+            "stop_reason": "timeout" if self.timed_out else self._reason,
             "num_turns": self.loops,
             **_account(self.ledger.session),
             "models": {model: _account(each) for model, each in self.ledger.models.items()},
@@ -133,6 +163,8 @@ class Printer:
         self._out = out
         self._err = err
         self._started = time.monotonic()
+        self._held: list[str] | None = []
+        """What start-up had to say: ``init`` comes first."""
 
     def begin(self, conversation: Conversation) -> None:
         if self._format == "stream-json":
@@ -150,6 +182,8 @@ class Printer:
         if self._format == "text":
             if outcome.result:
                 self._out.write(paintable(outcome.result).rstrip("\n") + "\n")
+            elif outcome.ending == "done" and not outcome.error:
+                self.say("The model gave no words.")
             if outcome.error:
                 self.say(f"{outcome.error.message} {outcome.error.hint}".strip())
             elif outcome.timed_out:
@@ -186,7 +220,13 @@ class Printer:
                 pass
 
     def _line(self, type: str, /, **fields: Any) -> None:
-        self._out.write(_json({"type": type, **fields}) + "\n")
+        line = _json({"type": type, **fields}) + "\n"
+        if self._held is not None:
+            if type not in {"init", "result"}:
+                self._held.append(line)
+                return
+            line, self._held = "".join([line, *self._held] if type == "init" else [*self._held, line]), None
+        self._out.write(line)
         self._out.flush()
 
 
@@ -209,7 +249,7 @@ def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "error", {"message": reason, "retrying": True, "delay_s": event.delay}
         case Compressed(strategy=strategy, before=before, after=after, cost=cost, kept=kept, usage=usage):
             fields = {"strategy": strategy, "before": before, "after": after, "cost_usd": cost, "kept": kept}
-            yield "compressed", {**fields, "usage": asdict(usage)} if usage else fields
+            yield "compaction", {**fields, "usage": asdict(usage)} if usage else fields
         case Notice(text=text, level=level, hint=hint):
             yield "notice", {"level": level, "message": text, "hint": hint}
         case TurnEnded(error=ErrorInfo() as error):

@@ -57,7 +57,7 @@ async def run(
 ) -> tuple[int, str, str]:
     out, err = io.StringIO(), io.StringIO()
     tool = Tool("asks", "Asks.", {"type": "object"}, asks)
-    talk = conversation(Script(*steps), tool, max_loops=3)
+    talk = conversation(Script(*steps), tool, max_loops=5)
     doors = Doors(Shelf(talk), None, Ready(missing), [Notice("Unknown setting.", "warning")])  # type: ignore[arg-type]
     code = await speak(doors, start or Start("hello"), Printer(format, out, err), timeout)
     return code, out.getvalue(), err.getvalue()
@@ -104,15 +104,49 @@ async def test_stream_json_is_one_event_a_line_and_ends_with_the_result():
     _, out, _ = await run(says("", ("asks", {})), thought, format="stream-json")
     lines = [json.loads(line) for line in out.splitlines()]
     kinds = [line["type"] for line in lines]
-    assert kinds == ["notice", "init", "tool_use", "usage", "tool_result", "thinking", "message", "result"]
+    assert kinds == ["init", "notice", "tool_use", "usage", "tool_result", "thinking", "message", "result"]
     assert lines[-1]["result"] == "Done."
 
 
+async def test_an_answer_in_several_parts_is_printed_whole():
+    parts = (says("One, ", stop="max_tokens"), says("two, ", stop="max_tokens"), says("three."))
+    assert await run(*parts) == (0, "One, two, three.\n", "ba: Unknown setting.\n")
+    _, out, _ = await run(*parts, format="json")
+    assert json.loads(out)["result"] == "One, two, three."
+    _, out, _ = await run(says("Looking. ", ("asks", {}), stop="max_tokens"), says("Done."))
+    assert out == "Done.\n"
+
+
+@pytest.mark.parametrize(
+    ("stop", "code", "said"),
+    [
+        ("refusal", 2, "The model declined to go on."),
+        ("context_window", 3, "The context window is full"),
+        ("max_tokens", 3, "The output limit was reached"),
+        ("pause_turn", 3, "The model paused"),
+    ],
+)
+async def test_an_answer_that_ends_early_is_no_success(stop: Any, code: int, said: str):
+    ended, out, err = await run(*[says("Words.", stop=stop)] * 4)
+    assert ended == code
+    assert out.startswith("Words.")
+    assert said in err
+    _, out, _ = await run(*[says("", stop=stop)] * 4, format="json")
+    report = json.loads(out)
+    assert (report["stop_reason"], report["error"]["kind"]) == (stop, stop)
+
+
+async def test_an_answer_without_words_is_told():
+    code, out, err = await run(says(""))
+    assert (code, out) == (0, "")
+    assert "no words" in err
+
+
 async def test_the_step_limit_is_exit_3_with_the_best_answer_so_far():
-    steps = [says(f"s{n}", ("asks", {"n": n})) for n in range(3)]
+    steps = [says(f"s{n}", ("asks", {"n": n})) for n in range(5)]
     code, out, err = await run(*steps, says("So far."))
     assert (code, out) == (3, "So far.\n")
-    assert "limit of 3 steps" in err
+    assert "limit of 5 steps" in err
 
 
 async def test_a_provider_error_is_exit_2_with_its_cure_in_one_line():
@@ -143,8 +177,11 @@ async def test_json_tells_usage_and_cost_by_model_and_of_summaries():
         yield Compressed(tuple(request.messages), "summarize", 900, 300, 0.25, "the goal", usage=Usage(700, 30))
         yield Message("assistant", (Text("Done."),), Usage(100, 10, 800, 90), "end_turn", "test/model", "assistant")
 
-    _, out, _ = await run(shortened, format="json")
-    report = json.loads(out)
+    _, out, _ = await run(shortened, format="stream-json")
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [line["type"] for line in lines] == ["init", "notice", "compaction", "message", "usage", "result"]
+    assert (lines[2]["before"], lines[2]["after"], lines[2]["cost_usd"]) == (900, 300, 0.25)
+    report = lines[-1]
     answer = (100 + 2 * 10 + 0.1 * 800 + 1.25 * 90) / 1e6
     usage = {"input": 100, "output": 10, "cache_read": 800, "cache_write": 90}
     assert report["models"] == {"test/model": {"usage": usage, "cost_usd": round(answer, 6)}}

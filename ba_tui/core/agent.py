@@ -93,6 +93,8 @@ class Agent:
                 except StopTurn as stop:
                     await self._conclude(str(stop), branch)
                     raise
+                if reply.stop == "max_tokens" and reply.calls[-1].malformed is not None:
+                    branch.post(reminder("Your last call was cut at the output limit. Do it in several smaller calls."))
             elif reply.stop in {"max_tokens", "pause_turn"} and cut < CONTINUATIONS:
                 cut += 1
                 if reply.stop == "max_tokens":

@@ -40,8 +40,12 @@ GOES_ON = {"max_tokens", "pause_turn"}
 """An answer that stopped so is gone on with in the next message."""
 EARLY = {
     "refusal": (INFRASTRUCTURE, "The model declined to go on.", "Ask in another way, or use another model."),
-    "max_tokens": (LIMIT, "The output limit was reached: this answer is not complete.", "Ask for the rest: ba -p -c."),
-    "pause_turn": (LIMIT, "The model paused: this answer is not complete.", "Ask for the rest: ba -p -c."),
+    "max_tokens": (
+        LIMIT,
+        "The output limit was reached: this answer is not complete.",
+        'Ask for the rest: ba -p -c "go on".',
+    ),
+    "pause_turn": (LIMIT, "The model paused: this answer is not complete.", 'Ask for the rest: ba -p -c "go on".'),
     "context_window": (
         LIMIT,
         "The context window is full: this answer is not complete.",

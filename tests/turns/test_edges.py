@@ -9,6 +9,7 @@ import pytest
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.events import Notice, TurnEnded
+from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call
 from tests.script import Memory, Script, collect, conversation, says
@@ -46,6 +47,20 @@ async def test_nul_and_lone_surrogates_in_a_prompt_do_not_lose_it():
     talk = conversation(Script(says("ok")), journal=journal)
     await collect(talk.say("a\0b\ud800c"))
     assert journal.read()[0].prompt.text == "a\N{REPLACEMENT CHARACTER}b?c"  # type: ignore[union-attr]
+
+
+async def test_a_call_cut_at_the_output_limit_is_answered_with_the_reason():
+    cut = Message("assistant", (ToolUse("1", "fill", {}, '{"text": "It was'),), stop="max_tokens", origin="assistant")
+    provider = Script(cut, says("In parts, then."))
+
+    async def fill(args: Mapping[str, Any], call: Call) -> ToolResult:
+        raise AssertionError
+
+    await collect(conversation(provider, tool("fill", fill)).say("go"))
+    output, *notes = provider.requests[1].messages[-1].blocks
+    assert isinstance(output, ToolOutput)
+    assert output.is_error
+    assert "output limit" in "".join(note.text for note in notes if isinstance(note, Text))
 
 
 async def test_closing_lets_go_of_the_connection():

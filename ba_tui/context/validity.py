@@ -8,11 +8,6 @@ from collections.abc import Iterator, Sequence
 from ba_tui.core.messages import Block, Message, RedactedThinking, Text, Thinking, ToolOutput, ToolUse
 
 
-def valid(messages: Sequence[Message], source: Sequence[Message] | None = None) -> bool:
-    """True when ``messages`` break no rule."""
-    return not any(_faults(messages, source))
-
-
 def faults(messages: Sequence[Message], source: Sequence[Message] | None = None) -> list[str]:
     """Every rule that is broken, with the place. ``source``: where the thinking must come from, byte for byte."""
     return list(_faults(messages, source))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.context.validity import valid
+from ba_tui.context.validity import faults
 from ba_tui.core.compacting import compact, undo_compact
 from ba_tui.core.errors import ContextOverflow, Overloaded, UsageError
 from ba_tui.core.events import Compressed, MessageDone, Notice, TextDelta, ToolStarted, TurnEnded, TurnStarted
@@ -39,7 +39,7 @@ async def test_above_the_trigger_it_is_compressed_before_the_request() -> None:
     assert done.strategy == "extract"
     assert done.before > 0.8 * 9_000
     assert done.after <= 0.5 * 9_000
-    assert valid(sent)
+    assert not faults(sent)
     assert "And now?" in sent[-1].text
     assert tuple(sent) == done.messages
     assert kinds(events).index("compressed") < kinds(events).index("message_done")
@@ -210,7 +210,7 @@ async def test_five_thousand_tiny_messages_are_made_to_fit() -> None:
     room = Room(Script(says("One.")), history(1_250, result=14))
     await collect(room.talk.say("And now?"))
     assert room.size() <= 0.8 * 9_000
-    assert valid(room.script.requests[0].messages)
+    assert not faults(room.script.requests[0].messages)
 
 
 async def test_a_prompt_after_an_interrupted_call_keeps_call_and_result_together() -> None:
@@ -219,7 +219,7 @@ async def test_a_prompt_after_an_interrupted_call_keeps_call_and_result_together
     events = [*history(LONG), TurnStarted(user("Run it.")), asked, ToolStarted(call), TurnEnded("cancelled")]
     room = Room(Script(says("Done.")), events)
     assert compressions(await collect(room.talk.say("And now?")))
-    assert valid(room.script.requests[0].messages)
+    assert not faults(room.script.requests[0].messages)
     assert room.script.requests[0].messages[-1].text == "And now?"
 
 
@@ -240,7 +240,7 @@ async def test_a_summary_comes_in_the_background_and_takes_the_place(tmp_path: P
     sent = room.script.requests[1].messages
     assert NOTES.splitlines()[1] in sent[0].text
     assert "## The first request\nLook at part 1." in sent[0].text
-    assert valid(sent)
+    assert not faults(sent)
     assert [message.text for message in sent[-3:]] == ["And now?", "One.", "Then?"]
     assert second.cost == pytest.approx((900 * 1 + 10 * 2) / 1e6)
     assert (first.usage, second.usage) == (None, Usage(900, 10))

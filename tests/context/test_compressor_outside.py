@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.context.validity import valid
+from ba_tui.context.validity import faults
 from ba_tui.core.compacting import undo_compact
 from ba_tui.core.errors import Overloaded
 from ba_tui.core.events import Event, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
@@ -60,7 +60,7 @@ async def test_real_runs_stay_sound_and_fit(outside_data: Path, tmp_path: Path, 
         )
         (done,) = compressions(await collect(room.talk.say("What is left to do?")))
         sent = room.script.requests[0].messages
-        assert valid(sent), path.name
+        assert not faults(sent), path.name
         assert done.after <= 0.5 * room.gauge.room + 1, path.name
         assert sent[-1].text.endswith("What is left to do?")
         if strategy != "truncate":

@@ -11,7 +11,7 @@ from ba_tui.context.extract import extract
 from ba_tui.context.fit import fit
 from ba_tui.context.rounds import Keep, opening, turn_start
 from ba_tui.context.truncate import truncate
-from ba_tui.context.validity import faults, valid
+from ba_tui.context.validity import faults
 from ba_tui.core.events import MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Image, Message, Text, Thinking, ToolOutput, ToolUse, user
 from ba_tui.core.results import ToolResult
@@ -64,7 +64,7 @@ def test_last_rounds_that_overflow_lose_their_bulk_before_their_words() -> None:
     made = extract(messages, count(messages) // 3, count)
     assert [message.text for message in made.messages] == [message.text for message in messages]
     assert made.stubs
-    assert valid(made.messages, messages)
+    assert not faults(made.messages, messages)
 
 
 def test_one_long_round_keeps_its_task_and_its_last_steps() -> None:
@@ -75,7 +75,7 @@ def test_one_long_round_keeps_its_task_and_its_last_steps() -> None:
     assert messages[0] in made.messages
     assert made.messages[-2:] == tuple(messages[-2:])
     assert made.messages[made.turn_start - 1] is messages[0]
-    assert valid(made.messages, messages)
+    assert not faults(made.messages, messages)
     assert "## Round 1" in made.messages[0].text
 
 
@@ -210,7 +210,7 @@ def test_pictures_and_thinking_of_old_rounds_go_as_a_whole() -> None:
     old = [picture, answer(Thinking("A cat?", "signed"), Text("A cat."))]
     messages = [*old, *rounds(10)]
     made = extract(messages, count(messages) // 2, count)
-    assert valid(made.messages, messages)
+    assert not faults(made.messages, messages)
     assert not any(isinstance(block, Image) for message in made.messages for block in message.blocks)
 
 
@@ -219,7 +219,7 @@ def test_one_enormous_message_fits() -> None:
         for made in (extract([user(words)], 500, count), truncate([user(words)], 500, count)):
             assert count(made.messages) <= 500
             assert made.messages[0].text.startswith(words[:20])
-            assert valid(made.messages)
+            assert not faults(made.messages)
 
 
 def test_an_enormous_message_keeps_as_much_as_there_is_room_for() -> None:
@@ -239,7 +239,7 @@ def test_five_thousand_tiny_messages_fit() -> None:
     messages = [user("Hm?") if place % 2 == 0 else answer(Text("Hm.")) for place in range(5_001)]
     for made in (extract(messages, 300, count).messages, truncate(messages, 300, count).messages):
         assert count(made) <= 300
-        assert valid(made, messages)
+        assert not faults(made, messages)
         assert made[-1] is messages[-1]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from textual.containers import VerticalScroll
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, Static
 
 from ba_tui.core.conversation import Start
 from ba_tui.core.errors import StorageError
@@ -18,21 +18,13 @@ from ba_tui.faces.tui.screens.picker import Picker
 from ba_tui.faces.tui.screens.sessions import SessionPicker
 from ba_tui.faces.tui.screens.themes import ThemePicker
 from ba_tui.faces.tui.transcript.records import Note
-from tests.faces.tui.conftest import Hand, running
+from tests.faces.tui.conftest import running
 from tests.faces.tui.fakes import World, answer
+from tests.faces.tui.sheets import lines, shown
 
 
 def told(words: str) -> list[TurnStarted | MessageDone | TurnEnded]:
     return [TurnStarted(user(words)), MessageDone(answer(f"About {words}.")), TurnEnded("done")]
-
-
-async def shown(hand: Hand, kind: type[object]) -> None:
-    await hand.until(lambda: isinstance(hand.app.screen, kind) and hand.app.screen.is_mounted)
-
-
-def lines(hand: Hand) -> str:
-    options = hand.app.screen.query_one(OptionList)
-    return "\n".join(str(options.get_option_at_index(index).prompt) for index in range(options.option_count))
 
 
 @pytest.mark.parametrize(
@@ -260,6 +252,10 @@ async def test_the_palette_runs_a_row(world: World) -> None:
         await hand.pilot.pause(0.3)
         await hand.press("enter", "enter")
         await hand.until(lambda: hand.chat.session.mode == "accept-edits")
+        await hand.press("f1")
+        await hand.until(lambda: isinstance(hand.app.screen, HelpScreen))
+        await hand.press("ctrl+p")
+        assert isinstance(hand.app.screen, HelpScreen), "it would be empty there"
 
 
 async def test_a_command_that_fails_is_a_line(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

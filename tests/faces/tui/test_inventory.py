@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, Static
 
 from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.events import MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
@@ -22,20 +22,7 @@ from ba_tui.faces.tui.screens.shells import ShellList
 from ba_tui.faces.tui.screens.tools import ToolBrowser, ToolPage
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World, answer
-from tests.faces.tui.sheets import sheet_text
-
-
-async def shown(hand: Hand, kind: type[object]) -> None:
-    await hand.until(lambda: isinstance(hand.app.screen, kind) and hand.app.screen.is_mounted)
-
-
-def lines(hand: Hand) -> str:
-    options = hand.app.screen.query_one(OptionList)
-    return "\n".join(str(options.get_option_at_index(index).prompt) for index in range(options.option_count))
-
-
-def keys(hand: Hand) -> str:
-    return str(hand.app.screen.query_one(".keys", Static).content)
+from tests.faces.tui.sheets import keys, lines, sheet_text, shown
 
 
 async def browse(hand: Hand) -> None:

@@ -9,15 +9,12 @@ from ba_tui.faces.tui.screens.permissions import PermissionsScreen
 from ba_tui.faces.tui.screens.rule import RuleForm
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
+from tests.faces.tui.sheets import keys
 
 
 def listed(hand: Hand) -> list[str]:
     options = hand.app.screen.query_one(OptionList)
     return [str(options.get_option_at_index(index).prompt).strip() for index in range(options.option_count)]
-
-
-def told(hand: Hand) -> str:
-    return str(hand.app.screen.query_one(".keys", Static).content)
 
 
 def detail(hand: Hand) -> str:
@@ -48,7 +45,7 @@ async def test_rules_are_given_changed_and_taken_back(world: World) -> None:
         await hand.press(*"web_fetch", "down", "right", "down", "right", "enter")
         await settled(hand)
         assert rules.held[0] == RuleLine("web_fetch", "allow", "project config", 0, "project")
-        assert told(hand) == "web_fetch: allow, for this project."
+        assert keys(hand) == "web_fetch: allow, for this project."
 
         await hand.press("down")
         assert "shell(rm *): deny" in detail(hand)
@@ -57,10 +54,10 @@ async def test_rules_are_given_changed_and_taken_back(world: World) -> None:
         await settled(hand)
         assert RuleLine("shell(rm *)", "ask", "user config", 0, "user") in rules.held
         assert not [line for line in rules.held if line.verdict == "deny"]
-        assert told(hand) == "shell(rm *): ask instead of shell(rm *): deny."
+        assert keys(hand) == "shell(rm *): ask instead of shell(rm *): deny."
 
         await hand.press("home", "down", "d")
-        assert "d again removes" in told(hand)
+        assert "d again removes" in keys(hand)
         before = list(rules.held)
         await hand.press("down", "up", "d")
         assert rules.held == before, "another row in between is another mind"
@@ -74,14 +71,14 @@ async def test_what_is_not_the_persons_own_says_so(world: World) -> None:
     async with running(world) as hand:
         await shown(hand)
         await hand.press("end", "d", "d")
-        assert "read_file can't be removed here: it comes with ba." in told(hand)
+        assert "read_file can't be removed here: it comes with ba." in keys(hand)
         await hand.press("enter", "tab", "left", "left", "enter")
         await settled(hand)
-        assert "The rule of built in stays" in told(hand)
+        assert "The rule of built in stays" in keys(hand)
         assert {line.verdict for line in rules.held if line.rule == "read_file"} == {"allow", "deny"}
         await hand.press("a", *"bad", "enter")
         await settled(hand)
-        assert "bad is no rule. Name a tool." in told(hand)
+        assert "bad is no rule. Name a tool." in keys(hand)
         await hand.press("a", *"((", "enter")
         assert isinstance(hand.app.screen, RuleForm), "what is no rule at all is said in the form"
         await hand.press("escape", "escape")

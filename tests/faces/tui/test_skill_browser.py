@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace as changed
 
 import pytest
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, Static
 
 from ba_tui.core.skills import SkillLine
 from ba_tui.faces.tui.screens.skill_page import SkillPage, SkillText, page
 from ba_tui.faces.tui.screens.skills import SkillBrowser
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
+from tests.faces.tui.sheets import keys, lines
 from tests.faces.tui.test_own_commands import Skilled
 
 BODY = "# Reading\n\nFirst **look**, then read.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
@@ -39,15 +40,6 @@ def skilled(world: World) -> Skilled:
     skilled = Skilled(held, dict.fromkeys(("charts", "pdf", "sql"), BODY))
     world.shelf.inventory = changed(world.shelf.inventory, skills=skilled)
     return skilled
-
-
-def lines(hand: Hand) -> str:
-    options = hand.app.screen.query_one(OptionList)
-    return "\n".join(str(options.get_option_at_index(index).prompt) for index in range(options.option_count))
-
-
-def keys(hand: Hand) -> str:
-    return str(hand.app.screen.query_one(".keys", Static).content)
 
 
 def shown(hand: Hand) -> str:

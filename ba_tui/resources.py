@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 
 from ba_tui.core.errors import StorageError
@@ -150,11 +151,17 @@ def first_theme(where: Places, env: Mapping[str, str] | None = None) -> str:
 
 def read_regular(path: Path, limit: int) -> bytes:
     """At most ``limit`` bytes of a regular file. A pipe or a device raises OSError instead of blocking for ever."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(f"{path} is not a regular file")
+    with open_regular(path) as file:
         return file.read(limit)
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """A regular file to read from; for anything else see ``read_regular``."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(f"{path} is not a regular file")
+    return open(handle, "rb")
 
 
 def open_places() -> Places:

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from ba_tui.core.session import title_of
 from ba_tui.core.untrusted import paintable
+from ba_tui.resources import open_regular
 from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.migrations import OURS, SCHEMA_VERSION, Record, Schema
 from ba_tui.sessions.records import HEADER, MAIN, Header, loads, number, read_header, version_of
@@ -55,7 +56,7 @@ class Digest:
 
 def digest(path: Path, earlier: Digest | None = None, schema: Schema = OURS) -> Digest:
     """The digest of a session file; reads on from ``earlier`` when the file has only grown since."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         known = earlier if earlier and _grown(file.seek, file.read, earlier) else None
         if known is None:
             known = _opened(path, read_header(path))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ba_tui.core.messages import clean_text
+from ba_tui.resources import open_regular
 from ba_tui.sessions.cache import Cache, Layout, busy, writing
 from ba_tui.sessions.entries import Entry, entry, searched
 from ba_tui.sessions.migrations import OURS
@@ -179,7 +180,7 @@ class FullText:
         path = self._root / key / FILE
         before = state.read
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 if state.read:
                     file.seek(max(0, state.read - len(state.guard)))
                     if file.read(len(state.guard)) != state.guard:

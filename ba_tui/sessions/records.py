@@ -17,6 +17,7 @@ from typing import Any, cast, get_args
 from ba_tui import __version__
 from ba_tui.core.events import Event, Notice, TurnStarted, event_adapter, event_from_json
 from ba_tui.core.messages import clean_json, clean_text
+from ba_tui.resources import open_regular
 from ba_tui.sessions.migrations import OURS, SCHEMA_VERSION, Record, Schema
 
 FILE = "events.jsonl"
@@ -54,7 +55,7 @@ class Header:
 
 def read_header(path: Path) -> Header | None:
     """None when the first line is no header: the file is then read as being of today's schema."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         record = _object(file.readline(_HEADER_LIMIT))
     if record is None or record.get("type") != HEADER or not isinstance(record.get("id"), str):
         return None
@@ -122,7 +123,7 @@ def number(value: object) -> float:
 
 def forwards(path: Path, upto: int | None = None) -> Iterator[bytes]:
     """Lines, oldest first, those that begin before byte ``upto``; the last one may lack its line end."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         read = 0
         for line in file:
             if upto is not None and read >= upto:
@@ -133,7 +134,7 @@ def forwards(path: Path, upto: int | None = None) -> Iterator[bytes]:
 
 def backwards(path: Path) -> Iterator[bytes]:
     """Lines, newest first, reading no more of the file than is taken; the first one may lack its line end."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         start = file.seek(0, os.SEEK_END)
         carry: list[bytes] = []
         """The line whose beginning lies further up, last piece first."""

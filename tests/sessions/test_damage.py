@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ba_tui.core.errors import StorageError
 from ba_tui.core.events import Notice, TurnEnded, TurnStarted, event_to_json
 from ba_tui.core.messages import user
 from ba_tui.sessions.journal import JournalFile
@@ -75,6 +76,23 @@ def test_an_empty_file_is_no_session_and_can_be_written_on(tmp_path: Path) -> No
         journal.append(event)
     journal.close()
     assert shelf.find(A).title == "one"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "loop"])
+def test_what_is_no_file_is_refused_and_never_waited_for(tmp_path: Path, kind: str) -> None:
+    file = stored(tmp_path, A, turn("one"))
+    file.unlink()
+    if kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to("/dev/zero" if kind == "device" else file)
+    shelf = library(tmp_path)
+    assert shelf.sessions() == shelf.search("one") == []
+    for look in (shelf.find, shelf.open, shelf.outline, lambda id: "".join(shelf.export(id, "md"))):
+        with pytest.raises(StorageError, match="cannot be read"):
+            look(A)
+    with pytest.raises(StorageError, match="cannot be read"):
+        JournalFile.open(file.parent)
 
 
 FULL = """

@@ -167,14 +167,14 @@ class AnthropicProvider:
         post = self._http.build_request("POST", self._url, headers=self._headers, content=content)
         try:
             response = await self._http.send(post, auth=self._client.custom_auth, stream=True)
-            if response.is_error:
+            if not response.is_success:
                 raise from_response(self._service, response.status_code, response.headers, await response.aread())
         except (anthropic.AnthropicError, httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise from_network(self._service, error) from error
         return response
 
     def _refusal(self, error: anthropic.APIStatusError) -> ProviderError:
-        return from_response(self._service, error.status_code, error.response.headers, error.body or error.message)
+        return from_response(self._service, error.status_code, error.response.headers, error.body or "")
 
     def _head(self, request: Request) -> bytes:
         """Tools, then system, then messages: the stable first, so that each request extends the last."""

@@ -28,6 +28,7 @@ from ba_tui.core.messages import clean_text
 from ba_tui.providers.shapes import decode, fields, items, words
 
 LONGEST = 300
+PROXY = "Check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY."
 _HOME_NET = re.compile(r"127(?:\.\d{1,3}){3}")
 _KEY = re.compile(r"\b(?:sk|pk|gsk|xai|key)[-_][\w.*\-]{6,}|\bBearer\s+\S{6,}|\bAIza[\w\-]{10,}")
 _TOO_LONG = re.compile(
@@ -157,7 +158,7 @@ def no_answer(service: Service, body: Mapping[str, Any], what: str) -> ProviderE
     return BadRequest(f"What {service.host} sends holds no answer.", f"Check base_url: is it a {what} API?")
 
 
-def from_network(service: Service, error: BaseException) -> ConnectionLost:
+def from_network(service: Service, error: BaseException) -> ProviderError:
     """For everything below HTTP: names, sockets, TLS, time-outs, a body that ended too early."""
     where = service.host
     chain: list[BaseException] = []
@@ -167,6 +168,12 @@ def from_network(service: Service, error: BaseException) -> ConnectionLost:
         cause = cause.__cause__ or cause.__context__
     kinds = " ".join(type(link).__name__ for link in chain)
     said = " ".join(str(link) for link in chain)
+    if "Diverted" in kinds or "TooManyRedirects" in kinds:
+        to = "in circles" if "TooManyRedirects" in kinds else f"on to {service.quote(str(chain[-1]))}"
+        return BadRequest(f"{where} sends requests {to}.", "Set base_url to the address that answers itself.")
+    if "ProxyError" in kinds:
+        what = f"The proxy does not lead to {where}: {service.quote(str(chain[-1]))}"
+        return (ConnectionLost if str(chain[-1]).startswith("5") else BadRequest)(what, PROXY)
     if "Timeout" in kinds:
         return ConnectionLost(f"{where} did not answer in time.", "Try again, or use another model with /model.")
     if "SSL" in f"{kinds} {said}" or "CERTIFICATE" in said:
@@ -176,8 +183,16 @@ def from_network(service: Service, error: BaseException) -> ConnectionLost:
         return ConnectionLost(f"The name {where} was not found.", "Check the network, the proxy and base_url.")
     if any(isinstance(link, ConnectionRefusedError) for link in chain) or "refused" in said or "All connection" in said:
         hint = "Start the model server, or correct base_url." if service.local else "Check base_url and the network."
+        hint = PROXY if _proxied(service.url) else hint
         return ConnectionLost(f"Nothing answers at {where}.", hint)
     return ConnectionLost(f"The connection to {where} broke.", "Check the network, then send the request again.")
+
+
+def _proxied(url: str) -> bool:
+    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - only when nothing answers
+
+    parts = urlsplit(url)
+    return not getproxies().keys().isdisjoint({parts.scheme, "all"}) and not proxy_bypass(parts.hostname or "")
 
 
 def from_body(service: Service, body: bytes) -> ProviderError:

@@ -14,6 +14,12 @@ from ba_tui.providers.faults import is_loopback
 
 CONNECT = 15.0
 LONGEST = 200
+EMPTYING = frozenset({301, 302, 303})
+"""Redirects that are followed by asking without what was to be sent."""
+
+
+class Diverted(httpx2.RequestError):
+    """A redirect on which the request would be lost; says where to."""
 
 
 def http_client(idle: float, url: str = "") -> httpx2.AsyncClient:
@@ -26,7 +32,14 @@ def http_client(idle: float, url: str = "") -> httpx2.AsyncClient:
     plain = url.lower().startswith("http://") and is_loopback(url)
     verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True
     try:
-        return httpx2.AsyncClient(timeout=httpx2.Timeout(idle, connect=CONNECT), follow_redirects=True, verify=verify)
+        client = httpx2.AsyncClient(timeout=httpx2.Timeout(idle, connect=CONNECT), follow_redirects=True, verify=verify)
     except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:
         cure = "Check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE."
         raise UsageError(f"No connection can be set up: {str(error)[:LONGEST]}", cure) from error
+    client.event_hooks["response"].append(_keep_whole)
+    return client
+
+
+async def _keep_whole(response: httpx2.Response) -> None:
+    if response.status_code in EMPTYING and response.has_redirect_location and response.request.content:
+        raise Diverted(response.headers["location"].partition("?")[0])

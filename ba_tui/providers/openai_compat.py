@@ -127,7 +127,7 @@ class OpenAIProvider:
                 stream_cls=openai.AsyncStream[object],
             )
         except openai.APIStatusError as error:
-            body = error.body or error.message
+            body = error.body or ""
             raise from_response(self._service, error.status_code, error.response.headers, body) from error
         except (openai.OpenAIError, httpx2.HTTPError) as error:
             raise from_network(self._service, error) from error

@@ -1,10 +1,11 @@
-"""The client under an SDK: who counts as this machine, and that nobody's certificate is taken on trust."""
+"""The client under an SDK: who counts as this machine, certificates, redirects and proxies."""
 
 from __future__ import annotations
 
 import asyncio
 import datetime
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
@@ -14,8 +15,19 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from ba_tui.core.errors import BadRequest, ConnectionLost
+from ba_tui.core.messages import user
+from ba_tui.core.provider import Request
 from ba_tui.providers.faults import is_loopback
 from ba_tui.providers.http import http_client
+from ba_tui.providers.scripted import Step
+from tests.loopback import ModelServer, Raw
+from tests.loopback.replies import JSON
+from tests.providers.conftest import Connect, until_error
+from tests.providers.test_faults import make
+
+ASK = Request("", [user("Hello")], ())
+START = Callable[..., ModelServer]
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/v1", "http://localhost", "http://[::1]:80", "http://a.localhost"])
@@ -66,3 +78,69 @@ async def test_a_local_server_can_not_lead_to_one_that_nobody_vouches_for(tmp_pa
         with pytest.raises(httpx2.ConnectError, match=r"(?i)certificate.verify.failed"):
             await client.get(url)
     assert asked == []
+
+
+def leading(status: int, to: str) -> Raw:
+    return Raw(b"", status, JSON, {"location": to})
+
+
+def path(vendor: str) -> str:
+    return "/v1/messages" if vendor == "anthropic" else "/v1/chat/completions"
+
+
+@pytest.mark.parametrize("status", [307, 308])
+async def test_a_request_is_sent_on_whole(model_server: START, connect: Connect, vendor: str, status: int) -> None:
+    server = model_server([leading(status, path(vendor)), Step(say="Here.")])
+    got, error = await until_error(connect(vendor, server).stream(ASK))
+    assert error is None
+    assert got[-1].text == "Here."
+    assert server.requests[1].body == server.requests[0].body
+
+
+@pytest.mark.parametrize("status", [301, 302, 303])
+async def test_a_request_that_would_be_lost_on_the_way_is_not_sent_on(
+    model_server: START, connect: Connect, vendor: str, status: int
+) -> None:
+    server = model_server([leading(status, "https://other.example/v1?token=x")])
+    _, error = await until_error(connect(vendor, server).stream(ASK))
+    assert type(error) is BadRequest
+    assert "https://other.example/v1" in str(error)
+    assert "base_url" in error.hint
+
+
+async def test_a_way_in_circles_is_given_up(model_server: START, connect: Connect, vendor: str) -> None:
+    server = model_server([leading(307, path(vendor))] * 30)
+    _, error = await until_error(connect(vendor, server).stream(ASK))
+    assert type(error) is BadRequest
+    assert "base_url" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "said"),
+    [
+        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", BadRequest, "407 Proxy Authentication Required"),
+        (b"HTTP/1.1 503 Down\r\n\r\n", ConnectionLost, "503 Down"),
+        (None, ConnectionLost, "Nothing answers"),
+    ],
+)
+async def test_a_proxy_in_the_way_is_named(
+    vendor: str, monkeypatch: pytest.MonkeyPatch, answer: bytes | None, kind: type, said: str
+) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer or b"")
+        await writer.drain()
+        writer.close()
+
+    proxy = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
+    if answer is None:
+        proxy.close()
+    provider = make(vendor, "k", "https://models.example")
+    async with proxy:
+        _, error = await until_error(provider.stream(ASK))
+        await provider.close()
+    assert error is not None
+    assert type(error) is kind
+    assert said in str(error)
+    assert "HTTPS_PROXY" in error.hint

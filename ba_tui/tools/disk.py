@@ -241,16 +241,17 @@ def _regular(status: os.stat_result, shown: str) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise Failed("validation_error", f"{shown} is a folder.", "Use list_files for folders.")
     if not stat.S_ISREG(status.st_mode):
-        raise _no_file(shown)
+        raise no_file(shown)
 
 
-def _no_file(shown: str) -> Failed:
+def no_file(shown: str) -> Failed:
+    """What is said of a path that stands for neither file nor folder."""
     return Failed("validation_error", f"{shown} is a pipe, socket or device, not a file.")
 
 
 def _in_words(error: OSError, shown: str) -> Failed:
     if error.errno in {errno.ENXIO, errno.EOPNOTSUPP, errno.ENODEV}:
-        return _no_file(shown)
+        return no_file(shown)
     if error.errno in {errno.ELOOP, errno.EMLINK}:
         return Failed("permission_denied", f"{shown} became a symbolic link.", "Name the file itself.")
     if isinstance(error, NotADirectoryError):

@@ -17,6 +17,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
+MAX_RULES = 1_000_000
+"""Characters of an ignore file that count: one may lead to a device without an end."""
+MAX_RULE = 4_096
+"""Characters, as many as a path has."""
 _CLASS = re.compile(r"\[:(\w+):\]")
 _CLASSES = {
     "alpha": "a-zA-Z",
@@ -64,8 +68,8 @@ class Rules:
 
     def _with(self, folder: str, file: str) -> Rules:
         try:
-            with open(file, encoding="utf-8-sig", errors="replace") as text:
-                spec = _spec(text.read().split("\n"))
+            with open(file, encoding="utf-8-sig", errors="replace", opener=_opened) as text:
+                spec = _spec([line for line in text.read(MAX_RULES).split("\n") if len(line) <= MAX_RULE])
         except OSError:
             return self
         return Rules((*self.files, (folder, spec)))
@@ -81,6 +85,11 @@ class Rules:
         for place in reversed([place for place in folder.parents if place.is_relative_to(home)]):
             rules = rules.within(str(place))
         return rules
+
+
+def _opened(path: str, flags: int) -> int:
+    """Without waiting for a pipe's other end."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _spec(lines: Sequence[str]) -> GitIgnoreSpec:

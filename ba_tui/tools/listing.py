@@ -93,7 +93,7 @@ def _glob(workspace: Workspace, args: Mapping[str, Any], walk: Walk) -> ToolResu
     folder = existing_folder(workspace, args.get("path", "."))
     wanted = Glob(pattern)
     found = [
-        workspace.shown(Path(entry.path)) + ("/" if entry.folder else "")
+        workspace.shown(Path(entry.path)).replace("\n", "\\n") + ("/" if entry.folder else "")
         for entry in walked(folder, walk)
         if wanted.fits(os.path.relpath(entry.path, folder), folder=entry.folder)
     ]

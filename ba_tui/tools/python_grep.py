@@ -33,7 +33,7 @@ def main(flags: str, pattern: str, place: str, glob: str) -> int:
         found = True
         match mode:
             case "files":
-                sys.stdout.write(f"{path}\n")
+                sys.stdout.write(f"{path}\0")
             case "count":
                 sys.stdout.write(f"{path}\0{len(hits)}\n")
             case _:
@@ -55,6 +55,8 @@ def _files(place: Path, glob: str) -> Iterator[Path]:
 
 
 def _lines(path: Path) -> list[str]:
+    if not path.is_file():
+        return []
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import resource
 import shutil
 import sys
 import sysconfig
@@ -20,13 +22,17 @@ from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace, is_secret
 from ba_tui.tools.definitions import Definition
+from ba_tui.tools.disk import no_file
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.globbing import Glob
 
 MAX_LINES = 200
 MAX_CHARS = 24_000
 LINE_CHARS = 300
+MAX_MEMORY = 2_000_000_000
+"""Bytes of a search's own memory."""
 PYTHON_GREP = Path(__file__).with_name("python_grep.py")
+_REMARK = re.compile(r"(.+): ((?:WARNING: stopped searching )?binary file [^:]*\(found .*\))", re.DOTALL)
 Mode = Literal["content", "files", "count"]
 
 
@@ -50,10 +56,11 @@ class Search:
             f"--max-columns={LINE_CHARS}",
             "--max-columns-preview",
         ]
+        command += ["--null", "--crlf"]
         if self.mode == "content":
-            command += ["--null", "--line-number", f"--context={self.context}"]
+            command += ["--line-number", f"--context={self.context}"]
         elif self.mode == "count":
-            command += ["--null", "--count"]
+            command.append("--count")
         else:
             command.append("--files-with-matches")
         if self.ignore_case:
@@ -100,9 +107,11 @@ def grep_tool(definition: Definition, workspace: Workspace, rg: Path | None) -> 
 
 def _existing(workspace: Workspace, text: str) -> Path:
     path = workspace.resolve(text)
-    if not path.exists():
-        raise Failed("not_found", f"{workspace.shown(path)} does not exist.", "Search with glob first.")
-    return path
+    if path.is_file() or path.is_dir():
+        return path
+    if path.exists():
+        raise no_file(workspace.shown(path))
+    raise Failed("not_found", f"{workspace.shown(path)} does not exist.", "Search with glob first.")
 
 
 async def found_lines(command: Sequence[str], search: Search, shown: Callable[[Path], str]) -> tuple[list[str], bool]:
@@ -113,8 +122,9 @@ async def found_lines(command: Sequence[str], search: Search, shown: Callable[[P
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         limit=1_000_000,
-        env={name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG", "LC_ALL"}},
+        env=_environment(),
     )
+    _bound(process.pid)
     assert process.stdout is not None
     assert process.stderr is not None
     errors = asyncio.create_task(_all_said(process.stderr))
@@ -123,7 +133,7 @@ async def found_lines(command: Sequence[str], search: Search, shown: Callable[[P
         if not cut:
             said = (await errors).decode("utf-8", "replace").strip()
             code = await process.wait()
-            if code not in {0, 1} and not lines:
+            if code not in {0, 1} and not lines and await _failed(command, search):
                 raise Failed("invalid_parameters", f"The search failed: {_first_words(said, search.place)}")
     finally:
         errors.cancel()
@@ -131,6 +141,28 @@ async def found_lines(command: Sequence[str], search: Search, shown: Callable[[P
             process.kill()
         await asyncio.shield(asyncio.ensure_future(_ended(process, errors)))
     return lines, cut
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG", "LC_ALL"}}
+    return {**kept, "RUST_BACKTRACE": "0"}
+
+
+async def _failed(command: Sequence[str], search: Search) -> bool:
+    """Whether nothing was searched. A search that merely came upon a file it cannot read ends with the same code."""
+    if not os.access(search.place, os.R_OK):
+        return True
+    nowhere = [os.devnull if word == str(search.place) else word for word in command]
+    null = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(*nowhere, stdin=null, stdout=null, stderr=null, env=_environment())
+    return await process.wait() not in {0, 1}
+
+
+def _bound(pid: int) -> None:
+    """An endless line (an ignore file that leads to /dev/zero) ends the search, not the machine."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            resource.prlimit(pid, resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
 
 
 async def _all_said(stream: asyncio.StreamReader) -> bytes:
@@ -151,23 +183,37 @@ async def _bounded(stream: asyncio.StreamReader, mode: Mode, shown: Callable[[Pa
     """The first lines, each with the path as people see it; True when there was more."""
     lines: list[str] = []
     size = 0
-    while True:
-        try:
-            raw = await stream.readline()
-        except ValueError:
-            continue
-        if not raw:
-            return lines, False
+    while raw := await _record(stream, mode):
         if len(lines) >= MAX_LINES or size >= MAX_CHARS:
             return lines, True
         line = raw.decode("utf-8", "replace").rstrip("\r\n")
         path, found, rest = line.partition("\0")
-        if found or mode == "files":
+        if not found and (remark := _REMARK.fullmatch(line)):
+            path, found, rest = remark[1], ":", f" {remark[2]}"
+        if found:
             if is_secret(Path(path)):
                 continue
-            line = f"{shown(Path(path))}{':' if rest else ''}{rest}"
+            line = shown(Path(path)).replace("\n", "\\n") + (f":{rest}" if rest else "")
         size += len(line) + 1
         lines.append(line)
+    return lines, False
+
+
+async def _record(stream: asyncio.StreamReader, mode: Mode) -> bytes:
+    """A path and what goes with it, or the line between two groups; empty at the end."""
+    end = b"\0" if mode == "files" else b"\n"
+    record = b""
+    while True:
+        try:
+            record += await stream.readuntil(end)
+        except asyncio.IncompleteReadError as error:
+            return record + error.partial
+        except asyncio.LimitOverrunError as error:
+            await stream.readexactly(error.consumed)
+            continue
+        # A name that holds a line end goes on in the next line.
+        if b"\0" in record or record == b"--\n" or _REMARK.fullmatch(record.decode("utf-8", "replace").rstrip("\n")):
+            return record
 
 
 def _first_words(said: str, place: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -58,6 +59,20 @@ async def test_a_line_of_an_ignore_file_that_means_nothing_spoils_no_other(desk:
     for name in ("a.log", "trail ", "1st", "[x]", "#sharp", "kept", "st", "sharp"):
         desk.write(name, "")
     assert (await desk.run("list_files")).text.splitlines() == [".gitignore", "kept", "sharp", "st"]
+
+
+@pytest.mark.parametrize("kind", ["endless", "pipe"])
+async def test_an_ignore_file_that_is_none_holds_nothing_up(
+    desk: Desk, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.write("a.py", "main\n")
+    if kind == "pipe":
+        os.mkfifo(desk.root / ".gitignore")
+    else:
+        (desk.root / ".gitignore").symlink_to("/dev/zero")
+        monkeypatch.setattr("ba_tui.tools.search.MAX_MEMORY", 100_000_000)
+        await desk.run("grep", pattern="main")
+    assert (await desk.run("glob", pattern="*.py")).text == "a.py"
 
 
 async def test_the_rules_of_the_repository_above_hold_below(project: Desk) -> None:
@@ -140,9 +155,36 @@ async def test_modes_case_globs_and_context(searching: Desk) -> None:
     assert without.text.splitlines() == ["src/app.py:3:def main():"]
 
 
+async def test_pipes_are_not_searched(searching: Desk) -> None:
+    os.mkfifo(searching.root / "src/pipe")
+    assert "src/pipe is a pipe, socket or device" in (await searching.run("grep", pattern="main", path="src/pipe")).text
+    assert "src/app.py:3:" in (await searching.run("grep", pattern="main", path="src")).text
+
+
 async def test_one_file_and_no_match(searching: Desk) -> None:
     assert (await searching.run("grep", pattern="os", path="src/app.py")).text.startswith("src/app.py:1:import os")
     assert (await searching.run("grep", pattern="nowhere to be found")).text.startswith("No match")
+
+
+async def test_a_line_that_no_glob_can_be_made_of_fails_no_search(desk: Desk) -> None:
+    desk.write("src/a.py", "main\n")
+    desk.write(".gitignore", "[z-a]\n*.log\nbuild/\n")
+    assert (await desk.run("grep", pattern="nowhere to be found", path="src")).text.startswith("No match")
+
+
+async def test_windows_line_ends_are_line_ends(desk: Desk) -> None:
+    desk.write("dos.txt", "one\r\ntwo\r\n")
+    assert (await desk.run("grep", pattern="^one$")).text == "dos.txt:1:one"
+
+
+async def test_names_with_line_ends(desk: Desk) -> None:
+    desk.write("odd\nname.txt", "x\nunique\ny\nz\nunique\n")
+    desk.write(".ssh/id\nname.txt", "unique\n")
+    for mode, expected in {"files": "odd\\nname.txt", "count": "odd\\nname.txt:2"}.items():
+        assert (await desk.run("grep", pattern="unique", mode=mode)).text == expected
+    found = await desk.run("grep", pattern="unique|x", path=".", glob="*name.txt")
+    assert found.text.splitlines() == [f"odd\\nname.txt:{line}" for line in ("1:x", "2:unique", "5:unique")]
+    assert (await desk.run("glob", pattern="*name.txt")).text.splitlines()[-1] == "odd\\nname.txt"
 
 
 async def test_secrets_stay_secret(searching: Desk) -> None:

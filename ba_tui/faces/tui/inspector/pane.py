@@ -111,6 +111,7 @@ class Inspector(Widget):
 
     def on_resize(self) -> None:
         self.set_class(self.size.height < 16, "-low")
+        self._say_title()
         if self._is_split and self._split != self._shown_split:
             self._fill(self._result_sheet())
 
@@ -127,12 +128,15 @@ class Inspector(Widget):
         self.inspected = inspected
         # A picture of its own (a difference, a table, todos) says more than the text that it was made of.
         self._in_pages = bool(inspected.whole) and not isinstance(inspected.display, Diff | Diffs | Table | Todos)
-        self.query_one(".title", Static).update(_title(inspected))
+        self._say_title()
         arguments = self.query_one("#arguments", Sheet)
         arguments.put(argument_rows(inspected.args))
         for part in ("#arguments", "#arguments-label"):
             self.query_one(part).display = bool(inspected.args)
         await self._show_result()
+
+    def _say_title(self) -> None:
+        self.query_one(".title", Static).update(_title(self.inspected, self.size.width))
 
     async def _show_result(self) -> None:
         inspected = self.inspected
@@ -287,15 +291,18 @@ def _nothing(inspected: Inspected) -> Row:
     return line(("No result yet." if waiting else "No output.", "muted"))
 
 
-def _title(inspected: Inspected) -> Content:
-    parts: list[str | tuple[str, str]] = [(painted(" ".join(inspected.title.split())), "bold")]
+def _title(inspected: Inspected, width: int) -> Content:
+    """The name is cut where there is no room for all; how it went stays in sight."""
+    name = Content.styled(painted(" ".join(inspected.title.split())), "bold")
+    parts: list[str | tuple[str, str]] = []
     if inspected.state:
         parts += [("  ", ""), (inspected.state, STATE_COLOURS.get(inspected.state, MUTED))]
     if inspected.duration is not None:
         parts += [(f"  {spell(inspected.duration)}", MUTED)]
     if inspected.note:
         parts += [(f"  {painted(' '.join(inspected.note.split()))}", MUTED)]
-    return Content.assemble(*parts)
+    facts = Content.assemble(*parts)
+    return name.truncate(max(width // 3, width - facts.cell_length), ellipsis=True) + facts
 
 
 def _keys(inspected: Inspected, *, in_pages: bool, split: bool) -> str:

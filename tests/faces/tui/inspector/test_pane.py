@@ -172,10 +172,11 @@ async def test_the_screen_closes_with_escape_and_passes_the_copy_on() -> None:
 
 
 async def test_a_failure_is_said_beside_its_display() -> None:
-    inspected = Inspected("edit", {}, CHANGE, "The file changed meanwhile.", "failed")
+    inspected = Inspected("edit " + "a/" * 60, {}, CHANGE, "The file changed meanwhile.", "failed", note="changed")
     async with Room(inspected).run_test() as pilot:
         await settle(pilot)
         assert "The file changed meanwhile." in seen(pilot.app)
+        assert seen(pilot.app).splitlines()[0].endswith("…  failed  changed"), "how it went stays in sight"
 
 
 async def test_a_long_diff_opens_and_reaches_its_end() -> None:

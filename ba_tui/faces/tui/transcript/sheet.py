@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ba_tui.faces.tui.transcript.chunks import Chunk, Chunks
 from ba_tui.faces.tui.transcript.heights import Heights
-from ba_tui.faces.tui.transcript.lines import BLANK, Line
+from ba_tui.faces.tui.transcript.lines import Line
 from ba_tui.faces.tui.transcript.markdown import MEASURE, painted
 from ba_tui.faces.tui.transcript.records import Prompt, Prose, Record
 from ba_tui.faces.tui.transcript.rows import GUTTER, Look, partial, rows
@@ -119,7 +119,7 @@ class Sheet:
             definitions = self._chunks.definitions if self._chunks else ()
             made = painted(chunk, look.width - GUTTER, look.palette, definitions)
             if chunk.spaced and at and made:
-                lines.append(BLANK)
+                lines.append(Line(gutter=look.indent))
             lines += [line._replace(gutter=look.indent + line.gutter) for line in made]
         if record.partial and at == len(blocks) - 1:
             lines += partial(record.partial, look)

@@ -163,6 +163,8 @@ async def test_keys_move_open_copy_and_expand() -> None:
         assert isinstance(opened.record, ToolRow)
         assert isinstance(copied, TranscriptView.CopyRequested)
         assert copied.text == "Answer *0*.\n\n- one\n- two\n"
+        at = next(y for y, row in enumerate(rows(view)) if "Answer" in row)
+        assert all(row.startswith("▎") for row in rows(view)[at : at + 4]), "the bar goes along all of the answer"
 
 
 async def test_every_kind_of_result_has_a_preview() -> None:

@@ -190,7 +190,9 @@ class BaApp(App[None]):
 
     def action_command_palette(self) -> None:
         """Ctrl+P; while names are offered for completion it goes up in them, as Ctrl+N goes down."""
-        if self.chat and self.screen is self.chat and self.chat.composer.popup.display:
+        if self.chat is None or self.screen is not self.chat:
+            return
+        if self.chat.composer.popup.display:
             self.chat.composer.popup.move(-1)
         else:
             super().action_command_palette()

@@ -79,7 +79,10 @@ async def test_the_inspector_opens_beside_or_over_the_conversation(planned: Worl
         await hand.press("ctrl+o")
         await hand.until(lambda: hand.chat.stage.inspector is not None)
         assert not hand.chat.stage.side.display
-        await hand.press("escape")
+        await hand.until(lambda: hand.chat.stage.inspector and hand.chat.stage.inspector.has_focus_within)
+        await hand.press("w", "o", "w")
+        assert hand.text == "ow", "letters that mean nothing in the inspector go on in the input"
+        await hand.press("ctrl+u", "escape")
         await hand.until(lambda: hand.chat.stage.inspector is None and hand.chat.composer.prompt.has_focus)
         await hand.pilot.resize_terminal(80, 24)
         await hand.press("ctrl+o")

@@ -298,7 +298,7 @@ class ChatScreen(Screen[None]):
         if event.character and event.is_printable:
             if self.focused is None:
                 self.early += event.character
-            elif self.focused is self.transcript and event.key not in self.active_bindings:
+            elif self.stage in self.focused.ancestors and event.key not in self.active_bindings:
                 self.composer.prompt.focus().insert(event.character)
 
     @on(Composer.QueueWanted)

@@ -8,6 +8,7 @@ import sys
 
 from ba_tui import __version__
 
+INTERRUPTED = 130
 LAST = 2
 """The number of the last standard stream."""
 
@@ -22,6 +23,13 @@ def main() -> int:
         return 0
     # While little but modules comes in, collecting garbage costs a tenth of a second; assembly turns it on again.
     gc.disable()
+    try:
+        return _handed_over(argv)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _handed_over(argv: list[str]) -> int:
     if not argv and "_BA_COMPLETE" not in os.environ:
         # The plain start skips typer: its import would be a quarter of the time to the first paint.
         from ba_tui.cli.launch import open_app  # noqa: PLC0415

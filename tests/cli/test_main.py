@@ -215,6 +215,12 @@ def test_ctrl_c_ends_in_order_with_130(ba: Program):
     assert ba.events()[-1]["type"] == "turn_ended"
 
 
+def test_ctrl_c_while_it_starts_is_as_quiet(ba: Program):
+    (ba.folder / "typer.py").write_text("raise KeyboardInterrupt\n")
+    done = ba.run("-p", "hi")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_a_reader_that_goes_away_is_no_error(ba: Program):
     with ba.start("-p", "-m", "scripted:hello.yaml", "--output-format", "stream-json", "hi") as process:
         assert process.stdout

@@ -56,7 +56,6 @@ class Skilling:
     """Reads folders when it is made. ``problems``: what is wrong with skills.yaml and the skills, for people."""
 
     def __init__(self, where: Places, settings: Settings, cwd: Path, session: str) -> None:
-        self._where = where
         root = project_root(cwd)
         catalog = catalog_for(where, root)
         own = [where.config / "skills.yaml"]

@@ -142,7 +142,6 @@ class Sandbox:
         self._found: Found | None = None
         self._temporary: Path | None = None
         self._lock = threading.Lock()
-        self._closed = False
 
     @property
     def found(self) -> Found:
@@ -210,7 +209,6 @@ class Sandbox:
     def close(self) -> None:
         """Remove the private temporary folder. Blocks."""
         with self._lock:
-            self._closed = True
             if self._temporary:
                 shutil.rmtree(self._temporary, ignore_errors=True)
             self._temporary = None

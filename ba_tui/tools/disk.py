@@ -29,7 +29,7 @@ _CHANGED_HINT = "Read it again, then make the change on what it holds now."
 class SeenFiles:
     """What each file held when it was last read or written here: the guard against stale and blind writes.
 
-    Hold ``alone`` while a change is planned and written, so that two of ours never work from the same state.
+    Hold ``lock`` while a change is planned and written, so that two of ours never work from the same state.
     """
 
     def __init__(self) -> None:

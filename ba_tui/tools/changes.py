@@ -48,11 +48,13 @@ class FileChange:
         """Write it and say so. Raises Failed; then nothing is changed."""
         if self.after == self.before:
             return ToolResult(f"{self.shown} already holds exactly this; nothing was changed.", summary="unchanged")
-        write_bytes(self.path, self.after, before=self.before, shown=self.shown)
+        others = write_bytes(self.path, self.after, before=self.before, shown=self.shown)
         seen.note(self.path, self.after)
         size = self.size()
         done = f"Created {self.shown}" if self.before is None else f"Changed {self.shown}"
-        note = f"\nNote: {self.note}." if self.note else ""
+        kept = f"the same file under {others} other name{'' if others == 1 else 's'} keeps what it held"
+        notes = [note for note in (self.note, kept if others else "") if note]
+        note = f"\nNote: {'; '.join(notes)}." if notes else ""
         return ToolResult(f"{done} ({size} lines).{note}", self.diff(), summary=size)
 
 

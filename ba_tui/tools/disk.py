@@ -10,10 +10,12 @@ import hashlib
 import os
 import secrets
 import stat
+import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -92,15 +94,16 @@ class Content:
     mode: int | None = None
 
 
-def write_bytes(path: Path, data: bytes | Content, *, before: bytes | None, shown: str) -> None:
+def write_bytes(path: Path, data: bytes | Content, *, before: bytes | None, shown: str) -> int:
     """Put ``data`` at the resolved ``path`` in one step; ``before`` is what it must still hold, None for a new file.
+    Returns how many other names (hard links) still hold that.
 
     Raises:
         Failed: it holds something else by now, or cannot be written; the old content is then untouched.
     """
     try:
         with _parent(path, make=before is None) as folder:
-            _replace(folder, path.name, data if isinstance(data, Content) else Content(data), before, shown)
+            return _replace(folder, path.name, data if isinstance(data, Content) else Content(data), before, shown)
     except OSError as error:
         raise _in_words(error, shown) from error
 
@@ -146,7 +149,11 @@ def _temporary(name: str) -> str:
     return f".{name[:100]}.{secrets.token_hex(4)}.tmp"
 
 
-def _replace(folder: int, name: str, content: Content, before: bytes | None, shown: str) -> None:
+def _replace(folder: int, name: str, content: Content, before: bytes | None, shown: str) -> int:
+    old = os.stat(name, dir_fd=folder, follow_symlinks=False) if before is not None else None
+    if old and not (old.st_mode & 0o222 and os.access(name, os.W_OK, dir_fd=folder)):
+        hint = "Leave it as it is, or have its rights changed first (chmod u+w)."
+        raise Failed("execution_error", f"{shown} is read-only.", hint)
     temporary = _temporary(name)
     number = os.open(
         temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder
@@ -155,8 +162,9 @@ def _replace(folder: int, name: str, content: Content, before: bytes | None, sho
         with open(number, "wb") as file:
             file.write(content.data)
             file.flush()
-            if before is not None:
-                _keep_owner(os.stat(name, dir_fd=folder, follow_symlinks=False), number)
+            if old:
+                _keep_marks(folder, name, number)
+                _keep_owner(old, number)
             elif content.mode is not None:
                 os.fchmod(number, content.mode)
             os.fsync(number)
@@ -169,6 +177,7 @@ def _replace(folder: int, name: str, content: Content, before: bytes | None, sho
             os.unlink(temporary, dir_fd=folder)
     with suppress(OSError):
         _sync_folder(folder)
+    return old.st_nlink - 1 if old else 0
 
 
 def _linked(folder: int, temporary: str, name: str) -> bool:
@@ -196,6 +205,17 @@ def _keep_owner(old: os.stat_result, number: int) -> None:
         with suppress(PermissionError):
             os.fchown(number, old.st_uid, old.st_gid)
     os.fchmod(number, stat.S_IMODE(old.st_mode))
+
+
+def _keep_marks(folder: int, name: str, number: int) -> None:
+    """Access lists and what people and systems noted at a file; not what lets a program do more than who runs it."""
+    if sys.platform != "linux":
+        return
+    with suppress(OSError), open(name, "rb", opener=partial(os.open, dir_fd=folder)) as file:
+        for mark in os.listxattr(file.fileno()):
+            if mark.startswith("user.") or mark in {"system.posix_acl_access", "security.selinux"}:
+                with suppress(OSError):
+                    os.setxattr(number, mark, os.getxattr(file.fileno(), mark))
 
 
 def _sync_folder(folder: int) -> None:

@@ -40,7 +40,8 @@ def from_os(error: OSError, what: str) -> Failed:
     if isinstance(error, FileNotFoundError):
         return Failed("not_found", f"{what} does not exist.")
     if isinstance(error, PermissionError):
-        return Failed("resource_error", f"The system does not allow access to {what}.", "Check the file's rights.")
+        # Of a kind that is not tried again: rights do not come back by waiting.
+        return Failed("execution_error", f"The system does not allow access to {what}.", "Check the file's rights.")
     return Failed("resource_error", f"{what}: {error.strerror or error}.")
 
 

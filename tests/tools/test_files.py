@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import stat
+import sys
 from pathlib import Path
 
 import psutil
@@ -179,6 +180,39 @@ async def test_text_that_is_no_unicode_is_refused(desk: Desk) -> None:
     ):
         assert (await desk.run(name, path="a.txt", **args)).summary in {"invalid parameters", "validation error"}
     assert file.read_text() == "one\n"
+
+
+async def test_a_file_of_two_names_changes_under_one(desk: Desk) -> None:
+    (desk.root / "b.txt").hardlink_to(desk.write("a.txt", "one\n"))
+    await desk.run("read_file", path="a.txt")
+    result = await desk.run("edit_file", path="a.txt", old_string="one", new_string="two")
+    assert result.text.endswith("Note: the same file under 1 other name keeps what it held.")
+    assert (desk.root / "b.txt").read_text() == "one\n"
+
+
+async def test_a_read_only_file_stays_as_it_is(desk: Desk) -> None:
+    file = desk.write("a.txt", "one\n")
+    await desk.run("read_file", path="a.txt")
+    file.chmod(0o444)
+    for name, args in (
+        ("write_file", {"content": "two\n"}),
+        ("edit_file", {"old_string": "one", "new_string": "two"}),
+    ):
+        assert "a.txt is read-only" in (await desk.run(name, path="a.txt", **args)).text
+    assert file.read_text() == "one\n"
+    assert list(desk.root.iterdir()) == [file]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Python knows them on Linux alone")
+async def test_what_is_noted_at_a_file_is_kept(desk: Desk) -> None:
+    file = desk.write("a.txt", "one\n")
+    try:
+        os.setxattr(file, "user.origin", b"here")
+    except OSError:
+        pytest.skip("this file system keeps no notes")
+    await desk.run("read_file", path="a.txt")
+    await desk.run("edit_file", path="a.txt", old_string="one", new_string="two")
+    assert os.getxattr(file, "user.origin") == b"here"
 
 
 async def test_the_mode_is_kept(desk: Desk) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -66,6 +67,17 @@ class OpenSession:
         if self.doors is None or self.conversation is None:
             raise UsageError("ba is still starting.", "Try again in a moment.")
         return self.doors, self.conversation
+
+    def resume_hint(self) -> str:
+        """How to come back to this session; empty when there is nothing to come back to."""
+        if self.conversation is None or not self.started:
+            return ""
+        hint = f"Go on with this session: ba -r {self.conversation.id}"
+        with suppress(OSError):
+            # ba -c looks at the folder of the shell, and that may be another one: --cwd, the tour.
+            if self.conversation.cwd.samefile("."):
+                return f"{hint}  (the newest here: ba -c)"
+        return hint
 
     def assemble(self) -> list[Notice]:
         """Make the doors and the first conversation; returns what the person should be told.

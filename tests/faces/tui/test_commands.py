@@ -268,12 +268,14 @@ async def test_a_command_that_fails_is_a_line(world: World, monkeypatch: pytest.
         await hand.until(lambda: any("could not be written" in text for text in hand.said()))
 
 
-async def test_exit_words_leave_and_say_how_to_come_back(world: World) -> None:
+async def test_exit_words_leave_and_say_how_to_come_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(world) as hand:
         assert hand.chat.resume_hint() == ""
         await hand.send("a")
         await hand.idle()
-        assert "ba -r 00000001" in hand.chat.resume_hint()
+        assert hand.chat.resume_hint() == "Go on with this session: ba -r 00000001new", "no folder of the shell's"
+        monkeypatch.chdir(world.cwd)
+        assert hand.chat.resume_hint().endswith("ba -r 00000001new  (the newest here: ba -c)")
         await hand.send("quit")
         await hand.until(lambda: not hand.app.is_running)
     assert world.shelf.journals["00000001new"].closed

@@ -222,10 +222,7 @@ class ChatScreen(Screen[None]):
 
     def resume_hint(self) -> str:
         """How to come back to this session; empty when there is nothing to come back to."""
-        conversation = self.session.conversation
-        if conversation is None or not self.session.started:
-            return ""
-        return f"Go on with this session: ba -r {conversation.id}  (the newest here: ba -c)"
+        return self.session.resume_hint()
 
     # Turns
 

@@ -1,1 +1,1 @@
-"""Sessions on disk: the journal, its lock, lists, forks and exports. May import core, never a sibling or a face."""
+"""Sessions on disk: the journal, its lock, lists, forks and exports. May import core and resources only."""

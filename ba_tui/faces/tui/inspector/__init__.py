@@ -1,1 +1,1 @@
-"""One call, opened: its arguments and its result by display type. May import core and textual, nothing else of ours."""
+"""One call, opened: its arguments and its result by display type. May import core, textual and the transcript."""

@@ -1,1 +1,1 @@
-"""One screen a file, each loaded when it is first shown. Screens import widgets, core and resources."""
+"""One screen a file, each loaded when it is first shown. Screens import all other parts of this face."""

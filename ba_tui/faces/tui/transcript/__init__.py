@@ -1,1 +1,1 @@
-"""The conversation on the screen. May import core, rich and textual; nothing else of ours."""
+"""The conversation on the screen. May import core, the meters, rich and textual; nothing else of ours."""

@@ -1,1 +1,4 @@
-"""One widget a file: attributes come down, messages go up. Widgets import core and each other, never a screen."""
+"""One widget a file: attributes come down, messages go up.
+
+Widgets import core, the inspector, the transcript and each other; a screen only when it is opened.
+"""

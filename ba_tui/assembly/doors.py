@@ -93,6 +93,12 @@ def _stock(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Stock:
     return stock
 
 
+def model_asked(loaded: Loaded) -> str:
+    """The model that a new conversation asks. Raises StorageError when the key file can't be understood."""
+    where = places()
+    return Access(loaded, _catalog(where, strict=False)[0], where).default_model()
+
+
 def trust(cwd: Path) -> None:
     """Trust the project of ``cwd`` with what it holds now. Raises UsageError, StorageError."""
     granted = Trust(places())

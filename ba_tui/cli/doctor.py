@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load, print_line, rule_problems
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.resources import places, project_root
+
+if TYPE_CHECKING:
+    from ba_tui.settings import Loaded
 
 MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 
@@ -28,7 +31,8 @@ def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON objec
     folder = folder_of(cwd)
     problems, standing = rule_problems(loaded, folder), Trust(places()).look(project_root(folder))
     tools, confined = _tool_problems(folder), Finding("sandbox", *sandbox_report(loaded.settings))
-    patient = Patient(places(), loaded, find_ripgrep(), problems, None, tools, confined, standing)
+    place, model = places(), _model(loaded)
+    patient = Patient(place, loaded, find_ripgrep(), problems, None, tools, confined, standing, model)
     for finding in examine(patient):
         findings.append(finding)
         if not json_:
@@ -42,6 +46,16 @@ def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON objec
         report = {"ok": not failed, "findings": [dataclasses.asdict(finding) for finding in findings]}
         print_line(json.dumps(report, indent=2))
     return 1 if failed else 0
+
+
+def _model(loaded: Loaded) -> str:
+    """The model that would be asked; empty where the key file can't be understood, which is a finding of its own."""
+    from ba_tui.assembly import model_asked  # noqa: PLC0415 - see doctor
+
+    try:
+        return model_asked(loaded)
+    except StorageError:
+        return ""
 
 
 def _tool_problems(folder: Path) -> list[tuple[str, str]]:

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from ba_tui.core.errors import StorageError
 from ba_tui.core.session import Standing
 from ba_tui.observe.logs import LOG
+from ba_tui.providers.faults import is_loopback
 from ba_tui.resources import Places, bundled, writable
 from ba_tui.settings import Loaded, Profile, printable, read_key
 from ba_tui.settings.keys import saved_openly
@@ -60,6 +61,8 @@ class Patient:
     """What keeps commands in, as the rooms above found it."""
     folder: Standing | None = None
     """How the folder stands with the person."""
+    model: str = ""
+    """The model that would be asked; empty: that of the settings."""
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -143,7 +146,7 @@ def _settings(patient: Patient) -> Iterator[Finding]:
 
 
 def _model(patient: Patient) -> Iterator[Finding]:
-    model = patient.loaded.settings.model
+    model = patient.model or patient.loaded.settings.model
     name = model.partition("/")[0]
     profile = patient.loaded.settings.providers.get(name)
     if profile is None:
@@ -167,7 +170,7 @@ def _key(patient: Patient, name: str, profile: Profile) -> Iterator[Finding]:
         return
     if key:
         yield Finding("key", "ok", f"there is one for {name}, from {key.source}")
-    elif profile.api_key_env or not profile.base_url:
+    elif not is_loopback(profile.base_url or "") and (profile.api_key_env or not profile.base_url):
         variable = profile.api_key_env or "the environment variable"
         yield Finding(
             "key", "warn", f"none for {name}", f"Set {variable}, or start ba and paste it. Without one: ba demo"

@@ -91,9 +91,13 @@ def held_paths() -> Generator[None]:
 
 
 class PathRefused(BaError):
-    """A text that can't be a path."""
+    """A text that can't be a path; without ``malformed`` one that can't be for what is wanted."""
 
     kind = "invalid_parameters"
+
+    def __init__(self, message: str, hint: str = "", *, malformed: bool = True) -> None:
+        super().__init__(message, hint)
+        self.malformed = malformed
 
 
 @dataclass(frozen=True, slots=True)

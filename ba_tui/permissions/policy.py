@@ -111,7 +111,7 @@ class Policy:
         try:
             subject = self._subject(tool, args, cwd)
         except PathRefused as error:
-            return Deny(str(error))
+            return Deny(str(error), malformed=error.malformed, hint=error.hint)
         if rule := self._first("deny", subject):
             self._hits[rule] += 1
             return Deny(f"Denied by the rule {_named(rule)}.{self._why(rule, subject)}", rule.text)
@@ -232,11 +232,11 @@ class Policy:
             return ""
         doing = {Effect.WRITE: "changes files", Effect.EXECUTE: "runs a command", Effect.NETWORK: "uses the network"}
         if subject.lack:
-            return f"{subject.lack.rstrip('.')}{self._because(subject)}"
+            return f"{subject.lack.rstrip('.')}{self._because()}"
         what = "changes data" if subject.kinds and subject.effect is Effect.WRITE else doing[subject.effect]
-        return f"it {what}, and {self._mode} mode asks before that{self._because(subject)}"
+        return f"it {what}, and {self._mode} mode asks before that{self._because()}"
 
-    def _because(self, subject: Subject) -> str:
+    def _because(self) -> str:
         if self._mode != "auto":
             return ""
         return "; it may reach further than this folder" if self.bounds.confined() else "; there is no sandbox"
@@ -338,7 +338,7 @@ class Policy:
         if seen.inside or not self.workspace.lends(seen.path):
             return seen
         if tool.effect is not Effect.READ:
-            raise PathRefused(f"{self.workspace.shown(seen.path)} is read only.", "Write to a file of the workspace.")
+            raise PathRefused(f"{self.workspace.shown(seen.path)} is read only.", "Write elsewhere.", malformed=False)
         return replace(seen, inside=True)
 
     def _seen(self, path: Path) -> Seen:

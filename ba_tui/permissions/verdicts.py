@@ -22,6 +22,9 @@ class Deny:
 
     reason: str
     by: str = ""
+    malformed: bool = False
+    """Nothing is forbidden: the arguments name nothing that there can be."""
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

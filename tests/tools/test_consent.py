@@ -74,6 +74,16 @@ async def test_every_decision_goes_out(tmp_path: Path) -> None:
     assert "Denied by the rule" in last.reason
 
 
+async def test_what_is_no_path_is_wrong_and_not_denied(tmp_path: Path) -> None:
+    room = Room(tmp_path)
+    for path in ("", "a\0b", "x" * 5_000):
+        result = await room.call(room.read, path)
+        assert result.error
+        assert result.error.kind == "invalid_parameters"
+        assert result.error.hint
+    assert not room.ran
+
+
 @pytest.mark.parametrize(
     ("reply", "said"),
     [

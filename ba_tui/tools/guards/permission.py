@@ -60,8 +60,8 @@ def permission(gate: Gate) -> Guard:
                 match verdict:
                     case Allow():
                         return await tool.run(args, call)
-                    case Deny(reason=reason):
-                        return failure("permission_denied", reason)
+                    case Deny(reason=reason, malformed=malformed, hint=hint):
+                        return failure("invalid_parameters" if malformed else "permission_denied", reason, hint=hint)
                     case Ask() as ask:
                         pass
             return await _Consent(gate, tool, checker, folder).run(ask, args, call)

@@ -34,7 +34,7 @@ class Hand:
 
     @property
     def hint(self) -> str:
-        return str(self.chat.activity.content)
+        return str(self.chat.activity.content).strip()
 
     @property
     def status(self) -> str:

@@ -29,6 +29,8 @@ from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.meters import short_count
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+INDENT = "  "
+"""Words stand below words, in the column behind the signs."""
 HINT_SECONDS = 3.0
 TICKS = 4
 
@@ -124,7 +126,7 @@ class Activity(Static):
 
     def _draw(self) -> None:
         if self._hint:
-            self.update(Content.styled(self._hint, "$warning"), layout=False)
+            self.update(Content.styled(INDENT + self._hint, "$warning"), layout=False)
         elif self._busy:
             seconds = int(time.monotonic() - self._started)
             word = self._word
@@ -136,4 +138,4 @@ class Activity(Static):
             quiet = (f"  {elapsed} · Esc interrupts{note}", "$text-muted")
             self.update(Content.assemble((f"{mark} {word}", "$accent"), quiet), layout=False)
         else:
-            self.update(Content.styled(self._note, "$text-muted"), layout=False)
+            self.update(Content.styled(INDENT + self._note, "$text-muted"), layout=False)

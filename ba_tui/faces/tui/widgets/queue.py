@@ -37,7 +37,7 @@ class QueueLines(Static):
         low = self.screen.size.height < LOW
         shown = 1 if low else SHOWN
         more = len(self._waiting) - shown
-        width = max(10, self.size.width - (18 if low else 8))
+        width = max(10, self.size.width - (14 if low else 3))
         lines = [
             Content.assemble((f"{index}. ", "$accent"), (_line(text, width), "$text-muted"))
             for index, text in enumerate(self._waiting[:shown], 1)

@@ -269,13 +269,13 @@ class Attachments:
         if refused := files.refused(target.name):
             return Attachment(name, "a file that may not be read", trouble=refused)
         try:
-            what, result = await self._content(target, shown)
+            what, result = await self._content(target)
         except (BaError, OSError) as error:
             size = await asyncio.to_thread(size_in_words, target.path)
             return Attachment(name, size, trouble=_why(error), handled=await self._handlers(shown))
         return Attachment(name, what, result, handled=await self._handlers(shown))
 
-    async def _content(self, target: Target, shown: str) -> tuple[str, ToolResult]:
+    async def _content(self, target: Target) -> tuple[str, ToolResult]:
         path = target.path
         assert path
         mode = (await asyncio.to_thread(path.stat)).st_mode

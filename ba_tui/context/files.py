@@ -55,7 +55,7 @@ class Listing:
         if query.endswith("/"):
             found.pop(query.strip(), None)
         letters = re.compile(".*?".join(map(re.escape, low)))
-        best = sorted(found, key=lambda name: (found[name], *_closeness(name, low, letters)))[:limit]
+        best = sorted(found, key=lambda name: (found[name], *_closeness(name, letters)))[:limit]
         return [(found[name], name) for name in best]
 
 
@@ -178,7 +178,7 @@ def _patterns(low: str) -> tuple[str, str, str, str]:
     return f"/{plain}{rest}", f"{plain}{rest}", plain, rf"\n{letters}"
 
 
-def _closeness(name: str, low: str, letters: re.Pattern[str]) -> tuple[bool, int, int, int, str]:
+def _closeness(name: str, letters: re.Pattern[str]) -> tuple[bool, int, int, int, str]:
     """For names that match equally well: letters in the last part, starts of words, a short span, a short name."""
     plain = _lowered(name).rstrip("/")
     start = plain.rfind("/") + 1

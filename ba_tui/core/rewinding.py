@@ -54,8 +54,8 @@ class Checkpoints(Protocol):
         """What differs between two checkpoints; an empty one means the files as they are now."""
         ...
 
-    def did(self, turn: int, before: str) -> Sequence[FileChange]:
-        """What turn ``turn`` changed, which began with the checkpoint ``before``; nothing when that is not known."""
+    def did(self, before: str) -> Sequence[FileChange]:
+        """What the turn changed that began with the checkpoint ``before``; nothing when that is not known."""
         ...
 
     def undoing(self, to: str, since: Sequence[tuple[int, str]]) -> Sequence[FileChange]:

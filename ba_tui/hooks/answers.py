@@ -28,7 +28,7 @@ _DECISIONS: Mapping[str, Decision] = {
     "deny": "deny",
     "block": "deny",
 }
-_RANKED: Sequence[Decision] = ("deny", "ask", "allow")
+_RANKED: tuple[Decision, ...] = ("deny", "ask", "allow", "")
 _CONTEXT_EVENTS = frozenset({"user_prompt", "session_start"})
 """Events whose plain words are for the model."""
 _TYPES: Mapping[str, type] = {
@@ -82,14 +82,14 @@ def read_answer(hook: Hook, ran: Completed) -> Answer:
     if ran.trouble:
         return Answer(hook, trouble=ran.trouble)
     if ran.code == BLOCK_EXIT_CODE:
-        return Answer(hook, "deny", _cut(ran.err, CONTEXT_CHARS) or "It was blocked, without a reason.")
+        return Answer(hook, "deny", _cut(ran.err) or "It was blocked, without a reason.")
     if ran.code:
         how = f"failed (exit {ran.code})" if ran.code > 0 else f"was killed (signal {-ran.code})"
         said = _line(ran.err)
         return Answer(hook, trouble=f"{how}{': ' + said if said else '.'}")
     words = ran.out.strip()
     if not words.startswith("{"):
-        return Answer(hook, context=_cut(words, CONTEXT_CHARS) if hook.event in _CONTEXT_EVENTS else "")
+        return Answer(hook, context=_cut(words) if hook.event in _CONTEXT_EVENTS else "")
     try:
         return _read_json(hook, cast("dict[str, Any]", clean_json(json.loads(words))))
     except (ValueError, RecursionError) as error:
@@ -112,9 +112,9 @@ def _read_json(hook: Hook, said: dict[str, Any]) -> Answer:
     return Answer(
         hook,
         _DECISIONS[word] if word else "",
-        _cut(reason, CONTEXT_CHARS),
+        _cut(reason),
         specific.get("updatedInput"),
-        _cut(str(specific.get("additionalContext") or ""), CONTEXT_CHARS),
+        _cut(str(specific.get("additionalContext") or "")),
         _line(str(said.get("systemMessage") or "")),
         None if goes_on else _line(str(said.get("stopReason") or "")),
     )
@@ -131,11 +131,7 @@ def _check(said: Mapping[str, Any], types: Mapping[str, type]) -> None:
 def combined(answers: Sequence[Answer]) -> Verdict:
     """deny over ask over allow; what each adds is added up in the order of the configuration."""
     given = {answer.decision for answer in answers}
-    strongest: Decision = ""
-    for decision in _RANKED:
-        if decision in given:
-            strongest = decision
-            break
+    strongest: Decision = min(given, key=_RANKED.index, default="")
     deciding = [answer for answer in answers if strongest and answer.decision == strongest]
     rewriters = [answer for answer in answers if answer.rewritten is not None]
     notices = [_notice(answer) for answer in answers if answer.trouble or answer.message]
@@ -174,6 +170,7 @@ def _line(text: str) -> str:
     return clipped(paintable(first[: LINE_CHARS * 4], newlines=False), LINE_CHARS)
 
 
-def _cut(text: str, limit: int) -> str:
+def _cut(text: str) -> str:
     text = text.strip()
-    return text if len(text) <= limit else f"{text[:limit]}\n[… {len(text) - limit} characters left out]"
+    left = len(text) - CONTEXT_CHARS
+    return text if left <= 0 else f"{text[:CONTEXT_CHARS]}\n[… {left} characters left out]"

@@ -52,7 +52,7 @@ class SessionCheckpoints:
         with self._store.locked():
             return self._counted(self._tree(before), self._tree(after))
 
-    def did(self, turn: int, before: str) -> Sequence[FileChange]:
+    def did(self, before: str) -> Sequence[FileChange]:
         with self._store.locked():
             begun = self._read(before)
             end = self._end(begun)

@@ -165,23 +165,22 @@ class _Plan:
             message = f"{part.path} is a symbolic link to {file.shown}."
             raise Failed("validation_error", message, "Name the file itself, or use the shell for the link.")
 
-    def _unchanged(self, file: _File, *, exact: bool = True) -> bytes:
-        """What the file holds. Raises Failed when it is absent, or is not what was read of it."""
+    def _unchanged(self, file: _File, *, exact: bool = True) -> None:
+        """Raises Failed when the file is absent, or is not what was read of it."""
         if file.now is None:
             raise Failed("not_found", f"{file.shown} does not exist.", "Check the path; search with glob.")
         if file.before is not None and (not exact or file.path in self.seen):
             self.seen.check(file.path, file.before, file.shown)
-        return file.now
 
     def _update(self, file: _File, part: FilePatch) -> None:
-        now = self._unchanged(file)
+        self._unchanged(file)
         if part.hunks:
             placed = self._patched(file, part.hunks)
             self._unchanged(file, exact=placed.exact)
             file.notes += placed.notes
         if part.target is not None:
             self._itself(file, part)
-            self._move(file, part.target, now)
+            self._move(file, part.target)
 
     def _patched(self, file: _File, hunks: Sequence[Hunk]) -> Placed:
         if file.text is None or file.now is None:
@@ -197,7 +196,7 @@ class _Plan:
         file.now = encoded(file.encoding, file.text, file.shown)
         return placed
 
-    def _move(self, file: _File, target: str, before: bytes) -> None:
+    def _move(self, file: _File, target: str) -> None:
         to = self._file(target)
         if to is file:
             raise Failed("invalid_parameters", f"{file.shown} can't move to itself.")

@@ -127,7 +127,7 @@ class _Runs:
         except OSError as error:
             message = f"{script.shown} could not be started: {error.strerror or error}."
             raise Failed("resource_error", message) from error
-        notes += _lacking(script, outcome.job.process.output.text()) if outcome.job.exit_code else []
+        notes += _lacking(outcome.job.process.output.text()) if outcome.job.exit_code else []
         shown = self._place.workspace.shown(root)
         result = await asyncio.to_thread(observed, outcome, shown, seconds, notes)
         if isinstance(result.display, Command):
@@ -215,7 +215,7 @@ def _input(args: Mapping[str, Any]) -> str:
     return text
 
 
-def _lacking(script: Script, output: str) -> list[str]:
+def _lacking(output: str) -> list[str]:
     """Words about a module that the script misses."""
     found = _MISSING.search(output)
     if found is None:

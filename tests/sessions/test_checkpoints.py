@@ -208,8 +208,8 @@ def test_changes_by_hand_are_told_from_those_of_the_turns(work: Path):
     write(work, more="new\n")
     own.settle(2)
     write(work, later="by hand\n")
-    assert own.did(1, one) == [FileChange("agent", "changed", 2, 1), FileChange("both", "changed", 1, 1)]
-    assert own.did(2, two) == [FileChange("more", "new", 1, 0)]
+    assert own.did(one) == [FileChange("agent", "changed", 2, 1), FileChange("both", "changed", 1, 1)]
+    assert own.did(two) == [FileChange("more", "new", 1, 0)]
     assert {(item.path, item.kind, item.by_hand) for item in own.undoing(one, [(1, one), (2, two)])} == {
         ("agent", "changed", False),
         ("hand", "changed", True),

@@ -95,10 +95,10 @@ def step_rows(change: Change, step: Block | int, *, split: bool) -> list[Row]:
     if isinstance(step, int):
         return [_fold(step, digits)]
     if step.same:
-        new = [_cell(change.after[j], digits, j + 1, " ") for j in range(step.j1, step.j2)]
+        new = [_cell(change.after[j], digits, j + 1) for j in range(step.j1, step.j2)]
         if not split:
             return [(cell,) for cell in new]
-        old = [_cell(change.before[i], digits, i + 1, " ") for i in range(step.i1, step.i2)]
+        old = [_cell(change.before[i], digits, i + 1) for i in range(step.i1, step.i2)]
         return list(zip(old, new, strict=True))
     pairs = list(_pairs(change, step))
     if split:
@@ -212,8 +212,8 @@ def _shown(text: str | None) -> str:
     return visible(text[:-1]) if text.endswith("\n") else visible(text) + NO_END
 
 
-def _cell(text: str, digits: int, number: int, sign: str) -> Cell:
-    return Cell(((_shown(text), ""),), f"{number:>{digits}} {sign} ")
+def _cell(text: str, digits: int, number: int) -> Cell:
+    return Cell(((_shown(text), ""),), f"{number:>{digits}}   ")
 
 
 def _fold(count: int, digits: int) -> Row:

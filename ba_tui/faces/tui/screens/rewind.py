@@ -54,9 +54,7 @@ class RewindList(Picker):
         for stop in reversed(course.stops[-LOOKED:]):
             if stop.checkpoint:
                 try:
-                    self._files[stop.number] = await asyncio.to_thread(
-                        self._past.files.did, stop.number, stop.checkpoint
-                    )
+                    self._files[stop.number] = await asyncio.to_thread(self._past.files.did, stop.checkpoint)
                 except BaError as error:
                     self.say(f"{error} {error.hint}".strip())
                     break

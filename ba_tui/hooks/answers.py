@@ -130,8 +130,7 @@ def _check(said: Mapping[str, Any], types: Mapping[str, type]) -> None:
 
 def combined(answers: Sequence[Answer]) -> Verdict:
     """deny over ask over allow; what each adds is added up in the order of the configuration."""
-    given = {answer.decision for answer in answers}
-    strongest: Decision = min(given, key=_RANKED.index, default="")
+    strongest: Decision = min((answer.decision for answer in answers), key=_RANKED.index, default="")
     deciding = [answer for answer in answers if strongest and answer.decision == strongest]
     rewriters = [answer for answer in answers if answer.rewritten is not None]
     notices = [_notice(answer) for answer in answers if answer.trouble or answer.message]

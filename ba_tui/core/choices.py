@@ -31,6 +31,10 @@ class Setup(Protocol):
         """Why ``model`` can't be asked yet, as one line; empty when it can."""
         ...
 
+    def first_model(self, provider: str) -> str:
+        """The id of the model to begin with at ``provider``; empty when none is known."""
+        ...
+
     async def local_servers(self) -> Sequence[LocalServer]: ...
 
     def save_key(self, provider: str, key: str) -> str:

@@ -38,11 +38,12 @@ class Access:
         if self._chosen or not self.missing(model):
             return model
         for name in self._settings.providers:
-            if self.ready(name):
-                first = next((info.id for info in self._catalog.models() if info.provider == name), None)
-                if first:
-                    return first
+            if self.ready(name) and (first := self.first_model(name)):
+                return first
         return model
+
+    def first_model(self, provider: str) -> str:
+        return next((info.id for info in self._catalog.models() if info.provider == provider), "")
 
     def model(self, name: str) -> ModelInfo:
         """Facts of ``name``. Raises UsageError when it can't be a model, or no such provider is set up."""

@@ -185,8 +185,7 @@ class Shelf:
         return [info for info in listed if self.journals[info.id].events or info.title]
 
     def search(self, text: str, *, everywhere: bool = False) -> Sequence[SessionInfo]:
-        listed = self.sessions(everywhere=everywhere)
-        placed = [changed(info, found=self._place(info.id, text)) for info in listed]
+        placed = [changed(info, found=self._place(info.id, text)) for info in self.sessions(everywhere=everywhere)]
         return [info for info in placed if info.found or text.casefold() in info.title.casefold()]
 
     def _place(self, id: str, words: str) -> str:
@@ -203,8 +202,7 @@ class Shelf:
 
     def create(self) -> Conversation:
         self.created += 1
-        id = f"{self.created:08d}new"
-        now = time.time()
+        id, now = f"{self.created:08d}new", time.time()
         self.journals[id] = Memory()
         self.infos[id] = SessionInfo(id, "", self.cwd, now, now, model=self.model)
         return Conversation(self.infos[id], self.journals[id], self.brain, inventory=self.inventory)
@@ -354,7 +352,10 @@ class Ways:
     full: bool = False
 
     def missing(self, model: str) -> str:
-        return self.reason
+        return "" if model.partition("/")[0] in dict(self.keys) else self.reason
+
+    def first_model(self, provider: str) -> str:
+        return next((info.id for info in MODELS if info.provider == provider), "")
 
     async def local_servers(self) -> Sequence[LocalServer]:
         return self.servers
@@ -363,7 +364,6 @@ class Ways:
         if self.full:
             raise StorageError("keys.yaml could not be written: no space left.", "Free some.")
         self.keys.append((provider, key))
-        self.reason = ""
         return "~/.config/ba/keys.yaml"
 
     def use_server(self, server: LocalServer, model: str) -> str:

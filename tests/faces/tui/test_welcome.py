@@ -50,6 +50,18 @@ async def test_a_pasted_key_is_masked_saved_and_then_the_prompt_goes_out(world: 
         assert not any("sk-ant" in text for text in hand.said())
 
 
+async def test_a_key_of_another_vendor_brings_its_model(world: World) -> None:
+    world.ways.reason = REASON
+    async with running(world) as hand:
+        screen = await welcomed(hand)
+        await hand.press("down", "down", "enter")
+        screen.query_one("#key", Input).value = "sk-secret"
+        await hand.press("enter")
+        await hand.until(lambda: hand.app.screen is hand.chat and "qwen3-coder" in hand.status)
+        assert world.ways.keys == [("openai", "sk-secret")]
+        assert "openai/qwen3-coder" in hand.hint
+
+
 async def test_a_key_that_can_not_be_saved_says_why(world: World) -> None:
     world.ways.reason, world.ways.full = REASON, True
     async with running(world) as hand:

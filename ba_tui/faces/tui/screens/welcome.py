@@ -140,16 +140,21 @@ class Welcome(ModalScreen[str | None]):
             provider = "openai"
         try:
             where = await asyncio.to_thread(self._setup.save_key, provider, key)
-            missing = await asyncio.to_thread(self._setup.missing, self._model)
+            served = await asyncio.to_thread(self._served, provider)
         except BaError as error:
             self._say(f"{error} {error.hint}")
             return
-        if missing:
-            self._show("ways")
-            self._say(f"Saved in {where}. {missing} Choose a model with /model.")
-        else:
+        if served:
             self.notify(f"The key was saved in {where}.", markup=False)
-            self.dismiss(self._model)
+            self.dismiss(served)
+        else:
+            self._show("ways")
+            self._say(f"Saved in {where}. Esc, then choose a model with /model.")
+
+    def _served(self, provider: str) -> str:
+        """What can be asked now: the model that was wanted, else the first one of the key's vendor."""
+        models = (self._model, self._setup.first_model(provider))
+        return next((model for model in models if model and not self._setup.missing(model)), "")
 
     def action_back(self) -> None:
         if self.query_one("#key").display or self.query_one("#variables").display:

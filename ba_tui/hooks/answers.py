@@ -28,7 +28,7 @@ _DECISIONS: Mapping[str, Decision] = {
     "deny": "deny",
     "block": "deny",
 }
-_RANKED: tuple[Decision, ...] = ("deny", "ask", "allow", "")
+_RANKED: Sequence[Decision] = ("deny", "ask", "allow")
 _CONTEXT_EVENTS = frozenset({"user_prompt", "session_start"})
 """Events whose plain words are for the model."""
 _TYPES: Mapping[str, type] = {
@@ -130,7 +130,12 @@ def _check(said: Mapping[str, Any], types: Mapping[str, type]) -> None:
 
 def combined(answers: Sequence[Answer]) -> Verdict:
     """deny over ask over allow; what each adds is added up in the order of the configuration."""
-    strongest: Decision = min((answer.decision for answer in answers), key=_RANKED.index, default="")
+    given = {answer.decision for answer in answers}
+    strongest: Decision = ""
+    for decision in _RANKED:
+        if decision in given:
+            strongest = decision
+            break
     deciding = [answer for answer in answers if strongest and answer.decision == strongest]
     rewriters = [answer for answer in answers if answer.rewritten is not None]
     notices = [_notice(answer) for answer in answers if answer.trouble or answer.message]

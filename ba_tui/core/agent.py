@@ -32,6 +32,7 @@ from ba_tui.core.untrusted import paintable
 
 LANES = 8
 CONTINUATIONS = 3
+CIRCLES = 3
 
 
 class Interceptor(Protocol):
@@ -192,11 +193,8 @@ class Agent:
             branch.emit(ToolFinished(use.id, identified(result, use.id), seconds))
 
         try:
-            if tool is None:
-                result = unknown_tool(use.name, [known.name for known in self.toolset.visible()])
-            elif use.malformed is not None:
-                message = f"The arguments of {use.name} were not a JSON object: {use.malformed[:200]}"
-                result = failure("invalid_parameters", message)
+            if tool is None or use.malformed is not None:
+                result = self._impossible(use, branch)
             else:
                 result = await tool.run(use.input, call)
         except asyncio.CancelledError:
@@ -209,6 +207,27 @@ class Agent:
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a tool's failure becomes a result
             result = failure("internal_error", f"{type(error).__name__}: {error}")
         finish(result)
+
+    def _impossible(self, use: ToolUse, branch: Branch) -> ToolResult:
+        """What the model is told of a call that no tool, and so no guard, gets to see.
+
+        Raises:
+            StopTurn: it was told so before, twice.
+        """
+        if (times := _times(use, branch.transcript.calls_since_prompt())) >= CIRCLES:
+            message = f"Stopped: the same impossible call of {use.name!r} was made {times} times."
+            raise StopTurn(message, "Say what to do differently.")
+        if use.malformed is None:
+            return unknown_tool(use.name, [known.name for known in self.toolset.visible()])
+        message = f"The arguments of {use.name} were not a JSON object: {use.malformed[:200]}"
+        return failure("invalid_parameters", message)
+
+
+def _times(use: ToolUse, made: Sequence[ToolUse]) -> int:
+    """How many times the call was made by now, itself included. Ids may come again: the newest is meant."""
+    until = next((at for at in reversed(range(len(made))) if made[at].id == use.id), len(made)) + 1
+    wanted = (use.name, use.input, use.malformed)
+    return sum((call.name, call.input, call.malformed) == wanted for call in made[:until])
 
 
 def unknown_tool(name: str, known: Sequence[str]) -> ToolResult:

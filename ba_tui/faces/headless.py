@@ -299,7 +299,8 @@ def refusals(denied: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def denial(question: Question) -> Reply:
     """What print mode answers: no to every approval and limit; a choice is the model's own to make."""
-    return Reply("deny", NOBODY_ANSWERS if question.kind == "choice" else NOBODY, by="nobody")
+    words = {"permission": NOBODY, "choice": NOBODY_ANSWERS}
+    return Reply("deny", words.get(question.kind, ""), by="nobody")
 
 
 async def speak(doors: Doors, start: Start, printer: Printer, timeout: float | None = None) -> int:

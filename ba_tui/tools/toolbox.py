@@ -170,7 +170,7 @@ def guarded(
     kept = shared or Shared(Memory(Path), Health())
     remember, rest, again = once(kept.memory), breaker(kept.health), retry()
     kept_first = (kept.checkpoint or unhooked)(again(timeout(tool)))
-    inner = output(validate(hooks(permission(repeats(remember(rest(kept_first)))))), kept.delivery)
+    inner = output(repeats(validate(hooks(permission(remember(rest(kept_first)))))), kept.delivery)
     return secrets(kept.sharing)(inner)
 
 

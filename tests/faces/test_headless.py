@@ -18,7 +18,7 @@ from ba_tui.core.provider import Chunk, Request
 from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Tool
-from ba_tui.faces.headless import Printer, speak
+from ba_tui.faces.headless import Printer, denial, speak
 from tests.script import Script, conversation, says
 
 
@@ -147,6 +147,15 @@ async def test_the_step_limit_is_exit_3_with_the_best_answer_so_far():
     code, out, err = await run(*steps, says("So far."))
     assert (code, out) == (3, "So far.\n")
     assert "limit of 5 steps" in err
+
+
+async def test_going_in_circles_is_exit_3_and_told_as_nobodys_words():
+    code, out, err = await run(*[says("Again.", ("aks", {}))] * 3, says("So far."))
+    assert (code, out) == (3, "So far.\n")
+    assert err.splitlines()[-1] == (
+        "ba: Stopped: the same impossible call of 'aks' was made 3 times. Say what to do differently."
+    )
+    assert not denial(Question("continue", "Go on?")).text
 
 
 async def test_a_provider_error_is_exit_2_with_its_cure_in_one_line():

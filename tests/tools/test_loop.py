@@ -198,8 +198,16 @@ async def test_work_with_files_and_shell_in_one_turn(toolset: tuple[Tool, ...], 
     assert_paired(transcript, events)
 
 
-async def test_going_in_circles_ends_the_turn_with_every_call_answered(toolset: tuple[Tool, ...]) -> None:
-    again = [calls(("glob", {"pattern": "*"})) for _ in range(5)]
+@pytest.mark.parametrize(
+    ("name", "args", "malformed"),
+    [("glob", {"pattern": "*"}, None), ("glob", {"patern": "*"}, None), ("blog", {}, None), ("glob", {}, '{"pat')],
+    ids=["sound", "wrong arguments", "no such tool", "no JSON"],
+)
+async def test_going_in_circles_ends_the_turn_with_every_call_answered(
+    toolset: tuple[Tool, ...], name: str, args: dict[str, Any], malformed: str | None
+) -> None:
+    uses = [ToolUse(f"id-{number}", name, args, malformed) for number in range(5)]
+    again = [Message("assistant", (use,), stop="tool_use", origin="assistant") for use in uses]
     events, transcript = await played(toolset, *again)
     assert isinstance(events[-1], TurnEnded)
     assert events[-1].reason == "limit"

@@ -140,6 +140,8 @@ def route(argv: Sequence[str]) -> list[str]:
     for index, word in enumerate(argv):
         if word == "--":
             return [*routed, *argv[index:]]
+        if word in {"-h", "--help"}:
+            return ["--help"]
         following = argv[index + 1] if index + 1 < len(argv) else "-"
         bare = word in {"-r", "--resume"} and following.startswith("-")
         routed.append("--resume=pick" if bare else word)

@@ -59,7 +59,7 @@ def _row(line: RuleLine) -> dict[str, Any]:
 @app.command()
 def check(  # noqa: PLR0913 - typer reads one parameter a flag
     command: Annotated[str, typer.Argument(metavar="COMMAND|-", help="What would run; - reads JSON lines.")],
-    tool: Annotated[str, typer.Option(help="The tool that would run.")] = "shell",
+    tool: Annotated[str, typer.Option(metavar="NAME", help="The tool that would run.")] = "shell",
     mode: Annotated[Mode | None, typer.Option(help="As if in this mode.")] = None,
     allow: RuleList = None,
     ask: RuleList = None,

@@ -30,6 +30,7 @@ SHOWN = 8
 
 app = typer.Typer(no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The skill's name, as `ba skills list` shows it.")]
+NewName = Annotated[str, typer.Argument(metavar="NAME", help="Such as sales-report.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Project = Annotated[bool, typer.Option("--project", help="In the project's .ba/skills instead of your own.")]
 
@@ -146,7 +147,7 @@ def install(  # noqa: PLR0913 - typer reads one parameter a flag
 
 
 @app.command()
-def new(name: Name, project: Project = False, json_: Json = False, cwd: Cwd = None) -> int:
+def new(name: NewName, project: Project = False, json_: Json = False, cwd: Cwd = None) -> int:
     """Begin a skill: a valid SKILL.md, to be filled in."""
     from ba_tui.skills.install import create  # noqa: PLC0415 - see list_
 

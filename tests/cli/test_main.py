@@ -40,6 +40,9 @@ def ba(tmp_path: Path) -> Program:
         (["-r", "-p", "x"], ["chat", "--resume=pick", "-p", "x"]),
         (["-r", "parser"], ["chat", "-r", "parser"]),
         (["--help"], ["--help"]),
+        (["logs", "--help"], ["--help"]),
+        (["-p", "-h"], ["--help"]),
+        (["--", "-h"], ["chat", "--", "-h"]),
     ],
 )
 def test_a_first_word_that_is_no_command_is_a_prompt(argv: list[str], routed: list[str]):

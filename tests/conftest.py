@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import gc
 import os
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+
+# Compiled modules are kept, whatever the environment says: else every process that a test starts compiles all anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # The suite tries the same examples at every run and on any machine, however busy: what passed once passes again.
 # To look for new ones: HYPOTHESIS=search pytest tests/...
@@ -40,10 +49,29 @@ def outside_data() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def new_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes folders by counting. ``mktemp`` looks at all that are there before it makes one more."""
+    base = tmp_path_factory.getbasetemp()
+    counts: defaultdict[str, Iterator[int]] = defaultdict(count)
+
+    def new(name: str) -> Path:
+        folder = base / f"{name}{next(counts[name.lower()])}"
+        folder.mkdir(0o700)
+        return folder
+
+    return new
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, new_folder: Callable[[str], Path]) -> Path:
+    return new_folder(re.sub(r"\W", "_", request.node.name)[:30])
+
+
 @pytest.fixture(autouse=True)
-def ba_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def ba_home(new_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """No test touches the person's own state, and none finds a key."""
-    home = tmp_path_factory.mktemp("ba-home")
+    home = new_folder("ba-home")
     monkeypatch.setenv("BA_HOME", str(home))
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "BA_MODEL"):
         monkeypatch.delenv(name, raising=False)

@@ -42,11 +42,12 @@ class Counter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """``model`` in use, the tokens of ``messages``, and those of system prompt and tools."""
+    """``model`` in use, the tokens of ``messages``, and those of system prompt and tools, with their bytes."""
 
     model: Callable[[], ModelInfo]
     count: Count
     fixed: Callable[[], int]
+    size: Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ class Condensing:
         settings, chosen = shop.settings, shop.settings.compression
         self._pen = Pen(shop, sizes.model)
         self.spending = Spending()
-        gauge = Gauge(sizes.model, sizes.fixed, sizes.count, lambda: _longest(settings, sizes.model()))
+        gauge = Gauge(sizes.model, sizes.fixed, sizes.count, lambda: _longest(settings, sizes.model()), sizes.size)
         prompt = (bundled("config") / "prompts" / "compaction.md").read_text(encoding="utf-8")
         cache = SummaryCache(shop.where.cache / SUMMARIES, chosen.cache_size, chosen.cache_hours)
         writer = Writer(self._pen.model, self._pen.provider, prompt)

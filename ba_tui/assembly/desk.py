@@ -91,7 +91,7 @@ class Desk:
         self._system = joined(prompt, self.skilling.catalogue)
         self._tokens = Tokens(workshop.where, self._in_use, cwd)
         self._broken += [Notice(text, "warning") for text in self._tokens.problems]
-        sizes = Sizes(self._in_use, self._tokens.count, self._fixed)
+        sizes = Sizes(self._in_use, self._tokens.count, self._fixed, self._size)
         self._condensing = Condensing(workshop, sizes, Ties(self._veto, self._said_again, history))
         self.condenser, self.spending = self._condensing.compressor, self._condensing.spending
         first = joined(prompt, self.skilling.own_catalogue)
@@ -197,6 +197,11 @@ class Desk:
     def _fixed(self) -> int:
         """Tokens of every request beside the conversation."""
         return self._tokens.text(self._system) + self._tokens.count_tools(self._visible.visible())
+
+    def _size(self) -> int:
+        """Bytes of every request beside the conversation."""
+        shown = (f"{tool.name}{tool.description}{tool.input_schema}" for tool in self._visible.visible())
+        return sum(len(text.encode()) for text in (self._system, *shown))
 
     async def _veto(self, trigger: str, focus: str) -> str | None:
         return await self.hooks.before_compress(trigger, focus) if self.hooks else None

@@ -112,7 +112,7 @@ class Compressor:
         """Compresses when the window is too full for what comes."""
         transcript = self._transcripts[branch.name] = branch.transcript
         await self._adopt(branch)
-        if self._choices.enabled:
+        if self._choices.enabled and not self._means.gauge.spacious(transcript.messages, self._choices.trigger):
             await self._means.gauge.ready(transcript.messages)
             used = self._means.gauge.used(transcript.messages)
             if used > self._means.gauge.room * self._choices.trigger and used > self._left.get(branch.name, 0):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from operator import is_
 
 from ba_tui.context.rounds import Count
-from ba_tui.core.messages import Message
+from ba_tui.core.messages import Message, Text
 from ba_tui.core.provider import ModelInfo
 
 SMALLEST = 1_000
@@ -20,6 +20,8 @@ HIDDEN = 1_000
 """Tokens that a vendor may add of its own."""
 MANY = 50
 """Messages that are not counted on the event loop: a long conversation was opened."""
+FEW = 8
+"""Messages of a conversation that has just begun."""
 BRANCHES = 8
 _WINDOW = re.compile(
     r"(?:>|max(?:imum)?(?: model| context| prompt| input| allowed)*(?: length| size| tokens| limit| window)*"
@@ -30,7 +32,8 @@ _WINDOW = re.compile(
 
 
 class Gauge:
-    """``fixed``: tokens of the system prompt and the tools; ``longest``: tokens that an answer may have."""
+    """``fixed``: tokens of the system prompt and the tools, ``size`` their bytes; ``longest``: tokens that an answer
+    may have."""
 
     def __init__(
         self,
@@ -38,8 +41,10 @@ class Gauge:
         fixed: Callable[[], int],
         count: Count,
         longest: Callable[[], int] | None = None,
+        size: Callable[[], int] | None = None,
     ) -> None:
         self._model = model
+        self._size = size
         self._longest = longest or (lambda: model().max_output)
         self._told: dict[str, int] = {}
         self._tail: tuple[tuple[Message, ...], int] = ((), 0)
@@ -55,6 +60,14 @@ class Gauge:
         model = self._model()
         window = min(model.window, self._told.get(model.id, model.window))
         return window - min(self._longest(), window // 2)
+
+    def spacious(self, messages: Sequence[Message], share: float) -> bool:
+        """Whether they certainly take less than ``share`` of the room. Counts nothing, so that the first request of a
+        conversation need not wait for that: a token stands for a byte or more."""
+        blocks = [block for message in messages[: FEW + 1] for block in message.blocks]
+        if self._size is None or len(messages) > FEW or not all(isinstance(block, Text) for block in blocks):
+            return False
+        return self._size() + sum(len(message.text.encode()) for message in messages) + HIDDEN < share * self.room
 
     def used(self, messages: Sequence[Message]) -> int:
         """Tokens that a request with ``messages`` takes."""

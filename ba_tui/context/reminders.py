@@ -63,9 +63,13 @@ class NearlyFull:
         self._told: set[str] = set()
 
     async def before(self, branch: Branch) -> None:
-        await self._gauge.ready(branch.transcript.messages)
-        share = self._gauge.used(branch.transcript.messages) / self._gauge.room
-        if share <= self._trigger * EARLY:
+        messages, early = branch.transcript.messages, self._trigger * EARLY
+        if self._gauge.spacious(messages, early):
+            share = 0.0
+        else:
+            await self._gauge.ready(messages)
+            share = self._gauge.used(messages) / self._gauge.room
+        if share <= early:
             self._told.discard(branch.name)
         elif branch.name not in self._told and (share <= self._trigger or not self._automatic):
             self._told.add(branch.name)

@@ -39,6 +39,8 @@ class _Known:
 
 _KNOWN: dict[tuple[Path, Path], _Known] = {}
 """By config folder and root, for all who ask in this process: each start asks for settings, hooks, tools and skills."""
+_GRANTS: dict[Path, tuple[str, Mapping[str, str]]] = {}
+"""By file of grants: what told that it is still the same, and the fingerprint that each folder was trusted with."""
 _ALONE = threading.Lock()
 
 
@@ -142,11 +144,28 @@ class Trust:
             _KNOWN[self._own, root] = _Known(stamp, fingerprint)
 
     def _granted(self, root: Path) -> str:
-        document = read_document(self.path)
-        entry: Any = document.data.get(str(root)) if document and not document.problems else None
-        if not isinstance(entry, dict):
+        try:
+            stamp = _stamp(self.path)
+        except OSError:
             return ""
-        return str(cast("Mapping[str, Any]", entry).get("fingerprint", ""))
+        with _ALONE:
+            known = _GRANTS.get(self.path)
+        if known is None or known[0] != stamp:
+            known = (stamp, _grants(self.path))
+            with _ALONE:
+                _GRANTS[self.path] = known
+        return known[1].get(str(root), "")
+
+
+def _grants(file: Path) -> Mapping[str, str]:
+    """Fingerprints by folder; none when the file says nothing that can be relied on."""
+    document = read_document(file)
+    entries: Mapping[str, Any] = document.data if document and not document.problems else {}
+    return {
+        root: str(cast("Mapping[str, Any]", entry).get("fingerprint", ""))
+        for root, entry in entries.items()
+        if isinstance(entry, dict)
+    }
 
 
 def _contents(files: Iterable[Found]) -> Iterator[tuple[str, bytes]]:

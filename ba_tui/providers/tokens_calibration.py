@@ -97,7 +97,8 @@ def _learned(value: object) -> _Learned | None:
 
 
 class Calibrating:
-    """core.agent.Interceptor: compares each request's estimate with what its answer says it was. Speaks never.
+    """core.agent.Interceptor: compares each request's estimate with what its answer says it was, once that has come:
+    no request waits for it. Speaks never.
 
     ``estimate``: tokens of a request with these messages, without the ratio; ``learn`` hears estimate and usage.
     It stands last, where a request is as it will be sent.
@@ -108,7 +109,7 @@ class Calibrating:
     ) -> None:
         self._estimate = estimate
         self._learn = learn
-        self._sent: dict[str, tuple[int, Message, float]] = {}
+        self._sent: dict[str, tuple[Message, ...]] = {}
         self._counted = 0
 
     async def before(self, branch: Branch) -> None:
@@ -116,29 +117,26 @@ class Calibrating:
             # Sub-agents have tools and a prompt of their own, which the estimate does not know.
             return
         messages = branch.transcript.messages
-        self._compare(branch.name, messages)
-        if not messages or 0 <= len(messages) - self._counted < len(messages) // GROWN:
-            return
-        sent = tuple(messages)
-        if len(sent) - self._counted > MANY:
-            estimated = await asyncio.to_thread(self._estimate, sent)
-        else:
-            estimated = self._estimate(sent)
-        self._counted = len(sent)
-        self._sent[branch.name] = (len(sent), sent[-1], estimated)
+        await self._compare(branch.name, messages)
+        if messages and not 0 <= len(messages) - self._counted < len(messages) // GROWN:
+            self._sent[branch.name] = tuple(messages)
 
     async def after(self, reply: Message, branch: Branch) -> None:
-        self._compare(branch.name, branch.transcript.messages)
+        await self._compare(branch.name, branch.transcript.messages)
 
-    def _compare(self, agent: str, messages: Sequence[Message]) -> None:
-        sent = self._sent.pop(agent, None)
-        if sent is None:
-            return
-        place, last, estimated = sent
-        if place >= len(messages) or messages[place - 1] is not last:
+    async def _compare(self, agent: str, messages: Sequence[Message]) -> None:
+        sent = self._sent.pop(agent, ())
+        place = len(sent)
+        if not sent or place >= len(messages) or messages[place - 1] is not sent[-1]:
             # What was sent is not what is there: it was compressed since.
             return
         answer = messages[place]
         usage = answer.usage or Usage()
-        if answer.role == "assistant" and usage.prompt:
-            self._learn(answer.model, estimated, usage.prompt)
+        if answer.role != "assistant" or not usage.prompt:
+            return
+        if place - self._counted > MANY:
+            estimated = await asyncio.to_thread(self._estimate, sent)
+        else:
+            estimated = self._estimate(sent)
+        self._counted = place
+        self._learn(answer.model, estimated, usage.prompt)

@@ -284,10 +284,18 @@ async def test_an_editor_writes_the_prompt_through_a_private_file(tmp_path: Path
     assert (tmp_path / "editor.mode").read_text().strip() == "600"
 
 
-@pytest.mark.parametrize("command", ["/nowhere/editor", "false", "an 'unclosed quote"])
-async def test_an_editor_that_fails_is_an_error_of_one_line(command: str) -> None:
-    with pytest.raises(UsageError):
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("/nowhere/editor", "could not be started: No such file or directory."),
+        ("false", "ended with 1."),
+        ("an 'unclosed quote", "could not be started: No closing quotation."),
+    ],
+)
+async def test_an_editor_that_fails_is_an_error_of_one_line(command: str, told: str) -> None:
+    with pytest.raises(UsageError) as error:
         await edited("before", command)
+    assert str(error.value) == f"{command} {told}"
 
 
 async def test_where_no_editor_can_be_opened_the_prompt_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,8 @@ async def edited(text: str, command: str) -> str:
             raise UsageError(f"{command} ended with {code}.", "The prompt is as it was.")
         return path.read_text("utf-8", "replace").rstrip("\n")
     except (OSError, ValueError) as error:
-        raise UsageError(f"{command} could not be started: {error}", "Set $VISUAL or $EDITOR.") from error
+        why = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise UsageError(f"{command} could not be started: {why}.", "Set $VISUAL or $EDITOR.") from error
     finally:
         path.unlink(missing_ok=True)
 

@@ -10,12 +10,20 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from ba_tui.core.wording import clipped, suggestion
+from ba_tui.core.wording import clipped, did_you_mean, suggestion
 from ba_tui.settings.document import KeyPath
 
 Complaint = tuple[KeyPath, str]
 _PLAIN = {"type", "required", "additionalProperties", "$defs", "properties"}
 """What can be judged of an object while some of its values are unknown."""
+_KINDS = {
+    "str": "string ",
+    "bool": "boolean ",
+    "int": "integer ",
+    "float": "number ",
+    "list": "array ",
+    "dict": "object ",
+}
 
 
 def schema_complaint(schema: Mapping[str, Any]) -> Complaint | None:
@@ -39,7 +47,7 @@ def complaints(value: Any, schema: Mapping[str, Any], *, only_broken: bool = Fal
     nothing_else: Any = Registry()  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     validator: Any = Draft202012Validator(dict(schema), registry=nothing_else)
     try:
-        found = [line for error in validator.iter_errors(value) for line in _lines(error)]
+        found = [line for error in validator.iter_errors(value) for line in violations(error)]
     except Unresolvable as error:
         return [((), f"the schema refers to {error.ref}, which is not in it")]
     except (re.error, RecursionError) as error:
@@ -70,7 +78,8 @@ def literal_complaints(args: Mapping[str, Any], schema: Mapping[str, Any], unsur
     return complaints(dict(args), {**kept, "properties": known})
 
 
-def _lines(error: Any) -> Iterator[Complaint]:
+def violations(error: Any) -> Iterator[Complaint]:
+    """A ValidationError of jsonschema in our words."""
     at: KeyPath = tuple(error.absolute_path)
     schema, got, expected = error.schema, error.instance, error.validator_value
     match error.validator:
@@ -82,13 +91,18 @@ def _lines(error: Any) -> Iterator[Complaint]:
         case "additionalProperties" if expected is False:
             known = list(schema.get("properties", {}))
             for name in sorted(set(got) - set(known)):
-                yield (*at, name), f"unknown parameter {name!r}; {suggestion(name, known)}"
+                yield (*at, name), f"unknown parameter {str(name)[:100]!r}; {suggestion(str(name), known)}"
         case "type":
-            yield at, f"expected {expected if isinstance(expected, str) else ' or '.join(expected)}, got {as_json(got)}"
+            kinds = expected if isinstance(expected, str) else " or ".join(expected)
+            yield at, f"expected {kinds}, got {_KINDS.get(got.__class__.__name__, '')}{as_json(got)}"
         case "enum":
-            yield at, f"expected one of {', '.join(map(str, expected))}, got {as_json(got)}"
+            choices = [str(each) for each in expected]
+            close = did_you_mean(str(got)[:100], choices)
+            yield at, f"expected one of {', '.join(choices)}, got {as_json(got)}{close}"
+        case "minimum" | "maximum" | "minLength" | "maxLength" | "minItems" | "maxItems" | "exclusiveMinimum":
+            yield at, f"expected {error.validator} {expected}, got {as_json(got)}"
         case "anyOf" | "oneOf" if error.context:
-            yield at, next(_lines(error.context[0]))[1]
+            yield at, next(violations(error.context[0]))[1]
         case _:
             yield at, error.message[:300]
 

@@ -148,7 +148,7 @@ def test_a_wrong_file_exits_1_and_names_the_lines(line: Line):
         (("--param", "fiel=x"), "did you mean 'file'?"),
         (("--param", "file"), "is no NAME=VALUE"),
         (("--param", "file=x", "--param", "file=y"), "given twice"),
-        (("--param", "file=x", "--param", "times=many"), 'times: expected integer, got "many"'),
+        (("--param", "file=x", "--param", "times=many"), 'times: expected integer, got string "many"'),
         (("--params-json", "gone.json"), "can't be read as JSON"),
     ],
 )

@@ -38,7 +38,7 @@ async def test_what_is_in_order_says_nothing(stage: Stage):
         ("- {tool: sya, args: {text: x}}", "one.yaml:8: steps[2].tool: there is no tool 'sya'; did you mean 'say'?"),
         ("- {flow: say}", "steps[2].flow: there is no workflow 'say'"),
         ("- {tool: say}", "steps[2].args: say: lacks 'text' (string)"),
-        ("- {tool: say, args: {text: 3}}", "steps[2].args.text: say: expected string, got 3"),
+        ("- {tool: say, args: {text: 3}}", "steps[2].args.text: say: expected string, got integer 3"),
         ("- {tool: say, args: {text: '{{ nmbers }}'}}", "'nmbers' is not known here; did you mean 'numbers'?"),
         ("- {tool: say, args: {text: '{{ later }}'}}\n- {tool: say, args: {text: x}, save_as: later}", "line 9"),
         (
@@ -86,7 +86,7 @@ async def test_what_is_wrong_is_told_with_its_line(stage: Stage, steps: str, sai
     [
         ("{type: object, properties: {a: {type: strnig}}}", "parameters.properties.a.type: is no JSON Schema"),
         ("{type: object, properties: {a-b: {type: string}}}", "'a-b' can't be used in templates"),
-        ("{type: object, properties: {a: {type: string, default: 3}}}", "a.default: expected string, got 3"),
+        ("{type: object, properties: {a: {type: string, default: 3}}}", "a.default: expected string, got integer 3"),
         ("{type: object, properties: [a]}", "parameters.properties: is no JSON Schema: expected object"),
         ("{type: array, properties: {}}", "parameters.type: expected object"),
         ("{type: object, required: a}", "parameters.required: is no JSON Schema"),

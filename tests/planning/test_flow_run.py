@@ -74,7 +74,7 @@ async def test_parameters_have_defaults_and_are_checked(stage: Stage):
     assert wrong.error
     assert wrong.error.kind == "invalid_parameters"
     assert "did you mean 'word'?" in wrong.text
-    assert 'times: expected integer, got "many"' in wrong.text
+    assert 'times: expected integer, got string "many"' in wrong.text
     assert len(stage.log) == 1
 
 
@@ -345,7 +345,7 @@ async def test_an_output_must_fit_its_schema(stage: Stage):
         "steps: [{tool: say, args: {text: a}, save_as: it}]\noutput: '{{ it }}'\noutput_schema: {type: integer}"
     )
     assert result.error
-    assert 'its output is not what it should be: it: expected integer, got "a"' in result.error.message
+    assert 'its output is not what it should be: it: expected integer, got string "a"' in result.error.message
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ async def call(guarded: Tool, desk: Desk, **args: Any) -> ToolResult:
     [
         ({}, "lacks 'path' (string)"),
         ({"path": 3}, "path: expected string, got integer 3"),
-        ({"path": None}, "path: expected string, got null null"),
+        ({"path": None}, "path: expected string, got null."),
         ({"path": "a", "limit": 0}, "limit: expected minimum 1, got 0"),
         ({"path": "a", "limit": "5"}, 'limit: expected integer, got string "5"'),
         ({"path": "a", "lmit": 5}, "unknown parameter 'lmit'; did you mean 'limit'?"),

@@ -6,15 +6,14 @@ The messages are for a model that shall correct its call: where, what was expect
 from __future__ import annotations
 
 import asyncio
-import difflib
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Tool
+from ba_tui.core.wording import sentence
 
 LARGEST = 10_000_000
 DEEPEST = 100
@@ -35,23 +34,6 @@ class _Bounds(NamedTuple):
     kind: type
     least: float
     most: float
-
-
-class _Violation(Protocol):
-    """What we read of a jsonschema ValidationError."""
-
-    @property
-    def absolute_path(self) -> Any: ...
-    @property
-    def validator(self) -> Any: ...
-    @property
-    def validator_value(self) -> Any: ...
-    @property
-    def instance(self) -> Any: ...
-    @property
-    def schema(self) -> Any: ...
-    @property
-    def message(self) -> str: ...
 
 
 class Checker:
@@ -150,47 +132,10 @@ def _measure(args: Mapping[str, Any]) -> tuple[int, int]:
     return size, deepest
 
 
-def _lines(error: _Violation) -> Iterator[str]:
+def _lines(error: Any) -> Iterator[str]:
+    from ba_tui.planning.schemas import violations  # noqa: PLC0415 - most calls fit
+
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path).lstrip(".")
-    known = list(cast("dict[str, Any]", error.schema).get("properties", {}))
-    match error.validator:
-        case "required":
-            missing = [name for name in error.validator_value if name not in error.instance]
-            yield from (f"{where or 'The call'} lacks {name!r}{_brief(error, name)}." for name in missing)
-        case "additionalProperties":
-            for name in sorted(set(error.instance) - set(known)):
-                close = difflib.get_close_matches(str(name), known, 1, 0.5)
-                nearest = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known) or 'none'}."
-                yield f"{where + ': ' if where else ''}unknown parameter {str(name)[:100]!r}; {nearest}"
-        case "type":
-            expected = error.validator_value
-            got = f"{_kind(error.instance)}{_shown(error.instance)}"
-            yield f"{where or 'The arguments'}: expected {expected}, got {got}."
-        case "enum":
-            choices = ", ".join(map(str, error.validator_value))
-            close = difflib.get_close_matches(str(error.instance)[:100], map(str, error.validator_value), 1, 0.5)
-            nearest = f" Did you mean {close[0]!r}?" if close else ""
-            yield f"{where}: expected one of {choices}, got{_shown(error.instance)}.{nearest}"
-        case "minimum" | "maximum" | "minLength" | "maxLength" | "minItems" | "maxItems" | "exclusiveMinimum":
-            yield f"{where}: expected {error.validator} {error.validator_value}, got{_shown(error.instance)}."
-        case _:
-            yield f"{where + ': ' if where else ''}{error.message[:300]}."
-
-
-def _brief(error: _Violation, name: str) -> str:
-    match cast("dict[str, Any]", error.schema).get("properties", {}).get(name):
-        case {"type": kind}:
-            return f" ({kind})"
-        case _:
-            return ""
-
-
-def _kind(value: Any) -> str:
-    kinds = {"str": "string", "bool": "boolean", "int": "integer", "float": "number", "list": "array", "dict": "object"}
-    name = type(value).__name__
-    return "null" if value is None else kinds.get(name, name)
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return f" {text if len(text) <= 80 else text[:80] + '…'}"
+    leads = {"required": f"{where or 'The call'} ", "type": f"{where or 'The arguments'}: "}
+    lead = leads.get(error.validator, f"{where}: " if where else "")
+    return (sentence(lead + text) for _, text in violations(error))

@@ -29,15 +29,14 @@ def found(discovery: Discovery) -> list[str]:
     return [record["name"] for module in discovery.look() for record in module.records]
 
 
-def problem(home: Home, text: str, name: str = "bad.py") -> ToolProblem:
-    """What is said of one bad file; the good one beside it is there all the same."""
+def problems(home: Home, *texts: str) -> list[ToolProblem]:
+    """What is said of files that are broken; the good one beside them is there all the same."""
     home.write("good.py", good("good"))
-    home.write(name, text)
-    discovery = home.discovery()
-    modules = discovery.look()
+    files = [home.write(f"bad_{number:02}.py", text) for number, text in enumerate(texts)]
+    modules = home.discovery().look()
     assert [record["name"] for module in modules for record in module.records] == ["good"]
-    (said,) = [module.problem for module in modules if module.problem]
-    assert said.file == str(home.tools / name)
+    said = [module.problem for module in modules if module.problem]
+    assert [each.file for each in said] == [str(file) for file in files]
     assert home.left() == []
     return said
 
@@ -96,35 +95,34 @@ def test_all_wins_over_what_stands_in_the_file(home: Home):
     assert found(home.discovery()) == ["b"]
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "said"),
-    [
-        ("def x(:\n", 1, "SyntaxError: invalid syntax"),
-        ("\n\n1 // 0\n", 3, "ZeroDivisionError: integer division or modulo by zero"),
-        ("import sys\nsys.exit(3)\n", 2, "SystemExit: 3"),
-        ("import os\nos._exit(4)\n", 0, "it could not be loaded: it ended its own process (exit 4)"),
-        ("import no_such_module\n", 1, "the module 'no_such_module' is not installed"),
-        ("raise BaseException('odd')\n", 1, "BaseException: odd"),
-        ("from ba_tui import tool\n@tool\ndef x(a) -> str:\n    'Doc.'\n", 2, "x: the parameter 'a' has no type hint"),
-        (
-            "from ba_tui import tool\n@tool(schema={'type': 'object', 'required': 3})\ndef x() -> str:\n    'Doc.'\n",
-            2,
-            "x: the schema at required is no JSON Schema: expected array, got 3",
-        ),
-        ("from ba_tui import tool\n@tool(efect='read')\ndef x() -> str:\n    'Doc.'\n", 2, "did you mean 'effect'"),
-        (
-            "from ba_tui import tool\n@tool(name='y')\ndef x():\n    'Doc.'\n@tool\ndef y():\n    'Doc.'\n",
-            5,
-            "two tools are named 'y': the other one is in line 2",
-        ),
-        ("\x00", 0, "SyntaxError"),
-    ],
-)
-def test_a_broken_file_is_told_with_its_line_and_stops_no_other(home: Home, text: str, line: int, said: str):
-    told = problem(home, text)
-    assert said in told.text
-    assert told.line == line
-    assert str(told).startswith(f"{told.file}:{line}: " if line else f"{told.file}: ")
+BROKEN = [
+    ("def x(:\n", 1, "SyntaxError: invalid syntax"),
+    ("\n\n1 // 0\n", 3, "ZeroDivisionError: integer division or modulo by zero"),
+    ("import sys\nsys.exit(3)\n", 2, "SystemExit: 3"),
+    ("import os\nos._exit(4)\n", 0, "it could not be loaded: it ended its own process (exit 4)"),
+    ("import no_such_module\n", 1, "the module 'no_such_module' is not installed"),
+    ("raise BaseException('odd')\n", 1, "BaseException: odd"),
+    ("from ba_tui import tool\n@tool\ndef x(a) -> str:\n    'Doc.'\n", 2, "x: the parameter 'a' has no type hint"),
+    (
+        "from ba_tui import tool\n@tool(schema={'type': 'object', 'required': 3})\ndef x() -> str:\n    'Doc.'\n",
+        2,
+        "x: the schema at required is no JSON Schema: expected array, got 3",
+    ),
+    ("from ba_tui import tool\n@tool(efect='read')\ndef x() -> str:\n    'Doc.'\n", 2, "did you mean 'effect'"),
+    (
+        "from ba_tui import tool\n@tool(name='y')\ndef x():\n    'Doc.'\n@tool\ndef y():\n    'Doc.'\n",
+        5,
+        "two tools are named 'y': the other one is in line 2",
+    ),
+    ("\x00", 0, "SyntaxError"),
+]
+
+
+def test_broken_files_are_told_with_their_lines_and_stop_no_other(home: Home):
+    for (text, line, said), told in zip(BROKEN, problems(home, *(each[0] for each in BROKEN)), strict=True):
+        assert said in told.text, text
+        assert told.line == line, text
+        assert str(told).startswith(f"{told.file}:{line}: " if line else f"{told.file}: "), text
 
 
 def test_a_file_that_is_no_text_is_told(home: Home):
@@ -140,10 +138,10 @@ def problem_of(home: Home) -> str:
 
 
 def test_the_way_to_an_error_is_kept_for_a_closer_look(home: Home):
-    told = problem(home, "def f():\n    1 // 0\nf()\n")
+    told, unread = problems(home, "def f():\n    1 // 0\nf()\n", "def x(:\n")
     assert told.line == 2
-    assert told.trace.splitlines()[1].strip().endswith('bad.py", line 3, in <module>')
-    assert problem(home, "def x(:\n").trace.splitlines()[0].endswith('bad.py", line 1')
+    assert told.trace.splitlines()[1].strip().endswith('bad_00.py", line 3, in <module>')
+    assert unread.trace.splitlines()[0].endswith('bad_01.py", line 1')
 
 
 def test_a_file_that_blocks_while_it_loads_is_ended_and_told(tmp_path: Path):

@@ -223,7 +223,8 @@ def _by_status(service: Service, status: int, code: str, text: str, again: float
         hint = "“ba config show” shows the model and base_url; /model lists what can be chosen."
         return ModelNotFound(f"{service.host} knows no model {service.model!r}{tail}", hint)
     if status == 429:
-        hint = "Wait, or use another model with /model."
+        wait = f"Wait {again:.0f} s" if again and again >= 1 else "Wait"
+        hint = f"{wait}, or use another model with /model."
         return RateLimited(f"{service.name} limits the rate of requests{tail}", hint, retry_after=again)
     if status >= 500 or status in {408, 409, 425}:
         hint = "It usually passes; try again, or use another model with /model."

@@ -198,6 +198,7 @@ async def test_the_wait_that_was_asked_for_is_told(
     error = await fails(connect(vendor, model_server([Status(429, retry_after=header)])))
     assert isinstance(error, RateLimited)
     assert error.retry_after == seconds
+    assert error.hint.startswith("Wait 12 s, " if header == "12" else "Wait, ")
 
 
 async def test_a_wait_may_be_a_date_or_stand_in_the_words(model_server: START, connect: Connect, vendor: str) -> None:

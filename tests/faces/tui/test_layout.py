@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from textual.events import AppBlur, AppFocus
 
+from ba_tui.core.conversation import Start
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Command, StateChange, Todos, ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.work import Todo
+from ba_tui.faces.tui.app import BaApp
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.widgets.todos import todo_lines
 from tests.faces.tui.conftest import Hand, running
@@ -73,6 +75,16 @@ def test_a_long_todo_is_folded_behind_its_mark() -> None:
     assert todo_lines((long,), 14).plain.splitlines()[1:] == ["○ Read all of", "  the data", "  high"]
 
 
+async def test_what_is_said_over_the_screen_leaves_the_input_in_sight(world: World) -> None:
+    app = BaApp(world.connect, Start())
+    async with app.run_test(size=(40, 10), notifications=True) as pilot:
+        hand = Hand(app, pilot)
+        await hand.opened()
+        hand.chat.notify("Copied 12 characters.")
+        await hand.until(lambda: any(toast.region for toast in hand.chat.query("Toast")))
+        assert hand.chat.query_one("Toast").region.bottom <= hand.chat.composer.region.y
+
+
 async def test_the_inspector_opens_beside_or_over_the_conversation(planned: World) -> None:
     async with running(planned, size=(120, 36)) as hand:
         await told(hand)
@@ -118,6 +130,7 @@ async def test_escape_on_a_question_denies_and_interrupts(planned: World) -> Non
         await hand.until(lambda: hand.chat.ask is not None and hand.chat.ask.waiting)
         while hand.chat.turns.busy:
             await hand.press("escape")
+            await hand.pilot.pause(0.05)
         assert "Never said." not in hand.said()
         assert hand.chat.ask is not None
         assert not hand.chat.ask.waiting

@@ -186,6 +186,16 @@ async def test_what_start_up_had_to_say_is_told_after_a_yes(world: World, folder
         await hand.until(lambda: any("in use by pid 1" in text for text in hand.said()))
 
 
+async def test_a_yes_that_can_not_be_kept_is_none(world: World, folder: Path) -> None:
+    async with running(world, ready=False) as hand:
+        await asked(hand)
+        (places().config / "trusted.yaml").mkdir(parents=True)
+        await hand.press("y")
+        await hand.opened()
+        await hand.until(lambda: any("trusted.yaml" in text for text in hand.said()))
+        assert hand.chat.status.situation.folder.endswith("not trusted")
+
+
 async def test_a_session_of_another_folder_asks_about_that_one(world: World, folder: Path) -> None:
     assert world.trust
     world.trust.grant(world.trust.look(folder))

@@ -81,4 +81,5 @@ async def _grant(chat: ChatScreen, trusting: Trusting, seen: Standing, notices: 
         await asyncio.to_thread(trusting.grant, seen)
         return [*kept, *await chat.session.reopen()]
     except BaError as error:
+        chat.session.reads_only = True
         return [*notices, Notice(str(error), "error", error.hint)]

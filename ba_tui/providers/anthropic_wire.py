@@ -124,7 +124,7 @@ def block_from_wire(raw: Mapping[str, Any]) -> Block:
             citations = tuple(clean_json(cited) for cited in items(raw.get("citations")) if fields(cited))
             return Text(clean(words(raw.get("text"))), citations)
         case "thinking":
-            return Thinking(clean(words(raw.get("thinking"))), words(raw.get("signature")) or None)
+            return Thinking(clean(words(raw.get("thinking"))), clean_text(words(raw.get("signature"))) or None)
         case "redacted_thinking":
             return RedactedThinking(clean_text(words(raw.get("data"))))
         case "tool_use":
@@ -272,7 +272,7 @@ class Assembly:
 
     def _delta(self, index: int, delta: dict[str, Any]) -> Iterable[Chunk]:
         if index not in self._at:
-            if delta.get("type") not in {"text_delta", "thinking_delta"}:
+            if words(delta.get("type")) not in {"text_delta", "thinking_delta"}:
                 what = "The answer is broken: the model server sent a part of nothing."
                 raise ConnectionLost(what, "Send the request again.")
             self._at[index] = len(self._blocks)

@@ -265,6 +265,12 @@ def test_calls_of_one_answer_can_be_told_apart(id: str | None) -> None:
     assert [chunk.call_id for chunk in shown if isinstance(chunk, ToolInputDelta)] == [use.id for use in message.calls]
 
 
+def test_a_part_of_no_known_kind_is_a_broken_answer_and_no_crash() -> None:
+    for kind in (["text_delta"], {}, None, 7):
+        with pytest.raises(ConnectionLost):
+            answer("anthropic", [grown(0, type=kind, text="x"), END])
+
+
 @pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded", "refusal", "pause_turn"])
 def test_a_call_that_was_cut_before_its_arguments_is_not_run(reason: str) -> None:
     message, _ = answer("anthropic", [opened(0, type="tool_use", id="a", name="now", input={}), stopped(reason), END])

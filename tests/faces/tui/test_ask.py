@@ -99,35 +99,36 @@ def seen(app: Chat) -> str:
     return "\n".join(strip.text.rstrip() for strip in strips[: size.height])
 
 
-@pytest.mark.parametrize(
-    ("keys", "reply", "interrupt"),
-    [
-        (["1"], Reply("once"), False),
-        (["y"], Reply("once"), False),
-        (["enter"], Reply("once"), False),
-        (["2"], Reply("session", rule="shell(git push)"), False),
-        (["s"], Reply("session", rule="shell(git push)"), False),
-        (["down", "enter"], Reply("session", rule="shell(git push)"), False),
-        (["3", "enter"], Reply("always", rule="shell(git push)"), False),
-        (["a", "enter"], Reply("always", rule="shell(git push)"), False),
-        (["down", "down", "enter", "enter"], Reply("always", rule="shell(git push)"), False),
-        (["4"], Reply("deny"), False),
-        (["n"], Reply("deny"), False),
-        (["up", "up", "enter"], Reply("deny"), False),
-        (["escape"], Reply("deny"), True),
-        (["tab", *"use ", "p", "r", "enter"], Reply("deny", "use pr"), False),
-        (["up", "enter", *"no", "enter"], Reply("deny", "no"), False),
-        (["a", "escape", "y"], Reply("once"), False),
-        (["tab", "x", "escape", "n"], Reply("deny"), False),
-    ],
-)
-async def test_every_key_of_a_permission(keys: list[str], reply: Reply, interrupt: bool) -> None:
+KEYS: list[tuple[list[str], Reply, bool]] = [
+    (["1"], Reply("once"), False),
+    (["y"], Reply("once"), False),
+    (["enter"], Reply("once"), False),
+    (["2"], Reply("session", rule="shell(git push)"), False),
+    (["s"], Reply("session", rule="shell(git push)"), False),
+    (["down", "enter"], Reply("session", rule="shell(git push)"), False),
+    (["3", "enter"], Reply("always", rule="shell(git push)"), False),
+    (["a", "enter"], Reply("always", rule="shell(git push)"), False),
+    (["down", "down", "enter", "enter"], Reply("always", rule="shell(git push)"), False),
+    (["4"], Reply("deny"), False),
+    (["n"], Reply("deny"), False),
+    (["up", "up", "enter"], Reply("deny"), False),
+    (["escape"], Reply("deny"), True),
+    (["tab", *"use ", "p", "r", "enter"], Reply("deny", "use pr"), False),
+    (["up", "enter", *"no", "enter"], Reply("deny", "no"), False),
+    (["a", "escape", "y"], Reply("once"), False),
+    (["tab", "x", "escape", "n"], Reply("deny"), False),
+]
+
+
+async def test_every_key_of_a_permission() -> None:
     async with Chat().run_test() as pilot:
-        app = await asked(pilot, PUSH)
-        await pilot.press(*keys)
-        await settle(pilot)
-        assert app.answers == [("q1", reply, interrupt)]
-        assert not app.panel.display
+        for keys, reply, interrupt in KEYS:
+            app = await asked(pilot, PUSH)
+            await pilot.press(*keys)
+            await settle(pilot)
+            assert app.answers == [("q1", reply, interrupt)], keys
+            assert not app.panel.display, keys
+            app.answers.clear()
 
 
 async def test_keys_are_ignored_in_the_first_half_second() -> None:
@@ -324,30 +325,31 @@ async def test_words_are_kept_when_they_are_left() -> None:
         assert app.answers == [("q1", Reply("deny", "abc"), False)]
 
 
-@pytest.mark.parametrize(
-    ("question", "keys", "reply", "interrupt"),
-    [
-        (WHICH, ["2"], Reply("text", "Blue"), False),
-        (WHICH, ["down", "enter"], Reply("text", "Blue"), False),
-        (WHICH, ["w", *"none", "enter"], Reply("text", "none"), False),
-        (WHICH, ["escape"], Reply("deny"), True),
-        (SEVERAL, ["1", "3", "enter"], Reply("text", "Red\nGreen"), False),
-        (SEVERAL, ["space", "down", "space", "space", "enter"], Reply("text", "Red"), False),
-        (SEVERAL, ["down", "enter"], Reply("text", "Blue"), False),
-        (SEVERAL, ["2", "w", *"x", "enter"], Reply("text", "Blue\nx"), False),
-        (Question("choice", "What name?"), [*"why", "enter"], Reply("text", "why"), False),
-        (Question("choice", "What name?"), ["enter", *"d", "enter"], Reply("text", "d"), False),
-        (Question("continue", "Go on?"), ["enter"], Reply("once"), False),
-        (Question("continue", "Go on?"), ["2"], Reply("deny"), False),
-        (Question("continue", "Go on?"), ["escape"], Reply("deny"), True),
-    ],
-)
-async def test_every_key_of_other_questions(question: Question, keys: list[str], reply: Reply, interrupt: bool) -> None:
+OTHER_KEYS: list[tuple[Question, list[str], Reply, bool]] = [
+    (WHICH, ["2"], Reply("text", "Blue"), False),
+    (WHICH, ["down", "enter"], Reply("text", "Blue"), False),
+    (WHICH, ["w", *"none", "enter"], Reply("text", "none"), False),
+    (WHICH, ["escape"], Reply("deny"), True),
+    (SEVERAL, ["1", "3", "enter"], Reply("text", "Red\nGreen"), False),
+    (SEVERAL, ["space", "down", "space", "space", "enter"], Reply("text", "Red"), False),
+    (SEVERAL, ["down", "enter"], Reply("text", "Blue"), False),
+    (SEVERAL, ["2", "w", *"x", "enter"], Reply("text", "Blue\nx"), False),
+    (Question("choice", "What name?"), [*"why", "enter"], Reply("text", "why"), False),
+    (Question("choice", "What name?"), ["enter", *"d", "enter"], Reply("text", "d"), False),
+    (Question("continue", "Go on?"), ["enter"], Reply("once"), False),
+    (Question("continue", "Go on?"), ["2"], Reply("deny"), False),
+    (Question("continue", "Go on?"), ["escape"], Reply("deny"), True),
+]
+
+
+async def test_every_key_of_other_questions() -> None:
     async with Chat().run_test() as pilot:
-        app = await asked(pilot, question)
-        await pilot.press(*keys)
-        await settle(pilot)
-        assert app.answers == [("q1", reply, interrupt)]
+        for question, keys, reply, interrupt in OTHER_KEYS:
+            app = await asked(pilot, question)
+            await pilot.press(*keys)
+            await settle(pilot)
+            assert app.answers == [("q1", reply, interrupt)], (question.text, keys)
+            app.answers.clear()
 
 
 async def test_a_click_answers() -> None:

@@ -14,21 +14,26 @@ from tests.faces.tui.test_ask import EDIT, PUSH, REMOVE, Chat, asked, seen, sett
 
 
 @pytest.mark.parametrize("size", [(40, 10), (40, 24), (80, 12), (80, 24), (200, 50)])
-@pytest.mark.parametrize("question", [PUSH, REMOVE, EDIT])
-async def test_everything_that_must_be_read_is_on_the_screen(size: tuple[int, int], question: Question) -> None:
+async def test_everything_that_must_be_read_is_on_the_screen(size: tuple[int, int]) -> None:
     async with Chat().run_test(size=size) as pilot:
-        app = await asked(pilot, question, agent="main/explore-1")
-        screen = seen(app)
-        for words in ("1 y  Yes, once", "4 n  No", question.tool, question.text):
-            assert words in screen, screen
-        assert ("Always in this project:" in screen) == (question.rule is not None), screen
-        body = app.query_one("#ask-body", Sheet)
-        assert body.size.height >= 1
-        assert body.line_count >= 1
-        if size[1] < 16:
-            await pilot.press("d")
+        for question in (PUSH, REMOVE, EDIT):
+            app = await asked(pilot, question, agent="main/explore-1")
+            screen = seen(app)
+            for words in ("1 y  Yes, once", "4 n  No", question.tool, question.text):
+                assert words in screen, screen
+            assert ("Always in this project:" in screen) == (question.rule is not None), screen
+            body = app.query_one("#ask-body", Sheet)
+            assert body.size.height >= 1
+            assert body.line_count >= 1
+            if size[1] < 16:
+                await pilot.press("d")
+                await settle(pilot)
+            assert question.reason in " ".join(seen(app).split())
+            if size[1] < 16:
+                await pilot.press("escape")
+                await settle(pilot)
+            app.panel.withdraw_all()
             await settle(pilot)
-        assert question.reason in " ".join(seen(app).split())
 
 
 @pytest.mark.parametrize("size", [(40, 10), (80, 24)])

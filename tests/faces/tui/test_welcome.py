@@ -78,10 +78,19 @@ async def test_a_local_server_that_was_found_is_offered_and_used(world: World) -
     async with running(world) as hand:
         screen = await welcomed(hand)
         ways = screen.query_one("#ways", OptionList)
-        await hand.until(lambda: any("Ollama" in str(option.prompt) for option in ways.options))
+        offer = "Use qwen3-coder from Ollama at http://127.0.0.1:11434"
+        await hand.until(lambda: any(option.prompt == offer for option in ways.options))
         await hand.press("down", "down", "down", "enter")
         await hand.until(lambda: "qwen3-coder" in hand.status)
         assert world.ways.used == ["openai/qwen3-coder"]
+
+
+async def test_a_local_server_without_models_is_told(world: World) -> None:
+    world.ways.reason = REASON
+    world.ways.servers = (LocalServer("Ollama", "http://127.0.0.1:11434", ()),)
+    async with running(world) as hand:
+        ways = (await welcomed(hand)).query_one("#ways", OptionList)
+        await hand.until(lambda: any("Ollama runs, but has no model yet" in str(each.prompt) for each in ways.options))
 
 
 async def test_variables_are_shown(world: World) -> None:

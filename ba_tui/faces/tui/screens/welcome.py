@@ -72,7 +72,9 @@ class Welcome(ModalScreen[str | None]):
             self._servers = await self._setup.local_servers()
         except (BaError, OSError):
             self._servers = ()
-        self._fill("" if self._servers else "No local server found (Ollama, LM Studio, llama.cpp).")
+        bare = " and ".join(server.name for server in self._servers if not server.models)
+        none = "" if self._servers else "No local server found (Ollama, LM Studio, llama.cpp)."
+        self._fill(f"{bare} runs, but has no model yet." if bare else none)
 
     def _fill(self, note: str) -> None:
         ways = self.query_one("#ways", OptionList)
@@ -166,4 +168,5 @@ class Welcome(ModalScreen[str | None]):
 
 
 def _offer(server: LocalServer, model: str) -> str:
-    return paintable(f"Use {model} from {server.name} at {server.base_url}", newlines=False)
+    name = model.partition("/")[2] or model
+    return paintable(f"Use {name} from {server.name} at {server.base_url}", newlines=False)

@@ -40,7 +40,7 @@ class Browsing(Pane):
 
     def _reveal(self, at: int) -> None:
         """Scroll as little as it takes to see record ``at``, its top first."""
-        stack, rows = self._stack, self.size.height
+        stack, rows = self._stack, self._rows
         top = stack.settled(Place(at, 0, 0))
         seen = [place for place, _ in self._window]
         end = stack.settled(Place(at, len(stack.sheets[at].opened()[0]) - 1, 1 << 20))

@@ -83,8 +83,8 @@ class Pane(ScrollView):
 
     def _show(self, *, everything: bool = True) -> None:
         """Bring place, heights and scroll bar together and paint again; only the rows that differ when told so."""
-        rows = self.size.height
-        if not rows:
+        rows = self._rows
+        if rows < 1:
             return
         self._style()
         stack, before = self._stack, self._window
@@ -129,9 +129,14 @@ class Pane(ScrollView):
         self._place = stack.at(round(new_value)) if far else stack.moved(self._place, delta)
         self.follow_if_at_end()
 
+    @property
+    def _rows(self) -> int:
+        """Rows for the conversation: the search stands below it."""
+        return self.size.height - (self.search is not None)
+
     def _at_end(self) -> bool:
         last = self._stack.last()
-        return any(place == last for place, _ in self._stack.window(self._place, self.size.height))
+        return any(place == last for place, _ in self._stack.window(self._place, self._rows))
 
     def follow_if_at_end(self) -> None:
         """Paint from the place on; stay at the end from now on when it is in sight."""

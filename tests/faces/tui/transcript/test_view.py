@@ -208,6 +208,8 @@ async def test_search_steps_through_all_hits() -> None:
         assert "8/11" in rows(view)[-1]
         await pilot.press("down", "backspace", "backspace")
         assert "Find: question" in rows(view)[-1]
+        await pilot.press("ctrl+u", *"two")
+        assert rows(view)[-2] == "▎  • two", "the bar covers no hit"
         await pilot.press("ctrl+u", *"nowhere to be found")
         assert "not found" in rows(view)[-1]
 

@@ -61,14 +61,14 @@ class Rounds:
         return (*self.earlier, *(message for item in self.rounds for message in item.messages))
 
 
-def rounds_of(messages: Sequence[Message], starts: Mapping[str, int] | None = None, *, first: int = 1) -> Rounds:
-    """``messages`` cut where the person begins to speak. Rounds not in ``starts`` count on, from ``first``."""
+def rounds_of(messages: Sequence[Message], starts: Mapping[str, int] | None = None) -> Rounds:
+    """``messages`` cut where the person begins to speak. Rounds not in ``starts`` count on."""
     known = starts or {}
     cut = 0
     while cut < len(messages) and messages[cut].origin == "compaction" and not messages[cut].calls:
         cut += 1
     found: list[tuple[int, list[Message]]] = []
-    number = first - 1
+    number = 0
     for message in messages[cut:]:
         # A prompt after an interrupted call stands in one message with its results, which belong to the call.
         given = known.get(base_id(message)) if not _answers(message) else None

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ba_tui.providers.marked_yaml import Node
 
 FILE = "token_encoders.yaml"
-DEFAULT = EncoderConfig()
 Measure = Callable[[str], int]
 _NAMES: Mapping[Family, tuple[str, ...]] = {
     Family.CLAUDE: ("claude",),

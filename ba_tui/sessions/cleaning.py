@@ -48,14 +48,12 @@ class _Stored:
     paths: list[Path] = field(default_factory=list[Path])
 
 
-async def keep_clean(
-    root: Path, limits: Limits | None = None, pause: Callable[[float], Awaitable[None]] = asyncio.sleep
-) -> None:
+async def keep_clean(root: Path, pause: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
     """Clean now and then every hour, in a thread, until cancelled; a running round ends with the file it is at."""
     stop = threading.Event()
     try:
         while True:
-            await asyncio.to_thread(clean, root, limits or Limits(), stop)
+            await asyncio.to_thread(clean, root, Limits(), stop)
             await pause(EVERY)
     finally:
         stop.set()

@@ -10,7 +10,6 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from ba_tui.core.errors import StorageError
@@ -32,12 +31,12 @@ LET_GO = "let-go"
 _KINDS = (b'"type":"checkpointed"', b'"type":"rewound"')
 
 
-async def keep_pruned(folder: Path, sessions: Path, pause: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+async def keep_pruned(folder: Path, sessions: Path) -> None:
     """Prune all stores below ``folder`` every hour, in a thread, until cancelled."""
     while True:
-        await pause(SOON)
+        await asyncio.sleep(SOON)
         await asyncio.to_thread(prune, folder, sessions)
-        await pause(EVERY)
+        await asyncio.sleep(EVERY)
 
 
 def prune(folder: Path, sessions: Path) -> int:

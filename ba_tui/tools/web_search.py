@@ -14,7 +14,7 @@ from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.terminal_text import unescaped
 from ba_tui.tools.web_addresses import read_address
-from ba_tui.tools.web_backends import ENGINES, Backend, Engine, Hit, Service
+from ba_tui.tools.web_backends import ENGINES, Backend, Hit, Service
 from ba_tui.tools.web_client import Web
 from ba_tui.tools.web_pages import FOREIGN, refusals_told
 from ba_tui.tools.web_tools import SEARCH, SearchChoice, web_tool
@@ -23,30 +23,28 @@ DEFAULT_COUNT = 8
 SNIPPET_CHARS = 400
 
 
-def web_search_tool(
-    definition: Definition, web: Web, choice: SearchChoice, engines: Mapping[str, Engine] = ENGINES
-) -> Tool:
+def web_search_tool(definition: Definition, web: Web, choice: SearchChoice) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         query = " ".join(str(args["query"]).split())
         if not query:
             raise Failed("invalid_parameters", "The query is empty.", "Say what to search for.")
-        hits = await chosen(web, choice, engines).search(query, int(args.get("count", DEFAULT_COUNT)))
+        hits = await chosen(web, choice).search(query, int(args.get("count", DEFAULT_COUNT)))
         return _listed(query, choice.backend, hits)
 
     return web_tool(definition, "web_search", SEARCH, refusals_told(run))
 
 
-def chosen(web: Web, choice: SearchChoice, engines: Mapping[str, Engine] = ENGINES) -> Backend:
+def chosen(web: Web, choice: SearchChoice) -> Backend:
     """The backend that ``choice`` names.
 
     Raises:
         Failed: none is chosen, or something is missing; says what the person should set.
     """
-    names = ", ".join(sorted(engines))
+    names = ", ".join(sorted(ENGINES))
     if not choice.backend:
         hint = f"Tell the person to set web_search.backend to one of {names} (ba config edit). Meanwhile use web_fetch."
         raise Failed("dependency_error", "No search engine is configured.", hint)
-    engine = engines.get(choice.backend)
+    engine = ENGINES.get(choice.backend)
     if engine is None:
         raise Failed("dependency_error", f"There is no search backend {choice.backend!r}.", f"Known: {names}.")
     url = choice.url or engine.url

@@ -112,9 +112,6 @@ def test_completion_answers_come_back_the_same(
         assert back_from_openai(body).blocks == blocks
 
 
-START_OF_CALL = {"type": "tool_use", "id": "1", "name": "now"}
-
-
 @pytest.mark.parametrize(
     "arguments", ["{", "[1]", "nonsense", '"text"', "NaN", '{"a": NaN}', '{"a": 1e999}', "[" * 100_000]
 )

@@ -99,7 +99,7 @@ async def _again(
         last = await outcome(tool, args, call)
         return last
 
-    first, count = True, 0
+    first = True
     retrying = AsyncRetrying(
         retry=retry_if_result(lambda result: _passing(result) and not _asks_too_long(result, patience)),
         stop=stop_after_attempt(patience.retries + 1),

@@ -1,6 +1,7 @@
 """Runs one program and ends all it started: on request, when ba is gone, and when the program itself is done.
 
-A script of its own, started with the standard library alone so that it is up within milliseconds; nothing imports it.
+A script of its own, started with the standard library alone so that it is up within milliseconds. Of ours,
+only the other such script imports it: worker_process.py.
 
 Arguments: the number of the status pipe, the folder to start in, limits (``cpu=60,data=4000000000`` or nothing), the
 program and its arguments. Standard input is the pipe that ba holds: any byte, or its end, means stop. Status lines go

@@ -1,4 +1,4 @@
-"""The outermost guard: whatever a tool returns or raises becomes a clean, bounded result; what is long goes to a file.
+"""Around all guards but secrets: whatever comes of a call becomes a clean, bounded result; what is long goes to a file.
 
 How text is shortened is formats.py; where files lie and how they are read is the sessions room's business.
 """

@@ -1,6 +1,6 @@
 """Checks arguments against the tool's schema before anything else happens with them.
 
-The messages are for a model that shall correct its call: where, what was expected, what came, the nearest name.
+The messages are for a model that shall correct its call. How a misfit is worded stands in planning/schemas.py.
 """
 
 from __future__ import annotations

@@ -110,7 +110,8 @@ async def _matching(artifacts: Artifacts, rg: Path | None, args: Mapping[str, An
     command = search.for_ripgrep(rg) if rg else search.for_python()
     if rg:
         command.insert(1, "--text")
-    printed, cut = await found_lines(command, search, lambda path: "")
+    found = await found_lines(command, search, lambda path: "")
+    printed, cut = found.lines, found.cut
     hits = [Hit(int(found[1]), 0, found[2]) for line in printed if (found := _PRINTED.fullmatch(line))]
     hits = [hit for hit in hits if hit.line >= int(args.get("offset", 1))]
     most = _hits_wanted(args)

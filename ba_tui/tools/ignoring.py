@@ -78,7 +78,7 @@ class Rules:
     def above(cls, folder: Path) -> Rules:
         """Those of the repository that hold for ``folder`` from outside it."""
         rules = cls()
-        home = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+        home = next((place for place in (folder, *folder.parents) if os.path.exists(place / ".git")), None)  # noqa: PTH110 - must not raise
         if home is None:
             return rules
         rules = rules._with(str(home), str(home / ".git" / "info" / "exclude"))

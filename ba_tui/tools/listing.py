@@ -17,7 +17,7 @@ from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.wording import count
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.failed import Failed, from_os
 from ba_tui.tools.globbing import Glob
 from ba_tui.tools.ignoring import Entry, Walk, walked
 
@@ -53,9 +53,14 @@ async def _stoppable(walk: Walk, work: Any, *args: Any) -> ToolResult:
 def existing_folder(workspace: Workspace, text: str) -> Path:
     """The folder that ``text`` names. Raises Failed, PathRefused."""
     path = workspace.resolve(text)
-    if path.is_dir():
-        return path
     shown = workspace.shown(path)
+    try:
+        with os.scandir(path):
+            return path
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise from_os(error, shown) from error
     if path.exists():
         raise Failed("validation_error", f"{shown} is a file, not a folder.", "Use read_file for files.")
     raise Failed("not_found", f"The folder {shown} does not exist.", "Search with glob, or list the folder above.")

@@ -10,6 +10,7 @@ import os
 import re
 import resource
 import shutil
+import stat
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace, is_secret
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.disk import no_file
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.failed import Failed, from_os
 from ba_tui.tools.globbing import Glob
 
 MAX_LINES = 200
@@ -98,8 +99,7 @@ def grep_tool(definition: Definition, workspace: Workspace, rg: Path | None) -> 
         if "\0" in search.pattern + search.glob:
             raise Failed("invalid_parameters", "A NUL cannot be searched for.")
         command = search.for_ripgrep(rg) if rg else search.for_python()
-        lines, cut = await found_lines(command, search, workspace.shown)
-        return _result(lines, search, cut=cut)
+        return _result(await found_lines(command, search, workspace.shown), search)
 
     facts = ToolFacts(category="files", target="pattern", paths=("path",), bulky=True)
     return Tool("grep", definition.description, definition.input_schema, run, facts=facts)
@@ -107,15 +107,30 @@ def grep_tool(definition: Definition, workspace: Workspace, rg: Path | None) -> 
 
 def _existing(workspace: Workspace, text: str) -> Path:
     path = workspace.resolve(text)
-    if path.is_file() or path.is_dir():
-        return path
-    if path.exists():
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise Failed("not_found", f"{workspace.shown(path)} does not exist.", "Search with glob first.") from error
+    except OSError as error:
+        raise from_os(error, workspace.shown(path)) from error
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise no_file(workspace.shown(path))
-    raise Failed("not_found", f"{workspace.shown(path)} does not exist.", "Search with glob first.")
+    if not os.access(path, os.R_OK):
+        raise from_os(PermissionError(), workspace.shown(path))
+    return path
 
 
-async def found_lines(command: Sequence[str], search: Search, shown: Callable[[Path], str]) -> tuple[list[str], bool]:
-    """The first lines that ``command`` prints, paths as ``shown``; True when there are more. Raises Failed."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The first lines; ``cut`` when there are more; ``unread`` when something could not be looked into."""
+
+    lines: list[str]
+    cut: bool
+    unread: bool = False
+
+
+async def found_lines(command: Sequence[str], search: Search, shown: Callable[[Path], str]) -> Found:
+    """The first lines that ``command`` prints, paths as ``shown``. Raises Failed."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,
@@ -128,19 +143,20 @@ async def found_lines(command: Sequence[str], search: Search, shown: Callable[[P
     assert process.stdout is not None
     assert process.stderr is not None
     errors = asyncio.create_task(_all_said(process.stderr))
+    unread = False
     try:
         lines, cut = await _bounded(process.stdout, search.mode, shown)
         if not cut:
-            said = (await errors).decode("utf-8", "replace").strip()
-            code = await process.wait()
-            if code not in {0, 1} and not lines and await _failed(command, search):
+            said = await errors
+            unread = b"os error" in said and await process.wait() not in {0, 1}
+            if await process.wait() not in {0, 1} and not lines and await _refuses(command, search):
                 raise Failed("invalid_parameters", f"The search failed: {_first_words(said, search.place)}")
     finally:
         errors.cancel()
         with suppress(ProcessLookupError):
             process.kill()
         await asyncio.shield(asyncio.ensure_future(_ended(process, errors)))
-    return lines, cut
+    return Found(lines, cut, unread)
 
 
 def _environment() -> dict[str, str]:
@@ -148,10 +164,8 @@ def _environment() -> dict[str, str]:
     return {**kept, "RUST_BACKTRACE": "0"}
 
 
-async def _failed(command: Sequence[str], search: Search) -> bool:
-    """Whether nothing was searched. A search that merely came upon a file it cannot read ends with the same code."""
-    if not os.access(search.place, os.R_OK):
-        return True
+async def _refuses(command: Sequence[str], search: Search) -> bool:
+    """Whether it is the pattern. A search that merely came upon a file it cannot read ends with the same code."""
     nowhere = [os.devnull if word == str(search.place) else word for word in command]
     null = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(*nowhere, stdin=null, stdout=null, stderr=null, env=_environment())
@@ -216,18 +230,22 @@ async def _record(stream: asyncio.StreamReader, mode: Mode) -> bytes:
             return record
 
 
-def _first_words(said: str, place: Path) -> str:
-    lines = [line for line in said.replace(str(place), place.name).splitlines() if line.strip()]
+def _first_words(said: bytes, place: Path) -> str:
+    lines = [
+        line for line in said.decode("utf-8", "replace").replace(str(place), place.name).splitlines() if line.strip()
+    ]
     return " ".join(lines[:6]) or "no reason was given"
 
 
-def _result(lines: list[str], search: Search, *, cut: bool) -> ToolResult:
+def _result(found: Found, search: Search) -> ToolResult:
+    lines, cut = found.lines, found.cut
+    unread = "\n[some files or folders could not be read]" if found.unread else ""
     if not lines:
         where = " in files that fit " + search.glob if search.glob else ""
-        return ToolResult(f"No match for {search.pattern!r}{where}.", summary="no match")
+        return ToolResult(f"No match for {search.pattern!r}{where}.{unread}", summary="no match")
     unit = "file" if search.mode != "content" else "line"
     summary = f"{len(lines)}{'+' if cut else ''} {unit}{'' if len(lines) == 1 else 's'}"
     if cut:
         lines = [*lines, f"[only the first {len(lines)} {unit}s; search a smaller folder, or use mode files or count]"]
-    text = "\n".join(lines)
+    text = "\n".join(lines) + unread
     return ToolResult(text, Prose(text), summary=summary, kind="listing" if search.mode == "files" else "hits")

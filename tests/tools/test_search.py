@@ -172,6 +172,17 @@ async def test_a_line_that_no_glob_can_be_made_of_fails_no_search(desk: Desk) ->
     assert (await desk.run("grep", pattern="nowhere to be found", path="src")).text.startswith("No match")
 
 
+async def test_what_the_system_closes(desk: Desk) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    desk.write("closed/a.txt", "main\n").parent.chmod(0)
+    found = await desk.run("grep", pattern="main")
+    for name, args in (("list_files", {}), ("glob", {"pattern": "*"}), ("grep", {"pattern": "main"})):
+        assert "does not allow access to closed" in (await desk.run(name, path="closed", **args)).text
+    (desk.root / "closed").chmod(0o700)
+    assert found.text.endswith("[some files or folders could not be read]")
+
+
 async def test_windows_line_ends_are_line_ends(desk: Desk) -> None:
     desk.write("dos.txt", "one\r\ntwo\r\n")
     assert (await desk.run("grep", pattern="^one$")).text == "dos.txt:1:one"

@@ -100,7 +100,7 @@ class AnthropicProvider:
     async def stream(self, request: Request) -> AsyncIterator[Chunk]:
         """See core.provider.Provider."""
         response = await self._answer(request)
-        assembly = Assembly(self._model, self._service)
+        assembly = Assembly(self._model, self._service, self._body.ids)
         try:
             async with contextlib.aclosing(sse.chunks(response.aiter_bytes(), assembly, self._whole)) as chunks:
                 async for chunk in chunks:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ba_tui.core.errors import ConnectionLost
@@ -194,7 +194,8 @@ def message_from_wire(body: Mapping[str, Any], model: ModelInfo, service: Servic
 class Assembly:
     """One streamed answer. Blocks are kept as the wire has them and read when it is complete."""
 
-    def __init__(self, model: ModelInfo, service: Service) -> None:
+    def __init__(self, model: ModelInfo, service: Service, taken: Collection[str] = ()) -> None:
+        """``taken``: ids that earlier calls have."""
         self.done = False
         self._model = model
         self._service = service
@@ -203,6 +204,7 @@ class Assembly:
         """Which block an index stands for; the latest, where one index stands for all."""
         self._pieces: dict[int, dict[str, list[str]]] = {}
         self._sizes: dict[int, int] = {}
+        self._taken = taken
         self._ids: set[str] = set()
         self._usage: dict[str, Any] = {}
         self._stop = ""
@@ -266,7 +268,8 @@ class Assembly:
         if raw.get("type") == "tool_use":
             id = clean_text(words(raw.get("id")))
             # A server that gives no id, or one id twice, leaves it to us: answers are paired by it.
-            raw["id"] = id if id and id not in self._ids else f"toolu_{new_id()[:24]}"
+            new = id and id not in self._ids and id not in self._taken
+            raw["id"] = id if new else f"toolu_{new_id()[:24]}"
             self._ids.add(raw["id"])
             yield ToolInputDelta(raw["id"], clean_text(words(raw.get("name"))), 0)
 

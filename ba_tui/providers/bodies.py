@@ -27,6 +27,8 @@ class Body:
         self._ends: list[int] = [0]
         """Where the head ends in ``_whole``, then where each message does."""
         self._whole = bytearray()
+        self.ids: set[str] = set()
+        """Those of the calls in it; servers that count anew in each answer would give them again."""
 
     def forget(self) -> None:
         """Encode all anew the next time: the format has changed."""
@@ -38,6 +40,8 @@ class Body:
             self._whole, self._of = bytearray(self._head(request)), (request.system, request.tools)
             self._messages, self._ends = [], [len(self._whole)]
         known = self._known(request.messages)
+        if known < len(self._messages) or not known:
+            self.ids = {call.id for message in request.messages[:known] for call in message.calls}
         del self._messages[known:], self._ends[known + 1 :], self._whole[self._ends[known] :]
         for message in request.messages[known:]:
             part = self._encode(message)
@@ -45,6 +49,7 @@ class Body:
                 self._whole += b","
             self._whole += part
             self._messages.append(message)
+            self.ids.update([call.id for call in message.calls])
             self._ends.append(len(self._whole))
         return b"".join((self._whole, tail))
 

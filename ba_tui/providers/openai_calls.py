@@ -6,7 +6,7 @@ The rest of the answer is openai_wire.py's.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,8 @@ _KNOWN = {"index", "id", "type", "function", "name", "arguments"}
 @dataclass(slots=True)
 class _Call:
     id: str
+    told: str
+    """The id as the server gave it; ours where that can't be."""
     name: str = ""
     text: list[str] = field(default_factory=list[str])
     given: dict[str, Any] | None = None
@@ -51,7 +53,9 @@ class _Call:
 class Calls:
     """Pieces in, calls out, in the order in which they began."""
 
-    def __init__(self) -> None:
+    def __init__(self, taken: Collection[str] = ()) -> None:
+        """``taken``: ids that earlier calls have."""
+        self._taken = taken
         self._all: list[_Call] = []
         self._at: dict[str, _Call] = {}
         """The call that an index stands for; the latest, where one index stands for all."""
@@ -83,7 +87,7 @@ class Calls:
         place = str(index) if isinstance(index, int | str) else ""
         if place:
             found = self._at.get(place)
-            if found and id and name and found.name and found.id != id:
+            if found and id and name and found.name and found.told != id:
                 # One index for several calls, told apart by their ids.
                 found = self._by_id(id)
         else:
@@ -91,11 +95,12 @@ class Calls:
             if found is None and not name and more and self._open and not self._open.whole:
                 # An id of its own for each piece.
                 found = self._open
-        going_on = bool(place) and found is not None and not found.begun and id in {"", found.id}
+        going_on = bool(place) and found is not None and not found.begun and id in {"", found.told}
         if found and name and found.name and not going_on and self._another(found, id, name, more=more):
             found = None
         if found is None:
-            found = _Call(self._fresh(id))
+            fresh = self._fresh(id)
+            found = _Call(fresh, fresh if self._by_id(id) else id or fresh)
             self._all.append(found)
         if place:
             self._at[place] = found
@@ -104,16 +109,16 @@ class Calls:
 
     def _another(self, found: _Call, id: str, name: str, *, more: bool) -> bool:
         """Whether a piece with a name begins a call of its own, though nothing else tells it from ``found``."""
-        if id and id == found.id and name == found.name and not (more and found.whole):
+        if id and id == found.told and name == found.name and not (more and found.whole):
             return False
         return name != found.name or (more and found.whole)
 
     def _by_id(self, id: str) -> _Call | None:
-        return next((call for call in self._all if call.id == id), None)
+        return next((call for call in self._all if call.told == id), None)
 
     def _fresh(self, id: str) -> str:
         # A server that gives no id, or one id twice, leaves it to us: answers are paired by it.
-        return id if id and self._by_id(id) is None else f"call_{new_id()[:24]}"
+        return id if id and self._by_id(id) is None and id not in self._taken else f"call_{new_id()[:24]}"
 
     def blocks(self, *, cut: bool) -> Iterator[ToolUse | Opaque]:
         """The calls, each with what a server added to it. ``cut``: the answer ended before its end."""

@@ -92,7 +92,7 @@ class OpenAIProvider:
             self._counted = False
             self._body.forget()
             response = await self._post(request)
-        assembly = Assembly(self._model, self._service)
+        assembly = Assembly(self._model, self._service, self._body.ids)
         answer = sse.chunks(response.aiter_bytes(), assembly, partial(self._whole, assembly))
         try:
             async with contextlib.aclosing(answer) as chunks:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.events import TextDelta, ThinkingDelta
@@ -161,14 +161,15 @@ def usage_from_wire(raw: Mapping[str, Any]) -> Usage:
 class Assembly:
     """One answer, from the chunks of a stream or from one whole response."""
 
-    def __init__(self, model: ModelInfo, service: Service) -> None:
+    def __init__(self, model: ModelInfo, service: Service, taken: Collection[str] = ()) -> None:
+        """``taken``: ids that earlier calls have."""
         self.done = False
         self.reasoning: ReasoningField | None = None
         self._model = model
         self._service = service
         self._text: list[str] = []
         self._thinking: list[str] = []
-        self._calls = Calls()
+        self._calls = Calls(taken)
         self._extra: dict[str, Any] = {}
         self._usage: dict[str, Any] = {}
         self._stop = ""

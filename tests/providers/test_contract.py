@@ -11,10 +11,11 @@ import pytest
 
 from ba_tui.core.errors import AuthFailed, ConnectionLost, ContextOverflow, ModelNotFound, Overloaded, RateLimited
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
-from ba_tui.core.messages import Message, Text, Thinking, ToolUse, Usage, user
+from ba_tui.core.messages import Message, Text, Thinking, ToolOutput, ToolUse, Usage, user
 from ba_tui.core.provider import Provider, Request
 from ba_tui.providers.scripted import Failure, Planned, Script, Step
-from tests.providers.conftest import NOW, READ, collect, until_error
+from tests.loopback import ModelServer
+from tests.providers.conftest import NOW, READ, Connect, collect, until_error
 
 Play = Callable[[Script], Provider]
 ASK = Request("Be brief.", [user("Hello")], (READ, NOW))
@@ -68,6 +69,21 @@ async def test_calls_without_ids_in_the_script_get_different_ones(play: Play) ->
     answers = [(await collect(provider.stream(ASK)))[-1] for _ in range(2)]
     ids = [call.id for answer in answers for call in answer.calls]
     assert len(set(ids)) == 4
+
+
+async def test_an_id_that_stands_in_the_conversation_is_not_given_again(
+    model_server: Callable[..., ModelServer], connect: Connect, vendor: str
+) -> None:
+    step = Step(calls=(Planned("now", {}, "call_0"), Planned("now", {"zone": "UTC"}, "call_1")))
+    provider, messages = connect(vendor, model_server(Script((step, step, step)))), list(ASK.messages)
+    for _ in range(3):
+        answer = (await collect(provider.stream(Request("", tuple(messages), (NOW,)))))[-1]
+        assert [use.input for use in answer.calls] == [{}, {"zone": "UTC"}]
+        results = tuple(ToolOutput(use.id, "12:00") for use in answer.calls)
+        messages += [answer, Message("user", results, origin="tool")]
+    ids = [use.id for message in messages for use in message.calls]
+    assert ids[:2] == ["call_0", "call_1"]
+    assert len(set(ids)) == 6
 
 
 @pytest.mark.parametrize("stop", ["max_tokens", "refusal", "end_turn"])

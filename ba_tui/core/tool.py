@@ -71,7 +71,7 @@ class Call:
 
 
 Level: TypeAlias = Literal["brief", "standard", "full"]
-"""How much of a result the model is given (spec T4)."""
+"""How much of a result the model is given."""
 
 Run = Callable[[Mapping[str, Any], Call], Awaitable[ToolResult]]
 Preview = Callable[[Mapping[str, Any]], Awaitable[Display | None]]

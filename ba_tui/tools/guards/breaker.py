@@ -1,4 +1,4 @@
-"""Stops calling a tool that keeps failing (spec T6): open after five failures in a row, tried again after a while.
+"""Stops calling a tool that keeps failing: open after five failures in a row, tried again after a while.
 
 The states are purgatory's; the rest doubles from a minute to ten. Faults of the arguments do not count.
 """

@@ -1,4 +1,4 @@
-"""Answers the same reading call from memory while all it depends on is unchanged (spec T7). Opt-in: facts.cacheable.
+"""Answers the same reading call from memory while all it depends on is unchanged. Opt-in: facts.cacheable.
 
 What it depends on are its arguments and the files they name; every write through us, and every command, forgets.
 """

@@ -1,4 +1,4 @@
-"""Tries a call again when its failure may pass (spec T6): only tools that may safely run twice, with growing waits.
+"""Tries a call again when its failure may pass: only tools that may safely run twice, with growing waits.
 
 Waiting and counting are tenacity's. A time-out is tried again with twice the time.
 """

@@ -66,6 +66,8 @@ async def test_narrow_terminals_show_todos_as_a_strip(planned: World) -> None:
         await hand.press("ctrl+t")
         await hand.until(lambda: hand.chat.stage.todos.display)
         assert "1 of 2 done" in str(hand.chat.stage.todos.content)
+        await hand.pilot.resize_terminal(16, 8)
+        await hand.until(lambda: "1 above" in str(hand.chat.stage.todos.content))
         await hand.press("ctrl+t")
         await hand.until(lambda: not hand.chat.stage.todos.display)
 
@@ -73,6 +75,16 @@ async def test_narrow_terminals_show_todos_as_a_strip(planned: World) -> None:
 def test_a_long_todo_is_folded_behind_its_mark() -> None:
     long = Todo("1", "Read all of the data", "pending", "high")
     assert todo_lines((long,), 14).plain.splitlines()[1:] == ["○ Read all of", "  the data", "  high"]
+
+
+def test_more_todos_than_rows_show_those_around_what_is_being_done() -> None:
+    items = tuple(Todo(str(at), f"Task {at} folded", "completed" if at < 7 else "pending") for at in range(20))
+    items = (*items[:7], Todo("7", "Now", "in_progress"), *items[8:])
+    shown = todo_lines(items, 9, 8).plain.splitlines()
+    assert shown[1:] == ["▸ Now", "○ Task 8", "  folded", "○ Task 9", "  folded", "… 7 above, 10 below"]
+    shown = todo_lines(items[:8], 9, 8).plain.splitlines()
+    assert shown[1:] == ["✓ Task 5", "  folded", "✓ Task 6", "  folded", "▸ Now", "… 5 above"]
+    assert len(todo_lines(items, 9, 40).plain.splitlines()) == 40
 
 
 async def test_what_is_said_over_the_screen_leaves_the_input_in_sight(world: World) -> None:

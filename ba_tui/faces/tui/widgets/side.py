@@ -69,3 +69,7 @@ class SidePanel(VerticalScroll, can_focus=False):
         height = len(lines) if all(line.cell_length <= self.usage.size.width for line in lines) else 0
         self.usage.update(Content("\n").join(lines), layout=not height or height != self._height)
         self._height = height
+        self.todos.fit(self.size.height - len(lines) - 1)
+
+    def on_resize(self) -> None:
+        self._draw()

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ba_tui.faces.tui.inspector.pane import Inspector
 
 ROOM = 110
+STRIP = 8
+"""Rows of the todo strip at most."""
 
 
 class Stage(Vertical):
@@ -73,6 +75,7 @@ class Stage(Vertical):
         wanted = filled if self._side_wanted is None else self._side_wanted
         self.side.display = wanted and self.has_room and self.inspector is None
         self.todos.display = self._todos_wanted and not self.side.display
+        self.todos.fit(min(STRIP, self.size.height // 2))
 
     def toggle_side(self) -> bool:
         """False when there is no room for it."""

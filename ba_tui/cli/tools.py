@@ -215,7 +215,7 @@ def _facts(entry: Entry) -> dict[str, Any]:
         "tags": list(tool.facts.tags),
         "source": entry.place,
         "origin": entry.origin,
-        "subagents": entry.subagents,
+        "subagents": entry.tool.facts.subagents,
         "timeout": tool.timeout,
         "level": tool.facts.level,
         "needs": list(tool.facts.needs),

@@ -33,7 +33,6 @@ class Entry:
     line: int = 0
     core: bool = False
     enabled: bool = True
-    subagents: bool = True
     size: int = 0
 
     @property
@@ -112,7 +111,7 @@ class Registry:
 
     def persistent(self, *, for_subagent: bool = False) -> Sequence[Entry]:
         """What every turn has: the core first, then what is enabled."""
-        found = [entry for entry in self.entries() if entry.persistent and (entry.subagents or not for_subagent)]
+        found = [each for each in self.entries() if each.persistent and (each.tool.facts.subagents or not for_subagent)]
         return sorted(found, key=lambda entry: not entry.core)
 
     def problems(self) -> Sequence[ToolProblem]:
@@ -193,7 +192,6 @@ class Registry:
         chosen = self._switched.get(name, choice.enabled)
         enabled = core or (default if chosen is None else chosen)
         tool = _with(raw.tool, choice)
-        subagents = choice.available_to_subagent
         guarded = self.guard(tool)
         if self._switched.get(name) is False:
             guarded = replace(guarded, run=_off(name))
@@ -204,7 +202,6 @@ class Registry:
             raw.line,
             core=core,
             enabled=enabled,
-            subagents=tool.facts.subagents if subagents is None else subagents,
             size=size_of(tool),
         )
 

@@ -82,7 +82,7 @@ class Visible:
             for name in names:
                 self._deferred.pop(name, None)
                 entry = self._registry.entry(name)
-                if entry and name not in self._listed and (entry.subagents or not self._for_subagent):
+                if entry and name not in self._listed and (entry.tool.facts.subagents or not self._for_subagent):
                     self._list(entry.tool, entry.size)
 
     def refresh(self) -> Sequence[ToolProblem]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
+from textual.css.types import CSSLocation
 from textual.pilot import Pilot
 
 from ba_tui.core.conversation import Start
@@ -68,6 +71,26 @@ class Hand:
     async def idle(self) -> None:
         """The turn is over and nothing waits that could be sent."""
         await self.until(lambda: not self.chat.turns.busy)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def styles_read_once() -> Iterator[None]:
+    """Hundreds of apps read the same style sheets: what one of them read with the same colours is not read again."""
+    read = Stylesheet._parse_rules
+    known: dict[object, list[RuleSet]] = {}
+
+    def rules(
+        self: Stylesheet, css: str, read_from: CSSLocation, is_default_rules: bool = False, tie_breaker: int = 0,
+        scope: str = "",
+    ) -> list[RuleSet]:  # fmt: skip
+        key = (css, read_from, is_default_rules, tie_breaker, scope, frozenset(self._variables.items()))
+        if key not in known:
+            known[key] = read(self, css, read_from, is_default_rules, tie_breaker, scope)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Stylesheet, "_parse_rules", rules)
+        yield
 
 
 @pytest.fixture

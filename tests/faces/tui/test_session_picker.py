@@ -65,6 +65,8 @@ async def test_of_all_folders_each_is_named(world: World) -> None:
         await shown(hand, SessionPicker)
         await hand.press("ctrl+a")
         await hand.until(lambda: "There" in lines(hand))
+        keys = str(hand.app.screen.query_one(".keys", Static).content).splitlines()
+        assert [line[:6] for line in keys] == ["Enter ", "Ctrl+E"], "all the keys, on two lines"
         assert "elsewhere" in lines(hand)
         assert "open here" not in lines(hand)
         assert heading(hand) == "Sessions of all folders"

@@ -93,7 +93,7 @@ class Picker(ModalScreen[str | None]):
 
     def say(self, text: str) -> None:
         """In the place of the keys."""
-        self.query_one(".keys", Static).update(paintable(text, newlines=False))
+        self.query_one(".keys", Static).update(paintable(text))
 
     def matching(self) -> Sequence[Choice]:
         words = self.words.casefold().split()

@@ -299,5 +299,5 @@ def _not_one(id: str, keys: Sequence[str]) -> SessionNotFound:
     if not keys:
         return SessionNotFound(f"There is no session “{id}”.", "See ba sessions list --all.")
     names = ", ".join(key.partition("/")[2] for key in keys[-3:])
-    more = " …" if len(keys) > 3 else ""
-    return SessionNotFound(f"“{id}” fits {len(keys)} sessions: {names}{more}", "Type more of the id.")
+    more = ", …" if len(keys) > 3 else ""
+    return SessionNotFound(f"“{id}” fits {len(keys)} sessions: {names}{more}.", "Type more of the id.")

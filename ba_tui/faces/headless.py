@@ -215,7 +215,7 @@ class Printer:
             case ToolStarted(call=call, target=target):
                 self.say(f"{call.name} {target}".rstrip())
             case Retrying(reason=reason, delay=delay):
-                self.say(f"{reason} Trying again in {delay:.0f} s.")
+                self.say(f"{reason} Trying again in {max(1, round(delay))} s.")
             case Compressed(before=before, after=after):
                 self.say(f"Compressed the conversation: {before:,} to {after:,} tokens.")
             case Notice(text=text, hint=hint):

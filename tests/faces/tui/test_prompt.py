@@ -14,6 +14,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.mentions import Weight
 from ba_tui.faces.tui.acts.editor import edited
 from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned
+from ba_tui.faces.tui.widgets.prompt import PromptInput
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 
@@ -317,3 +318,14 @@ async def test_the_cursor_comes_to_rest(world: World) -> None:
         assert not prompt.blink_timer._active.is_set()
         await hand.press("b")
         assert prompt.blink_timer._active.is_set()
+        await hand.press("f1")
+        await hand.until(lambda: not hand.chat.is_active and not _shows_cursor(prompt))
+        await hand.press("escape")
+        await hand.until(lambda: hand.chat.is_active and _shows_cursor(prompt))
+
+
+def _shows_cursor(prompt: PromptInput) -> bool:
+    """Behind a dialog there is none: it has its own."""
+    cursor = prompt._theme.cursor_style if prompt._theme else None
+    assert cursor is not None
+    return any(segment.style and segment.style.bgcolor == cursor.bgcolor for segment in prompt.render_line(0))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import DescendantFocus, Key, TextSelected
+from textual.events import DescendantFocus, Key, ScreenResume, ScreenSuspend, TextSelected
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
@@ -354,6 +354,11 @@ class ChatScreen(Screen[None]):
     @on(DescendantFocus)
     def _focused(self, event: DescendantFocus) -> None:
         view.say_keys(self, event.widget)
+
+    @on(ScreenSuspend)
+    @on(ScreenResume)
+    def _front_or_back(self, event: ScreenSuspend | ScreenResume) -> None:
+        self.composer.prompt.stand_behind(isinstance(event, ScreenSuspend))
 
     # What panes post up
 

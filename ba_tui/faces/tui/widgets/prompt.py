@@ -101,6 +101,7 @@ class PromptInput(TextArea, inherit_bindings=False):
         """True stops the blinking for good (tests, reduced motion)."""
         self.to_background: Callable[[], bool] | None = None
         """Moves the running command to the background; False when there is none."""
+        self._behind = False
         self._rest: Timer | None = None
         self._last_key = 0.0
         self._burst: list[str] = []
@@ -111,7 +112,7 @@ class PromptInput(TextArea, inherit_bindings=False):
     @property
     def _draw_cursor(self) -> bool:
         # A blink that goes on while another field has the keys would show two cursors.
-        return self.has_focus and super()._draw_cursor
+        return self.has_focus and not self._behind and super()._draw_cursor
 
     @property
     def value(self) -> str:
@@ -180,6 +181,12 @@ class PromptInput(TextArea, inherit_bindings=False):
             self.action_cursor_up()
         else:
             self.action_cursor_down()
+
+    def stand_behind(self, behind: bool) -> None:
+        """Whether a dialog, which may have a cursor of its own, is before it."""
+        self._behind = behind
+        self.notify_style_update()
+        self.refresh()
 
     def submit(self) -> None:
         """Post what stands here and empty the input at once, so that a key right after it opens the next prompt."""

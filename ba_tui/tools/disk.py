@@ -230,8 +230,9 @@ def _sync_folder(folder: int) -> None:
 def _parent(path: Path, *, make: bool = False) -> Generator[int]:
     """The folder of a resolved path, opened step by step from the root, so that no link can come in between."""
     number = os.open(path.anchor, _FOLDER)
+    made: list[Path] = []
     try:
-        for part in path.parent.parts[1:]:
+        for depth, part in enumerate(path.parent.parts[1:], 2):
             try:
                 below = os.open(part, _FOLDER, dir_fd=number)
             except FileNotFoundError:
@@ -239,10 +240,16 @@ def _parent(path: Path, *, make: bool = False) -> Generator[int]:
                     raise
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=number)
+                    made.append(Path(*path.parts[:depth]))
                 below = os.open(part, _FOLDER, dir_fd=number)
             os.close(number)
             number = below
         yield number
+    except BaseException:
+        for folder in reversed(made):
+            with suppress(OSError):
+                folder.rmdir()
+        raise
     finally:
         os.close(number)
 

@@ -162,6 +162,12 @@ def test_a_change_just_before_the_write_is_noticed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "a.txt"], "no temporary file is left"
 
 
+def test_a_failed_write_leaves_no_folders(tmp_path: Path) -> None:
+    with pytest.raises(Failed):
+        disk.write_bytes(tmp_path / "new" / "deep" / ("x" * 300), b"ours", before=None, shown="x")
+    assert not list(tmp_path.iterdir())
+
+
 async def test_edits_at_the_same_time_all_arrive(desk: Desk) -> None:
     names = [f"name{number:02}" for number in range(20)]
     file = desk.write("a.txt", "\n".join(names))

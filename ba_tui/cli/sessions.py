@@ -393,4 +393,4 @@ def _print_json(value: Any) -> None:
 
 
 def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
+    sys.stderr.write(paintable(line) + "\n")

@@ -102,6 +102,16 @@ def test_ages_are_written_with_their_unit() -> None:
     assert [seconds(age) for age in ("1h", "30d", "2 W", "1m", "1y")] == [3600, 30 * DAY, 14 * DAY, 30 * DAY, 365 * DAY]
 
 
+def test_import_paints_the_names_of_files_that_it_refuses(ba: Ba, tmp_path: Path) -> None:
+    names = [tmp_path / f"{number}\x1b]0;owned\x07.jsonl" for number in range(2)]
+    for name in names:
+        name.write_text("nonsense\n", "utf-8")
+    result = ba("import", *map(str, names))
+    assert result.stderr.count(".jsonl is of no format") == 2
+    assert "\x1b" not in result.stderr
+    assert isinstance(result.exception, UsageError)
+
+
 def test_import_names_the_new_session_and_what_was_left_out(ba: Ba, tmp_path: Path) -> None:
     path = file(tmp_path, SESSION)
     result = ba("import", str(path))

@@ -78,15 +78,16 @@ class PermissionsScreen(Picker):
         try:
             lines = await asyncio.to_thread(self._permissions.rules)
         except BaError as error:
-            self._say(f"{error} {error.hint}".strip())
+            self.say(f"{error} {error.hint}".strip())
             return
         self._rules = {_id(line, place): line for place, line in enumerate(lines)}
         self.empty = "No rules: everything that writes or runs asks."
         self.choices = [_choice(id, line) for id, line in self._rules.items()]
         self.refill()
-        self._say(told or KEYS)
+        self.say(told or KEYS)
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """With what can't be seen shown: a rule may come from anybody."""
         self.query_one(".keys", Static).update(visible(text))
 
     # The list: the mode, then the rules under the head of their group
@@ -189,7 +190,7 @@ class PermissionsScreen(Picker):
         try:
             self._chat.session.set_mode(mode)
         except BaError as error:
-            self._say(f"{error} {error.hint}".strip())
+            self.say(f"{error} {error.hint}".strip())
             return
         self._chat.show_facts()
         self.refill()
@@ -218,12 +219,12 @@ class PermissionsScreen(Picker):
     def action_remove(self) -> None:
         line, id = self._line, self.highlighted
         if line is None:
-            self._say("This is no rule; it can't be removed.")
+            self.say("This is no rule; it can't be removed.")
         elif line.layer not in OWN and line.layer:
-            self._say(f"{line.rule} can't be removed here: it {_origin(line)}. A stronger rule can be added (a).")
+            self.say(f"{line.rule} can't be removed here: it {_origin(line)}. A stronger rule can be added (a).")
         elif self._removing != id:
             self._removing = id
-            self._say(f"d again removes {line.rule}: {line.verdict}")
+            self.say(f"d again removes {line.rule}: {line.verdict}")
         else:
             self._removing = None
             self._change(lambda: self._remove(line))

@@ -33,6 +33,7 @@ LINE_CHARS = 300
 MAX_MEMORY = 2_000_000_000
 """Bytes of a search's own memory."""
 PYTHON_GREP = Path(__file__).with_name("python_grep.py")
+_CARRIAGE_RETURN = re.compile(r"\r|\\r|\\x0[dD]|\\x\{0*[dD]\}")
 _REMARK = re.compile(r"(.+): ((?:WARNING: stopped searching )?binary file [^:]*\(found .*\))", re.DOTALL)
 Mode = Literal["content", "files", "count"]
 
@@ -57,7 +58,9 @@ class Search:
             f"--max-columns={LINE_CHARS}",
             "--max-columns-preview",
         ]
-        command += ["--null", "--crlf"]
+        command.append("--null")
+        if not _CARRIAGE_RETURN.search(self.pattern):
+            command.append("--crlf")
         if self.mode == "content":
             command += ["--line-number", f"--context={self.context}"]
         elif self.mode == "count":

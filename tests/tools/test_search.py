@@ -186,6 +186,7 @@ async def test_what_the_system_closes(desk: Desk) -> None:
 async def test_windows_line_ends_are_line_ends(desk: Desk) -> None:
     desk.write("dos.txt", "one\r\ntwo\r\n")
     assert (await desk.run("grep", pattern="^one$")).text == "dos.txt:1:one"
+    assert (await desk.run("grep", pattern="\\r$", mode="count")).text == "dos.txt:2"
 
 
 async def test_names_with_line_ends(desk: Desk) -> None:

@@ -67,6 +67,8 @@ class JournalFile:
         self._waiting = True
         """Nothing but settings so far: they go out with the first turn."""
         self._healed = True
+        self._found = False
+        """There was a file before this."""
         self._named = False
         self._fd: int | None = None
         self._lock: Lock | None = None
@@ -86,6 +88,7 @@ class JournalFile:
         schema.check(header.schema_version, folder.name)
         journal = cls(folder, header, schema)
         journal._waiting = False
+        journal._found = True
         journal._healed = running
         return journal
 
@@ -128,7 +131,7 @@ class JournalFile:
         """All of it as it stands when this is begun, one by one: for files of any size."""
         try:
             with self._writing:
-                size = self.path.stat().st_size if self.path.exists() else 0
+                size = self.path.stat().st_size if self._on_disk() else 0
                 pending = bytes(self._pending)
         except OSError as error:
             raise unreadable(self.path.parent, error) from error
@@ -194,9 +197,13 @@ class JournalFile:
 
     def _newest(self, limit: int) -> list[bytes]:
         try:
-            return newest(self.path, limit) if self.path.exists() else []
+            return newest(self.path, limit) if self._on_disk() else []
         except OSError as error:
             raise unreadable(self.path.parent, error) from error
+
+    def _on_disk(self) -> bool:
+        # Of a new session nothing is, as long as it could not be written: the place may not even be looked at.
+        return (self._found or self._fd is not None) and self.path.exists()
 
     def _renewal(self) -> bytes:
         """What goes before the next entry of a session that an older ba began: entries are of our version from here.

@@ -297,6 +297,18 @@ def test_a_home_without_rights_is_told(tmp_path: Path) -> None:
     assert [event.type for event in JournalFile.peek(journal.path.parent).read()] == ["turn_started", "turn_ended"]
 
 
+def test_a_session_that_cannot_be_kept_goes_on_all_the_same(tmp_path: Path) -> None:
+    """Where not even the place can be looked at, as under a folder without rights."""
+    journal = JournalFile(tmp_path / ("x" * 300), Header(ID, "/srv/project", 1.0, "test/model"))
+    events = turn("one")
+    for event in events:
+        with pytest.raises(StorageError, match="cannot be saved"):
+            journal.append(event)
+    assert journal.read() == events
+    assert journal.tail(10) == events
+    journal.close()
+
+
 def test_a_read_only_session_can_be_read_and_says_why_it_cannot_go_on(tmp_path: Path) -> None:
     """In a child without root's rights, which a plain 0500 would not stop."""
     events = turn("one", ended=False)

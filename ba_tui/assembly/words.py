@@ -15,7 +15,7 @@ from ba_tui.permissions.trust import Trust
 from ba_tui.providers.tokens import DynamicTokenCounter, Scale
 from ba_tui.providers.tokens_calibration import Calibrating, Calibration
 from ba_tui.providers.tokens_registry import ModelEncoderRegistry, encoder_files, load_encoders
-from ba_tui.resources import Places, bundled, project_root
+from ba_tui.resources import Places, bundled, project_root, read_regular
 from ba_tui.settings import Settings
 from ba_tui.tools.images import measured
 
@@ -54,7 +54,7 @@ def joined(*parts: str) -> str:
 
 def _branch(root: Path) -> str:
     try:
-        head = (root / ".git" / "HEAD").read_text(encoding="utf-8").strip()
+        head = read_regular(root / ".git" / "HEAD", 4_096).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return ""
     return f"Git branch at the start: {head.removeprefix('ref: refs/heads/')}" if head.startswith("ref: ") else ""

@@ -15,6 +15,7 @@ import yaml
 from yaml.constructor import SafeConstructor
 
 from ba_tui.core.errors import UsageError
+from ba_tui.resources import open_regular
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,8 @@ def parse(text: str, file: str) -> Node | None:
 def read(path: Path) -> str:
     """The text of a file. Raises UsageError when there is none to read."""
     try:
-        return path.read_text("utf-8-sig")
+        with open_regular(path) as file:
+            return file.read().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror or error
         raise UsageError(f"{path} can't be read: {reason}.", "Check the path.") from error

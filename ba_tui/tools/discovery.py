@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui import __version__
 from ba_tui.core.errors import BaError, StorageError
-from ba_tui.resources import save_whole
+from ba_tui.resources import open_regular, save_whole
 from ba_tui.tools.workers import Code, Worker, WorkerDied, WorkerPool, WorkerSettings
 
 Origin: TypeAlias = Literal["built-in", "user", "project", "extra", "package", "workflow"]
@@ -135,7 +135,11 @@ class Discovery:
         if (kept := self._kept.get(seen)) is not None:
             code = Code(seen.file, seen.module, kept["digest"])
             return _module(seen, WorkerPool(code, worker_settings), kept["reply"])
-        code = Code(seen.file, seen.module, _digest(seen.file))
+        try:
+            code = Code(seen.file, seen.module, _digest(seen.file))
+        except OSError as error:
+            told = {"failed": {"text": f"it can't be read: {error.strerror or 'it is not a regular file'}"}}
+            return _module(seen, WorkerPool(Code(seen.file, seen.module, ""), worker_settings), told)
         reply, lasting = self._describe(code, worker_settings)
         if lasting:
             self._kept.put(seen, {"digest": code.digest, "reply": reply})
@@ -221,10 +225,11 @@ def _installed() -> list[str]:
 
 
 def _digest(file: str) -> str:
-    try:
-        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
-    except OSError:
+    """Empty for what is no file. Raises OSError."""
+    if not file:
         return ""
+    with open_regular(Path(file)) as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _module(seen: _Seen, pool: WorkerPool, reply: Mapping[str, Any]) -> Module:
@@ -252,7 +257,8 @@ class _Cache:
         if self.path is None:
             return
         try:
-            read: Any = json.loads(self.path.read_text("utf-8"))
+            with open_regular(self.path) as file:
+                read: Any = json.load(file)
         except (OSError, ValueError, RecursionError):
             return
         whole = cast("dict[str, Any]", read) if isinstance(read, dict) else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import stat
 from collections.abc import Generator
 from pathlib import Path
@@ -30,6 +31,14 @@ def quiet_afterwards() -> Generator[None]:
 
 def written(path: Path) -> list[dict[str, str]]:
     return [json.loads(line) for line in path.read_text("ascii").splitlines()]
+
+
+def test_a_pipe_in_place_of_the_file_holds_nothing_up(ba_home: Path) -> None:
+    path = start_logging(places(), "info")
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    log.warning("nobody reads this")
+    assert path.is_fifo()
 
 
 def test_a_record_is_one_line_of_json_for_its_owner_only(ba_home: Path) -> None:

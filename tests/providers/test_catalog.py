@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,10 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(UsageError, match=r"models\.yaml can't be read"):
+        load_catalog([path])
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    with pytest.raises(UsageError, match="is not a regular file"):
         load_catalog([path])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import py_compile
 import sys
 from pathlib import Path
@@ -129,6 +130,12 @@ def test_a_file_that_is_no_text_is_told(home: Home):
     home.tools.mkdir()
     (home.tools / "bad.py").write_bytes(b"# coding: utf-8\n\xff")
     assert "SyntaxError" in problem_of(home)
+
+
+def test_a_pipe_is_told_and_never_waited_for(home: Home):
+    home.tools.mkdir()
+    os.mkfifo(home.tools / "bad.py")
+    assert problem_of(home) == "it can't be read: it is not a regular file"
 
 
 def problem_of(home: Home) -> str:

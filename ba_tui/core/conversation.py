@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -158,17 +158,22 @@ class Conversation:
         return turn
 
     async def _run(self, prompt: Message, turn: Turn) -> None:
+        opened = False
+
         async def work(branch: Branch) -> None:
-            notes = await self._admitted(prompt, branch)
+            nonlocal opened
+            notes = await self.admit(prompt, branch) if self.admit else ()
+            opened = True
             self._open_turn(branch, prompt, notes)
             agent = await self._agent(self.turn_model)
             await agent.run(branch)
 
         self.turn_model = ""
         ending = await self._ending(turn, work)
-        if ending.error and ending.error.kind == PromptRefused.kind:
-            # No turn was opened, so the journal has none to close.
-            turn.deliver(ending)
+        if not opened:
+            # The journal has none to close, and the prompt goes back to the person.
+            why = ending.error or PromptRefused("Interrupted before the prompt was sent.").info()
+            turn.deliver(TurnEnded(ending.reason, replace(why, kind=PromptRefused.kind)))
             return
         Branch(turn, self.transcript).emit(ending)
         with contextlib.suppress(StorageError):
@@ -189,12 +194,6 @@ class Conversation:
             log.exception("turn failed")
             return TurnEnded("error", ErrorInfo("internal_error", f"{type(error).__name__}: {error}", LOGGED))
         return TurnEnded("done")
-
-    async def _admitted(self, prompt: Message, branch: Branch) -> Sequence[Message]:
-        try:
-            return await self.admit(prompt, branch) if self.admit else ()
-        except asyncio.CancelledError:
-            raise PromptRefused("Interrupted before the prompt was sent.") from None
 
     def _keep(self, event: Event) -> None:
         """Into the journal; when that fails the work goes on in memory, and the person is told once."""

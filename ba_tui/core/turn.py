@@ -83,7 +83,8 @@ class Turn:
     def cancel(self) -> None:
         """Stop the work. Returns at once; the end arrives as TurnEnded("cancelled")."""
         if self._task and not self._task.done():
-            self._task.cancel()
+            # After its first step: a task that never began could not tell of its end.
+            self._task.get_loop().call_soon(self._task.cancel)
 
     async def wait(self) -> None:
         """Until the work is over, also when nobody iterates."""

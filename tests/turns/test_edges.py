@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from ba_tui.core.events import Notice, TurnEnded
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call
+from ba_tui.core.turn import Branch
 from tests.script import Memory, Script, collect, conversation, says
 from tests.turns.test_loop import tool
 
@@ -61,6 +63,31 @@ async def test_a_call_cut_at_the_output_limit_is_answered_with_the_reason():
     assert isinstance(output, ToolOutput)
     assert output.is_error
     assert "output limit" in "".join(note.text for note in notes if isinstance(note, Text))
+
+
+@pytest.mark.parametrize("steps", range(3))
+async def test_a_turn_that_is_stopped_before_it_opens_gives_the_prompt_back(steps: int):
+    journal, waits = Memory(), asyncio.Event()
+
+    async def admit(prompt: Message, branch: Branch) -> Sequence[Message]:
+        await waits.wait()
+        return ()
+
+    talk = conversation(Script(says("Hello.")), journal=journal)
+    talk.admit = admit
+    turn = talk.say("go")
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    turn.cancel()
+    (ended,) = await collect(turn)
+    assert isinstance(ended, TurnEnded)
+    assert ended.reason == "cancelled"
+    assert ended.error
+    assert ended.error.kind == "prompt_refused"
+    assert journal.read() == []
+    waits.set()
+    await collect(talk.say("go"))
+    assert talk.transcript.messages[-1].text == "Hello."
 
 
 async def test_closing_lets_go_of_the_connection():

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 from textual import events
+from textual.binding import Binding
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.mentions import Weight
@@ -275,6 +276,20 @@ async def test_readline_keys_and_undo(world: World) -> None:
         assert hand.text == "one two "
         await hand.press("ctrl+a", "x", "ctrl+e", "ctrl+u")
         assert hand.text == ""
+
+
+async def test_every_editing_key_works_at_every_edge(world: World) -> None:
+    async with running(world) as hand:
+        prompt = hand.chat.composer.prompt
+        actions = {binding.action for binding in PromptInput.BINDINGS if isinstance(binding, Binding)}
+        for action in sorted(actions - {"paste"}):
+            for text, down in (("", 0), ("a\n\nb", 0), ("a\n\nb", 1), ("a\n\nb", 2)):
+                prompt.load_text(text)
+                prompt.move_cursor((down, down // 2))
+                await prompt.run_action(action)
+        prompt.load_text("cut me")
+        await hand.press("ctrl+x")
+        assert (hand.text, hand.app.clipboard) == ("", "cut me")
 
 
 async def test_an_editor_writes_the_prompt_through_a_private_file(tmp_path: Path) -> None:

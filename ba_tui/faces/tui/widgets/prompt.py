@@ -264,8 +264,8 @@ class PromptInput(TextArea, inherit_bindings=False):
         self.set_value(unfolded)
 
     def _whole(self, location: Location, *, forward: bool) -> Location:
-        """``location`` moved out of a paste token when it lies inside one."""
-        row, column = location
+        """``location`` moved out of a paste token when it lies inside one, and back to the end when it is below it."""
+        row, column = location = min(location, self.document.end)
         for start, end in self.pastes.spans(self.document.get_line(row)):
             if start < column < end:
                 return row, (end if forward else start)

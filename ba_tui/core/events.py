@@ -213,11 +213,12 @@ class Rewound(Signed):
 
 @dataclass(frozen=True, slots=True)
 class Notice(Signed):
-    """A line for the person that the model does not see."""
+    """A line for the person that the model does not see. ``damage``: of what can't be read in the session's file."""
 
     text: str
     level: Literal["info", "warning", "error"] = "info"
     hint: str = ""
+    damage: bool = False
     type: Literal["notice"] = "notice"
 
 

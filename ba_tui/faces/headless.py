@@ -313,7 +313,9 @@ async def speak(doors: Doors, start: Start, printer: Printer, timeout: float | N
         printer.failed(error)
         return USAGE if isinstance(error, SessionNotFound) or error.kind == "usage" else INFRASTRUCTURE
     try:
-        await conversation.history()
+        for event in await conversation.history():
+            if isinstance(event, Notice) and event.damage:
+                printer.event(event)
         missing = doors.setup.missing(conversation.model)
         if missing:
             printer.failed(BaError(missing))

@@ -277,7 +277,7 @@ def cure(path: Path) -> bytes:
         running = starts_turn(line)
         if running or ends_turn(line):
             break
-    events: list[Event] = [Notice(TORN, "warning", at=at)] if torn else []
+    events: list[Event] = [Notice(TORN, "warning", damage=True, at=at)] if torn else []
     events += [TurnEnded("interrupted", at=at)] if running else []
     return mend + b"".join(event_to_json(event) + b"\n" for event in events)
 

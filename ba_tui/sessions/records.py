@@ -208,11 +208,11 @@ class Reading:
         if self._damaged:
             lines = "1 damaged line" if self._damaged == 1 else f"{self._damaged} damaged lines"
             hint = f"Left as found in {self._path}."
-            yield Notice(f"{lines} of this session could not be read.", "warning", hint, at=self._at)
+            yield Notice(f"{lines} of this session could not be read.", "warning", hint, damage=True, at=self._at)
         if self._unknown:
             entries = "1 entry is" if self._unknown == 1 else f"{self._unknown} entries are"
             hint = "Update ba to see everything; nothing was removed."
-            yield Notice(f"{entries} of a kind that this ba does not know.", "warning", hint, at=self._at)
+            yield Notice(f"{entries} of a kind that this ba does not know.", "warning", hint, damage=True, at=self._at)
         self._damaged = self._unknown = 0
 
 

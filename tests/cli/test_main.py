@@ -164,6 +164,18 @@ def test_continue_finds_the_last_session_and_fork_leaves_it_alone(ba: Program):
     assert first["session_id"] == second["session_id"] != forked["session_id"]
 
 
+def test_damage_in_the_session_that_goes_on_is_told(ba: Program):
+    (ba.folder / "two.yaml").write_text("steps: [{say: One.}, {say: Two.}]\n")
+    ba.here("-p", "-m", "scripted:two.yaml", "first")
+    (file,) = ba.journals()
+    head, rest = file.read_bytes().split(b"\n", 1)
+    file.write_bytes(head + b"\nGARBAGE\n" + rest + b'{"type":"not')
+    done = ba.here("-p", "-c", "second")
+    assert (done.returncode, done.stdout) == (0, "Two.\n")
+    assert f"ba: 1 damaged line of this session could not be read. Left as found in {file}." in done.stderr
+    assert "ba: The last entry of this session was cut off" in done.stderr
+
+
 def test_what_would_ask_is_denied_and_listed_with_exit_4(ba: Program):
     steps = "steps: [{calls: [{tool: shell, args: {command: touch made}}]}, {say: I could not.}]\n"
     (ba.folder / "shell.yaml").write_text(steps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -47,6 +48,18 @@ def ba(tmp_path: Path) -> Program:
 )
 def test_a_first_word_that_is_no_command_is_a_prompt(argv: list[str], routed: list[str]):
     assert route(argv) == routed
+
+
+def test_a_closed_sessions_folder_stops_no_work(ba: Program):
+    if os.geteuid() == 0:
+        pytest.skip("root may look everywhere")
+    sessions = ba.home / "ba" / "sessions"
+    sessions.mkdir(parents=True)
+    sessions.chmod(0)
+    done = ba.here("-p", "-m", "scripted:hello.yaml", "hi")
+    sessions.chmod(0o700)
+    assert (done.returncode, done.stdout) == (0, "Hello there.\n")
+    assert "cannot be saved" in done.stderr
 
 
 def test_version(ba: Program):

@@ -200,6 +200,8 @@ class Stack:
 
     def moved(self, place: Place, rows: int) -> Place:
         """``rows`` further down, or up when negative; stops at the ends."""
+        if not self.sheets:
+            return FIRST
         step = self._down if rows > 0 else self._up
         for _ in range(abs(rows)):
             following = step(place)

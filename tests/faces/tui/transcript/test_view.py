@@ -264,6 +264,8 @@ async def test_clear_forgets_everything() -> None:
         view = pilot.app.query_one(TranscriptView)
         feed(view, turns(9))
         view.clear()
+        await pilot.press("j", "k", "up", "down", "pageup", "pagedown", "g", "G", "enter", "y", "space", "end", "home")
+        await pilot.press("ctrl+f", "x", "enter", "down", "escape")
         assert set(rows(view)) == {""}
         feed(view, turns(1))
         assert rows(view)[0] == "▎❯ question 0"

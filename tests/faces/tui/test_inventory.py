@@ -7,11 +7,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from textual.widgets import Input, Static
 
 from ba_tui.core.errors import ErrorInfo
-from ba_tui.core.events import MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
+from ba_tui.core.events import Event, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import ToolUse, user
 from ba_tui.core.results import ToolResult
 from ba_tui.core.session import Inventory
@@ -150,41 +149,34 @@ async def test_ctrl_b_moves_the_running_command_or_the_cursor(world: World) -> N
         await hand.idle()
 
 
-@pytest.mark.parametrize(
-    ("result", "words"),
-    [
-        (ToolResult("a", summary="6 lines", meta={"cached_s": 120}), "from cache, 2m00s old, 6 lines"),
-        (ToolResult("a", summary="200 OK", meta={"retries": 2}), "2 retries, 200 OK"),
-        (
-            ToolResult(
-                "a", is_error=True, error=ErrorInfo("timeout", "Took too long.", retries=1), meta={"slow": True}
-            ),
-            "1 retry, slow tool, Took too long.",
-        ),
-        (
-            ToolResult("ab", is_error=True, error=ErrorInfo("timeout", "Took too long."), meta={"partial": True}),
-            "partial output, Took too long.",
-        ),
-        (ToolResult("x" * 2_000), "2.0 KB"),
-    ],
-)
-async def test_rows_say_in_words_what_was_special(world: World, result: ToolResult, words: str) -> None:
-    call = ToolUse("c1", "web_fetch", {"url": "https://a.example"})
-    world.shelf.put(
-        "aaaa1111",
-        "Before",
-        [
-            TurnStarted(user("go")),
-            MessageDone(answer("", call)),
-            ToolStarted(call, "https://a.example"),
-            ToolFinished("c1", result, 0.2),
-            TurnEnded("done"),
-        ],
-    )
-    async with running(world, size=(100, 24)) as hand:
+SPECIAL = [
+    (ToolResult("a", summary="6 lines", meta={"cached_s": 120}), "from cache, 2m00s old, 6 lines"),
+    (ToolResult("a", summary="200 OK", meta={"retries": 2}), "2 retries, 200 OK"),
+    (
+        ToolResult("a", is_error=True, error=ErrorInfo("timeout", "Took too long.", retries=1), meta={"slow": True}),
+        "1 retry, slow tool, Took too long.",
+    ),
+    (
+        ToolResult("ab", is_error=True, error=ErrorInfo("timeout", "Took too long."), meta={"partial": True}),
+        "partial output, Took too long.",
+    ),
+    (ToolResult("x" * 2_000), "2.0 KB"),
+]
+
+
+async def test_rows_say_in_words_what_was_special(world: World) -> None:
+    calls = [ToolUse(f"c{n}", "web_fetch", {"url": f"https://a{n}.example"}) for n in range(len(SPECIAL))]
+    told: list[Event] = [TurnStarted(user("go")), MessageDone(answer("", *calls))]
+    for call, (result, _) in zip(calls, SPECIAL, strict=True):
+        told += [ToolStarted(call, call.input["url"]), ToolFinished(call.id, result, 0.2)]
+    world.shelf.put("aaaa1111", "Before", [*told, TurnEnded("done")])
+    async with running(world, size=(100, 48)) as hand:
         await hand.send("/resume Before")
-        await hand.until(lambda: "web_fetch" in seen(hand))
-        assert words in seen(hand)
+        await hand.until(lambda: f"a{len(SPECIAL) - 1}.example" in seen(hand))
+        lines = seen(hand).split("\n")
+        for call, (_, words) in zip(calls, SPECIAL, strict=True):
+            (row,) = [line for line in lines if call.input["url"] in line]
+            assert words in row, lines
 
 
 async def test_a_long_target_leaves_room_for_the_outcome(world: World) -> None:

@@ -64,7 +64,7 @@ class BaApp(App[None]):
         """Comes right after the first paint."""
         self._connect = connect
         self._start = start
-        self._wanted = start.theme
+        self._wanted = "" if start.theme == "auto" else start.theme
         self._themes_loaded = False
         self._next: tuple[str, ...] = ()
         self.theme_names: list[str] = []

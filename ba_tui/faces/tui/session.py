@@ -40,6 +40,8 @@ class OpenSession:
         """Folders that the person would not trust in this run."""
         self.reads_only = False
         """Whether the folder of this session is not trusted."""
+        self.untold: list[Notice] = []
+        """What is wrong, found before there was a session to tell it in."""
         self._mode: Mode | None = None
         self._model: str | None = None
 

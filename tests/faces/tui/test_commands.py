@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -266,6 +267,25 @@ async def test_a_command_that_fails_is_a_line(world: World, monkeypatch: pytest.
     async with running(world) as hand:
         await hand.send("/theme light")
         await hand.until(lambda: any("could not be written" in text for text in hand.said()))
+
+
+@pytest.mark.parametrize(("theme", "told"), [("nosuch", ["There is no theme 'nosuch'."]), ("auto", [])])
+async def test_a_theme_that_there_is_not_is_told_once_the_session_is_shown(
+    world: World, theme: str, told: list[str]
+) -> None:
+    connected = threading.Event()
+
+    def slow() -> None:
+        connected.wait(10)
+
+    world.gate = slow
+    async with running(world, Start(theme=theme), ready=False) as hand:
+        await hand.until(lambda: hand.app.chat)
+        await hand.app.load_themes()
+        await hand.pilot.pause()
+        connected.set()
+        await hand.opened()
+        assert hand.said() == told
 
 
 async def test_exit_words_leave_and_say_how_to_come_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

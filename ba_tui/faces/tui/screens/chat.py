@@ -129,7 +129,7 @@ class ChatScreen(Screen[None]):
         draft = await asyncio.to_thread(history.load)
         self.composer.history = history
         await self.show_session()
-        for notice in told:
+        for notice in (*told, *self.session.untold):
             self.tell(notice)
         if draft.strip() and not self.composer.text and not start.prompt:
             self.composer.put_back(draft)
@@ -345,7 +345,9 @@ class ChatScreen(Screen[None]):
         self.call_command(name)
 
     def warn(self, text: str, hint: str = "") -> None:
-        self.tell(Notice(paintable(text, newlines=False), "warning", hint))
+        notice = Notice(paintable(text, newlines=False), "warning", hint)
+        tell = self.tell if self.turns.ready else self.session.untold.append
+        tell(notice)
 
     def tell(self, notice: Notice) -> None:
         """One row in the transcript that the model does not see."""

@@ -13,7 +13,7 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
@@ -23,7 +23,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.screens.picker import LOW
 
-BACK = "↑ ↓ Enter choose · Esc goes back"
+BACK = "↑ ↓ scroll · Esc goes back"
 VARIABLES = """Set one of these before you start ba, and it is used at once:
 
   export ANTHROPIC_API_KEY=…      Claude models
@@ -58,7 +58,8 @@ class Welcome(ModalScreen[str | None]):
             yield Static(paintable(reason), classes="lead", markup=False)
             yield OptionList(id="ways", compact=True, markup=False)
             yield Input(id="key", password=True, placeholder="Paste the key, then Enter", compact=True)
-            yield Static(VARIABLES, id="variables", markup=False)
+            with VerticalScroll(id="variables"):
+                yield Static(VARIABLES, markup=False)
             yield Static(self._keys, classes="keys", markup=False)
 
     def on_mount(self) -> None:
@@ -92,8 +93,8 @@ class Welcome(ModalScreen[str | None]):
 
     def _show(self, part: str) -> None:
         for id in ("ways", "key", "variables"):
-            self.query_one(f"#{id}").display = id == part or (part == "variables" and id == "ways")
-        self.query_one(f"#{'key' if part == 'key' else 'ways'}").focus()
+            self.query_one(f"#{id}").display = id == part
+        self.query_one(f"#{part}").focus()
 
     def _say(self, text: str) -> None:
         self.query_one(".keys", Static).update(text)

@@ -74,11 +74,12 @@ class AnthropicProvider:
             raise AuthFailed(f"No API key for Anthropic: {error}", CURE) from error
         if not (self._client.api_key or self._client.auth_token or self._client.credentials):
             raise AuthFailed("No API key for Anthropic.", CURE)
-        # Its headers and its key, on requests of ours: it takes longer to make one than all else that a step does here.
-        self._url = self._client.base_url.join("v1/messages")
-        self._headers = {name: text for name, text in self._client.default_headers.items() if isinstance(text, str)}
         key = self._client.api_key or self._client.auth_token or ""
         check_key(key, VARIABLE)
+        # Its headers and its key, on requests of ours: it takes longer to make one than all else that a step does here.
+        self._url = self._client.base_url.join("v1/messages")
+        headers = {name: text for name, text in self._client.default_headers.items() if isinstance(text, str)}
+        self._pattern = http.build_request("POST", self._url, headers=headers)
         service = Service("Anthropic", VARIABLE, str(self._client.base_url), model.name, key)
         own = service.host == OWN
         variable = f"{VARIABLE}, or the key that is set for this provider"
@@ -164,14 +165,29 @@ class AnthropicProvider:
 
     async def _post(self, request: Request) -> httpx2.Response:
         content = self._body.join(request, self._tail(request))
-        post = self._http.build_request("POST", self._url, headers=self._headers, content=content)
         try:
-            response = await self._http.send(post, auth=self._client.custom_auth, stream=True)
+            response = await self._http.send(self._enveloped(content), auth=self._client.custom_auth, stream=True)
             if not response.is_success:
                 raise from_response(self._service, response.status_code, response.headers, await response.aread())
         except (anthropic.AnthropicError, httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise from_network(self._service, error) from error
         return response
+
+    def _enveloped(self, content: bytes) -> httpx2.Request:
+        """What ``build_request`` makes of ``content``, which reads and joins all headers anew each time."""
+        headers = self._pattern.headers.copy()
+        headers["Content-Length"] = str(len(content))
+        post = httpx2.Request(
+            "POST",
+            self._url,
+            headers=headers,
+            cookies=self._http.cookies,
+            stream=httpx2.ByteStream(content),
+            extensions=self._pattern.extensions,
+        )
+        # What it holds is asked for where it is led elsewhere.
+        post.read()
+        return post
 
     def _refusal(self, error: anthropic.APIStatusError) -> ProviderError:
         return from_response(self._service, error.status_code, error.response.headers, error.body or "")

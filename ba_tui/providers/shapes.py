@@ -60,13 +60,13 @@ def call_name(name: str) -> str:
 
 def encode(value: object) -> bytes:
     """Compact JSON in UTF-8, the same bytes for the same value."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return _compact(value).encode("utf-8", "replace")
 
 
 def decode(text: str | bytes) -> Any:
     """JSON, strictly. Raises ValueError for anything else, also for nesting that nobody means."""
     try:
-        return json.loads(text, parse_constant=_refuse, parse_float=_finite)
+        return _strict(text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass"))
     except RecursionError as error:
         raise ValueError("nested too deep") from error
 
@@ -78,6 +78,11 @@ def _refuse(constant: str) -> NoReturn:
 def _finite(digits: str) -> float:
     number = float(digits)
     return number if math.isfinite(number) else _refuse(digits)
+
+
+# Made once: it takes as long as reading or writing something short.
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_strict = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite).decode
 
 
 def arguments(value: object) -> tuple[dict[str, Any], str | None]:

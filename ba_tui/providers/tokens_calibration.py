@@ -50,7 +50,8 @@ class Calibration:
 
     def ratio(self, model: str) -> float:
         """Real tokens for each estimated one; 1 while nothing is known."""
-        return self._known().get(model, _Learned()).ratio
+        known = self._known().get(model)
+        return known.ratio if known else 1.0
 
     def learn(self, model: str, estimated: float, real: int) -> None:
         """``estimated`` without the ratio, for what the vendor counted as ``real``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -33,6 +34,8 @@ UNTRUSTED = (
     "This folder is not trusted, so nothing is changed, run or fetched here; reading is allowed. "
     "The person can trust it: /trust, or ba trust in a terminal."
 )
+SOON = 0.05
+"""Seconds that what nobody waits for is put off."""
 
 
 class Workshop:
@@ -71,7 +74,7 @@ class Workshop:
         desk = Desk(self, cwd, journal)
         named = replace(info, cwd=cwd, model=model)
         hooks = desk.hooks
-        listening = (desk.metrics.apply, desk.spending.apply, CallLog(info.id).apply, desk.keeping.apply)
+        listening = (desk.metrics.apply, desk.spending.apply, CallLog(info.id, _later).apply, desk.keeping.apply)
         admission = Admission(desk.commands, hooks.admit if hooks else None, desk.mentioning.attaching.apply)
         listening = (*listening, admission.apply)
         observers = (*listening, *((hooks.apply,) if hooks else ()))
@@ -87,3 +90,7 @@ class Workshop:
         if info.model and "permission_mode" in self._flags and mode in desk.permissions.modes():
             conversation.set_mode(mode)
         return conversation
+
+
+def _later(work: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_later(SOON, work)

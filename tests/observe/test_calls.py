@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,8 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 async def test_calls_that_run_at_once_are_told_apart(written: Path) -> None:
-    branch = Branch(Turn(CallLog("the-session").apply), Transcript())
+    put_off: list[Callable[[], None]] = []
+    branch = Branch(Turn(CallLog("the-session", put_off.append).apply), Transcript())
     prompt = user("go on")
 
     async def call(id: str, result: ToolResult) -> None:
@@ -59,6 +60,8 @@ async def test_calls_that_run_at_once_are_told_apart(written: Path) -> None:
 
     await asyncio.create_task(turn())
     log.warning("outside")
+    (late,) = put_off
+    late()
     *halves, outside = lines(written)
     assert TOKEN not in written.read_text()
     assert "session" not in outside

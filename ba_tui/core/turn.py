@@ -60,6 +60,11 @@ class Turn:
             self._arrived.clear()
             await self._arrived.wait()
 
+    @property
+    def heard(self) -> bool:
+        """Whether the face has been given all that was published."""
+        return not self._events
+
     def ask(self, ask_id: str) -> asyncio.Future[Reply]:
         future = asyncio.get_running_loop().create_future()
         self._questions[ask_id] = future

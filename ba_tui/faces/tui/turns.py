@@ -5,16 +5,28 @@ No widgets. Whoever owns it follows the turns and shows the queue.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 from ba_tui.core.errors import BaError, PromptRefused
-from ba_tui.core.events import TurnEnded
+from ba_tui.core.events import Event, ToolFinished, TurnEnded
 from ba_tui.core.turn import Turn
 from ba_tui.faces.tui.session import OpenSession
 
 TWICE = 1.0
+REST = 1 / 60
+"""Seconds, about a frame of the screen."""
+
+
+async def paced(turn: Turn) -> AsyncIterator[Event]:
+    """The events of a turn, with a rest behind a step: steps can follow each other within milliseconds, and the request
+    for the next goes before what the panes make of this one."""
+    async for event in turn:
+        yield event
+        if isinstance(event, ToolFinished) and turn.heard:
+            await asyncio.sleep(REST)
 
 
 class Turns:

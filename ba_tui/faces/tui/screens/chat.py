@@ -34,7 +34,7 @@ from ba_tui.faces.tui.panes import NEEDED, Asking, Attention, Facts, ShellCount,
 from ba_tui.faces.tui.session import OpenSession
 from ba_tui.faces.tui.transcript.course import reaches_back
 from ba_tui.faces.tui.transcript.view import TranscriptView
-from ba_tui.faces.tui.turns import Presses, Turns
+from ba_tui.faces.tui.turns import Presses, Turns, paced
 from ba_tui.faces.tui.widgets.activity import Activity
 from ba_tui.faces.tui.widgets.composer import Composer
 from ba_tui.faces.tui.widgets.prompt import PromptInput
@@ -231,7 +231,7 @@ class ChatScreen(Screen[None]):
         self.run_worker(partial(self._follow, turn), group="turn", exit_on_error=False)
 
     async def _follow(self, turn: Turn) -> None:
-        async for event in turn:
+        async for event in paced(turn):
             self.transcript.apply(event)
             self._fold(event, (*self._meters, *self._live))
             if isinstance(event, TurnEnded):

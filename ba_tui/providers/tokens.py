@@ -36,8 +36,6 @@ OPENING, MESSAGE, CALL, OUTPUT, TOOL = 3, 4, 12, 8, 12
 """Tokens that stand around the words: of a conversation, a message, a call, its output, a tool."""
 CACHED = 20_000
 NEWEST = 4
-SHORT = 24
-"""Characters: a shorter text is counted sooner than looked up."""
 
 
 class Counts:
@@ -48,8 +46,8 @@ class Counts:
         self._known: dict[tuple[int, int], int] = {}
 
     def of(self, text: str, count: Callable[[str], int]) -> int:
-        if len(text) < SHORT:
-            return count(text) if text else 0
+        if not text:
+            return 0
         key = (hash(text), len(text))
         found = self._known.get(key)
         if found is None:

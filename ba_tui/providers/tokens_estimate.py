@@ -13,6 +13,8 @@ WHOLE = 64_000
 """Characters that are looked at as they are; of a longer text, evenly spread samples."""
 SAMPLES = 16
 SAMPLE = 4_000
+SHORT = 64
+"""Characters: in less text hardly a piece stands twice."""
 
 _PIECE = re.compile(
     r"[^\w\r\n]?[A-Z]?[a-z]++(?![^\W\x00-\x7f])|[^\w\r\n]?[A-Z]++(?![a-z]|[^\W\x00-\x7f])|[^\w\r\n]?[A-Z]+(?=[A-Z][a-z])"
@@ -61,6 +63,8 @@ def estimate_characters(text: str) -> int:
 
 
 def _weight(text: str) -> float:
+    if len(text) < SHORT:
+        return sum(map(_piece, _PIECE.findall(text)))
     return sum(_piece(piece) * times for piece, times in Counter(_PIECE.findall(text)).items())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -151,7 +150,7 @@ class Desk:
 
     def _needed(self) -> Sequence[str]:
         """Tools that are listed once there is something for them."""
-        stored = ("read_artifact",) if os.path.isdir(self._stock.results.folder) else ()  # noqa: PTH112 - must not raise
+        stored = ("read_artifact",) if self._stock.results.begun else ()
         return (*stored, *self.skilling.joining())
 
     def _provider(self, model: str) -> Provider:

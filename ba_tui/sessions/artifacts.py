@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast, get_args
@@ -57,6 +58,15 @@ class Artifacts:
         self._noting = threading.Lock()
         self._pages: dict[str, Pages] = {}
         self._tidied = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether it holds results, of now or of before it was opened; the disk is asked once."""
+        return self._tidied or self._earlier
+
+    @cached_property
+    def _earlier(self) -> bool:
+        return os.path.isdir(self.folder)  # noqa: PTH112 - is_dir raises where the folder above is closed
 
     def store(self, data: bytes | str, *, kind: Kind = "text", call_id: str = "", tool: str = "") -> Artifact:
         """Raises StorageError."""

@@ -181,11 +181,18 @@ def _beginnings() -> tuple[tuple[str, str, Shape], ...]:
     return tuple((start[:2], start, shape) for shape in shapes() for start in shape.starts)
 
 
+@cache
+def _pairs() -> frozenset[str]:
+    return frozenset(pair for pair, _, _ in _beginnings())
+
+
 def _possible(text: str) -> Iterable[tuple[str, Shape]]:
     """The beginnings that ``text`` may hold, in the order in which they win."""
     if len(text) > FEW:
         return ((start, shape) for _, start, shape in _beginnings())
     pairs = set(map(str.__add__, text, text[1:]))
+    if _pairs().isdisjoint(pairs):
+        return ()
     return ((start, shape) for pair, start, shape in _beginnings() if pair in pairs)
 
 

@@ -34,6 +34,8 @@ COUNTED = frozenset({"model", "system", "tools"})
 """What of a request's head the endpoint that counts takes."""
 ADAPTIVE = frozenset({"claude-4.6", "claude-4.8", "claude-5"})
 """Families that decide themselves how long to think."""
+TELLTALE = "x-stainless-"
+"""Headers that tell of this machine, and that nobody needs for an answer."""
 NO_KEY = "none"
 """What is sent where there is no key: servers of one's own ask for none."""
 
@@ -78,7 +80,11 @@ class AnthropicProvider:
         check_key(key, VARIABLE)
         # Its headers and its key, on requests of ours: it takes longer to make one than all else that a step does here.
         self._url = self._client.base_url.join("v1/messages")
-        headers = {name: text for name, text in self._client.default_headers.items() if isinstance(text, str)}
+        headers = {
+            name: text
+            for name, text in self._client.default_headers.items()
+            if isinstance(text, str) and not name.lower().startswith(TELLTALE)
+        }
         self._pattern = http.build_request("POST", self._url, headers=headers)
         service = Service("Anthropic", VARIABLE, str(self._client.base_url), model.name, key)
         own = service.host == OWN

@@ -167,8 +167,15 @@ class Overridden:
     def model(self) -> ModelInfo:
         return self._now.model
 
-    async def stream(self, request: Request) -> AsyncIterator[Chunk]:
-        self._now = await self._chosen()
+    def stream(self, request: Request) -> AsyncIterator[Chunk]:
+        name = self._wanted()
+        if name and name != self._own.model.id:
+            return self._answer(name, request)
+        self._now = self._own
+        return self._own.stream(request)
+
+    async def _answer(self, name: str, request: Request) -> AsyncIterator[Chunk]:
+        self._now = await self._chosen(name)
         # Left as soon as the message is there: see core.agent.
         async with aclosing(cast("AsyncGenerator[Chunk, None]", self._now.stream(request))) as chunks:
             async for chunk in chunks:
@@ -178,10 +185,7 @@ class Overridden:
         for provider in (self._own, *self._others.values()):
             await provider.close()
 
-    async def _chosen(self) -> Provider:
-        name = self._wanted()
-        if not name or name == self._own.model.id:
-            return self._own
+    async def _chosen(self, name: str) -> Provider:
         if name not in self._others:
             try:
                 self._others[name] = await asyncio.to_thread(self._make, name)

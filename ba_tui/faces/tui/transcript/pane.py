@@ -15,6 +15,7 @@ from textual.cache import LRUCache
 from textual.geometry import Region, Size
 from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
@@ -51,6 +52,7 @@ class Pane(ScrollView):
         self._window: list[Shown] = []
         self._following = True
         self._moving = False
+        self._grip = (0, 0)
         self._ascii = False
         self._styled = False
         self._below = 0
@@ -95,16 +97,7 @@ class Pane(ScrollView):
         if len(self._window) < rows and not self._following:
             self._place = stack.moved(stack.last(), 1 - rows)
             self._window = stack.window(self._place, rows)
-        height = stack.height
-        if self.virtual_size != (self.size.width, height):
-            # Only the scroll bar depends on it: going through the reactive would lay the whole screen out again.
-            self.set_reactive(cast("Reactive[Size]", Widget.virtual_size), Size(self.size.width, height))
-            self._moving = True
-            self._scroll_update(self.virtual_size)
-            self._moving = False
-        self._moving = True
-        self.scroll_target_y = self.scroll_y = stack.y(self._place)
-        self._moving = False
+        self._scroll_bar(stack.height, stack.y(self._place))
         if everything or self._below or len(before) != len(self._window):
             self.refresh()
             return
@@ -117,9 +110,25 @@ class Pane(ScrollView):
             first, last = rows_changed[0], rows_changed[-1]
             self.refresh(Region(0, first, self.size.width, last - first + 1))
 
+    def _scroll_bar(self, height: int, y: int) -> None:
+        """Where the rows are in all of the ``height``. While words come in it moves by whole cells: drawing it takes as
+        long as drawing the rows."""
+        rows, bar = self.size.height, self.vertical_scrollbar
+        # Past the reactives: each would draw the bar, and this one lay the whole screen out again.
+        self.set_reactive(cast("Reactive[Size]", Widget.virtual_size), Size(self.size.width, height))
+        bar.set_reactive(ScrollBar.window_virtual_size, height)
+        bar.set_reactive(ScrollBar.window_size, rows)
+        bar.set_reactive(ScrollBar.position, y)
+        self._moving = True
+        self.scroll_target_y = self.scroll_y = y
+        self._moving = False
+        cell = (1 if self._following else 8) * rows / max(rows, height)
+        grip = round(cell * y), round(cell * rows)
+        if grip != self._grip:
+            self._grip = grip
+            bar.refresh()
+
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        if self.show_vertical_scrollbar:
-            self.vertical_scrollbar.position = new_value
         if self._moving or not self.size.height:
             return
         stack, delta = self._stack, round(new_value) - round(old_value)
@@ -150,6 +159,17 @@ class Pane(ScrollView):
         if count != self._below:
             self._below = count
             self.post_message(NewBelow(count))
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Rows as they are: Textual keeps styled rows by their place, and would style all of them anew when they move.
+
+        There is no border and no padding, and whatever a row shows has colours of its own.
+        """
+        strips = [self.render_line(y) for y in crop.line_range]
+        background = self.background_colors[1]
+        for each in self.get_line_filters():
+            strips = [strip.apply_filter(each, background) for strip in strips]
+        return [strip.crop(*crop.column_span) for strip in strips]
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from typing import Any, Protocol, cast
@@ -24,8 +25,9 @@ log = logging.getLogger(__name__)
 DONE = "[DONE]"
 GRACE = 0.5
 """Seconds a server may take to end a body whose last event has come, so that the connection can be used again."""
-
-
+REST, WAITED, SMALL = 0.05, 0.002, 4_096
+"""Seconds of rest after words that had to be waited for, when little came before them. Looking at a body costs more
+than a few words do, and people read slower than that."""
 MARK = b"\xef\xbb\xbf"
 _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 _LONGEST = max(map(len, _FIELDS))
@@ -114,18 +116,45 @@ async def chunks(
         yield whole(b"".join([head, *[data async for data in body]]))
         return
     decoder = Decoder()
+    trickle = _Trickle(body)
     data: bytes | None = head
     while data is not None:
+        chunk = None
         for chunk in _merged(_apply(decoder.feed(data), assembly)):
             yield chunk
         if assembly.done:
             await _drain(body)
             break
-        data = await anext(body, None)
+        if isinstance(chunk, TextDelta | ThinkingDelta):
+            await trickle.rest()
+        data = await trickle.more()
     else:
         for chunk in _merged(_apply(decoder.close(), assembly, torn=True)):
             yield chunk
     yield assembly.finish()
+
+
+class _Trickle:
+    """A body that may come word by word: then it is looked at less often than words come."""
+
+    def __init__(self, body: AsyncIterator[bytes]) -> None:
+        self._body = body
+        self._waited = False
+        self._came = 0
+
+    async def more(self) -> bytes | None:
+        begin = time.monotonic()
+        data = await anext(self._body, None)
+        self._waited = time.monotonic() - begin > WAITED
+        self._came += len(data or b"")
+        return data
+
+    async def rest(self) -> None:
+        """Nothing, unless all that had come is taken and it was little: the end of an answer is not held up."""
+        if self._waited and self._came < SMALL:
+            await asyncio.sleep(REST)
+        if self._waited:
+            self._came = 0
 
 
 def _apply(events: Iterable[tuple[str, str]], assembly: Assembly, *, torn: bool = False) -> Iterable[Chunk]:

@@ -1,12 +1,19 @@
-"""The event decoder: the same events in whatever pieces the bytes come."""
+"""Events from bytes: the same in whatever pieces the bytes come, and however slowly."""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.providers.sse import Decoder
+from ba_tui.core.events import TextDelta
+from ba_tui.core.messages import Message, Text
+from ba_tui.core.provider import Chunk
+from ba_tui.providers.sse import Decoder, chunks
 
 LINES = st.lists(
     st.sampled_from(["data: {}", "data:x", "data: ", "event: ping", ": comment", "id: 3", "", "data: äöü 🎉"]),
@@ -39,3 +46,42 @@ def test_bytes_that_are_no_utf8_do_not_stop_it() -> None:
 
 def test_line_separators_within_a_line_are_no_line_ends() -> None:
     assert decoded("data: a\u2028b\x0bc\x85d\n\n".encode(), 100) == [("", "a\u2028b\x0bc\x85d")]
+
+
+class Words:
+    """An answer of words, whole with an event that is no word."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self.text = ""
+
+    def feed(self, name: str, data: dict[str, Any]) -> Iterable[Chunk]:
+        self.done = "word" not in data
+        self.text += data.get("word", "")
+        return [] if self.done else [TextDelta(data["word"])]
+
+    def close(self) -> None:
+        self.done = True
+
+    def finish(self) -> Message:
+        return Message("assistant", (Text(self.text),))
+
+
+async def test_words_that_trickle_are_looked_for_less_often_than_they_come() -> None:
+    wire: asyncio.Queue[bytes] = asyncio.Queue()
+    looks = 0
+
+    async def body() -> AsyncIterator[bytes]:
+        nonlocal looks
+        while True:
+            looks += wire.empty()
+            yield await wire.get()
+
+    loop = asyncio.get_running_loop()
+    for at in range(40):
+        loop.call_later(at * 0.004, wire.put_nowait, b'data: {"word": "on "}\n\n')
+    loop.call_later(0.17, wire.put_nowait, b"data: {}\n\n")
+    came = [chunk async for chunk in chunks(body(), Words(), lambda _: Message("assistant", ()))]
+    assert isinstance(came[-1], Message)
+    assert came[-1].text == "on " * 40 == "".join(chunk.text for chunk in came if isinstance(chunk, TextDelta))
+    assert looks < 20

@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 import typer
 
 from ba_tui.cli.launch import current_folder, open_app
-from ba_tui.core.conversation import Start
 from ba_tui.core.errors import UsageError
+from ba_tui.core.start import Start
 
 Format = Literal["text", "json", "stream-json"]
 Mode = Literal["default", "accept-edits", "plan", "auto", "bypass"]

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ba_tui.cli.launch import open_app
-from ba_tui.core.conversation import Start
+from ba_tui.core.start import Start
 from ba_tui.resources import bundled
 
 

@@ -6,8 +6,12 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ba_tui.core.conversation import Doors, Start
+from ba_tui.core.start import Start
+
+if TYPE_CHECKING:
+    from ba_tui.core.conversation import Doors
 
 Flags = Mapping[str, object]
 NO_FLAGS: Flags = {}

@@ -50,6 +50,7 @@ from ba_tui.core.session import (
     Trusting,
     title_of,
 )
+from ba_tui.core.start import Start
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener, Turn
 
@@ -350,17 +351,6 @@ def _shielded(listener: Listener) -> Listener:
             log.exception("observer failed")
 
     return observe
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """How a face begins: with a ``prompt``, with a session (an id, words to find one, ``last``, or ``pick`` one)."""
-
-    prompt: str = ""
-    resume: str | None = None
-    fork: bool = False
-    theme: str = ""
-    color: bool = True
 
 
 def begin(library: Library, start: Start) -> Conversation:

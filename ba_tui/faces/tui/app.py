@@ -29,7 +29,8 @@ from ba_tui.faces.tui.themes import DARK, LIGHT, PRINTED_DARK, PRINTED_LIGHT, lo
 from ba_tui.resources import bundled, places
 
 if TYPE_CHECKING:
-    from ba_tui.core.conversation import Connect, Start
+    from ba_tui.core.conversation import Connect
+    from ba_tui.core.start import Start
     from ba_tui.faces.tui.inspector.pane import CopyRequested
     from ba_tui.faces.tui.panes import WindowTitle
     from ba_tui.faces.tui.screens.chat import ChatScreen

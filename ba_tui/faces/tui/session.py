@@ -11,10 +11,11 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from ba_tui.core.conversation import Connect, Conversation, Doors, Start, begin
+from ba_tui.core.conversation import Connect, Conversation, Doors, begin
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Mode, Notice
 from ba_tui.core.provider import ModelInfo
+from ba_tui.core.start import Start
 from ba_tui.core.turn import Turn
 
 MEANING: dict[Mode, str] = {

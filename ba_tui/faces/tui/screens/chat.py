@@ -19,9 +19,10 @@ from textual.binding import Binding, BindingType
 from textual.events import DescendantFocus, Key, ScreenResume, ScreenSuspend, TextSelected
 from textual.worker import Worker, WorkerState
 
-from ba_tui.core.conversation import Connect, Start
+from ba_tui.core.conversation import Connect
 from ba_tui.core.errors import BaError, PromptRefused
 from ba_tui.core.events import Event, Notice, TurnEnded
+from ba_tui.core.start import Start
 from ba_tui.core.turn import Turn
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.acts import inventory, trust, view
@@ -33,7 +34,7 @@ from ba_tui.faces.tui.own_commands import OwnRows
 from ba_tui.faces.tui.panes import NEEDED, Asking, Attention, Facts, ShellCount, WindowTitle
 from ba_tui.faces.tui.session import OpenSession
 from ba_tui.faces.tui.transcript.course import reaches_back
-from ba_tui.faces.tui.transcript.view import TranscriptView
+from ba_tui.faces.tui.transcript.view import RECENT, TranscriptView
 from ba_tui.faces.tui.turns import Presses, Turns, paced
 from ba_tui.faces.tui.widgets.activity import Activity
 from ba_tui.faces.tui.widgets.composer import Composer
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from ba_tui.faces.tui.widgets.ask import AskPanel
 
 log = logging.getLogger(__name__)
-TAIL = 400
 BREATH = 500
 """Events that are folded before keys are looked at again."""
 
@@ -158,7 +158,7 @@ class ChatScreen(FrugalScreen):
         for pane in (*self._meters, *self._live):
             pane.reset()
         if self.session.started:
-            tail = await asyncio.to_thread(conversation.tail, TAIL)
+            tail = await asyncio.to_thread(conversation.tail, RECENT)
             tail = [] if any(map(reaches_back, tail)) else tail
             self.transcript.replay(tail)
             # What is seen first is painted first; folding the rest would hold it up.

@@ -21,11 +21,13 @@ from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.message_pump import MessagePump
 from textual.screen import Screen
 
 from ba_tui.faces.tui.screens.opening import Opening
 from ba_tui.faces.tui.terminal import GroundKnown, Terminal, TerminalGone, call_for
 from ba_tui.faces.tui.themes import DARK, LIGHT, PRINTED_DARK, PRINTED_LIGHT, looks_light, read_themes, theme_of
+from ba_tui.faces.tui.widgets.composer import Composer
 from ba_tui.resources import bundled, places
 
 if TYPE_CHECKING:
@@ -42,6 +44,26 @@ def _palette() -> type[Provider]:
     from ba_tui.faces.tui.palette import Commands  # noqa: PLC0415 - loads the chat
 
     return Commands
+
+
+async def _settled(pump: MessagePump) -> None:
+    """Until ``pump`` has done all that it was sent so far."""
+    done = asyncio.Event()
+    pump.call_later(done.set)
+    await done.wait()
+
+
+async def _hand_over(opening: Opening, chat: ChatScreen) -> None:
+    """What was typed goes on in the chat, also keys and prompts that are still on their way to who gets them."""
+    old = opening.composer
+    # A prompt is told from the input to the composer, from there to the screen; each first does what came before.
+    for pump in (old.prompt, old.prompt, old, old, opening, chat):
+        await _settled(pump)
+    early, chat.early = chat.early or "", None
+    for text in opening.sent:
+        chat.composer.post_message(Composer.Sent(text))
+    chat.composer.take_over(old, early)
+    chat.set_focus(chat.composer.prompt)
 
 
 class BaApp(App[None]):
@@ -101,12 +123,11 @@ class BaApp(App[None]):
         """Load the chat while the person can type already, then hand over what was typed."""
         module = await asyncio.to_thread(importlib.import_module, "ba_tui.faces.tui.screens.chat")
         opening = self.screen
-        sent = opening.sent if isinstance(opening, Opening) else []
-        chat: ChatScreen = module.ChatScreen(self._connect, self._start, sent)
+        chat: ChatScreen = module.ChatScreen(self._connect, self._start)
         self.chat = chat
         await self.push_screen(chat)
         if isinstance(opening, Opening):
-            chat.composer.take_over(opening.composer, chat.early)
+            await _hand_over(opening, chat)
         if self._wanted and self._wanted not in self.theme_names:
             await self._use_wanted()
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from itertools import cycle
+from string import ascii_lowercase
+
+from textual.events import Key
 
 from ba_tui.core.conversation import Start
 from ba_tui.core.errors import AuthFailed, PromptRefused, UsageError
 from ba_tui.core.events import TurnStarted
 from ba_tui.core.messages import Message
 from ba_tui.core.turn import Branch
-from ba_tui.faces.tui.transcript.records import End
-from tests.faces.tui.conftest import running
+from ba_tui.faces.tui.app import BaApp
+from ba_tui.faces.tui.transcript.records import End, Prompt
+from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 
 
@@ -40,6 +45,26 @@ async def test_enter_before_the_session_is_there_waits_and_is_sent(world: World)
         await hand.opened()
         await hand.until(lambda: "Done." in hand.said())
         assert hand.said()[0] == "early"
+
+
+async def test_nothing_is_lost_that_is_typed_and_sent_while_the_chat_opens(world: World) -> None:
+    app = BaApp(world.connect, Start())
+    typed = ""
+    async with app.run_test(size=(80, 24)) as pilot:
+        for letter in cycle(ascii_lowercase):
+            typed += letter
+            app.post_message(Key(letter, letter))
+            if len(typed) % 7 == 0:
+                app.post_message(Key("enter", "\r"))
+            # So often that some keys are on their way, to the screen or to its input, whenever one takes over.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            if app.chat and app.chat.early is None and app.chat.turns.ready:
+                break
+        hand = Hand(app, pilot)
+        await hand.idle()
+        said = [record.text for record in hand.chat.transcript.records if isinstance(record, Prompt)]
+        assert "".join((*said, hand.text)).replace("\n", "") == typed
 
 
 async def test_what_was_typed_before_the_doors_open_warms_the_model_too(world: World) -> None:

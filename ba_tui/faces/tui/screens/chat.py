@@ -62,20 +62,19 @@ class Pane(Protocol):
 
 
 class ChatScreen(FrugalScreen):
-    AUTO_FOCUS = "PromptInput"
+    AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(command.keys, f"act('{command.name}')", command.summary, show=False)
         for command in COMMANDS
         if command.keys
     ]
 
-    def __init__(self, connect: Connect, start: Start, sent: Sequence[str] = ()) -> None:
+    def __init__(self, connect: Connect, start: Start) -> None:
         super().__init__(id="chat")
         self.session = OpenSession(connect, start)
         self.turns = Turns(self.session, self._start_following, self._refused)
-        self.turns.waiting.extend(sent)
-        self.early = ""
-        """Typed before the input had the focus."""
+        self.early: str | None = ""
+        """Typed before the input has what was typed before; Enter is ``\r``."""
         self.presses = Presses()
         self.transcript = TranscriptView()
         self.stage = Stage(self.transcript)
@@ -292,10 +291,12 @@ class ChatScreen(FrugalScreen):
     @on(Key)
     def _early_key(self, event: Key) -> None:
         """Letters that nobody took are words all the same."""
-        if event.character and event.is_printable:
-            if self.focused is None:
-                self.early += event.character
-            elif self.stage in self.focused.ancestors and event.key not in self.active_bindings:
+        if self.early is not None and event.character and (event.is_printable or event.key == "enter"):
+            self.early += event.character
+        elif event.character and event.is_printable:
+            apart = self.focused is not None and self.stage in self.focused.ancestors
+            free = apart and event.key not in self.active_bindings
+            if free or self.focused in (None, self.composer.prompt):
                 self.composer.prompt.focus().insert(event.character)
 
     @on(Composer.QueueWanted)

@@ -79,12 +79,16 @@ class Composer(Vertical):
         return self.prompt.value
 
     def take_over(self, other: Composer, early: str) -> None:
-        """Go on where ``other`` was: its text, pastes and cursor, then whatever has been typed since."""
+        """Go on where ``other`` was: its text, pastes and cursor, then whatever has been typed and sent since."""
         self.touched = other.touched
-        typed = early + self.prompt.text
+        *sent, last = early.split("\r")
+        typed = last + self.prompt.text
         self.prompt.pastes = other.prompt.pastes
         self.prompt.load_text(other.prompt.text)
         self.prompt.move_cursor(other.prompt.cursor_location)
+        for words in sent:
+            self.prompt.insert(words)
+            self.prompt.submit()
         if typed:
             self.prompt.insert(typed)
         self.prompt.focus()

@@ -5,9 +5,10 @@ Where records come from is view.py's business, what keys and mouse do is browse.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
-from typing import ClassVar, cast
+from typing import ClassVar, NamedTuple, cast
 
 from rich.segment import Segment
 from rich.style import Style
@@ -34,6 +35,15 @@ from ba_tui.faces.tui.transcript.stack import FIRST, Shown, Stack
 
 MARGIN = 2
 """Cells left of a record's sign and right of its words."""
+
+
+class Sight(NamedTuple):
+    """What holds for all rows of one painting: ``cursor`` is the place of the record with it."""
+
+    size: Size
+    cursor: int | None
+    selected: Selection | None
+    wanted: re.Pattern[str] | None
 
 
 class Pane(ScrollView):
@@ -165,49 +175,57 @@ class Pane(ScrollView):
 
         There is no border and no padding, and whatever a row shows has colours of its own.
         """
-        strips = [self.render_line(y) for y in crop.line_range]
+        sight = self._sight()
+        strips = [self._line(y, sight) for y in crop.line_range]
         background = self.background_colors[1]
         for each in self.get_line_filters():
             strips = [strip.apply_filter(each, background) for strip in strips]
         return [strip.crop(*crop.column_span) for strip in strips]
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
-        if y == self.size.height - 1 and (over := self._footer(width)) is not None:
+        return self._line(y, self._sight())
+
+    def _sight(self) -> Sight:
+        cursor = self.chosen() if self.has_focus and self.cursor is not None else None
+        return Sight(self.size, cursor, self.text_selection, self.search.pattern if self.search is not None else None)
+
+    def _line(self, y: int, sight: Sight) -> Strip:
+        width, height = sight.size
+        if y == height - 1 and (over := self._footer(sight)) is not None:
             return over
         if y >= len(self._window):
             last = key(self._stack, self._window[-1].place) + 1 if self._window else 0
             ground = self._stack.look.palette.text
             return Strip([Segment(" " * width, ground + Style.from_meta({"offset": (0, last)}))], width)
-        return self._row(y, width)
+        return self._row(y, sight)
 
-    def _row(self, y: int, width: int) -> Strip:
+    def _row(self, y: int, sight: Sight) -> Strip:
         (place, line), stack = self._window[y], self._stack
         number = key(stack, place)
-        focused = self.has_focus and place.sheet == self.chosen() and self.cursor is not None
-        chosen = self.text_selection.get_span(number) if self.text_selection is not None else None
-        wanted = self.search.pattern if self.search is not None else None
+        focused, wanted = place.sheet == sight.cursor, sight.wanted
+        chosen = sight.selected.get_span(number) if sight.selected is not None else None
         cached = self._strips.get((number, focused)) if chosen is None and wanted is None else None
         if cached is not None and _alike(cached[0], line):
             return cached[1]
         prompt = isinstance(stack.sheets[place.sheet].record, Prompt)
         overlay = Overlay(number, prompt, chosen, wanted, focused)
-        made = strip(line, width, stack.look.palette, overlay)
+        made = strip(line, sight.size.width, stack.look.palette, overlay)
         if chosen is None and wanted is None:
             self._strips[number, focused] = (line, made)
         return made
 
-    def _footer(self, width: int) -> Strip | None:
+    def _footer(self, sight: Sight) -> Strip | None:
         """The last row while searching, or while something new is below."""
+        width, height = sight.size
         colours = self._stack.look.palette
         if self.search is not None:
             words = f" Find: {paintable(self.search.query, newlines=False)}_  {self.search.tally}"
             help_words = "Enter older  Down newer  Esc close "
             line = words.ljust(max(0, width - len(help_words))) + (help_words if width > 60 else "")
             return Strip([Segment(line, colours.bar)]).adjust_cell_length(width, colours.bar)
-        if self._below and not self._following and len(self._window) == self.size.height:
+        if self._below and not self._following and len(self._window) == height:
             pill = Segment(f" {self._below} new {colours.glyphs.down} ", colours.pill)
-            row = self._row(self.size.height - 1, width).crop(0, width - pill.cell_length)
+            row = self._row(height - 1, sight).crop(0, width - pill.cell_length)
             return Strip([*row, pill], width)
         return None
 

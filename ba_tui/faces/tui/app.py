@@ -122,7 +122,7 @@ class BaApp(App[None]):
     async def _open_chat(self) -> None:
         """Load the chat while the person can type already, then hand over what was typed."""
         module = await asyncio.to_thread(importlib.import_module, "ba_tui.faces.tui.screens.chat")
-        opening = self.screen
+        opening = self.screen_stack[0]
         chat: ChatScreen = module.ChatScreen(self._connect, self._start)
         self.chat = chat
         await self.push_screen(chat)

@@ -57,8 +57,10 @@ async def _hand_over(opening: Opening, chat: ChatScreen) -> None:
     """What was typed goes on in the chat, also keys and prompts that are still on their way to who gets them."""
     old = opening.composer
     # A prompt is told from the input to the composer, from there to the screen; each first does what came before.
-    for pump in (old.prompt, old.prompt, old, old, opening, chat):
+    for pump in (old.prompt, old.prompt, old, old, opening):
         await _settled(pump)
+    while chat.message_queue_size:
+        await _settled(chat)
     early, chat.early = chat.early or "", None
     for text in opening.sent:
         chat.composer.post_message(Composer.Sent(text))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from textual import on
 from textual.app import ComposeResult
+from textual.events import Key
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -15,6 +16,8 @@ from ba_tui.faces.tui.widgets.composer import Composer
 
 class Opening(Screen[None]):
     """Looks like an empty chat. ``sent`` are prompts that were sent before there was anybody to send them to."""
+
+    AUTO_FOCUS = ""
 
     def __init__(self) -> None:
         super().__init__(id="opening")
@@ -28,7 +31,20 @@ class Opening(Screen[None]):
         yield Static(id="status")
 
     def on_mount(self) -> None:
-        self.composer.prompt.focus()
+        self._focus()
+
+    def _focus(self) -> None:
+        """Once every key that came earlier is taken: none may overtake them."""
+        if self.message_queue_size:
+            self.call_later(self._focus)
+        else:
+            self.set_focus(self.composer.prompt)
+
+    @on(Key)
+    def _early_key(self, event: Key) -> None:
+        """Letters that came before the input had the focus."""
+        if event.character and event.is_printable and self.focused in (None, self.composer.prompt):
+            self.composer.prompt.insert(event.character)
 
     @on(Composer.Sent)
     def _sent(self, event: Composer.Sent) -> None:

@@ -5,10 +5,10 @@ Who tries, and what counts as passing, is decided elsewhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ba_tui.core.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Backoff:
     """Exponential waits with full jitter, in seconds: anywhere between nothing and a bound that doubles.
 

@@ -13,17 +13,17 @@ import stat
 import tempfile
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
 from ba_tui.core.errors import StorageError
+from ba_tui.core.values import frozen
 
 MARKS = (".ba", ".git", "pyproject.toml")
 FIRST_LOOK = 64_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """The person's folders; none of them need exist. ``home`` is ``$BA_HOME`` when that holds everything."""
 

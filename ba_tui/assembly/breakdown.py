@@ -5,27 +5,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ba_tui.assembly.words import Tokens
 from ba_tui.context.instructions import Instructions, said
 from ba_tui.core.messages import Block, Image, Message, RedactedThinking, Text, Thinking, ToolOutput, ToolUse
+from ba_tui.core.patterns import regex
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.session import ContextItem, ContextPart
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
+from ba_tui.core.values import frozen
 
-NOTE, SKILL = "<system-reminder>", re.compile(r'<skill id="([^"]*)" activation="')
+NOTE, SKILL = "<system-reminder>", regex(r'<skill id="([^"]*)" activation="')
 NOTE_END = "</system-reminder>"
-FILE = re.compile(
-    r'<project-instructions source="([^"]*)" id="[0-9a-f]{12}">\n(.*?)\n</project-instructions>', re.DOTALL
-)
+FILE = regex(r'<project-instructions source="([^"]*)" id="[0-9a-f]{12}">\n(.*?)\n</project-instructions>', re.DOTALL)
 FRAME = 4
 """Tokens that the counter puts around a message."""
 LABEL = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loaded:
     """What goes with every request, and why. ``deferred``: tools that the model has to search for; ``catalogue``: the
     end of the system prompt that lists skills."""
@@ -38,7 +37,7 @@ class Loaded:
     catalogue: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """A block of the conversation under the share that it counts to, in round ``number`` (0 for before the first)."""
 

@@ -10,7 +10,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.skills import Skills
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.turn import Branch, Listener
+from ba_tui.core.values import frozen
 from ba_tui.permissions.rules import Rule, read_rule
 from ba_tui.permissions.trust import Trust
 from ba_tui.resources import Places, user_home
@@ -43,7 +44,7 @@ def command_files(where: Places, root: Path) -> CommandFiles:
     return CommandFiles(folders(user_home(), where.config, root, lambda: trust.trusted(root)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Means:
     """What commands need: the ``shell`` within its guards, the ``skills``, why a model can't be asked; what the person
     ``confirmed``, and whether confirming tools would change anything."""
@@ -55,7 +56,7 @@ class Means:
     asks: Callable[[], bool]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sent:
     """``notes`` go with the prompt, ``spoken`` is the part of them that no command printed; ``model`` answers, empty
     for the one of the session."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from ba_tui.assembly.models import provider_for
@@ -23,6 +23,7 @@ from ba_tui.core.events import Event
 from ba_tui.core.messages import Message
 from ba_tui.core.provider import ModelInfo, Provider
 from ba_tui.core.transcript import Transcript
+from ba_tui.core.values import frozen
 from ba_tui.providers.access import Access
 from ba_tui.providers.retrying import Persistent
 from ba_tui.resources import Places, bundled
@@ -40,7 +41,7 @@ class Counter(Protocol):
     budget: Budget
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sizes:
     """``model`` in use, the tokens of ``messages``, and those of system prompt and tools, with their bytes."""
 
@@ -50,7 +51,7 @@ class Sizes:
     size: Callable[[], int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ties:
     """What else a compression has to do with: hooks, notes to be said again, the events so far."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ba_tui.core.tool import Guard
+from ba_tui.core.values import frozen
 from ba_tui.permissions.trust import Trust
 from ba_tui.resources import Places, project_root
 from ba_tui.settings import HookLine
@@ -29,7 +29,7 @@ class HookShop(Protocol):
     shell: Shell
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hooking:
     """``guard`` goes around tools, ``turns`` along the conversation, None where there are no hooks.
     ``problems``: hooks that can't be used, one line each."""

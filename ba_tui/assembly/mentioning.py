@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ba_tui.assembly.stock import Stock
@@ -20,6 +19,7 @@ from ba_tui.core.skills import Skills
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
+from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import is_secret
 from ba_tui.permissions.verdicts import Deny
 from ba_tui.tools.documents import detect
@@ -36,7 +36,7 @@ SESSION = 12_000
 KEPT = "it may hold secrets, and no secrets are attached"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Links:
     """What mentions take from the rest of a conversation."""
 

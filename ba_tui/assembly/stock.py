@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from ba_tui.assembly.skilling import Skilling
 from ba_tui.context.attachments import FOLDER as ATTACHED
 from ba_tui.core.events import Event
 from ba_tui.core.tool import Tool
+from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Lent, Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.sharing import Sharing
@@ -47,7 +48,7 @@ async def nothing_said() -> Sequence[Event]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setting:
     """What a stock is made for: the folder, where its results go, what was said, how the model in use stands."""
 

@@ -10,7 +10,6 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -19,6 +18,7 @@ from typer._click.exceptions import NoArgsIsHelpError
 
 from ba_tui.cli.help import Lines, slip
 from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.values import frozen
 
 EPILOG = """\b
 Examples:
@@ -75,7 +75,7 @@ class Group(Lines):
         return args
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """A command in the file of ``module``: its ``app`` of sub-commands, or the function ``name``."""
 

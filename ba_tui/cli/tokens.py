@@ -12,7 +12,7 @@ import math
 import os
 import sys
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
@@ -21,6 +21,7 @@ import typer
 from ba_tui.cli.config import Cwd, folder_of, load, print_line
 from ba_tui.core.errors import UsageError
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.values import frozen
 from ba_tui.resources import places
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ MESSAGE = 7
 CACHE = "encodings"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counted:
     """What is printed of a file, as ``--json`` names it. ``as_message``: what a provider counts when it is sent alone
     as a message, whose frame has tokens as well."""

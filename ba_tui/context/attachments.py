@@ -23,6 +23,7 @@ from ba_tui.core.messages import Block, Message, Text, clean_text
 from ba_tui.core.results import ToolResult
 from ba_tui.core.skills import Skills
 from ba_tui.core.turn import Branch
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import nearest
 
 FOLDER = "attachments"
@@ -33,7 +34,7 @@ Read = Callable[[str, Lines | None], Awaitable[ToolResult]]
 Clean = Callable[[str, ToolResult, Branch], Awaitable[ToolResult]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Files:
     """``resolve`` follows links and raises BaError; ``refused`` says why a path may not be read, empty when it may;
     ``inside``: whether it can be read as ``shown`` has it. ``kept``: where files from elsewhere are copied to;
@@ -49,7 +50,7 @@ class Files:
     decode: Decode = in_utf8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Surroundings:
     """Of one conversation. ``clean`` takes secrets out; ``tokens`` counts, ``room`` is how many may come with a prompt;
     ``session`` gives the id of another one and what was said in it, and raises BaError."""
@@ -64,7 +65,7 @@ class Surroundings:
     session: Callable[[str], tuple[str, ToolResult]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """What a mention names. ``path`` for files and folders, as it was resolved."""
 
@@ -74,7 +75,7 @@ class Target:
     lines: Lines | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attachment:
     """``what`` says type and size; ``result`` None when nothing of it is given, and ``trouble`` why."""
 

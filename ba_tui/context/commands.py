@@ -20,6 +20,8 @@ from typing import Literal, TypeAlias
 from ba_tui.core.commands import CommandLine
 from ba_tui.core.errors import UsageError
 from ba_tui.core.messages import clean_text
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import one_line
 from ba_tui.resources import read_regular
 
@@ -31,14 +33,14 @@ DEEPEST = 6
 PROJECT = (".claude/commands", ".ba/commands")
 DESCRIPTION = 200
 _MARK = "---"
-_FIELD = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?$")
-_ITEM = re.compile(r"[ \t]*-[ \t]+(.*)$")
-_TOOL = re.compile(r"[^\s,()]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
-_CALL = re.compile(r"/([^\s/]+)(?:\s+(.*))?\Z", re.DOTALL)
+_FIELD = regex(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?$")
+_ITEM = regex(r"[ \t]*-[ \t]+(.*)$")
+_TOOL = regex(r"[^\s,()]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
+_CALL = regex(r"/([^\s/]+)(?:\s+(.*))?\Z", re.DOTALL)
 _OWN = ("model", "description", "argument-hint", "allowed-tools")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Folder:
     """Where commands lie. ``shown`` is how people call it, ``open`` whether it may be looked into now."""
 
@@ -48,7 +50,7 @@ class Folder:
     open: Callable[[], bool] = lambda: True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandFile:
     """One command; ``model`` and ``tools`` are what it wants for its turn, ``digest`` the hash of the file."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from ba_tui.context import selection
@@ -21,6 +21,7 @@ from ba_tui.core.events import Compressed, Event, Notice, Steered
 from ba_tui.core.messages import Message, Usage
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
+from ba_tui.core.values import frozen
 from ba_tui.core.work import Todo
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Choices(selection.Choices, Protocol):
     def summary_tokens(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Means:
     """``veto``: why it must not be done now, by trigger and focus; ``again``: notes that a compression may have taken
     away and that must be said again; ``events``: all of the session so far."""
@@ -78,7 +79,7 @@ class Means:
     events: Callable[[], Awaitable[Sequence[Event]]] = _no_events
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Task:
     """One compression: of which messages, why, and how many tokens the messages may have (``target``, at worst
     ``limit``). ``used``: tokens of the request as it is; ``ratio``: what the vendor counts for each of ours."""

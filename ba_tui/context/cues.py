@@ -6,11 +6,13 @@ What is done with what is found is said in facts.py.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Cues:
     """Patterns for prose. Made at their first use: start-up has no time for them."""
 
@@ -112,9 +114,9 @@ _CODE = (
     *("with ", "const ", "let ", "var ", "func ", "#include", "@", "}", ")", "]", "/*", "*", "//"),
 )
 _ENDS = ("{", ";", "(", "):", ",", "->")
-_RAISED = re.compile(r"\w(?:Error|Exception)\b|\b(?:raise|throw|panic|catch)\b")
+_RAISED = regex(r"\w(?:Error|Exception)\b|\b(?:raise|throw|panic|catch)\b")
 RAISING = 3.5
-_GUTTER = re.compile(r"\s*\d+[:|\t→]\s*")
+_GUTTER = regex(r"\s*\d+[:|\t→]\s*")
 _DIGITS = str.maketrans("0123456789", "0000000000")
 
 

@@ -5,7 +5,6 @@ Every line says by its beginning what it is, so that a second compression finds 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ from ba_tui.context.cues import code, line_score, prose_score
 from ba_tui.context.facts import OPENING, OPENS, Fact, Facts, Kind, newest, open_todos
 from ba_tui.context.rounds import Count, Round, opening
 from ba_tui.core.messages import Message
+from ba_tui.core.patterns import regex
 
 HEAD = "Notes on the earlier rounds of this conversation, taken because it grew too long."
 _HOW = "Nothing is lost: recall(round=N) gives a round whole, recall(query=…) finds words in all of them."
@@ -47,8 +47,8 @@ _SHARES: dict[Kind, float] = {
 }
 """How much of the room each section may take, so that none crowds out the rest."""
 _HEADING = 14
-_NUMBERED = re.compile(r"^- \[round (\d+)\] (.*)$")
-_ROUND = re.compile(r"^## Round (\d+)$")
+_NUMBERED = regex(r"^- \[round (\d+)\] (.*)$")
+_ROUND = regex(r"^## Round (\d+)$")
 _BEFORE: dict[Kind, float] = {
     "standing": 9,
     "decision": 7,

@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ba_tui.context.rounds import Count, Keep, base_id, rounds_of
 from ba_tui.context.summarize import Summary
 from ba_tui.core.messages import Message, Text
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.core.work import Todo
 
 GOAL, TODOS = "## The first request", "## Open todos"
 LONGEST = 2_000
 """Characters of the first request, half from either end."""
-_GOAL = re.compile(rf"^{GOAL}\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_GOAL = regex(rf"^{GOAL}\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Split:
     """``source`` is what a summary stands for, ``rest`` stays: the last ``keep`` rounds and the running one."""
 
@@ -27,7 +28,7 @@ class Split:
     keep: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Draft:
     """A summary that is being written of ``parts.source``. ``stands``: the ids of what is in its place until then."""
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 
 Run: TypeAlias = Callable[[str], Awaitable[str]]
 LONGEST = 100_000
 """Characters that commands may print into one prompt."""
-_COMMAND = re.compile(r"^```!\s*\n(.*?)\n```[ \t]*$|(?:^|(?<=\s))!`([^`\n]+)`", re.MULTILINE | re.DOTALL)
-_ARGUMENT = re.compile(r"\\(\$(?:ARGUMENTS\b|[1-9]))|\$ARGUMENTS\b|\$([1-9])(?!\w|[.,]\d)")
+_COMMAND = regex(r"^```!\s*\n(.*?)\n```[ \t]*$|(?:^|(?<=\s))!`([^`\n]+)`", re.MULTILINE | re.DOTALL)
+_ARGUMENT = regex(r"\\(\$(?:ARGUMENTS\b|[1-9]))|\$ARGUMENTS\b|\$([1-9])(?!\w|[.,]\d)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Expansion:
     """``text`` is all of it; ``spoken`` that part of it which no command printed; ``ran`` the commands."""
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ba_tui.context.rounds import Count
 from ba_tui.core.messages import Message, Text, ToolUse, user
+from ba_tui.core.patterns import regex
 from ba_tui.core.wording import clipped
 
 HEADING = "## Facts that the notes above left out"
@@ -17,27 +18,27 @@ LONGEST = 240
 """Characters of one fact."""
 SCANNED = 20_000
 """Characters of one text that are looked at, half from either end."""
-_INSTRUCTION = re.compile(
+_INSTRUCTION = regex(
     r"\b(?:always|never|must(?: not)?|do not|don['’]t|from now on|make sure|remember (?:that|to)|i am|i['’]m|my name is"
     r"|prefer|only ever|at all times|in future|keep in mind|no matter what)\b"
     r"|请|以后|不要|必须|总是|永远|务必|禁止|记住|我是|我叫|始终|千万|一律",
     re.IGNORECASE,
 )
-_URL = re.compile(r"\bhttps?://[^\s<>\"'`)\]}，。；、）】]{4,200}")
-_PATH = re.compile(
+_URL = regex(r"\bhttps?://[^\s<>\"'`)\]}，。；、）】]{4,200}")
+_PATH = regex(
     r"(?<![\w/.:])(?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){1,12}[\w.@+-]{1,80}(?<![.,:])"
     r"|(?<![\w/.])[\w-]{1,60}\.(?:py|md|ya?ml|json|jsonl|csv|tsv|toml|txt|sql|sh|js|ts|tsx|jsx|go|rs|java|c|h|cpp|html|css"
     r"|ipynb|parquet|xlsx|pdf|ini|cfg|lock|log|conf|env)\b"
 )
-_FIGURE = re.compile(
+_FIGURE = regex(
     r"(?<![\w.,/:-])[$€£¥]?\d[\d,]*(?:\.\d+)?(?:\s?(?:%|ms|s|min|h|kb|mb|gb|tb|kib|mib|gib|tokens?|rows?|users?|items?|files?"
     r"|requests?|errors?|days?|hours?|minutes?|seconds?|usd|eur|gbp|cny|rps|qps|k|m|bn|million|billion|万|亿|元|行|个|次|秒"
     r"|毫秒|分钟|小时|天|人|倍|条|件)(?![a-zA-Z]))?(?![\w/])",
     re.IGNORECASE,
 )
-_DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2})?|\d{1,4}年\d{1,2}月(?:\d{1,2}日)?|\d{1,2}月\d{1,2}日")
-_SENTENCE = re.compile(r"[^\n。！？!?.]*(?:\.(?=\S)[^\n。！？!?.]*)*[。！？!?.]?")
-_WORD = re.compile(r"[a-z0-9]{3,}|[\u4e00-\u9fff]")
+_DATE = regex(r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2})?|\d{1,4}年\d{1,2}月(?:\d{1,2}日)?|\d{1,2}月\d{1,2}日")
+_SENTENCE = regex(r"[^\n。！？!?.]*(?:\.(?=\S)[^\n。！？!?.]*)*[。！？!?.]?")
+_WORD = regex(r"[a-z0-9]{3,}|[\u4e00-\u9fff]")
 
 
 def left_out(source: Sequence[Message], summary: str, room: int, count: Count) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import nlargest
 from typing import Any, Literal, TypeAlias, cast
 
@@ -17,6 +17,8 @@ from ba_tui.context.importance import FADING, Importance, importance, weight
 from ba_tui.context.novelty import Phrases, scored_lines
 from ba_tui.context.rounds import Round
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import one_line
 
 Kind: TypeAlias = Literal[
@@ -29,14 +31,12 @@ OPENING, OPENS = 3, 14.0
 """Sentences with which the first request opens, and what each counts more: they say what it is about."""
 OF_A_RESULT = 40
 """Lines of one result that are looked at more closely."""
-_SENTENCE = re.compile(
+_SENTENCE = regex(
     r"(?<=[.!?])(?<!^\d\.)(?<!^\d\d\.)(?<!\b[Ee]\.g\.)(?<!\bi\.e\.)\s+(?=\S)|(?<=[。！？；])|\n+", re.MULTILINE
 )
 """Not behind the number of a list's item."""
-_EMPTY = re.compile(r"\W*(?:```\w*)?")
-_FAILING = re.compile(
-    r"\[?exit (?:code|status):? [1-9]|Traceback \(most recent|^=+ .*\d+ failed|^FAILED ", re.MULTILINE
-)
+_EMPTY = regex(r"\W*(?:```\w*)?")
+_FAILING = regex(r"\[?exit (?:code|status):? [1-9]|Traceback \(most recent|^=+ .*\d+ failed|^FAILED ", re.MULTILINE)
 _CHANGING = ("edit", "write", "create", "patch", "replace", "move", "delete", "rename", "insert", "save")
 _TARGETS = (
     "path",
@@ -54,11 +54,11 @@ _TARGETS = (
 )
 _PATHS = ("path", "file", "folder", "directory", "source", "destination", "notebook")
 _WRAPPING = ("Operation failed.", "Error Type: ", "Error Code: ", "Tool Call ID: ", "Suggestion: ")
-_PATCHED = re.compile(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S.*)$", re.MULTILINE)
+_PATCHED = regex(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S.*)$", re.MULTILINE)
 _OPEN = {"pending": "[ ]", "in_progress": "[>]"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fact:
     """``step``: the place of the call that it belongs to, or -1. ``place`` orders the facts of a conversation."""
 

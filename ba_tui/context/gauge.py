@@ -10,6 +10,7 @@ from operator import is_
 
 from ba_tui.context.rounds import Count
 from ba_tui.core.messages import Message, Text
+from ba_tui.core.patterns import regex
 from ba_tui.core.provider import ModelInfo
 
 SMALLEST = 1_000
@@ -23,7 +24,7 @@ MANY = 50
 FEW = 8
 """Messages of a conversation that has just begun."""
 BRANCHES = 8
-_WINDOW = re.compile(
+_WINDOW = regex(
     r"(?:>|max(?:imum)?(?: model| context| prompt| input| allowed)*(?: length| size| tokens| limit| window)*"
     r"|context (?:size|length|window|limit)|limit)(?: is| of|:| to)? ?[(\[]?\s?(?:of )?(\d[\d,]{3,9})(?![\d,]|\s?\+)"
     r"|(\d[\d,]{3,9}) (?:tokens? )?maximum",

@@ -8,18 +8,19 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ba_tui.core.messages import Message, Text, clean_text, reminder
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "BA.md")
 LIMIT = 32_000
 IMPORT_DEPTH = 3
-_IMPORT = re.compile(r"^@(\S+)\s*$", re.MULTILINE)
+_IMPORT = regex(r"^@(\S+)\s*$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instructions:
     """One file's words; ``shown`` is its path as people know it, ``note`` what is wrong with it, if anything."""
 

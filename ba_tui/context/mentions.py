@@ -10,13 +10,15 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
 from ba_tui.context.files import LETTERS, FileIndex, Listing
 from ba_tui.context.profiles import dataset_kind
 from ba_tui.core.mentions import MentionKind, Suggestion, Weight
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 
 FORCED = {"file": "file", "folder": "file", "dataset": "file", "skill": "skill", "tool": "tool", "session": "session"}
 """What may stand before a colon, and what it says."""
@@ -29,12 +31,12 @@ AHEAD = 5
 """Files that match as well as a skill or tool and are still shown before it."""
 FRESH = 3.0
 """Seconds that what a source said holds."""
-_AT = re.compile(r'(?<![A-Za-z0-9_@/.:\\-])@(?:"([^"\n]{1,1000})"(:\d+(?:-\d+)?)?|([^\s"@`<>|]{1,1000}))')
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
-_RANGE = re.compile(r":(\d{1,9})(?:-(\d{1,9}))?$")
+_AT = regex(r'(?<![A-Za-z0-9_@/.:\\-])@(?:"([^"\n]{1,1000})"(:\d+(?:-\d+)?)?|([^\s"@`<>|]{1,1000}))')
+_FENCE = regex(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
+_RANGE = regex(r":(\d{1,9})(?:-(\d{1,9}))?$")
 _CLOSING = frozenset(".,;:!?)]}'*_" + "”’»。，；：！？）】》、")
-_BARE = re.compile(r"[A-Za-z][A-Za-z0-9_-]+")
-_CODE = re.compile(r"[*#/;-]|(?:async )?(?:def|class|function|import|from|export|const|let|var)\b")
+_BARE = regex(r"[A-Za-z][A-Za-z0-9_-]+")
+_CODE = regex(r"[*#/;-]|(?:async )?(?:def|class|function|import|from|export|const|let|var)\b")
 """How a line begins that is code, or a comment in it."""
 _OF_LANGUAGES = frozenset({
     *("charset", "container", "apply", "font-face", "import", "keyframes", "layer", "media", "namespace", "page"),
@@ -43,7 +45,7 @@ _OF_LANGUAGES = frozenset({
     *("example", "param", "params", "return", "returns", "see", "since", "throws", "todo", "type", "version"),
 })  # fmt: skip
 """Words after an ``@`` that people write of: at-rules, decorators, tags in comments."""
-_EDGE = re.compile(r"[!-~](?=[^\x00-\x7f])")
+_EDGE = regex(r"[!-~](?=[^\x00-\x7f])")
 EDGES = 4
 
 Lines: TypeAlias = tuple[int, int]
@@ -51,7 +53,7 @@ Lines: TypeAlias = tuple[int, int]
 Source: TypeAlias = Callable[[], Sequence[Suggestion]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Named:
     """One mention. ``kind`` is empty unless the person said it; ``raw`` is what stands after the ``@``. ``prose``:
     it stands in a sentence, not in code."""

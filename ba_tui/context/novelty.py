@@ -14,9 +14,10 @@ from math import log2
 from typing import NamedTuple
 
 from ba_tui.context.cues import body, code, line_score, masked
+from ba_tui.core.patterns import regex
 
-_WORD = re.compile(r"[^\W\d_]+|\d", re.UNICODE)
-_WIDE = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]")
+_WORD = regex(r"[^\W\d_]+|\d", re.UNICODE)
+_WIDE = regex(r"[\u3040-\u9fff\uac00-\ud7af]")
 _FORM = str.maketrans("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", "a" * 26 + "A" * 26 + "0" * 10)
 _BEGINNING = 14
 _FEW = 8

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from ba_tui.core.patterns import regex
 from ba_tui.core.wording import count, one_line
 
 KINDS = {
@@ -39,12 +40,12 @@ TABLES = 40
 ROWS = 5
 CELL = 60
 Decode: TypeAlias = Callable[[bytes], str]
-_SHEET = re.compile(rb'<(?:\w+:)?sheet\b[^>]*?\bname="([^"]*)"')
+_SHEET = regex(rb'<(?:\w+:)?sheet\b[^>]*?\bname="([^"]*)"')
 _TYPES = (
-    ("integer", re.compile(r"[+-]?\d{1,18}$")),
-    ("number", re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$")),
-    ("date", re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$")),
-    ("boolean", re.compile(r"(?:true|false|yes|no)$", re.IGNORECASE)),
+    ("integer", regex(r"[+-]?\d{1,18}$")),
+    ("number", regex(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$")),
+    ("date", regex(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$")),
+    ("boolean", regex(r"(?:true|false|yes|no)$", re.IGNORECASE)),
 )
 
 

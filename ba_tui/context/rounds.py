@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from ba_tui.core.messages import Block, Message, Text, ToolOutput, user
+from ba_tui.core.values import frozen
 
 Count: TypeAlias = Callable[[Sequence[Message]], int]
 """Tokens of messages."""
@@ -18,7 +19,7 @@ Count: TypeAlias = Callable[[Sequence[Message]], int]
 ACKNOWLEDGED = "I have read these notes and go on from them."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keep:
     """``rounds``: the last ones that stay word for word, beside the current one. ``starts``: by the id of the message
     that a round begins in, its number as recall counts (Transcript.rounds); without it rounds are counted here."""
@@ -30,7 +31,7 @@ class Keep:
 KEEP = Keep()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compression:
     """``messages`` for all that was before; the running turn begins with message ``turn_start``.
     ``kept`` says in a line what was kept, ``stubs`` names each observation that was cut."""
@@ -41,7 +42,7 @@ class Compression:
     stubs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Round:
     """``messages[0]`` holds the prompt."""
 
@@ -49,7 +50,7 @@ class Round:
     messages: tuple[Message, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rounds:
     """``earlier``: the notes that a compression before this one left, with which the conversation opens."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
+
+from ba_tui.core.values import frozen
 
 Way: TypeAlias = Literal["truncate", "extract", "summarize"]
 HOUR = 3_600.0
@@ -45,7 +46,7 @@ class Budget:
         return max(0.0, self.limit - sum(cost for _, cost in self._spent))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """``cost`` of a summary in US dollars, None when the model has no known price; ``left`` of the hour's budget."""
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ba_tui.context.cues import code, masked, standing
 from ba_tui.context.facts import failed, lines, sentences, target
@@ -13,6 +12,8 @@ from ba_tui.context.importance import Importance, weight
 from ba_tui.context.novelty import scored_lines
 from ba_tui.context.rounds import Round, changed
 from ba_tui.core.messages import Block, Image, Message, Text, ToolOutput, ToolUse
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 
 BULKY = 1_200
 """Bytes from which an observation is worth cutting."""
@@ -25,11 +26,11 @@ HEAD = 0.4
 STANDING = 4.0
 LEAST = 160
 MARK = "[stub · "
-_WHOLE = re.compile(r"\bdata/[\w.-]+")
+_WHOLE = regex(r"\bdata/[\w.-]+")
 _PICTURE = 2_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Observation:
     """A bulky result, or long words of the person: where it stands, what it is, and how large it is in bytes."""
 

@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, cast
 
 from ba_tui.context.rounds import Count
@@ -17,6 +17,7 @@ from ba_tui.context.summary_cache import SummaryCache, digest
 from ba_tui.core.errors import ProviderError
 from ba_tui.core.messages import Document, Image, Message, Opaque, Text, ToolOutput, ToolUse, Usage, user
 from ba_tui.core.provider import Chunk, ModelInfo, Provider, Request
+from ba_tui.core.values import frozen
 
 RESULTS = (2_000, 600, 160)
 """Characters of a tool's result that the model is shown: the most that fits its window."""
@@ -37,7 +38,7 @@ class Choices(Protocol):
     def summary_timeout(self) -> float: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Writer:
     """Who writes: ``model`` for its window and its prices, ``provider`` to ask it. The latter may import an SDK."""
 
@@ -47,7 +48,7 @@ class Writer:
     """With ``{words}`` and ``{focus}``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bill:
     """What was paid for summaries: tokens, and US dollars; None when the model has no known price."""
 
@@ -62,7 +63,7 @@ class Bill:
 NOTHING = Bill()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summary:
     """``bill``: nothing from the cache; ``added``: facts that the model had left out."""
 

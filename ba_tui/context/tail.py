@@ -14,6 +14,7 @@ from ba_tui.context.fit import fit
 from ba_tui.context.rounds import Count, Round
 from ba_tui.context.stubs import Observation, observations, shapes_of, stub, with_stubs
 from ba_tui.core.messages import Block, Message, Text
+from ba_tui.core.values import frozen
 
 HALF = 2
 """The current round stays whole when it has no more than this part of the room."""
@@ -30,7 +31,7 @@ OF_THE_ROOM, OF_A_REQUEST = 0.5, 0.6
 """Its bytes for each token of the room, at most; and those of the request that the current round is about."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tail:
     """``rounds`` stay, those in ``moved`` must become notes; ``cut`` names what was cut of ``whole``."""
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, cast
 
 from ba_tui.core.errors import ProviderError, StopTurn
@@ -29,6 +29,7 @@ from ba_tui.core.results import ToolResult, failure, identified
 from ba_tui.core.tool import Call, Effect, Tool, Toolset
 from ba_tui.core.turn import Branch
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.values import frozen
 
 LANES = 8
 CONTINUATIONS = 3
@@ -61,7 +62,7 @@ class Fixed:
         return self._by_name.get(name)
 
 
-@dataclass(frozen=True)
+@frozen
 class Agent:
     """``max_loops``: model requests within one turn before the person is asked whether to go on."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from ba_tui.core.provider import ModelInfo
+from ba_tui.core.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LocalServer:
     """A model server found on loopback, and the ids (``openai/…``) it offers."""
 

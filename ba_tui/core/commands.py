@@ -6,11 +6,12 @@ What a command stands for is found out when it is sent.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from ba_tui.core.values import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class CommandLine:
     """``name`` stands behind the slash, and ``hint`` says what may follow it. ``path`` is the file as people know it;
     ``trouble`` says why it can't be used, with file and line."""

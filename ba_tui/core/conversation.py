@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -53,6 +53,7 @@ from ba_tui.core.session import (
 from ba_tui.core.start import Start
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener, Turn
+from ba_tui.core.values import frozen
 
 log = logging.getLogger(__name__)
 LOGGED = "The log says more; ba doctor names its file."
@@ -323,7 +324,7 @@ class Library(Protocol):
 Upkeep = Callable[[], Coroutine[None, None, None]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Doors:
     """All that a face is given. ``notices``: what start-up has to say (unknown settings, files not loaded)."""
 

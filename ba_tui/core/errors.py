@@ -21,8 +21,9 @@ BaError
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from ba_tui.core.values import frozen
 
 ErrorKind: TypeAlias = Literal[
     "timeout",
@@ -45,7 +46,7 @@ PERMANENT: frozenset[ErrorKind] = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ErrorInfo:
     """A failure as data: its kind, one line of what happened and one of what to do."""
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -18,6 +18,7 @@ from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.messages import ByType, Message, ToolUse, Usage, clean_json
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import StateChange, ToolResult
+from ba_tui.core.values import frozen
 from ba_tui.core.work import ActiveSkill
 
 if TYPE_CHECKING:
@@ -28,15 +29,15 @@ Strategy: TypeAlias = Literal["truncate", "extract", "summarize", "undo"]
 Ending: TypeAlias = Literal["done", "cancelled", "limit", "error", "interrupted"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Signed:
     """Who (``main``, ``main/explore-1``) and when (seconds since the epoch)."""
 
-    agent: str = "main"
-    at: float = field(default_factory=time.time)
+    agent: str = field(default="main", kw_only=True)
+    at: float = field(default_factory=time.time, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnStarted(Signed):
     """The person said ``prompt``; opens a turn."""
 
@@ -44,7 +45,7 @@ class TurnStarted(Signed):
     type: Literal["turn_started"] = "turn_started"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Steered(Signed):
     """A message that joined a running turn: the person's steering, or a hidden reminder (see its origin)."""
 
@@ -52,19 +53,19 @@ class Steered(Signed):
     type: Literal["steered"] = "steered"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextDelta(Signed):
     text: str
     type: Literal["text_delta"] = "text_delta"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThinkingDelta(Signed):
     text: str
     type: Literal["thinking_delta"] = "thinking_delta"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolInputDelta(Signed):
     """The model is writing the arguments of a call; ``size`` characters so far."""
 
@@ -74,7 +75,7 @@ class ToolInputDelta(Signed):
     type: Literal["tool_input_delta"] = "tool_input_delta"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retrying(Signed):
     """The request failed and is sent again after ``delay`` seconds; ``attempt`` of ``attempts``."""
 
@@ -85,14 +86,14 @@ class Retrying(Signed):
     type: Literal["retrying"] = "retrying"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessageRestarted(Signed):
     """The answer begins anew; what its deltas had brought so far is void."""
 
     type: Literal["message_restarted"] = "message_restarted"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessageDone(Signed):
     """An answer is complete (or kept in part: see its ``stop``). ``cost`` in US dollars, None when unknown."""
 
@@ -101,7 +102,7 @@ class MessageDone(Signed):
     type: Literal["message_done"] = "message_done"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolStarted(Signed):
     """``target`` names what the call is about in one line: a path, a pattern, a command."""
 
@@ -110,14 +111,14 @@ class ToolStarted(Signed):
     type: Literal["tool_started"] = "tool_started"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolProgress(Signed):
     call_id: str
     text: str
     type: Literal["tool_progress"] = "tool_progress"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolFinished(Signed):
     """``duration`` in seconds, without the time that a person took to answer."""
 
@@ -127,21 +128,21 @@ class ToolFinished(Signed):
     type: Literal["tool_finished"] = "tool_finished"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked(Signed):
     ask_id: str
     question: Question
     type: Literal["asked"] = "asked"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answered(Signed):
     ask_id: str
     reply: Reply
     type: Literal["answered"] = "answered"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judged(Signed):
     """What was decided about a call, and by whom: ``rule``, ``mode``, ``person``, ``hook`` or ``sandbox``. ``hash`` is
     of the arguments that were judged; the arguments themselves stand in the call."""
@@ -156,7 +157,7 @@ class Judged(Signed):
     type: Literal["judged"] = "judged"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SkillsChanged(Signed):
     """The activation stack from now on, the outermost skill first."""
 
@@ -164,7 +165,7 @@ class SkillsChanged(Signed):
     type: Literal["skills_changed"] = "skills_changed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compressed(Signed):
     """From now on the model is sent ``messages`` for all that was before. The originals stay in the journal.
 
@@ -189,7 +190,7 @@ class Compressed(Signed):
         return self.cost is not None or (self.usage is None and self.strategy != "summarize")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checkpointed(Signed):
     """The files as they were before the first change of turn ``turn`` (from 1), kept under ``id``."""
 
@@ -198,7 +199,7 @@ class Checkpointed(Signed):
     type: Literal["checkpointed"] = "checkpointed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rewound(Signed):
     """The conversation stands again as after ``turns`` turns (None: it was left as it is), the files as in checkpoint
     ``files`` (empty: they were left). ``undo`` is the checkpoint that was taken just before."""
@@ -211,7 +212,7 @@ class Rewound(Signed):
     type: Literal["rewound"] = "rewound"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Notice(Signed):
     """A line for the person that the model does not see. ``damage``: of what can't be read in the session's file."""
 
@@ -222,25 +223,25 @@ class Notice(Signed):
     type: Literal["notice"] = "notice"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModeChanged(Signed):
     mode: Mode
     type: Literal["mode_changed"] = "mode_changed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelChanged(Signed):
     model: str
     type: Literal["model_changed"] = "model_changed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Titled(Signed):
     title: str
     type: Literal["titled"] = "titled"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnEnded(Signed):
     reason: Ending
     error: ErrorInfo | None = None

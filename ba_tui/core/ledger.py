@@ -20,6 +20,7 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Message, Text, ToolOutput, Usage
+from ba_tui.core.values import frozen
 
 ASCII, OTHER = 4.0, 1.5
 """Characters for a token, roughly: until the vendor counts them."""
@@ -42,7 +43,7 @@ class Account:
         self.cost = None if cost is None or self.cost is None else self.cost + cost
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnAccount:
     """``number`` from 1; ``prompt`` is what the person said."""
 
@@ -52,7 +53,7 @@ class TurnAccount:
     account: Account = field(default_factory=Account)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shortening:
     """What a compression did: Compressed without its messages."""
 

@@ -6,13 +6,14 @@ Values and a protocol only; how names are found and what is attached for them is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
+
+from ba_tui.core.values import frozen
 
 MentionKind: TypeAlias = Literal["file", "folder", "dataset", "skill", "tool", "session"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Suggestion:
     """``text`` is what stands after the ``@`` (``skill:pdf``), ``label`` and ``detail`` are shown beside ``kind``."""
 
@@ -22,7 +23,7 @@ class Suggestion:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Weight:
     """What is attached for one mention, and about how many ``tokens`` it takes; ``trouble``: why nothing is."""
 

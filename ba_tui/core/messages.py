@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias, cast
+
+from ba_tui.core.values import frozen
 
 Role: TypeAlias = Literal["user", "assistant"]
 Stop: TypeAlias = Literal[
@@ -36,7 +38,7 @@ class ByType:
         return handler.generate_schema(Annotated[source, Field(discriminator="type")])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """Words. ``citations`` are kept as the vendor sent them."""
 
@@ -45,7 +47,7 @@ class Text:
     type: Literal["text"] = "text"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Thinking:
     """Reasoning shown by the model. Never edited: ``signature`` covers ``thinking`` byte for byte."""
 
@@ -54,7 +56,7 @@ class Thinking:
     type: Literal["thinking"] = "thinking"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RedactedThinking:
     """Reasoning that the vendor encrypted; sent back as it came."""
 
@@ -62,7 +64,7 @@ class RedactedThinking:
     type: Literal["redacted_thinking"] = "redacted_thinking"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Image:
     """A picture: base64 ``data`` of ``media_type``, or a ``url`` with empty data."""
 
@@ -72,7 +74,7 @@ class Image:
     type: Literal["image"] = "image"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Document:
     """A file the model reads itself (PDF or plain text): base64 ``data`` of ``media_type``."""
 
@@ -82,7 +84,7 @@ class Document:
     type: Literal["document"] = "document"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolUse:
     """A call by the model; ``id`` is the model's own. ``malformed`` holds argument text that was no JSON object."""
 
@@ -93,7 +95,7 @@ class ToolUse:
     type: Literal["tool_use"] = "tool_use"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolOutput:
     """The observation that answers one call: one plain string, with pictures or documents beside it."""
 
@@ -104,7 +106,7 @@ class ToolOutput:
     type: Literal["tool_result"] = "tool_result"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Opaque:
     """A block of a kind we do not know, kept verbatim; ``vendor`` is the adapter that may send it back."""
 
@@ -118,7 +120,7 @@ Block: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usage:
     """Tokens as the vendor billed them. ``input`` excludes what was read from or written to the prompt cache."""
 
@@ -150,7 +152,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Message:
     """One message of the conversation. ``hidden`` ones reach the model only; ``model`` is who wrote an answer."""
 

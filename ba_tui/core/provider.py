@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from ba_tui.core.events import Compressed, MessageRestarted, Retrying, TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Usage
 from ba_tui.core.tool import Tool
+from ba_tui.core.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prices:
     """US dollars per million tokens."""
 
@@ -30,7 +30,7 @@ class Prices:
         ) / 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelInfo:
     """Facts of one model. ``id`` is what people write (``anthropic/claude-…``), ``name`` what the vendor is sent.
 
@@ -50,7 +50,7 @@ class ModelInfo:
     """False when nothing told us about this model and ``window`` is an assumption."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """Everything a model is sent. ``call_tools`` False forbids calls while the tools stay listed (prompt cache)."""
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.results import Display
+from ba_tui.core.values import frozen
 
 Risk: TypeAlias = Literal[
     "writes", "network", "outside the workspace", "destructive", "runs a command", "shares a secret"
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     label: str
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """``permission``: may this call run; ``choice``: pick or write an answer; ``continue``: go on past a limit.
 
@@ -47,7 +48,7 @@ class Question:
     fixed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reply:
     """``text`` carries the words of a denial or of an answer; ``rule`` what session/always remembers;
     ``edited`` the arguments that the person changed before allowing the call; ``by`` who gave it: nobody answered in

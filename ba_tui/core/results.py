@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 from ba_tui.core.errors import ErrorInfo, ErrorKind
 from ba_tui.core.messages import ByType, Document, Image
+from ba_tui.core.values import frozen
 from ba_tui.core.work import ActiveSkill, Todo
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diff:
     """A change of one file. ``before`` is None when the file is new; both texts use ``\\n`` line ends."""
 
@@ -20,7 +21,7 @@ class Diff:
     type: Literal["diff"] = "diff"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diffs:
     """Changes of several files that were made as one."""
 
@@ -28,7 +29,7 @@ class Diffs:
     type: Literal["diffs"] = "diffs"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """A command and what it printed, colours included. ``exit_code`` is None while unknown (preview, killed)."""
 
@@ -39,7 +40,7 @@ class Command:
     type: Literal["command"] = "command"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """Lines of a file, from line ``start`` (1-based)."""
 
@@ -49,14 +50,14 @@ class Source:
     type: Literal["source"] = "source"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     type: Literal["table"] = "table"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prose:
     """Plain text, or Markdown when ``markdown``."""
 
@@ -65,7 +66,7 @@ class Prose:
     type: Literal["prose"] = "prose"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Todos:
     items: tuple[Todo, ...]
     type: Literal["todos"] = "todos"
@@ -77,7 +78,7 @@ Kind: TypeAlias = Literal["text", "json", "table", "listing", "hits"]
 Display: TypeAlias = Annotated[Diff | Diffs | Command | Source | Table | Prose | Todos, ByType()]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StateChange:
     """What a result changes in the session; folded with the result, so both are there or neither."""
 
@@ -87,7 +88,7 @@ class StateChange:
     """The activation stack, the outermost skill first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolResult:
     """``text`` is the observation for the model, ``summary`` a few words for the pane's row (``+3 -1``, ``exit 0``)."""
 
@@ -104,7 +105,7 @@ class ToolResult:
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Artifact:
     """A stored result: ``ref`` is ``data/<hash>``, ``size`` in bytes, ``summary`` what it is made of.
     ``expired``: the clean-up has taken the file away, and only this is left."""
@@ -117,7 +118,7 @@ class Artifact:
     expired: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """A part of a stored result: its bytes from ``offset`` up to ``upto``, of ``size``; it begins in line ``line``.
     The next part begins at ``upto``. ``text`` is as the tool gave it: not yet safe to paint."""
@@ -133,7 +134,7 @@ class Page:
         return self.upto >= self.size
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hit:
     """A line that was searched for, shortened around what was found. Lines count from 1, ``offset`` in bytes."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, Protocol, TypeAlias
 
 from ba_tui.core.errors import StorageError, UsageError
@@ -15,12 +15,13 @@ from ba_tui.core.events import Checkpointed, Event, Rewound, TurnStarted
 from ba_tui.core.messages import Message
 from ba_tui.core.results import Diffs, StateChange
 from ba_tui.core.transcript import Transcript
+from ba_tui.core.values import frozen
 
 _UNCHANGED = "No file was changed since then."
 Scope: TypeAlias = Literal["both", "conversation", "files"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileChange:
     """What a rewind does to one file. Lines, None for what is no text; ``by_hand``: changed outside of the turns."""
 
@@ -31,7 +32,7 @@ class FileChange:
     by_hand: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Restored:
     """``left`` are the files that stay as they are, and why."""
 
@@ -79,7 +80,7 @@ class Checkpoints(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stop:
     """A turn that stands, and what came before it: ``number`` in the whole session, ``checkpoint`` empty for none."""
 
@@ -93,7 +94,7 @@ class Stop:
     checkpoint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rewind:
     """The newest rewind: where its event is, which turn stood last before it."""
 
@@ -102,7 +103,7 @@ class Rewind:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Course:
     """``stops`` that stand, oldest first; ``first`` is the first checkpoint of the session, empty for none."""
 
@@ -165,7 +166,7 @@ def prefix(events: Sequence[Event], index: int, cwd: str) -> tuple[tuple[Message
     return tuple(was.messages), StateChange(was.todos, was.cwd or cwd, was.skills)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """``turn``: stand again as before it; None takes the newest rewind back."""
 
@@ -174,7 +175,7 @@ class Wanted:
     cwd: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """What was done: the ``event`` for the journal, the ``prompt`` that was taken back, and what became of files."""
 
@@ -183,7 +184,7 @@ class Outcome:
     restored: Restored = field(default_factory=Restored)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """What is to be done: the checkpoint ``to`` restore, empty for none; the ``event`` that says it; the ``prompt``
     that is taken back."""

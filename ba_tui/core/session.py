@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -18,11 +18,12 @@ from ba_tui.core.rewinding import Checkpoints
 from ba_tui.core.skills import Skills
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
+from ba_tui.core.values import frozen
 
 TITLE_LENGTH = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionInfo:
     """What lists show of a session. Times are seconds since the epoch; ``cost`` None when any part is unknown."""
 
@@ -41,7 +42,7 @@ class SessionInfo:
     """What stands around the words that were searched for."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnLine:
     """A turn as lists show it; ``ended`` is empty while it goes on."""
 
@@ -52,7 +53,7 @@ class TurnLine:
     ended: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outline:
     """A session's turns, oldest first, and what all its answers used."""
 
@@ -60,7 +61,7 @@ class Outline:
     turns: tuple[TurnLine, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Imported:
     """A session that was made from a file of another program. ``source`` names the original; ``remarks`` say what
     of it was left out."""
@@ -119,7 +120,7 @@ ToolState: TypeAlias = Literal["core", "on", "off", "deferred", "broken", "lacki
 not there."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolFigures:
     """How a tool did in this conversation; ``average`` and ``p95`` in seconds."""
 
@@ -131,7 +132,7 @@ class ToolFigures:
     p95: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolLine:
     """A tool as lists show it. ``source`` says where it comes from (``built in``, a path, an entry point);
     ``trouble`` why it is broken, with file and line, or what it lacks.
@@ -166,7 +167,7 @@ class Tools(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """A background shell as lists show it. Times are seconds since the epoch, ``size`` counts bytes printed;
     ``ref``: the stored whole of a large output."""
@@ -205,7 +206,7 @@ class Jobs(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inventory:
     """What a conversation has that faces may look into; None where there is none of it."""
 
@@ -226,7 +227,7 @@ RuleScope: TypeAlias = Literal["session", "project", "user"]
 RuleLayer: TypeAlias = Literal["", "bundled", "user", "project", "flag", "session"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleLine:
     """One permission rule as shown: ``shell(git status)``, its verdict, where it stands and how often it hit.
 
@@ -278,7 +279,7 @@ class Permissions(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Held:
     """What of one ``kind`` (tools, hooks, MCP servers …) a folder would bring with it."""
 
@@ -286,7 +287,7 @@ class Held:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """How a folder stands with the person, as it was when looked at. ``unknown``: nobody was asked yet; ``changed``:
     it was trusted, and what it runs is not what it was.
@@ -320,7 +321,7 @@ class Trusting(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContextItem:
     """One thing in a share of the window, with the ``text`` that the model reads of it. ``said``: a message or a
     result, which a compression could shorten."""
@@ -332,7 +333,7 @@ class ContextItem:
     said: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContextPart:
     """A share of the window: ``tokens`` are an estimate unless ``exact``; ``detail`` says what is in it and why.
 

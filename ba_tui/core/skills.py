@@ -6,15 +6,16 @@ Where skills are found and how one becomes active is the skills room's business.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
+
+from ba_tui.core.values import frozen
 
 SkillState: TypeAlias = Literal["active", "waiting", "on", "off", "broken", "shadowed"]
 """``waiting``: starts with the next request; ``off``: the model is not told of it, a person can start it all the same;
 ``shadowed``: another of that id counts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SkillLine:
     """A skill as lists show it. ``source`` is ``bundled``, ``user`` or ``project``, ``path`` its folder, ``tokens`` the
     estimated size of its instructions. ``trouble`` says why it is broken, with the line; ``warnings`` what is odd.

@@ -5,10 +5,10 @@ What is done with it is conversation.py's business.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ba_tui.core.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Start:
     """With a ``prompt``, with a session (an id, words to find one, ``last``, or ``pick`` one)."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
@@ -12,6 +12,7 @@ from ba_tui.core.events import ToolProgress
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Display, ToolResult
 from ba_tui.core.turn import Branch
+from ba_tui.core.values import frozen
 
 
 class Effect(StrEnum):
@@ -79,7 +80,7 @@ Shorten = Callable[[str, Level, int], str]
 """Makes a long text fit a level, which has room for so many characters."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolFacts:
     """``target``: the argument that names what a call is about (shown in its row, matched by rules).
     ``paths``: the arguments that hold file paths, which the path policy judges.
@@ -109,7 +110,7 @@ class ToolFacts:
     """The argument that holds SQL, which permissions look into: what it does counts, not what the tool usually does."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tool:
     """``timeout`` in seconds, None for tools that wait for people or keep time themselves.
     ``idempotent``: may be tried again after a failure; None means that reading tools may.

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
+
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 
 # Bodies of string sequences end at a terminator on the same line; without one only the introducer is taken away,
 # so that an unfinished sequence never swallows what follows. No body holds another introducer: the scan is linear.
 _BODY = r"[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\|\x9c)"
-_SEQUENCE = re.compile(
+_SEQUENCE = regex(
     rf"(?:\x1b\]|\x9d){_BODY}"
     rf"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f]){_BODY}"
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
@@ -43,14 +46,14 @@ _MARKS = (
 )
 """What is written above or below a letter: a few of them make a word, dozens cover the lines around."""
 
-_SUSPECT = re.compile(rf"[{_CONTROLS}{_BIDI}{_HIDDEN}{_TAGS}{_JOINERS}{_MARKS}]")
-_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
-_CONTROL = re.compile(f"[{_CONTROLS}]")
-_INVISIBLE = re.compile(f"[{_BIDI}{_HIDDEN}{_TAGS}]")
-_JOINER_RUN = re.compile(f"([{_JOINERS}]{{2}})[{_JOINERS}]+")
-_PILE = re.compile(f"([{_MARKS}]{{8}})[{_MARKS}]+")
-_REVEALED = re.compile(rf"[{_BIDI}{_HIDDEN}{_TAGS}{_JOINERS}\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]")
-_LOOSE_JOINER = re.compile(f"[{_JOINERS}](?=[!-~])|(?<=[!-/:-~])[{_JOINERS}](?!\u20e3)|[{_JOINERS}]{{2}}")
+_SUSPECT = regex(rf"[{_CONTROLS}{_BIDI}{_HIDDEN}{_TAGS}{_JOINERS}{_MARKS}]")
+_FLAG = regex("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
+_CONTROL = regex(f"[{_CONTROLS}]")
+_INVISIBLE = regex(f"[{_BIDI}{_HIDDEN}{_TAGS}]")
+_JOINER_RUN = regex(f"([{_JOINERS}]{{2}})[{_JOINERS}]+")
+_PILE = regex(f"([{_MARKS}]{{8}})[{_MARKS}]+")
+_REVEALED = regex(rf"[{_BIDI}{_HIDDEN}{_TAGS}{_JOINERS}\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]")
+_LOOSE_JOINER = regex(f"[{_JOINERS}](?=[!-~])|(?<=[!-/:-~])[{_JOINERS}](?!\u20e3)|[{_JOINERS}]{{2}}")
 _PICTURES = {code: chr(0x2400 + code) for code in range(32)} | {0x7F: "\u2421"}
 
 
@@ -109,7 +112,7 @@ Colour: TypeAlias = int | tuple[int, int, int] | None
 """A number of the 256-colour table, red-green-blue, or the terminal's own."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ink:
     """How a program coloured its words. Concealing and blinking are not among it: hidden text stays readable."""
 
@@ -126,8 +129,8 @@ class Ink:
 PLAIN = Ink()
 PLAYED = 4_000_000
 Inked: TypeAlias = list[tuple[str, Ink]]
-_SGR = re.compile(r"(?:\x1b\[|\x9b)([0-9;:]*)m")
-_ERASE = re.compile(r"(?:\x1b\[|\x9b)([0-2]?)K")
+_SGR = regex(r"(?:\x1b\[|\x9b)([0-9;:]*)m")
+_ERASE = regex(r"(?:\x1b\[|\x9b)([0-2]?)K")
 _ON = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "reverse", 9: "strike"}
 _OFF = {
     21: ("bold",),

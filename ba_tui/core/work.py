@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from ba_tui.core.values import frozen
 
 TodoStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
 Priority: TypeAlias = Literal["low", "medium", "high"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Todo:
     id: str
     content: str
@@ -17,7 +18,7 @@ class Todo:
     priority: Priority = "medium"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ActiveSkill:
     """A skill on the activation stack. ``digest`` is the hash of the content that was activated; ``allowed_tools`` what
     its front matter names (``exclusive``: nothing else may be used), ``model`` its override, empty for none.

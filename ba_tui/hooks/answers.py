@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import clean_json
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import clipped
 from ba_tui.hooks.config import Hook
 from ba_tui.hooks.process import Completed
@@ -48,7 +49,7 @@ _SPECIFIC: Mapping[str, type] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """One hook's. ``message`` is for the person, ``context`` for the model; ``stop``: end the turn, and why.
     ``trouble``: it failed, and so says nothing."""
@@ -63,7 +64,7 @@ class Answer:
     trouble: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """What the hooks of one event say together; ``by`` is who decided, ``rewriter`` who changed the input."""
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import one_line
 from ba_tui.resources import read_regular
 from ba_tui.settings import HOOK_EVENTS, HookLine
@@ -42,12 +43,12 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 }
 """Claude Code's names for what our tools do: matchers know both."""
 
-_NAMES = re.compile(r"[\w |,-]*")
+_NAMES = regex(r"[\w |,-]*")
 Found: TypeAlias = tuple[list["Hook"], list[str]]
 """Hooks, and a line for each that can't be used."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hook:
     """``event`` is our name of it; ``source`` the file and line, for people."""
 

@@ -14,10 +14,10 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from ba_tui.core.messages import clean_text
+from ba_tui.core.values import frozen
 
 CHUNK_BYTES = 65_536
 MAX_OUTPUT_BYTES = 65_536
@@ -26,7 +26,7 @@ TICK_SECONDS = 0.05
 """Seconds between looks for what no pipe tells: an end with a pipe still held, a cancelled turn."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HookCommand:
     """A shell command, what it reads, where it runs and for how many seconds at most."""
 
@@ -37,7 +37,7 @@ class HookCommand:
     timeout: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Completed:
     """``trouble``: why it did not come to an end of its own, in words that follow its name; ``code`` is None then."""
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from ba_tui.core.messages import clean_json
+from ba_tui.core.values import frozen
 from ba_tui.hooks.answers import Answer, Verdict, combined, read_answer
 from ba_tui.hooks.config import Hook
 from ba_tui.hooks.process import HookCommand, run_command
@@ -21,7 +22,7 @@ from ba_tui.settings import HOOK_EVENTS
 _MODES = {"accept-edits": "acceptEdits", "bypass": "bypassPermissions"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionFacts:
     """What every hook is told. ``environment``: what commands may see, without any key; ``mode`` now."""
 
@@ -33,7 +34,7 @@ class SessionFacts:
     mode: Callable[[], str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HookEvent:
     """An event as it happens: our name of it, what is told beside the usual, what a matcher may call it.
 

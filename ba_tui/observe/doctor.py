@@ -14,13 +14,13 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.session import Standing
+from ba_tui.core.values import frozen
 from ba_tui.observe.logs import LOG
 from ba_tui.providers.faults import is_loopback
 from ba_tui.resources import Places, bundled, writable
@@ -35,7 +35,7 @@ NO_SPACE = 20_000_000
 VENDORS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """One line of the report. ``fix`` says what to do; empty when all is well. ``detail``: more lines, as they came."""
 
@@ -46,7 +46,7 @@ class Finding:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Patient:
     """What is looked at. ``problems``: what the rooms above found wrong with rules and approvals."""
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 
+from ba_tui.core.patterns import regex
+
 HIDDEN = "[redacted]"
 
-_SHAPES = re.compile(
+_SHAPES = regex(
     r"""-----BEGIN[ A-Z]*PRIVATE\ KEY-----.*?(?:-----END[ A-Z]*PRIVATE\ KEY-----|\Z)
     | \b(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{16,}
     | \b(?:gh[pousr]_|github_pat_|glpat-|hf_|xox[abposr]-|npm_|pypi-|dop_v1_|ya29\.)[A-Za-z0-9_.-]{10,}
@@ -18,14 +20,14 @@ _SHAPES = re.compile(
     | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*""",
     re.VERBOSE | re.DOTALL,
 )
-_NAMED = re.compile(
+_NAMED = regex(
     r"""(\b[A-Za-z0-9_-]{0,40}(?:api[-_]?key|secret|token|passw(?:or)?d|authorization|x-api-key)["']?\s{0,3}[:=]\s{0,3}["']?
         (?:bearer\s+|basic\s+)?)
         ([^\s"',;&}\]]{6,})""",
     re.VERBOSE | re.IGNORECASE,
 )
-_BEARER = re.compile(r"\b(bearer|basic)(\s+)[A-Za-z0-9._~+/=-]{12,}", re.IGNORECASE)
-_IN_ADDRESS = re.compile(r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,200}:)[^\s/@]{1,500}(@)", re.IGNORECASE)
+_BEARER = regex(r"\b(bearer|basic)(\s+)[A-Za-z0-9._~+/=-]{12,}", re.IGNORECASE)
+_IN_ADDRESS = regex(r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,200}:)[^\s/@]{1,500}(@)", re.IGNORECASE)
 
 
 def redacted(text: str) -> str:

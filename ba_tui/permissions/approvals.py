@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import yaml
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.values import frozen
 from ba_tui.permissions.conditions import KEYS as TERMS
 from ba_tui.permissions.conditions import terms_of, terms_text
 from ba_tui.permissions.rules import Rule, Subject, read_rule
@@ -28,7 +29,7 @@ HEADER = """\
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Approval:
     """A rule that a person gave. One that allows is stronger than the ask rules in ``answers``, and than no other."""
 

@@ -6,23 +6,23 @@ The verdicts that follow are given in ``policy``.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
+from ba_tui.core.patterns import regex
 from ba_tui.core.tool import Tool
+from ba_tui.core.values import frozen
 from ba_tui.resources import Places
 
 Level: TypeAlias = Literal["restricted", "default", "admin"]
 MODES: tuple[Mode, ...] = ("default", "accept-edits", "plan", "auto")
 BYPASS: Mode = "bypass"
 RESTRICTED = "Only reading is allowed here: nothing is changed or run, and nothing is fetched."
-_CONTAINED = re.compile(r"docker|kubepods|containerd|libpod|lxc|garden|actions_job")
+_CONTAINED = regex(r"docker|kubepods|containerd|libpod|lxc|garden|actions_job")
 
 
 def _never() -> bool:
@@ -33,7 +33,7 @@ def _no_reason(tool: Tool, args: Mapping[str, Any]) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """``own``: ba's folders, which only the person changes. ``restricted``: why only reading is allowed, empty when
     more is. ``bypass``: that mode was asked for at the start. ``confined``: whether a sandbox holds what commands run.

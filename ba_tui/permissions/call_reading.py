@@ -10,29 +10,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.permissions.known_commands import FILE, FLAG, MAYBE, VALUE, Entry, Known, fits
 from ba_tui.permissions.scripts import problem_of
 from ba_tui.permissions.simple import Listing, Word
 from ba_tui.permissions.word_paths import TooMany, spellings
 
 _PROGRAM_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
-_FILE_VALUE = re.compile(r"(?:fileb?://|@|[a-z-]+-file=)(.+)", re.DOTALL)
-_NUMBER = re.compile(r"-\d+")
-_ELSEWHERE = re.compile(r"[^/]+:|[\w-]+(?:\.[\w-]+)+/[^/]+/")
-_WORD = re.compile(r"[A-Za-z0-9][\w:-]*")
-_VARIABLE = re.compile(r"\$\{?[!#]?([A-Za-z_]\w*)")
+_FILE_VALUE = regex(r"(?:fileb?://|@|[a-z-]+-file=)(.+)", re.DOTALL)
+_NUMBER = regex(r"-\d+")
+_ELSEWHERE = regex(r"[^/]+:|[\w-]+(?:\.[\w-]+)+/[^/]+/")
+_WORD = regex(r"[A-Za-z0-9][\w:-]*")
+_VARIABLE = regex(r"\$\{?[!#]?([A-Za-z_]\w*)")
 _OPEN_VARIABLES = frozenset(
     {"HOME", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "HOSTNAME", "SHLVL", "UID", "EUID", "RANDOM",
      "SECONDS", "EPOCHSECONDS", "BASHPID", "OPTIND", "LINENO", "PPID", "TERM", "COLUMNS", "LINES", "TZ", "BASH_VERSION",
      "OSTYPE", "HOSTTYPE", "EDITOR"}
 )  # fmt: skip
-_MACHINE = re.compile(r"(?:[a-z][\w+.-]*://)?(?:[^/@\s]+@)?([\w-]+(?:\.[\w-]+)+)(?::\d+)?[/:]", re.IGNORECASE)
+_MACHINE = regex(r"(?:[a-z][\w+.-]*://)?(?:[^/@\s]+@)?([\w-]+(?:\.[\w-]+)+)(?::\d+)?[/:]", re.IGNORECASE)
 _HELP = ("--help", "--version")
 _INCLUDES = ("--include", "-g", "--glob", "--iglob")
 _RUNNING = frozenset({"run", "exec", "x", "dlx", "tool", "proxy", "ssh", "rsh"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Beyond:
     """Something that is more than reading. ``at``: its place in argv; ``binding``: a rule must name it to cover it."""
 

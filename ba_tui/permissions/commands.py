@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from ba_tui.core.patterns import regex
 from ba_tui.core.questions import Risk
 from ba_tui.permissions.paths import PathRefused, Workspace
 
@@ -22,13 +23,13 @@ LOOKED_AT = 10_000
 LONGEST_PART = 300
 MOST_MATCHES = 200
 
-_BREAKS = re.compile(r"""[\s'"`()<>|;&,={}:@]+""")
-_HOME = re.compile(r"^(?:\$HOME|\$\{HOME\})(?=/|$)")
+_BREAKS = regex(r"""[\s'"`()<>|;&,={}:@]+""")
+_HOME = regex(r"^(?:\$HOME|\$\{HOME\})(?=/|$)")
 
-_SIMPLE = re.compile(r"[\n;|&]+")
-_REDIRECTS = re.compile(r"(?<![<=>-])>{1,2}\|?(?!\s*(?:&[0-9-]|/dev/null))")
+_SIMPLE = regex(r"[\n;|&]+")
+_REDIRECTS = regex(r"(?<![<=>-])>{1,2}\|?(?!\s*(?:&[0-9-]|/dev/null))")
 
-_DESTRUCTIVE = re.compile(
+_DESTRUCTIVE = regex(
     r"""\b(?:rm|rmdir|unlink|shred|mkfs(?:\.\w+)?|wipefs|fdisk|parted|dropdb|killall|pkill|shutdown|reboot)\b
     |\bdd\b.*\bof= | \bfind\b.*\s-(?:delete|exec) | \bmv\b.*\s/dev/null | >\s*/dev/[hsv]d | :\(\)\s*\{
     |\bgit\b.*\b(?:clean|restore|rebase|filter-branch|filter-repo|reset\b.*--hard|push\b.*\s(?:-f|--force|--delete|--mirror))
@@ -38,7 +39,7 @@ _DESTRUCTIVE = re.compile(
     |\bkill\s+-(?:9|KILL) | \bch(?:mod|own)\b.*\s-R""",
     re.IGNORECASE | re.VERBOSE,
 )
-_NETWORK = re.compile(
+_NETWORK = regex(
     r"""\b(?:curl|wget|ssh|scp|sftp|rsync|ftp|telnet|nc|ncat|socat|dig|nslookup|ping|aria2c|gh|glab|npx|uvx|bunx)\b
     |\bgit\b.*\b(?:clone|fetch|pull|push|ls-remote|submodule)\b | \w+:// | \b(?:aws|gcloud|az|kubectl|terraform)\b
     |\b(?:pip3?|uv|poetry|npm|pnpm|yarn|cargo|gem|brew|apt|apt-get|dnf|yum|apk|conda|go|composer)\b.*
@@ -46,35 +47,33 @@ _NETWORK = re.compile(
     |\b(?:docker|podman)\b.*\b(?:pull|push|run|build|login)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-_WRITES = re.compile(
+_WRITES = regex(
     r"""\b(?:tee|touch|mkdir|mv|cp|ln|install|chmod|chown|patch|truncate|tar|unzip|gunzip|gzip|split|mktemp)\b
     |\bsed\b.*\s(?:-[a-z]*i|--in-place) | \bperl\b.*\s-[a-z]*i
     |\bgit\b.*\b(?:add|commit|merge|apply|am|cherry-pick|revert|stash|tag|init|checkout|switch|reset|mv)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 
-_LITERAL = re.compile(
+_LITERAL = regex(
     r"""#[^\n]*|('{3}.*?'{3}|\"{3}.*?\"{3}|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")""",
     re.DOTALL,
 )
-_ADDRESS = re.compile(r"\w+://\S*")
-_PLACE = re.compile(r"\{[^{}\n]*\}")
-_OPERATOR = re.compile(r"(?<![\w./~*?/-])[*?/]+(?![\w./~*?/-])")
-_CODE_COMMANDS = re.compile(
-    r"\b(?:subprocess|pexpect|pty)\b | \bos\.(?:system|popen|exec|spawn|posix_spawn)", re.VERBOSE
-)
-_CODE_DESTRUCTIVE = re.compile(
+_ADDRESS = regex(r"\w+://\S*")
+_PLACE = regex(r"\{[^{}\n]*\}")
+_OPERATOR = regex(r"(?<![\w./~*?/-])[*?/]+(?![\w./~*?/-])")
+_CODE_COMMANDS = regex(r"\b(?:subprocess|pexpect|pty)\b | \bos\.(?:system|popen|exec|spawn|posix_spawn)", re.VERBOSE)
+_CODE_DESTRUCTIVE = regex(
     r"""\b(?:rmtree|removedirs|rmdir|unlink|truncate)\b | \bos\.(?:remove|kill|killpg)\b
     |\b(?:drop|truncate)\s+(?:table|database|schema|index|view)\b | \bdelete\s+from\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-_CODE_WRITES = re.compile(
+_CODE_WRITES = regex(
     r"""\bopen\([^)\n]*,\s*(?:mode\s*=\s*)?['"][rbt]*[wax+] | \.open\(\s*(?:mode\s*=\s*)?['"][rbt]*[wax+]
     |\b(?:write_text|write_bytes|mkdir|makedirs|touch|rename|renames|symlink|symlink_to|chmod|copy2?|copyfile|copytree|move
         |to_(?:csv|parquet|excel|json|feather|pickle|sql|hdf|stata)|savefig|sink_\w+|write_(?:csv|parquet|json))\s*\(""",
     re.VERBOSE,
 )
-_CODE_NETWORK = re.compile(
+_CODE_NETWORK = regex(
     r"""\b(?:requests|httpx|aiohttp|urllib|urllib3|http\.client|socket|ftplib|smtplib|imaplib|poplib|telnetlib|xmlrpc
         |paramiko|boto3|websockets?)\b | \w+://""",
     re.VERBOSE,

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+from ba_tui.core.values import frozen
 
 if TYPE_CHECKING:
     from regex import Pattern
@@ -31,7 +32,7 @@ class Misfit(ValueError):
     """Something in a rule's terms is wrong: ``key: expected …, got …``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Condition:
     """One test of the argument ``name``; a dot leads into a group."""
 
@@ -59,7 +60,7 @@ class Condition:
                 return number >= float(self.value) if self.test == "min" else number <= float(self.value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Terms:
     """``when``: all of it must hold. ``timeout`` in seconds, None for as long as the face waits."""
 

@@ -5,26 +5,26 @@ What the parts of a command are is found in ``judgement``; the order of verdicts
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from ba_tui.core.patterns import regex
 from ba_tui.core.questions import Risk
+from ba_tui.core.values import frozen
 from ba_tui.permissions.command_rules import names_all, permits
 from ba_tui.permissions.commands import LONGEST_RULE, findings, rememberable
 from ba_tui.permissions.known_commands import known
 from ba_tui.permissions.parts import Below, Part
 from ba_tui.permissions.rules import SHELL_TOOLS, Rule, Seen, Subject
 
-_QUOTED = re.compile(r"`[^`]*`")
-_WRITING = re.compile(
+_QUOTED = regex(r"`[^`]*`")
+_WRITING = regex(
     r"\b(?:writes?|deletes|renames|makes a folder|may change something"
     r"|changes (?!which )(?:\w+ ){0,3}(?:files|branches|tags|references?|settings|text))\b"
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lack:
     """Why a part of a command asks. ``words``: a rule for that part could cover it."""
 
@@ -33,13 +33,13 @@ class Lack:
     words: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Covered:
     by: tuple[Rule, ...] = ()
     lacks: tuple[Lack, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Files:
     """Whether a file may be read, and written, as tools may; ``shown``: a path for people; ``kept``: which of the files
     that are gone through a rule keeps, empty for none."""

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote_plus, urlsplit
 
 from ba_tui.core.messages import Message, ToolOutput, ToolUse
+from ba_tui.core.patterns import regex
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
@@ -25,8 +26,8 @@ from ba_tui.permissions.sharing import kinds_of
 WEB = ("web_fetch", "web_search", "extract_links")
 WRITTEN = (*WEB, "read_file", "grep", "read_artifact")
 """What stands in their results was not put together by the model: an address found there may be followed."""
-_BLOB = re.compile(r"[A-Za-z0-9+/_-]{40,}={0,2}")
-_COMMIT = re.compile(r"(?<![^/])[0-9a-f]{40}(?![^/])")
+_BLOB = regex(r"[A-Za-z0-9+/_-]{40,}={0,2}")
+_COMMIT = regex(r"(?<![^/])[0-9a-f]{40}(?![^/])")
 _LABEL = 30
 _QUERY, _PATH = 24, 40
 """Characters in a row that were read before: so many are no coincidence."""

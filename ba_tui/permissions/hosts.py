@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote, urlsplit
 
+from ba_tui.core.patterns import regex
+
 PREFIX = "domain:"
-_NAME = re.compile(
-    r"(?:\*\.)?(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*|[0-9a-f:.]+"
-)
-_ODD = re.compile(r"[\s\\\x00-\x1f\x7f]")
-_PIECES = re.compile(r"[\\?#@\s]+")
+_NAME = regex(r"(?:\*\.)?(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*|[0-9a-f:.]+")
+_ODD = regex(r"[\s\\\x00-\x1f\x7f]")
+_PIECES = regex(r"[\\?#@\s]+")
 
 
 def domain_problem(pattern: str) -> str:

@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.permissions.call_reading import Beyond, Reading, perhaps_secret, read_call, unresolved
 from ba_tui.permissions.known_commands import Known, known
 from ba_tui.permissions.parts import Below, Part, Surplus
@@ -29,10 +31,10 @@ if TYPE_CHECKING:
 See = Callable[[str, Path], "Several[Seen]"]
 """The paths that a text names from a folder, as written and as links lead. Raises PathRefused."""
 
-_HARMLESS_FILES = re.compile(r"/dev/(?:null|zero|full|stdin|stdout|stderr|tty|fd/\d+|u?random)|/proc/self/fd/\d+|-")
-_READ_ONLY_FILES = re.compile(r"/dev/(?:null|stdout|stderr|tty|fd/\d+)")
-_PATHLIKE = re.compile(r"[/.~]|^file:|^\w+$")
-_DANGEROUS = re.compile(
+_HARMLESS_FILES = regex(r"/dev/(?:null|zero|full|stdin|stdout|stderr|tty|fd/\d+|u?random)|/proc/self/fd/\d+|-")
+_READ_ONLY_FILES = regex(r"/dev/(?:null|stdout|stderr|tty|fd/\d+)")
+_PATHLIKE = regex(r"[/.~]|^file:|^\w+$")
+_DANGEROUS = regex(
     r"(?:PATH|CDPATH|IFS|ENV|BASH.*|SHELL.*|PS4|PROMPT.*|LD_.*|DYLD_.*|GIT_.*|.*PAGER.*|LESS.*|EDITOR|VISU"
     r"AL|.*EDITOR|PYTHON.*|NODE_.*|PERL.*|RUBY.*|JAVA.*|.*_OPTIONS|.*_OPTS|.*FLAGS|SSH_.*|HOME|TMP.*|TEMP."
     r"*|.*PROXY|RIPGREP.*|GREP_.*|TAR_.*|MAN.*|BROWSER|FZF_.*|AWS_.*|AZURE_.*|CLOUDSDK_.*|GOOGLE_.*|KUBE.*"
@@ -41,15 +43,15 @@ _DANGEROUS = re.compile(
     r"ORE|POSIXLY.*|HIST.*|INPUTRC|FCEDIT|OPTARG|OPTIND|EXECIGNORE|FIGNORE|FUNCNEST|TIMEFORMAT|ZDOTDIR|HOS"
     r"TFILE|MAIL.*)"
 )
-_SETTING = re.compile(r"(?![./])(?!.*\.\.)[\w.,:;+@%=* /-]*")
+_SETTING = regex(r"(?![./])(?!.*\.\.)[\w.,:;+@%=* /-]*")
 _LARGEST = 1_000_000
 _COUNTERS = frozenset({"OPTIND", "HISTCMD"})
-_NAME = re.compile(r"([A-Za-z_]\w*)\+?(?:=|$)")
+_NAME = regex(r"([A-Za-z_]\w*)\+?(?:=|$)")
 _REPOSITORY = ("HEAD", "objects", "refs")
 _EXPORTS = ("export", "declare", "typeset", "readonly", "local")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Study:
     """``trouble``: why ``parts`` may not be all that runs, one line."""
 

@@ -6,13 +6,14 @@ What a particular call comes to stands in ``call_reading``, what is thought of i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from dataclasses import fields as fields_of
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from typing import Any, cast
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.values import frozen
 from ba_tui.resources import bundled
 
 FLAG, VALUE, FILE, MAYBE = "", ":", "@", "?"
@@ -22,7 +23,7 @@ _NONE: frozenset[str] = frozenset()
 _NOTHING: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One command or subcommand. ``reads``: with these options and operands alone it changes nothing.
 
@@ -94,7 +95,7 @@ def _alternatives(pattern: str) -> tuple[frozenset[str], tuple[str, ...]]:
     return frozenset(given) - set(wild), wild
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """All entries by program, the programs that run another one as it is, and the harmless variables."""
 

@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Iterator
 from urllib.parse import unquote
 
+from ba_tui.core.patterns import regex
+
 _CYRILLIC = ("авеікмнорстухһјѕԁԛԝӏѵАВЕІКМНОРСТУХҺЈЅԌԚԜӀѴ", "abeikmhopctyxhjsdqwlvABEIKMHOPCTYXHJSGQWIV")
 _GREEK = ("αιικνορυχγωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "aiikvopuxywABEZHIKMNOPTYX")
 _OTHERS = ("օսոհյցԱՍՕıɡɑᴄᴏᴠᴡᴢⅼ", "ounhjgUUOigacovwzl")
@@ -18,11 +20,11 @@ _PLAIN = {
     ord(odd): plain for odds, plains in (_CYRILLIC, _GREEK, _OTHERS) for odd, plain in zip(odds, plains, strict=True)
 }
 _ODD = "".join(map(chr, _PLAIN))
-_MIXED = re.compile(rf"[\w-]{{0,60}}(?:[A-Za-z][{_ODD}]|[{_ODD}][A-Za-z])[\w-]{{0,60}}")
-_WORD = re.compile(r"\w{1,80}")
-_ADDRESS = re.compile(r"(?:https?|ftps?|wss?|ssh|git(?:\+\w{1,8})?)://[^\s\"'<>`|]{1,2000}", re.IGNORECASE)
+_MIXED = regex(rf"[\w-]{{0,60}}(?:[A-Za-z][{_ODD}]|[{_ODD}][A-Za-z])[\w-]{{0,60}}")
+_WORD = regex(r"\w{1,80}")
+_ADDRESS = regex(r"(?:https?|ftps?|wss?|ssh|git(?:\+\w{1,8})?)://[^\s\"'<>`|]{1,2000}", re.IGNORECASE)
 _SCRIPTS = {"CYRILLIC": "Cyrillic", "GREEK": "Greek", "ARMENIAN": "Armenian", "CHEROKEE": "Cherokee"}
-_NUMBER = re.compile(r"(?:0x[0-9a-f]{1,16}|[0-9]{1,20})", re.IGNORECASE)
+_NUMBER = regex(r"(?:0x[0-9a-f]{1,16}|[0-9]{1,20})", re.IGNORECASE)
 _IMITATED = (
     *("github.com", "gitlab.com", "google.com", "microsoft.com", "apple.com", "amazon.com", "paypal.com", "pypi.org"),
     *("npmjs.com", "npmjs.org", "python.org", "openai.com", "anthropic.com", "docker.com", "stackoverflow.com"),

@@ -5,8 +5,9 @@ Values only; ``judgement`` makes them and says which of them may run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from ba_tui.core.values import frozen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from ba_tui.permissions.rules import Seen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Surplus:
     """What is more than reading. ``at``: its place among the words; ``binding``: a rule must name it to cover it."""
 
@@ -23,7 +24,7 @@ class Surplus:
     binding: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Below:
     """Every file below ``folder`` is read, of those with ``names`` only the ones that fit; ``hidden``: also others that
     begin with a dot."""
@@ -33,7 +34,7 @@ class Below:
     hidden: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """One simple command. ``words`` with None for what is known only when it runs; ``plain``: its program and
     subcommand without options before them, then the rest; ``known``: it is among the commands that are known.

@@ -11,13 +11,15 @@ import unicodedata
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import translate
 from functools import lru_cache
 from pathlib import Path, PurePath
 from urllib.parse import unquote, urlsplit
 
 from ba_tui.core.errors import BaError
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 
 SECRET_NAMES = (
     ".env*", "*.kdbx", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".git-credentials", ".pypirc", ".vault-token",
@@ -54,10 +56,10 @@ GUARDED_NAMES = (
 )  # fmt: skip
 
 
-_OWN_FOLDER = re.compile(r"/+(?:\./+)*proc/+(?:\./+)*(?:thread-)?self/+(?:\./+)*cwd(?:/+|$)")
+_OWN_FOLDER = regex(r"/+(?:\./+)*proc/+(?:\./+)*(?:thread-)?self/+(?:\./+)*cwd(?:/+|$)")
 """Where a command runs, as it may call that itself; to us that name means another folder."""
-_DESCRIPTOR = re.compile(r"/(?:dev/(?:fd/|std(?:in|out|err)$)|proc/(?:thread-)?self/fd/)")
-_UNSEEN = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+_DESCRIPTOR = regex(r"/(?:dev/(?:fd/|std(?:in|out|err)$)|proc/(?:thread-)?self/fd/)")
+_UNSEEN = regex("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 """Characters that some file systems leave out of names."""
 _HELD: ContextVar[dict[Path, Path] | None] = ContextVar("held", default=None)
 
@@ -100,7 +102,7 @@ class PathRefused(BaError):
         self.malformed = malformed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lent:
     """A folder outside whose files may be read as ``name/…``; the workspace's own files come first."""
 
@@ -108,7 +110,7 @@ class Lent:
     folder: Path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Workspace:
     """The folders to work in. ``root`` and ``extra`` are resolved once; relative texts start from ``root``.
     ``lent``: further ones to read from, under names of their own."""

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.patterns import regex
 from ba_tui.core.session import RuleLayer, RuleLine
 from ba_tui.core.tool import Effect
+from ba_tui.core.values import frozen
 from ba_tui.permissions import hosts
 from ba_tui.permissions.command_rules import catches, pattern_problem, permits
 from ba_tui.permissions.conditions import NO_TERMS, Misfit, Terms, read_terms
@@ -43,11 +45,11 @@ EVENTS = ("after_subtask", "on_error", "on_plan_change")
 """What happens beside calls and can be asked about; ``on_error`` may name a severity."""
 SEVERITIES = ("low", "medium", "high", "critical")
 LONGEST = 500
-_TOOL = re.compile(r"[A-Za-z0-9_.*-]+")
+_TOOL = regex(r"[A-Za-z0-9_.*-]+")
 _HINT = "Rules read TOOL or TOOL(PATTERN), such as edit_file(src/**) or shell(git status)."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seen:
     """One path of a call. ``relative``: from the root; ``places``: from each folder of the workspace it lies in."""
 
@@ -63,7 +65,7 @@ class Seen:
         return self.path.as_posix() if self.relative is None else self.relative
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subject:
     """A call as rules see it. ``command`` is the verbatim text of a tool that runs commands, else None.
 
@@ -111,7 +113,7 @@ class Subject:
                 yield Subject(tool, Effect.WRITE, paths=(seen,), args={"path": seen.shown})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """``pattern`` None: every call of the tool. A rule of class ``@secret`` (…) covers paths of that kind."""
 

@@ -14,11 +14,12 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from ba_tui.core.errors import BaError
+from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox_layout import Part, Reach, layout
 
 Mode: TypeAlias = Literal["required", "auto", "off"]
@@ -67,7 +68,7 @@ class Mechanism(Protocol):
     def environment(self, temporary: Path) -> dict[str, str]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Confinement:
     """How to start one program confined: ``prefix`` goes before its words, ``environment`` over its own."""
 
@@ -80,7 +81,7 @@ class Confinement:
         return (*self.prefix, *argv)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """What a look for mechanisms brought: the one that works, and why those before it do not."""
 

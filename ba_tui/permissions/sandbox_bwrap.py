@@ -9,9 +9,9 @@ import importlib.util
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox_layout import Part
 
 APART = ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
@@ -19,7 +19,7 @@ BOUND = ("--cap-drop", "ALL", "--die-with-parent", "--new-session", "--chdir", "
 EMPTY = "/dev/null"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bubblewrap:
     """``program`` is bwrap. Programs inside have process numbers of their own, and end with it."""
 

@@ -9,16 +9,16 @@ import importlib.util
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox_layout import Part
 
 PROGRAM = Path(__file__).with_name("landlocked.py")
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Landlock:
     """``package``: the folder that the package landlockpy lies in."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import ba_tui
+from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_IN_HOME, SECRET_NAMES, SECRET_TAILS
 
 Access: TypeAlias = Literal["write", "read", "hidden", "scratch"]
@@ -53,7 +53,7 @@ GUARDED = (
 """What makes programs outside run something, as seen from a folder that may be written."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reach:
     """``roots`` may be written but for what is guarded there; ``writable`` and ``readable`` are further paths that
     a person chose; ``hidden`` is never seen. ``home`` is the person's own folder."""
@@ -66,7 +66,7 @@ class Reach:
     home: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """``source``: what is seen at ``path`` when that is something else than what lies there."""
 

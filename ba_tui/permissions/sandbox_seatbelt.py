@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox_layout import Part
 
 PROGRAM = "/usr/bin/sandbox-exec"
 DEVICES = r'(regex #"^/dev/(null|zero|tty|ptmx|dtracehelper|fd/.*|ttys[0-9]+)$")'
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seatbelt:
     name: str = "sandbox-exec"
     separate: bool = False

@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-_ADDRESS = re.compile(r"\s*(?:(?:\d+(?:~\d+)?|\$|\+\d+|~\d+)\s*)?")
+from ba_tui.core.patterns import regex
+
+_ADDRESS = regex(r"\s*(?:(?:\d+(?:~\d+)?|\$|\+\d+|~\d+)\s*)?")
 _PLAIN = frozenset("pPdDhHgGxnN=lzF")
-_FLAGS = re.compile(r"[gpiIm0-9M]*")
-_TO_END = re.compile(r"[^\n]*")
-_LABEL = re.compile(r"[ \t]*[A-Za-z0-9_.-]*[ \t]*")
-_NEXT = re.compile(r"[ \t]*(?:#[^\n]*)?(?:[;\n]|$|(?=\}))")
+_FLAGS = regex(r"[gpiIm0-9M]*")
+_TO_END = regex(r"[^\n]*")
+_LABEL = regex(r"[ \t]*[A-Za-z0-9_.-]*[ \t]*")
+_NEXT = regex(r"[ \t]*(?:#[^\n]*)?(?:[;\n]|$|(?=\}))")
 
 
 def sed_problem(script: str) -> str:
@@ -104,8 +106,8 @@ def _end(pattern: re.Pattern[str], script: str, at: int) -> int:
     return found.end() if found else at
 
 
-_AWK = re.compile(r"\bsystem\b|\bgetline\b|@|\bARGV\b|\bENVIRON\b|\bPROCINFO\b|\\\n")
-_TEXT = re.compile(r'"(?:[^"\\\n])*"')
+_AWK = regex(r"\bsystem\b|\bgetline\b|@|\bARGV\b|\bENVIRON\b|\bPROCINFO\b|\\\n")
+_TEXT = regex(r'"(?:[^"\\\n])*"')
 
 
 def awk_problem(script: str) -> str:
@@ -128,7 +130,7 @@ def awk_problem(script: str) -> str:
     return ""
 
 
-_JQ = re.compile(r"\benv\b|\$ENV|\$__prog|\binclude\b|\bimport\b|\bstrenv\b|\benvsubst\b|\bload\w*|\bsystem\b|\beval\b")
+_JQ = regex(r"\benv\b|\$ENV|\$__prog|\binclude\b|\bimport\b|\bstrenv\b|\benvsubst\b|\bload\w*|\bsystem\b|\beval\b")
 
 
 def jq_problem(script: str) -> str:
@@ -141,7 +143,7 @@ def date_problem(text: str) -> str:
     return "" if text.startswith("+") else "it may set the clock"
 
 
-_SECRET_KINDS = re.compile(r"secret|token|credential|passw|header|private", re.IGNORECASE)
+_SECRET_KINDS = regex(r"secret|token|credential|passw|header|private", re.IGNORECASE)
 
 
 def secrets_problem(text: str) -> str:
@@ -169,7 +171,7 @@ def graphql_problem(texts: str) -> str:
     return "it may change something" if re.search(r"mutation|subscription", texts, re.IGNORECASE) else ""
 
 
-_BINDINGS = re.compile(r"(?:(?:^|[,\n])[^:,\n]+:[a-z/-]+(?:\+[a-z/-]+)*)+")
+_BINDINGS = regex(r"(?:(?:^|[,\n])[^:,\n]+:[a-z/-]+(?:\+[a-z/-]+)*)+")
 
 
 def fzf_problem(texts: str) -> str:

@@ -6,11 +6,12 @@ The shapes are those that the vendors document for secret scanning. Publishable 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 
+from ba_tui.core.values import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Shape:
     """``starts``: literals that a secret of this kind begins with; ``pattern``: what follows one of them."""
 

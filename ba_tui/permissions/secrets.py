@@ -10,11 +10,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from typing import Any, cast
 
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.permissions.secret_shapes import Shape, shapes
 
 LONGEST = 250
@@ -26,7 +27,7 @@ LARGE = 64_000
 _LOWER = {code: code + 32 for code in range(65, 91)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Secret:
     """Characters ``start`` to ``end`` of the text are a secret of this ``kind`` (``GitHub token``)."""
 
@@ -35,7 +36,7 @@ class Secret:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Named:
     """How secrets look that only what stands around them gives away."""
 
@@ -55,9 +56,9 @@ _WORDS = (
     *("privatekey", "access_key", "accesskey", "account_key", "auth_key", "client_key", "encryption_key"),
     *("signing_key", "_pass"),
 )
-_BLOB = re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{16,4000}+={0,2}+")
-_LOGIN_NAME = re.compile(r"auth[\"']?\s{0,3}[:=]\s{0,3}[\"']?$")
-_LONGER = re.compile(r"[A-Za-z0-9_~+/.%=-]{0,4000}")
+_BLOB = regex(r"(?<![\w+/])[A-Za-z0-9+/]{16,4000}+={0,2}+")
+_LOGIN_NAME = regex(r"auth[\"']?\s{0,3}[:=]\s{0,3}[\"']?$")
+_LONGER = regex(r"[A-Za-z0-9_~+/.%=-]{0,4000}")
 _PASSWORDS = ("passw", "passphrase", "pwd", "_pass")
 
 

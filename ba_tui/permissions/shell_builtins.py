@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
+from ba_tui.core.patterns import regex
 from ba_tui.permissions.shell_inner import Inner, joined, several
 from ba_tui.permissions.shell_tokens import Findings, Unreadable
 from ba_tui.permissions.shell_wrappers import SETTINGS
@@ -34,10 +35,10 @@ ASSIGNING = frozenset(
         "wait",
     ]
 )
-_SETTING_LETTERS = re.compile(r"[-+][abefhmuvxBCET]*o?")
-_NAME = re.compile(r"[A-Za-z_]\w*(?:\[[\w@*]*\])?", re.ASCII)
-_NUMERIC = re.compile(r"\s*[-+]?\w[\w\s.+*/%<>=()-]*", re.ASCII)
-_LIST = re.compile(r"\w+(?:\[.*\])?\+?=\(", re.ASCII | re.DOTALL)
+_SETTING_LETTERS = regex(r"[-+][abefhmuvxBCET]*o?")
+_NAME = regex(r"[A-Za-z_]\w*(?:\[[\w@*]*\])?", re.ASCII)
+_NUMERIC = regex(r"\s*[-+]?\w[\w\s.+*/%<>=()-]*", re.ASCII)
+_LIST = regex(r"\w+(?:\[.*\])?\+?=\(", re.ASCII | re.DOTALL)
 # Variables that bash computes with when they are set. Which they are differs by version; none is set in earnest.
 COMPUTED = frozenset(
     ["RANDOM", "SRANDOM", "SECONDS", "LINENO", "HISTCMD", "OPTIND", "OPTERR", "EPOCHSECONDS", "EPOCHREALTIME",

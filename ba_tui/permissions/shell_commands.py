@@ -5,23 +5,21 @@ Compounds and lists stand in ``shell_syntax``, words in ``shell_words``.
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
+from ba_tui.core.patterns import regex
 from ba_tui.permissions.shell_tokens import Findings, Token, Unreadable
 from ba_tui.permissions.shell_tree import Assignment, Command, Node, Redirection
 from ba_tui.permissions.shell_words import BLANK, Lexer
 
-_REDIRECT = re.compile(
-    r"([0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\})?(<<<|<<-|<<|<>|<&|<(?!\()|>>|>\||>&|>(?!\())|()(&>>|&>(?!\())"
-)
+_REDIRECT = regex(r"([0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\})?(<<<|<<-|<<|<>|<&|<(?!\()|>>|>\||>&|>(?!\())|()(&>>|&>(?!\())")
 _REDIRECTING = frozenset("0123456789{<>&")
-_ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[|\+?=)")
-_NUMBER = re.compile(r"[0-9]+-?|-")
-_JOINED = re.compile(r"(?<!\\)(?:\\\\)*\\$")
-_INDEX = re.compile(r"\[[\w .,:/@-]*\]=")
-_OPENING = re.compile(r"[ \t]*\(")
-_EQUALS = re.compile(r"\+?=")
+_ASSIGNED = regex(r"([A-Za-z_][A-Za-z0-9_]*)(\[|\+?=)")
+_NUMBER = regex(r"[0-9]+-?|-")
+_JOINED = regex(r"(?<!\\)(?:\\\\)*\\$")
+_INDEX = regex(r"\[[\w .,:/@-]*\]=")
+_OPENING = regex(r"[ \t]*\(")
+_EQUALS = regex(r"\+?=")
 DECLARING = frozenset({"declare", "typeset", "local", "export", "readonly", "alias"})
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 
+from ba_tui.core.patterns import regex
 from ba_tui.permissions.shell_tokens import Unreadable
 
-ANSI = re.compile(
+ANSI = regex(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))|([^\\])", re.DOTALL
 )
 _ANSI_LETTERS = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ba_tui.core.values import frozen
 from ba_tui.permissions.simple import Redirect, Word
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inner:
     """A command inside another: its ``words``, or its text as ``code``; or a shell that ``reads_input``.
 
@@ -28,7 +28,7 @@ class Inner:
     redirects: tuple[Redirect, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Opened:
     """What was found in a command. ``itself``: it does something of its own and is to be judged too, as ``words`` where
     those are told apart from what it runs."""

@@ -5,14 +5,14 @@ Only commands whose every name is certain to lie there are known here; whether t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from ba_tui.core.patterns import regex
 from ba_tui.permissions.shell_tree import Command, Node
 from ba_tui.permissions.shell_values import words_of
 from ba_tui.permissions.simple import Listing, Word
 
-_ROOT = re.compile(r"[\w.~/][\w.~/+@-]*")
+_ROOT = regex(r"[\w.~/][\w.~/+@-]*")
 _EITHER = frozenset({"-o", "-or", ",", "!", "-not", "(", ")"})
 _LEADING = frozenset({"-P", "-H"})
 _PRINTING = frozenset(

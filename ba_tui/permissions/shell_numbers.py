@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 
+from ba_tui.core.patterns import regex
 from ba_tui.permissions.shell_tokens import Findings
 from ba_tui.permissions.shell_tree import Chain, Command, Pipeline, Sequence
 from ba_tui.permissions.shell_values import is_number, value_of
 
-_DATE = re.compile(r"\+(?:%[sYmdHMSjNueVwyk])+")
-_POSITIONAL = re.compile(r"[0-9@*_]|[1-9][0-9]+")
+_DATE = regex(r"\+(?:%[sYmdHMSjNueVwyk])+")
+_POSITIONAL = regex(r"[0-9@*_]|[1-9][0-9]+")
 
 
 def uncertain(findings: Findings) -> str:

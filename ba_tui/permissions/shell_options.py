@@ -6,14 +6,14 @@ What is run then stands in ``shell_wrappers``. An option that is not listed is t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from ba_tui.core.values import frozen
 from ba_tui.permissions.shell_inner import several
 from ba_tui.permissions.shell_tokens import Unreadable
 from ba_tui.permissions.simple import Word
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """``flags`` and ``valued``: short options without and with a value; ``long`` and ``long_valued`` the same of long
     ones; ``optional``: short ones whose value, if any, is attached; ``operands``: words before the command;
@@ -156,7 +156,7 @@ WRAPPERS: Mapping[str, Options] = {
 PLACES = ("", "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line:
     """A command line read by its options: those seen with their values, and where the operands begin."""
 

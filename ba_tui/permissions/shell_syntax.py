@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import re
 
+from ba_tui.core.patterns import regex
 from ba_tui.permissions.shell_commands import SimpleReader
 from ba_tui.permissions.shell_tokens import Token, Unreadable
 from ba_tui.permissions.shell_tree import Block, Chain, Node, Pipeline, Sequence
 from ba_tui.permissions.shell_words import DEEPEST
 
 _MATCHING = frozenset({"=", "==", "!=", "=~"})
-_COPROCESS = re.compile(r"[A-Za-z_]\w*[ \t]+(?=\(|(?:\{|\[\[|if|while|until|for|select|case)[ \t\n])", re.ASCII)
+_COPROCESS = regex(r"[A-Za-z_]\w*[ \t]+(?=\(|(?:\{|\[\[|if|while|until|for|select|case)[ \t\n])", re.ASCII)
 ARITHMETIC = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
-_KEYWORD = re.compile(r"[a-z]+(?=[ \t\n;&|()<>]|$)|[{}!](?=[ \t\n;&|()<>]|$)|\[\[(?=[ \t\n])")
-_SPLIT = re.compile(r"(?:[a-z{}!\[]|\\\n){1,40}")
-_TIME = re.compile(r"(?:-p|--)(?=[ \t\n])")
-_DASHES = re.compile(r"--(?=[ \t\n])")
-_TEST_END = re.compile(r"\]\](?=[ \t\n;&|()<>]|$)")
-_TEST_OPERATOR = re.compile(r"&&|\|\||[()]|[<>](?!\()")
-_CASE_END = re.compile(r";;&|;;|;&")
+_KEYWORD = regex(r"[a-z]+(?=[ \t\n;&|()<>]|$)|[{}!](?=[ \t\n;&|()<>]|$)|\[\[(?=[ \t\n])")
+_SPLIT = regex(r"(?:[a-z{}!\[]|\\\n){1,40}")
+_TIME = regex(r"(?:-p|--)(?=[ \t\n])")
+_DASHES = regex(r"--(?=[ \t\n])")
+_TEST_END = regex(r"\]\](?=[ \t\n;&|()<>]|$)")
+_TEST_OPERATOR = regex(r"&&|\|\||[()]|[<>](?!\()")
+_CASE_END = regex(r";;&|;;|;&")
 _CLOSERS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
 _KEYWORDS = frozenset({"if", "while", "until", "for", "select", "case", "function", "{", "[[", "!", "time", "coproc"})
 _NOT_POSIX = frozenset({"[[", "select", "function", "time", "coproc"})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from ba_tui.core.patterns import regex
 from ba_tui.permissions.shell_tokens import Findings, Token
 from ba_tui.permissions.simple import Word
 
@@ -15,11 +16,11 @@ MOST_WORDS = 64
 LONGEST_UNFOLDED = 1_000
 
 # Tildes that stand for a folder the shell was in.
-_ELSEWHERE = re.compile(r"~[-+0-9]")
+_ELSEWHERE = regex(r"~[-+0-9]")
 
-_SPLITS = re.compile(r"[\s*?\[\\]")
-_COUNTED = re.compile(r"(-?[0-9]{1,4})\.\.(-?[0-9]{1,4})")
-_INTEGER = re.compile(r"[-+]?[0-9]*")
+_SPLITS = regex(r"[\s*?\[\\]")
+_COUNTED = regex(r"(-?[0-9]{1,4})\.\.(-?[0-9]{1,4})")
+_INTEGER = regex(r"[-+]?[0-9]*")
 
 
 def words_of(token: Token, known: Mapping[str, str]) -> list[Word]:

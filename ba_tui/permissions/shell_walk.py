@@ -10,6 +10,7 @@ from collections.abc import Sequence as Several
 from dataclasses import replace
 from itertools import islice
 
+from ba_tui.core.patterns import regex
 from ba_tui.permissions.shell_builtins import ASSIGNING, COMPUTED, RUNNING, checked
 from ba_tui.permissions.shell_folders import Folders, either, moved
 from ba_tui.permissions.shell_inner import Inner
@@ -30,12 +31,12 @@ DEEPEST_CODE = 8
 
 _CD = Word("cd", "cd")
 
-_ASSIGNERS = re.compile(
+_ASSIGNERS = regex(
     r"\b(?:" + "|".join(re.escape(name) for name in ASSIGNING if name != ".") + r"|IFS)\b|(?:^|[\s;&|])\.\s|\(\("
 )
-_FREE_NAME = re.compile(r"(?!BASH|EPOCH|COMP|DIRSTACK)(?:[a-z_][A-Za-z0-9_]+|[a-z]|[A-Z][A-Z0-9_]*_[A-Z0-9_]*|[A-Z])")
-_HOME = re.compile(r"(?<![$\w{])HOME\b")
-_CALLED_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CRED|AUTH|PRIVATE")
+_FREE_NAME = regex(r"(?!BASH|EPOCH|COMP|DIRSTACK)(?:[a-z_][A-Za-z0-9_]+|[a-z]|[A-Z][A-Z0-9_]*_[A-Z0-9_]*|[A-Z])")
+_HOME = regex(r"(?<![$\w{])HOME\b")
+_CALLED_SECRET = regex(r"KEY|TOKEN|SECRET|PASS|CRED|AUTH|PRIVATE")
 _LISTS = frozenset({"COPROC", "MAPFILE", "FUNCNAME", "PIPESTATUS", "DIRSTACK", "GROUPS", "COMP_WORDS", "COMPREPLY"})
 _LEAVING = frozenset({"exit", "return"})
 

@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import re
 
+from ba_tui.core.patterns import regex
 from ba_tui.permissions.shell_escapes import ANSI, ansi_character
 from ba_tui.permissions.shell_tokens import Findings, Part, Token, Unreadable
 from ba_tui.permissions.shell_tree import Block, Node
 
 DEEPEST = 24
 
-_PLAIN = re.compile(r"[^ \t\n|&;()<>$`\"'\\*?\[{]+")
-_WHOLE = re.compile(_PLAIN.pattern + r"+(?=[ \t\n|&;()]|\Z)")
-_QUOTED = re.compile(r"[^\"$`\\]+")
-_HERE = re.compile(r"[^$`\\]+")
-_BRACED = re.compile(r"[^}\"'$`\\<>]+")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
-_SUM = re.compile(r"[-+*/%<>=!~^&|?:,. \t\n]+|[0-9][0-9A-Za-z_@#]*|#")
-_SIDE_BY_SIDE = re.compile(r"[ \t\n]+[\w$\"'`]")
-_NOT_PLAIN = re.compile(r"[^\w\s.+*/%()-]")
-_SPACES = re.compile(r"(?:[ \t]|\\\n)*")
+_PLAIN = regex(r"[^ \t\n|&;()<>$`\"'\\*?\[{]+")
+_WHOLE = regex(_PLAIN.pattern + r"+(?=[ \t\n|&;()]|\Z)")
+_QUOTED = regex(r"[^\"$`\\]+")
+_HERE = regex(r"[^$`\\]+")
+_BRACED = regex(r"[^}\"'$`\\<>]+")
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+_PARAMETER = regex(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
+_SUM = regex(r"[-+*/%<>=!~^&|?:,. \t\n]+|[0-9][0-9A-Za-z_@#]*|#")
+_SIDE_BY_SIDE = regex(r"[ \t\n]+[\w$\"'`]")
+_NOT_PLAIN = regex(r"[^\w\s.+*/%()-]")
+_SPACES = regex(r"(?:[ \t]|\\\n)*")
 BLANK = frozenset(" \t\\")
 _TRANSFORMS = frozenset("QUuLEAaKk")
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, takewhile
 
+from ba_tui.core.patterns import regex
 from ba_tui.permissions.shell_inner import Inner, Opened, joined, several
 from ba_tui.permissions.shell_listing import found
 from ba_tui.permissions.shell_options import WRAPPERS, Line, Options, program, read, written
@@ -30,11 +31,11 @@ _SHELL_WORDS = frozenset(
     ["--login", "--norc", "--noprofile", "--posix", "--restricted", "--verbose", "--version", "--help"]
 )  # fmt: skip
 _SHELL_LETTERS = frozenset("abefhiklmnprtuvxBCDEHPT")
-_PLAIN = re.compile(r"[^'\"\\\x00-\x08\x0b-\x1f\x7f-\U0010ffff]+")
+_PLAIN = regex(r"[^'\"\\\x00-\x08\x0b-\x1f\x7f-\U0010ffff]+")
 """What ``xargs`` splits at blanks and takes as it is."""
 _WHOLE = frozenset({"t", "r", "verbose", "no-run-if-empty"})
 """Options of ``xargs`` with which all that it reads goes to one command."""
-_NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
+_NAMED = regex(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
 
 
 def opened(words: Sequence[Word], given: str | Listing | None = None) -> Opened | None:

@@ -5,11 +5,12 @@ How they are found stands in ``shell_grammar``; what is thought of them in the f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from ba_tui.core.values import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Listing:
     """Files below ``roots`` whose own name fits one of ``names``, any without. ``regular``: no links; ``ended``: each
     name ends with a NUL, so that blanks in it part nothing; ``bare``: they begin with a name,
@@ -22,7 +23,7 @@ class Listing:
     bare: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Word:
     """One word after the shell has taken its quotes away. ``text`` None: known only when it runs (a variable, a
     substitution). ``glob``: an unquoted ``*``, ``?``, ``[`` or brace may make it other or several words; ``among``: it
@@ -34,7 +35,7 @@ class Word:
     among: Listing | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Redirect:
     """A file that is opened for a command. Copies of descriptors and here-documents are none."""
 
@@ -42,7 +43,7 @@ class Redirect:
     target: Word
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Simple:
     """One simple command. ``argv`` begins with the program; empty for a bare assignment or redirection.
 
@@ -59,7 +60,7 @@ class Simple:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Analysis:
     """Every simple command that would run, at any depth. ``trouble``: why that may not be all, one line; empty when
     all is known. Functions, aliases and code in strings count as run where they are defined."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
+
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 
 Kind: TypeAlias = Literal["read", "write", "ddl", "unknown"]
 KINDS: tuple[Kind, ...] = ("read", "write", "ddl", "unknown")
@@ -57,21 +59,21 @@ _ACTS = _words(
     "current_setting install_extension system eval"
 )
 """Functions that do more than compute: run code, read files or secrets, wait, change state."""
-_ACTING = re.compile(
+_ACTING = regex(
     r"pg_(?!typeof$|size_pretty$|\w+_size$|get_|\w+_is_visible$|is_|backend_pid$|version$|collation_for$|encoding_to)"
     r"|lo_|lowrite|loread|dblink|xp_|sp_|http_|curl_|load_|install_|shell|exec|write|readfile"
     r"|(?:query|cursor|table|schema|database)_to_(?:xml|json)"
 )
 """Beginnings of the names of further ones, of engines and their extensions."""
-_REMOTE = re.compile(
+_REMOTE = regex(
     r"(?i)^\s*(?:https?|s3|s3a|s3n|gcs|gs|r2|azure?|abfss?|hf|ftps?|sftp|ssh|hdfs|md|[a-z][a-z0-9+]*)://|^md:"
 )
-_SERVER = re.compile(r"(?i)^\s*(?:postgres(?:ql)?|mysql|ducklake|md|motherduck):|\b(?:host|hostaddr|dbname)\s*=")
-_EXPLAIN = re.compile(r"\s*(?:(analyze)\b|\(([^()]*)\))?\s*(?:verbose\b\s*)?", re.IGNORECASE)
-_AMBIGUOUS = re.compile(r"\\['\"`]|/\*!|\{[#%]")
+_SERVER = regex(r"(?i)^\s*(?:postgres(?:ql)?|mysql|ducklake|md|motherduck):|\b(?:host|hostaddr|dbname)\s*=")
+_EXPLAIN = regex(r"\s*(?:(analyze)\b|\(([^()]*)\))?\s*(?:verbose\b\s*)?", re.IGNORECASE)
+_AMBIGUOUS = regex(r"\\['\"`]|/\*!|\{[#%]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sql:
     """``kinds`` of its statements; ``files`` that it names as they stand there; ``network``: it reaches further."""
 

@@ -9,7 +9,6 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +17,7 @@ import yaml
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.session import Standing
+from ba_tui.core.values import frozen
 from ba_tui.permissions.trust_copies import Copies, differences
 from ba_tui.permissions.trust_files import Found, found_in, held
 from ba_tui.resources import Places, exclusive, save_whole, user_home
@@ -29,7 +29,7 @@ HEADER = """\
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Known:
     """A fingerprint and what told that it is still the same: names, sizes and times."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.results import Diff
+from ba_tui.core.values import frozen
 from ba_tui.resources import folder_slug, read_regular, save_whole
 
 MOST_OF_FILE = 200_000
@@ -22,7 +22,7 @@ LARGE = "({size} bytes: too large to be shown here)\n"
 BINARY = "(no text: {size} bytes, SHA-256 {digest})\n"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Copy:
     """A file as it was; ``text`` is None when it was too large to keep."""
 

@@ -9,7 +9,6 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +16,7 @@ import yaml
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.session import Held
+from ba_tui.core.values import frozen
 from ba_tui.permissions.trust_named import named_in
 from ba_tui.resources import read_regular
 from ba_tui.settings.document import parse_document
@@ -45,7 +45,7 @@ MOST_BYTES = 50_000_000
 SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """One file; ``name`` is its path below the root, ``part`` the entry of PARTS it belongs to, empty for one that a
     command in such a file names."""

@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import yaml
 
+from ba_tui.core.patterns import regex
 from ba_tui.resources import read_regular
 
 LARGEST = 1_000_000
@@ -26,11 +27,11 @@ MOST_MATCHES = 100
 
 _FORMATS = (".json", ".yaml", ".yml")
 _SAID = frozenset({"command", "args"})
-_FOLDER = re.compile(
+_FOLDER = regex(
     r"[\"']?(?:\$\{?(?:CLAUDE_PROJECT_DIR|BA_PROJECT_DIR|PWD)\b[^}/\s\"']*\}?|\$\(pwd\)"
     r"|\$\(git rev-parse --show-toplevel\))[\"']?"
 )
-_BREAKS = re.compile(r"[\s'\"`;|&()<>=,]+")
+_BREAKS = regex(r"[\s'\"`;|&()<>=,]+")
 _RECIPES = {
     "make": ("Makefile", "makefile", "GNUmakefile"),
     "just": ("justfile", "Justfile", ".justfile"),

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from ba_tui.core.questions import Risk
+from ba_tui.core.values import frozen
 from ba_tui.permissions.conditions import OnTimeout
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allow:
     """``by`` is the rule that decided, empty when the mode did."""
 
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deny:
     """``reason`` is for the model and for the person alike."""
 
@@ -27,7 +27,7 @@ class Deny:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ask:
     """``rule``: the narrowest rule worth remembering; None when nothing should be. Unanswered for ``timeout`` seconds
     it is settled by ``on_timeout``; None waits."""

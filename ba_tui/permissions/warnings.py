@@ -5,11 +5,11 @@ Pure. Whether to ask is the policy's business.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from ba_tui.core.patterns import regex
 from ba_tui.core.untrusted import hidden_in, paintable
 from ba_tui.permissions.lookalikes import addresses, deceptions, odd_words, plain
 
@@ -18,7 +18,7 @@ LONGEST = 200_000
 _SHOWN = 60
 _DEEPEST = 20
 _RUN = ("command", "code")
-_SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]")
+_SPACES = regex("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]")
 
 
 def warnings_of(args: Mapping[str, Any]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from ba_tui.core.patterns import regex
 from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_NAMES, is_secret
 from ba_tui.permissions.simple import Listing, Word
 
@@ -20,15 +21,15 @@ MOST_MATCHES = 200
 MOST_SPELLINGS = 64
 MOST_LOOKED_AT = 20_000
 
-_BRACE = re.compile(r"\{([^{}]*)\}")
-_RANGE = re.compile(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.-?\d+)?")
-_WILD = re.compile(r"[*?\[]")
+_BRACE = regex(r"\{([^{}]*)\}")
+_RANGE = regex(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.-?\d+)?")
+_WILD = regex(r"[*?\[]")
 _HIDDEN = tuple(
     name.replace("*", "") for name in (*SECRET_NAMES, *SECRET_FOLDERS) if name.startswith(".") and len(name) > 2
 )
-_BARE = re.compile(r"[\w.][^=:]*")
-_PARTED = re.compile(r"[\s'\"\\]")
-_PIECES = re.compile(r"[=:,@<>()'\"\s]+")
+_BARE = regex(r"[\w.][^=:]*")
+_PARTED = regex(r"[\s'\"\\]")
+_PIECES = regex(r"[=:,@<>()'\"\s]+")
 
 
 class TooMany(Exception):

@@ -5,19 +5,19 @@ Whether its tools and references exist is for flow_checks, which runs later.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.messages import clean_json
+from ba_tui.core.patterns import regex
 from ba_tui.core.wording import did_you_mean, suggestion
 from ba_tui.planning.workflows import Conditional, Flow, Invocation, Loop, OnError, Step, problem
 from ba_tui.settings.document import Document, KeyPath, Problem, read_document, shown
 
-NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-RETRY = re.compile(r"retry\s*\(\s*([0-9]{1,2})\s*\)")
+NAME = regex(r"[a-z][a-z0-9_-]{0,63}")
+RETRY = regex(r"retry\s*\(\s*([0-9]{1,2})\s*\)")
 MAX_RETRIES = 10
 FLOW_KEYS = ("name", "description", "version", "parameters", "output", "output_schema", "steps")
 ALWAYS = ("id", "needs", "approval")

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, get_args
 
 from ba_tui.core.errors import ErrorKind
 from ba_tui.core.results import Table, ToolResult, failure
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import count, one_line
 from ba_tui.planning.workflows import Flow, Step
 
@@ -20,7 +21,7 @@ COLUMNS = ("Step", "Tool", "Outcome", "Seconds", "Summary")
 _KINDS: dict[str, ErrorKind] = {kind: kind for kind in get_args(ErrorKind)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """What became of one step."""
 

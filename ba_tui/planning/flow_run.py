@@ -8,18 +8,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from ba_tui.core.errors import PERMANENT, BaError, StopTurn
 from ba_tui.core.events import ToolFinished
+from ba_tui.core.patterns import regex
 from ba_tui.core.questions import Question
 from ba_tui.core.results import StateChange, ToolResult, failure
 from ba_tui.core.session import Reader
 from ba_tui.core.tool import Call, Effect, Tool
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import sentence
 from ba_tui.planning.flow_calls import FlowBranch, StepCall
 from ba_tui.planning.flow_checks import check
@@ -30,13 +31,13 @@ from ba_tui.planning.workflows import MAX_DEPTH, Conditional, Flow, Invocation, 
 
 MAX_PARALLEL = 8
 MAX_BYTES = 10_000_000
-_FROM_MEMORY = re.compile(r"\n\(From memory: [^\n]*\)$")
+_FROM_MEMORY = regex(r"\n\(From memory: [^\n]*\)$")
 """The note at the end of a remembered result, which is for a model and no part of the data."""
 
 Names = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Runtime:
     """What a run works with: the guarded tools by name as they are when it begins, the known workflows, and the stored
     results, of which a call gave only a part (None: such a result can't be handed on)."""

@@ -9,7 +9,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, cast
 
@@ -18,10 +17,12 @@ from jinja2.exceptions import SecurityError
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.settings.document import KeyPath
 
 MAX_BYTES = 10_000_000
-_MARK = re.compile(r"\{\{|\{%|\{#")
+_MARK = regex(r"\{\{|\{%|\{#")
 _FAILURES = (TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
 
 
@@ -61,7 +62,7 @@ def built_in() -> frozenset[str]:
     return frozenset({*_environment().globals, "steps"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Template:
     """``names`` are the values it refers to, ``steps`` the ids in ``steps.<id>``."""
 

@@ -6,18 +6,18 @@ How a file is read is flow_files, what makes one wrong is flow_checks, running i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui.core.tool import Effect, Tool
+from ba_tui.core.values import frozen
 from ba_tui.settings.document import Document, KeyPath, Problem
 
 MAX_DEPTH = 5
 """Workflows within workflows: the one that was started counts as the first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Invocation:
     """Run a tool, or another workflow (which is a tool, too); ``flow`` when the file insists on a workflow."""
 
@@ -26,14 +26,14 @@ class Invocation:
     flow: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conditional:
     test: bool | str
     then: tuple[Step, ...]
     otherwise: tuple[Step, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loop:
     """``over``: a list, or the expression that gives one; each item is called ``item`` within ``body``."""
 
@@ -46,7 +46,7 @@ OnError: TypeAlias = "Literal['stop', 'continue'] | int | tuple[Step, ...]"
 """What a failed step means: the end, nothing, so many tries more, or these steps in its place."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """``at`` is where it stands in its file. Without ``work`` it is a gate alone. ``needs`` None: the step before."""
 
@@ -75,7 +75,7 @@ class Step:
         return blocks
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Flow:
     """``parameters`` and ``output_schema`` are JSON Schemas; ``output`` is a template of what the flow gives back."""
 

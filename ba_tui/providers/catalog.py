@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.patterns import regex
 from ba_tui.core.provider import ModelInfo, Prices
+from ba_tui.core.values import frozen
 
 if TYPE_CHECKING:
     from ba_tui.providers.marked_yaml import Node
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 KEYS = ("match", "provider", "family", "window", "output", "prices", "vision", "thinking")
 KINDS = ("anthropic", "openai")
 SCRIPTED = "scripted:"
-_WILD = re.compile(r"[*?\[]")
+_WILD = regex(r"[*?\[]")
 PRICES = ("input", "output", "cache_read", "cache_write")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """What one place in a file says of the models it matches; None: nothing."""
 

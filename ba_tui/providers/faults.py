@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,13 +25,15 @@ from ba_tui.core.errors import (
     UsageError,
 )
 from ba_tui.core.messages import clean_text
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.providers.shapes import decode, fields, items, words
 
 LONGEST = 300
 PROXY = "Check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY."
-_HOME_NET = re.compile(r"127(?:\.\d{1,3}){3}")
-_KEY = re.compile(r"\b(?:sk|pk|gsk|xai|key)[-_][\w.*\-]{6,}|\bBearer\s+\S{6,}|\bAIza[\w\-]{10,}")
-_TOO_LONG = re.compile(
+_HOME_NET = regex(r"127(?:\.\d{1,3}){3}")
+_KEY = regex(r"\b(?:sk|pk|gsk|xai|key)[-_][\w.*\-]{6,}|\bBearer\s+\S{6,}|\bAIza[\w\-]{10,}")
+_TOO_LONG = regex(
     r"(?:prompt|input|request|query|conversation|messages?)(?: tokens?| length| size)? (?:is|are) too (?:long|large)"
     r"|(?:prompt|input) (?:too long|exceeds|exceeded)|too long for (?:the|this|requested) model|too large for model"
     r"|maximum context length|maximum (?:model|prompt|input) length|context[_ ]length|context[_ ]window|context[_ ]size"
@@ -41,11 +43,11 @@ _TOO_LONG = re.compile(
     r"|tokens? .{0,40}exceeds? .{0,40}(?:limit|maximum)|string_above_max_length|request_too_large",
     re.IGNORECASE,
 )
-_NO_MONEY = re.compile(
+_NO_MONEY = regex(
     r"insufficient[_ ](?:quota|balance|credits?|funds)|credit balance|billing_error|payment required", re.IGNORECASE
 )
-_AGAIN = re.compile(r"(?:try again|retry|wait)(?: in| after)? (\d+(?:\.\d+)?) ?(ms|s|m)", re.IGNORECASE)
-_TITLE = re.compile(r"<title[^>]*>(.{0,500}?)</title>", re.IGNORECASE | re.DOTALL)
+_AGAIN = regex(r"(?:try again|retry|wait)(?: in| after)? (\d+(?:\.\d+)?) ?(ms|s|m)", re.IGNORECASE)
+_TITLE = regex(r"<title[^>]*>(.{0,500}?)</title>", re.IGNORECASE | re.DOTALL)
 _BY_CODE = {
     "authentication": 401,
     "unauthorized": 401,
@@ -77,7 +79,7 @@ _BY_CODE = {
 """By the code in small letters, without what stands between its words and without ``error`` at its end."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Service:
     """Who is asked, for the words of an error: ``variable`` holds its key, ``model`` is the name it was sent."""
 

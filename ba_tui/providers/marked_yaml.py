@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,10 +14,11 @@ import yaml
 from yaml.constructor import SafeConstructor
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.values import frozen
 from ba_tui.resources import open_regular
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """A value of the file, with the key that leads to it and its line (1-based)."""
 

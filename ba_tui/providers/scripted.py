@@ -27,9 +27,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -46,17 +45,19 @@ from ba_tui.core.errors import (
 )
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Block, Message, Stop, Text, Thinking, ToolOutput, ToolUse, Usage
+from ba_tui.core.patterns import regex
 from ba_tui.core.provider import Chunk, ModelInfo, Request
+from ba_tui.core.values import frozen
 
 MODEL = ModelInfo("scripted", "scripted", "scripted", family="scripted", known=True, vision=True, thinking=True)
-PIECE = re.compile(r"\s*\S{1,12}|\s+")
+PIECE = regex(r"\s*\S{1,12}|\s+")
 ERRORS: Mapping[str, type[ProviderError]] = {
     kind.kind: kind
     for kind in (Overloaded, RateLimited, ConnectionLost, AuthFailed, ModelNotFound, BadRequest, ContextOverflow)
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Planned:
     """A call the script makes. ``id`` is made up from its place when empty."""
 
@@ -65,7 +66,7 @@ class Planned:
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """A request that fails: at once, or ``after`` so many pieces of the step's words."""
 
@@ -81,7 +82,7 @@ class Failure:
         return kind(self.message)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class When:
     """What the last calls must have come to; None does not matter."""
 
@@ -100,7 +101,7 @@ class When:
         return bool(outputs) and all(wanted is None or wanted == found for wanted, found in facts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One answer of the model, or one failure of it."""
 
@@ -128,7 +129,7 @@ class Step:
         return Message("assistant", tuple(blocks), usage=self.usage, stop=stop, model=model, origin="assistant")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Script:
     steps: tuple[Step, ...]
     last: Step | None = None

@@ -28,6 +28,7 @@ from ba_tui.core.messages import (
     ToolUse,
 )
 from ba_tui.core.tool import Tool
+from ba_tui.core.values import frozen
 from ba_tui.providers.tokens_config import Family
 from ba_tui.providers.tokens_estimate import estimate_tokens
 from ba_tui.providers.tokens_media import Pixels, document_text, document_tokens, picture_tokens, unmeasured
@@ -83,7 +84,7 @@ def _one() -> float:
     return 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scale:
     """``factor`` is what words are multiplied with: a margin, and what real usage has shown. ``pixels`` reads the
     size of a picture, which ``family`` puts a price on."""

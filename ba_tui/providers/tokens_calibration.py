@@ -10,13 +10,13 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.messages import Message, Usage
 from ba_tui.core.turn import Branch
+from ba_tui.core.values import frozen
 from ba_tui.resources import exclusive, read_regular, save_whole
 
 LOWEST, HIGHEST = 0.5, 2.5
@@ -34,7 +34,7 @@ MANY = 50
 """New messages that are not counted on the event loop: a long conversation was opened."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Learned:
     ratio: float = 1.0
     seen: int = 0

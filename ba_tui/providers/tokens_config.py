@@ -6,12 +6,13 @@ Which model gets which stands in tokens_registry.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 from annotated_types import Ge, Le, MinLen
 
+from ba_tui.core.values import frozen
 from ba_tui.settings.fields import NUMBER, Address, Check
 from ba_tui.settings.plain import made
 
@@ -40,7 +41,7 @@ def _lower(value: object) -> object:
     return value.strip().lower() if isinstance(value, str) else value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EncoderConfig:
     """``margin``: what a count in ``encoding`` is multiplied with. ``exact``: the encoding is the model's own, so that
     its counts need no checking. ``exact_counting_api``: the provider's endpoint that counts, asked where it is set."""

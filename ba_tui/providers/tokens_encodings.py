@@ -12,13 +12,13 @@ import os
 import tempfile
 import zlib
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ba_tui.core.values import frozen
 from ba_tui.providers.tokens_config import CL100K, O200K, EncoderConfig
 from ba_tui.providers.tokens_estimate import estimate_characters
 from ba_tui.providers.tokens_registry import ModelEncoderRegistry
@@ -38,7 +38,7 @@ CHARACTERS = "characters"
 SLICE = 100_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Encoding:
     """``name`` is what is counted in, which ``warning`` explains where it is not what was asked for."""
 

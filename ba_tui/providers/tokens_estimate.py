@@ -5,9 +5,10 @@ Pieces are cut as current tokenizers cut them and weighed by kind and length. Ex
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import Counter
+
+from ba_tui.core.patterns import regex
 
 WHOLE = 64_000
 """Characters that are looked at as they are; of a longer text, evenly spread samples."""
@@ -16,7 +17,7 @@ SAMPLE = 4_000
 SHORT = 64
 """Characters: in less text hardly a piece stands twice."""
 
-_PIECE = re.compile(
+_PIECE = regex(
     r"[^\w\r\n]?[A-Z]?[a-z]++(?![^\W\x00-\x7f])|[^\w\r\n]?[A-Z]++(?![a-z]|[^\W\x00-\x7f])|[^\w\r\n]?[A-Z]+(?=[A-Z][a-z])"
     r"|[^\w\r\n]?[^\W\d_]+|\d{1,3}|_+| ?[^\s\w]+[\r\n/]*|\s*[\r\n]+|\s+(?=\s)|\s+"
 )

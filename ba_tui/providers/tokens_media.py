@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-import re
 from collections.abc import Callable
 
 from ba_tui.core.messages import Document, Image
+from ba_tui.core.patterns import regex
 from ba_tui.providers.tokens_config import Family
 
 Pixels = Callable[[bytes], tuple[int, int] | None]
@@ -19,7 +19,7 @@ PAGE = 2_000
 """Tokens of a PDF's page: its words, and for some vendors a picture of it."""
 PAGE_BYTES = 400_000
 """A PDF of this size has at least a page, however it is packed."""
-_PAGES = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
+_PAGES = regex(rb"/Type\s*/Page(?![A-Za-z])")
 _CLAUDE_SIDE, _CLAUDE_PIXELS, _CLAUDE_MOST = 1_568, 750, 1_600
 _GPT_SIDE, _GPT_SHORT, _GPT_TILE = 2_048, 768, 512
 _GEMINI_SMALL, _GEMINI_TILE, _GEMINI_TOKENS = 384, 768, 258

@@ -10,12 +10,11 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import secrets
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +22,9 @@ from typing import Any, cast, get_args
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.messages import clean_text
+from ba_tui.core.patterns import regex
 from ba_tui.core.results import Artifact, Hit, Kind, Page
+from ba_tui.core.values import frozen
 from ba_tui.sessions.journal import make_private
 from ba_tui.sessions.pages import Pages, opened
 from ba_tui.sessions.records import loads
@@ -32,8 +33,8 @@ from ba_tui.sessions.structure import describe, parsed
 FOLDER = "data"
 NOTE = ".json"
 UNFINISHED = ".unfinished-"
-NAME = re.compile(r"[0-9a-f]{32}")
-REFERENCE = re.compile(rf"{FOLDER}/({NAME.pattern})")
+NAME = regex(r"[0-9a-f]{32}")
+REFERENCE = regex(rf"{FOLDER}/({NAME.pattern})")
 PIECE = 1 << 20
 SMALL = 2_000_000
 MAKERS = 50
@@ -41,7 +42,7 @@ OPEN_FILES = 16
 KINDS = frozenset(get_args(Kind))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Maker:
     """The call that a result came from."""
 
@@ -232,7 +233,7 @@ class Spill:
         self.drop()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """What stands beside a file, as ``<name>.json``. It outlives the file, to say what was there."""
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ba_tui.core.values import frozen
 from ba_tui.sessions.foreign import one_line, redacted
 from ba_tui.sessions.records import FILE, Record, forwards, is_record, loads, number
 
 _WANTED = (b'"judged"', b'"tool_started"')
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """One entry. ``at`` in seconds since the epoch; ``target`` is what the call was about, without secrets."""
 

@@ -13,9 +13,10 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+from ba_tui.core.values import frozen
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -24,7 +25,7 @@ _TRIES = 2
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """``tables`` are made by ``statements``; a file of another ``version`` is emptied first."""
 

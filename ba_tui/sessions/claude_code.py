@@ -26,6 +26,7 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Block, Message, Text, ToolUse, user
+from ba_tui.core.patterns import regex
 from ba_tui.core.results import ToolResult
 from ba_tui.core.wording import count
 from ba_tui.sessions.claude_code_blocks import (
@@ -45,9 +46,9 @@ from ba_tui.sessions.records import MAIN
 
 __all__ = ["VENDOR", "Story", "recognised", "told"]
 _TARGETS = ("file_path", "notebook_path", "path", "command", "pattern", "query", "url", "description", "prompt")
-_COMMAND = re.compile(r"<command-name>([^<]*)</command-name>(?:.*?<command-args>(.*?)</command-args>)?", re.DOTALL)
-_PRINTED = re.compile(r"\s*<(local-command-\w+|command-message|bash-\w+)>")
-_REMINDER = re.compile(r"\s*<system-reminder>.*</system-reminder>\s*", re.DOTALL)
+_COMMAND = regex(r"<command-name>([^<]*)</command-name>(?:.*?<command-args>(.*?)</command-args>)?", re.DOTALL)
+_PRINTED = regex(r"\s*<(local-command-\w+|command-message|bash-\w+)>")
+_REMINDER = regex(r"\s*<system-reminder>.*</system-reminder>\s*", re.DOTALL)
 _NOT_THEIRS = ("tool_result", "tool_use", "thinking", "redacted_thinking")
 _SYNTHETIC = "<synthetic>"
 _TITLES = ("summary", "ai-title", "custom-title")

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ba_tui.core.values import frozen
 from ba_tui.sessions import lock
 from ba_tui.sessions.artifacts import FOLDER, NAME, remove_unfinished
 from ba_tui.sessions.records import FILE
@@ -24,7 +25,7 @@ log = logging.getLogger(__name__)
 EVERY = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """``age`` in seconds since a session was last used, ``size`` in bytes of all results; ``down_to`` of it is left."""
 

@@ -6,12 +6,13 @@ Pure but for ``digest``, which reads the file. Keeping the result is the index's
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.session import title_of
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.values import frozen
 from ba_tui.resources import open_regular
 from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.migrations import OURS, SCHEMA_VERSION, Record, Schema
@@ -30,7 +31,7 @@ _SKIPPED = tuple(
 """Ends of lines that hold nothing for a list: most of the bytes of a session."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Digest:
     """``read`` bytes of the file are in it, and ``guard`` is what stood before that place."""
 

@@ -6,7 +6,6 @@ Pure: events in, parts out. How a part looks is the business of markdown and htm
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -25,6 +24,7 @@ from ba_tui.core.events import (
 from ba_tui.core.messages import Message
 from ba_tui.core.results import Diff, Diffs
 from ba_tui.core.session import SessionInfo
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import count
 from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.outline import Survey, time_of
@@ -40,24 +40,24 @@ _ENDINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Opening:
     """A turn begins."""
 
     at: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Called:
     start: ToolStarted | None
     end: ToolFinished
@@ -80,7 +80,7 @@ class Called:
         return "" if self.end.agent == MAIN else self.end.agent
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remark:
     """A line about the session itself."""
 

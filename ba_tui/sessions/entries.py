@@ -6,9 +6,9 @@ Pure. Long texts count by their beginning, those of tools also by their end, whe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, cast
 
+from ba_tui.core.values import frozen
 from ba_tui.sessions.migrations import Record
 
 SAID = 20_000
@@ -23,7 +23,7 @@ def searched(line: bytes) -> bool:
     return len(line) <= LONGEST_LINE and any(kind in line[-64:] for kind in _READ)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """``who`` is ``you``, ``ba`` or ``tool``."""
 

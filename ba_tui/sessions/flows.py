@@ -15,15 +15,17 @@ from typing import Any, cast
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import ToolUse, clean_json
+from ba_tui.core.patterns import regex
 from ba_tui.core.session import SessionInfo
+from ba_tui.core.values import frozen
 from ba_tui.sessions.foreign import escaped, one_line, redacted, without_secrets
 from ba_tui.sessions.records import MAIN
 
 _LONGEST = 200
 _SHORTEST_WORD = 3
-_TEMPLATE = re.compile(r"\{\{|\{%|\{#")
-_BRACES = re.compile(r"\{+|\r")
-_UNSEEN = re.compile(r"[^\n\t -~\xa0-\u1fff\u2010-\u2027\u2030-\u205e\u2070-\ud7ff\uf900-\ufdff\uff00-\uffef]")
+_TEMPLATE = regex(r"\{\{|\{%|\{#")
+_BRACES = regex(r"\{+|\r")
+_UNSEEN = regex(r"[^\n\t -~\xa0-\u1fff\u2010-\u2027\u2030-\u205e\u2070-\ud7ff\uf900-\ufdff\uff00-\uffef]")
 _RESERVED = {"steps", "range", "dict", "lipsum", "cycler", "joiner", "namespace", "true", "false", "none", "loop"}
 _LEFT_OUT = "# Left out, because it did not succeed: "
 
@@ -37,7 +39,7 @@ class _Turn:
     ended: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Parameter:
     """``secret``: the value looks like one, and a file must not hold it."""
 

@@ -9,46 +9,47 @@ import re
 from collections.abc import Callable
 from typing import Any, cast
 
+from ba_tui.core.patterns import regex
 from ba_tui.core.untrusted import paintable
 
-_C1 = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_C1 = regex("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 _SECRETS = {
-    ("-----begin ",): re.compile(
+    ("-----begin ",): regex(
         r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL
     ),
-    ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_"): re.compile(r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}"),
-    ("akia", "asia"): re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
-    ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-"): re.compile(
+    ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_"): regex(r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}"),
+    ("akia", "asia"): regex(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-"): regex(
         r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{16,})"
     ),
-    ("xox", "xapp-"): re.compile(r"\b(?:xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,})"),
-    ("aiza",): re.compile(r"\bAIza[A-Za-z0-9_-]{35}"),
-    ("hf", "npm", "gsk", "r8", "dop_v1", "xai", "nvapi"): re.compile(
+    ("xox", "xapp-"): regex(r"\b(?:xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,})"),
+    ("aiza",): regex(r"\bAIza[A-Za-z0-9_-]{35}"),
+    ("hf", "npm", "gsk", "r8", "dop_v1", "xai", "nvapi"): regex(
         r"\b(?:hf|npm|gsk|r8|dop_v1|xai|nvapi)[_-][A-Za-z0-9_-]{24,}"
     ),
     (
         *("ya29.", "hvs.", "dp.pt.", "sg.", "shpat_", "shpca_", "shppa_", "shpss_", "lin_api_", "ntn_", "atatt3"),
         *("pplx-", "figd_", "sntrys_", "sntryu_", "sbp_", "nrak-", "age-secret-key-1"),
-    ): re.compile(
+    ): regex(
         r"\b(?:ya29\.|hvs\.|dp\.pt\.|SG\.|shp(?:at|ca|pa|ss)_|lin_api_|ntn_|ATATT3|pplx-|figd_|sntry[su]_|sbp_|NRAK-"
         r"|AGE-SECRET-KEY-1)[A-Za-z0-9._-]{20,}"
     ),
-    ("dapi", "key-"): re.compile(r"\b(?:dapi|key-)[0-9a-f]{32}\b"),
-    (":aa",): re.compile(r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{33}\b"),
-    ("basic ",): re.compile(r"(?i)(?<=authorization: basic )[A-Za-z0-9+/=]{8,}"),
-    ("pypi-",): re.compile(r"\bpypi-[A-Za-z0-9_-]{32,}"),
-    ("eyj",): re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
-    ("bearer ",): re.compile(r"(?i)(?<=\bbearer )[A-Za-z0-9._~+/=-]{16,}"),
-    ("://",): re.compile(r"(?<=://)[^\s/:@]{1,256}:[^\s/@]{1,256}(?=@)"),
-    ("api", "account", "private", "secret", "token", "passw"): re.compile(
+    ("dapi", "key-"): regex(r"\b(?:dapi|key-)[0-9a-f]{32}\b"),
+    (":aa",): regex(r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{33}\b"),
+    ("basic ",): regex(r"(?i)(?<=authorization: basic )[A-Za-z0-9+/=]{8,}"),
+    ("pypi-",): regex(r"\bpypi-[A-Za-z0-9_-]{32,}"),
+    ("eyj",): regex(r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+    ("bearer ",): regex(r"(?i)(?<=\bbearer )[A-Za-z0-9._~+/=-]{16,}"),
+    ("://",): regex(r"(?<=://)[^\s/:@]{1,256}:[^\s/@]{1,256}(?=@)"),
+    ("api", "account", "private", "secret", "token", "passw"): regex(
         r"(?i)(?:(?:api|account|private)[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|passw(?:or)?d"
         r"|(?:access|auth|api|refresh|bot)[_-]?token)"
         r"[\"']?\s{0,3}[=:]\s{0,3}[\"']?(?P<value>(?=[^\s\"']{0,80}\d)[A-Za-z0-9_~+/=.!@#$%^&*-]{8,})"
     ),
 }
 """Shapes, each under what one of its kind must hold in small letters: looking for that is a hundred times as quick."""
-_TELLING = re.compile(r"(?i)key|secret|token|passw")
+_TELLING = regex(r"(?i)key|secret|token|passw")
 
 REDACTED = "[redacted]"
 _SEALED = {"image", "document", "thinking", "redacted_thinking"}

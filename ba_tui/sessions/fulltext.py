@@ -11,10 +11,12 @@ import re
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from ba_tui.core.messages import clean_text
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.resources import open_regular
 from ba_tui.sessions.cache import Cache, Layout, busy, writing
 from ba_tui.sessions.entries import Entry, entry, searched
@@ -42,14 +44,12 @@ _STEP = 4_000_000
 """Bytes of files in one transaction: others wait no longer than this takes."""
 _AROUND = 70
 _PREFIX = 3
-_WORD = re.compile(r"\w")
-_UNSPACED = re.compile(
-    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])"
-)
+_WORD = regex(r"\w")
+_UNSPACED = regex("([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])")
 """Scripts without spaces between words: each letter counts as one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """Where the words stand in a session: the ``turn`` it was in, ``who`` said it, and the words around."""
 
@@ -58,7 +58,7 @@ class Found:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Reached:
     """How far a session is known. ``filled`` entries of it were kept."""
 

@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 
 from ba_tui.core.events import Event
 from ba_tui.core.messages import Block, Document, Image, Message, Text
+from ba_tui.core.patterns import regex
 from ba_tui.core.results import Command
 from ba_tui.core.session import SessionInfo
 from ba_tui.core.untrusted import paintable
@@ -32,8 +33,8 @@ from ba_tui.sessions.outline import Survey, time_of
 
 _SHOWN = 20_000
 _PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
-_BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
-_SITE = re.compile(r"https?://", re.IGNORECASE)
+_BASE64 = regex(r"[A-Za-z0-9+/\s]+={0,2}\s*")
+_SITE = regex(r"https?://", re.IGNORECASE)
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1f23; --soft: #5b636d; --paper: #ffffff; --card: #f3f4f6; --line: #d5d9de;

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import secrets
 import shutil
 import time
@@ -21,6 +20,7 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
 from ba_tui.core.events import Titled
 from ba_tui.core.messages import clean_text
+from ba_tui.core.patterns import regex
 from ba_tui.core.session import Imported, Outline, SessionInfo
 from ba_tui.sessions import lock
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
@@ -42,7 +42,7 @@ Redact = Callable[[str], str]
 _TITLE_LENGTH = 200
 _PLACES = 100
 """Found sessions for which the place is looked up."""
-_ID_PART = re.compile(r"[0-9a-f-]{3,}")
+_ID_PART = regex(r"[0-9a-f-]{3,}")
 
 
 class SessionLibrary:

@@ -6,16 +6,17 @@ Files are never rewritten: a step works on one record as it is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ba_tui.core.errors import NewerSchema
+from ba_tui.core.values import frozen
 
 Record = dict[str, Any]
 Step = Callable[[Record], Record]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schema:
     """The version that is written, and how older records become one of it: ``steps[n]`` turns a record of version n
     into one of version n + 1."""

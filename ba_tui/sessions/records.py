@@ -10,13 +10,14 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from ba_tui import __version__
 from ba_tui.core.events import Event, Notice, TurnStarted, event_adapter, event_from_json
 from ba_tui.core.messages import clean_json, clean_text
+from ba_tui.core.values import frozen
 from ba_tui.resources import open_regular
 from ba_tui.sessions.migrations import OURS, SCHEMA_VERSION, Record, Schema
 
@@ -32,7 +33,7 @@ _TEXTS = ("id", "model", "parent", "source", "ba_version")
 _KINDS = frozenset(kind.__dataclass_fields__["type"].default for kind in get_args(get_args(Event)[0]))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Header:
     """The first line of a session file."""
 

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.patterns import regex
 from ba_tui.core.session import SessionInfo
+from ba_tui.core.values import frozen
 
-_AGE = re.compile(r"(\d{1,6})\s*([hdwmy])", re.IGNORECASE)
+_AGE = regex(r"(\d{1,6})\s*([hdwmy])", re.IGNORECASE)
 _SECONDS = {"h": 3600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """Go: what was last used more than ``older`` seconds ago, and is not among the ``keep`` newest. None: no such
     limit."""

@@ -13,11 +13,11 @@ import re
 import stat
 import time
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.errors import StorageError
+from ba_tui.core.values import frozen
 from ba_tui.sessions.git import Git, Stopped, Watch, unusable
 from ba_tui.sessions.journal import make_private
 
@@ -68,7 +68,7 @@ _LISTING = 32_000_000
 _BUSY = "Wait until it has ended there, then try again."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """``largest`` bytes of one file; ``files`` and ``new`` bytes that one checkpoint may add; seconds for one step."""
 
@@ -79,7 +79,7 @@ class Limits:
     wait: float = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """A tree, and the paths that were left out of it although no rule ignores them."""
 
@@ -87,7 +87,7 @@ class Snapshot:
     skipped: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """A checkpoint as stored."""
 
@@ -98,7 +98,7 @@ class Kept:
     skipped: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """A file in a tree: ``100644``, ``100755`` or ``120000`` and the id of its content."""
 
@@ -106,7 +106,7 @@ class Entry:
     id: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     path: bytes
     before: Entry | None

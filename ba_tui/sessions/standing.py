@@ -6,15 +6,15 @@ Pure. Turns are numbered from 1 in the order they began; a number is never used 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from ba_tui.core.events import Event, Rewound, TurnStarted
+from ba_tui.core.patterns import regex
 from ba_tui.sessions.records import MAIN, loads, starts_turn
 
 _REWOUND = b'"rewound"'
 _OF_MAIN = b'{"agent":"main","at":'
-_ENDING = re.compile(rb'"turns":(null|\d{1,9}),"files":"[^"\\]*","undo":"[^"\\]*","type":"rewound"\}\n?$')
+_ENDING = regex(rb'"turns":(null|\d{1,9}),"files":"[^"\\]*","undo":"[^"\\]*","type":"rewound"\}\n?$')
 
 
 class Standing:

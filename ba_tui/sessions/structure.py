@@ -8,11 +8,11 @@ from __future__ import annotations
 import csv
 import json
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, cast
 
+from ba_tui.core.patterns import regex
 from ba_tui.core.results import Kind
 from ba_tui.core.wording import byte_size, count, one_line
 from ba_tui.sessions.pages import opened
@@ -24,7 +24,7 @@ WORDS = 100
 NAMES = 20
 RANGES = 8
 LENGTH = 700
-_HIT = re.compile(r"(.+?)[:-]\d+[:-]")
+_HIT = regex(r"(.+?)[:-]\d+[:-]")
 _RULE = frozenset("|:- \t")
 
 Row: TypeAlias = Mapping[str, Any]

@@ -6,13 +6,14 @@ What the keys mean is not known here: rule files and key files are read with the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import yaml
 
 from ba_tui.core.errors import StorageError
+from ba_tui.core.values import frozen
 from ba_tui.resources import bundled, read_regular
 
 SIZE = 1_000_000
@@ -21,7 +22,7 @@ SHOWN = 60
 KeyPath: TypeAlias = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """Something wrong with one setting: where, what was expected, and so what is used instead.
 
@@ -39,7 +40,7 @@ class Problem:
         return f"{place}: {self.key}: {self.text}" if self.key else f"{place}: {self.text}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Document:
     """The mapping in a file, the line of every key and list item in it, and what could not be understood."""
 

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import yaml
 
 from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.values import frozen
 from ba_tui.resources import Places, exclusive, save_whole
 from ba_tui.settings.document import load_mapping
 from ba_tui.settings.environment import variables
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """``source``: the variable, ``keyring``, or the file it came from."""
 

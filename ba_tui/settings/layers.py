@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.session import RuleLine
+from ba_tui.core.values import frozen
 from ba_tui.resources import Places, bundled
 from ba_tui.settings.checks import Layer, Place, check, dotted, names
 from ba_tui.settings.document import Document, KeyPath, Problem, read_document
@@ -25,7 +26,7 @@ from ba_tui.settings.project import narrow
 FLAGS = {"add_dirs": "--add-dir"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HookLine:
     """A group of hooks as it was set for ``event``, and where it stands."""
 
@@ -34,7 +35,7 @@ class HookLine:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loaded:
     """``sources``: dotted key to where its value came from. ``warnings``: one line each, see Problem."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 from annotated_types import Ge, Gt, Le, MinLen
 
 from ba_tui.core.events import Mode
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import nearest
 from ba_tui.settings.fields import NUMBER, Address, Amount, Check, Count, Rounds, Seconds, Share, Whole, about, finite
 
@@ -27,14 +28,14 @@ OutputFormat = Literal["text", "json", "stream-json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """Settings that stand together. Descriptions are written out: reading them from docstrings would be slow."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Profile(Group):
     """A way to models: whose wire format, at which address, with which key."""
 
@@ -62,7 +63,7 @@ def _rule_entry(value: object) -> object:
 RuleEntry = Annotated[str | dict[str, Any], Check(_rule_entry, first=True)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rules(Group):
     """Permission rules such as `edit_file(src/**)`. deny wins over ask, ask over allow, whatever the layer.
 
@@ -74,7 +75,7 @@ class Rules(Group):
     deny: tuple[RuleEntry, ...] = field(default=(), metadata=about("What never runs."))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Web(Group):
     """Fetching web pages."""
 
@@ -83,7 +84,7 @@ class Web(Group):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WebSearch(Group):
     """Searching the web."""
 
@@ -122,7 +123,7 @@ def _hook_event(name: str) -> str:
     return name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Commands(Group):
     """How commands, Python code and a project's own tools run. In the sandbox, and the limits outside it as well."""
 
@@ -144,7 +145,7 @@ class Commands(Group):
     skill_timeout: Seconds = field(default=30, metadata=about("Seconds that a script of a skill gets."))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChildEnvironment(Group):
     """Which variables programs get that ba starts."""
 
@@ -154,7 +155,7 @@ class ChildEnvironment(Group):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HookCommand(Group):
     """One command of a hook."""
 
@@ -163,7 +164,7 @@ class HookCommand(Group):
     timeout: Seconds = field(default=60, metadata=about("Seconds after which it is ended."))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HookGroup(Group):
     """Commands for the tools that `matcher` names; for one command, `command` may stand here itself."""
 
@@ -186,7 +187,7 @@ class HookGroup(Group):
 Strategy = Literal["auto", "truncate", "extract", "summarize"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compression(Group):
     """How a conversation that fills the window is shortened. Nothing is lost: `/compact undo` brings it back."""
 
@@ -231,7 +232,7 @@ class Compression(Group):
             raise ValueError("expected a target below trigger")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checkpoints(Group):
     """What is kept of the files before a turn changes any, for `/rewind`."""
 
@@ -240,7 +241,7 @@ class Checkpoints(Group):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings(Group):
     """All settings of ba. Environment: `BA_` and the name (`BA_MODEL`), groups with `__` (`BA_PERMISSIONS__DENY`)."""
 

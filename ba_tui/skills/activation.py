@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from ba_tui.core.values import frozen
 from ba_tui.core.work import ActiveSkill
 from ba_tui.skills.content import Level
 
@@ -22,7 +23,7 @@ def _short_id() -> str:
     return uuid.uuid4().hex[:12]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """``chain`` is the stack that the skill is to join, ``conversation`` and ``id`` name session and activation."""
 
@@ -39,7 +40,7 @@ class Request:
         return len(self.chain)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Modifier:
     """What holds while a skill is active. ``tools`` are rules: what the person need not be asked about once they
     confirmed the skill, and with ``exclusive`` all that may be used. ``only_person``: no model may start it."""
@@ -50,7 +51,7 @@ class Modifier:
     only_person: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """``metadata`` says that and why a skill is active, ``instruction`` what to do, ``permissions`` what it may,
     ``warning`` what is odd of it. ``hidden`` ones are for the model only, the others for the person."""
@@ -60,7 +61,7 @@ class Note:
     hidden: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Activated:
     """``active`` is None when the request does not change what is active: level 1, or more of an active skill."""
 

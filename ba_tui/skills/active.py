@@ -11,13 +11,14 @@ import os
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.questions import Question, Reply
+from ba_tui.core.values import frozen
 from ba_tui.core.work import ActiveSkill
 from ba_tui.skills.activation import MAX_PARAMETER_CHARS, Activated, Modifier, Note, Request, framed, rule_of
 from ba_tui.skills.catalog import Catalog, Skill
@@ -40,7 +41,7 @@ def _no_names() -> Mapping[str, str]:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SkillContext:
     """What surrounds a conversation: its id, the ``root`` of its files, ``names`` of our tools by those of other
     assistants, ``clean`` which takes secrets out of a text, ``asks``: whether confirming tools would change anything,
@@ -55,7 +56,7 @@ class SkillContext:
     why_not: Callable[[str], str] = lambda model: ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SkillChange:
     """What a person wants to begin or to end with the next request; ``core`` and ``file`` begin by themselves."""
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from ba_tui.core.values import frozen
 from ba_tui.resources import read_regular
 from ba_tui.skills.frontmatter import Head, decoded, id_of, read_head
 from ba_tui.skills.validator import BODY_TOKENS, CHARACTERS_PER_TOKEN, NAMES
@@ -24,7 +25,7 @@ MAX_SKILLS = 1_000
 PROJECT = (".claude/skills", ".agents/skills", ".ba/skills")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SkillRoot:
     """A folder that skills lie in. ``open``: whether it may be looked into now."""
 
@@ -33,7 +34,7 @@ class SkillRoot:
     open: Callable[[], bool] = lambda: True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Skill:
     """``id`` is the one word it is called by, ``folder`` where it lies, ``file`` the name of its SKILL.md there,
     ``size`` that file's in bytes. ``shadowed``: one of a later folder has the same id and counts."""

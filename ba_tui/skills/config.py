@@ -6,10 +6,11 @@ Which skills exist is not known here; ``catalog`` finds them.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, cast
 
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import did_you_mean
 from ba_tui.settings.document import Problem, shown
 from ba_tui.settings.options import options_files, switch, unknown, words
@@ -18,7 +19,7 @@ SWITCHES = ("enabled", "auto_load_on_file_upload")
 OPTIONS = ("enabled", "available_to_subagent", "description", "auto_load_on_file_types")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """What files say of one skill. ``file_types`` are name endings in small letters, without the dot."""
 
@@ -31,7 +32,7 @@ class Choice:
 UNSAID = Choice()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choices:
     """All layers together. ``named``: skills that a person's own file names, with the place."""
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.messages import clean_text
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import byte_size
 from ba_tui.resources import read_regular
 from ba_tui.skills.catalog import Skill
@@ -34,12 +34,12 @@ MAX_LISTED, LISTING_CHARS = 60, 5_000
 MAX_HASHED_BYTES = 16_000_000
 PASSED_OVER = frozenset({".git", "__pycache__", "node_modules", ".venv", ".DS_Store"})
 ARGUMENTS = "$ARGUMENTS"
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROLS = regex("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """What acts on a terminal and says nothing to a model."""
 HERE = ("${CLAUDE_SKILL_DIR}", "{baseDir}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class File:
     """One file beside SKILL.md; ``name`` from the skill's folder, with ``/``."""
 

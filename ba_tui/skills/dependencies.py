@@ -18,10 +18,11 @@ import sysconfig
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from ba_tui.core.errors import BaError, StorageError
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import clipped
 from ba_tui.resources import read_regular
 
@@ -35,29 +36,29 @@ KEPT_SECONDS = 90 * 86_400.0
 """Seconds that an environment is kept without being used."""
 USABLE = "Its scripts can't run without that; all else of the skill can be used."
 
-_COMMENT = re.compile(r"(?:^|\s)#.*")
-_INCLUDE = re.compile(r"(?:-r|-c|--requirement|--constraint)[\s=]*(.+)")
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-_ELSEWHERE = re.compile(
+_COMMENT = regex(r"(?:^|\s)#.*")
+_INCLUDE = regex(r"(?:-r|-c|--requirement|--constraint)[\s=]*(.+)")
+_NAME = regex(r"[A-Za-z0-9][\w.-]*")
+_ELSEWHERE = regex(
     r"^(?:-i|--index-url|--extra-index-url|-f|--find-links|--trusted-host|-e|--editable)\b|\w+\+\w+:|[a-z]+://|@\s",
     re.IGNORECASE,
 )
-_OFFLINE = re.compile(
+_OFFLINE = regex(
     r"name resolution|could not resolve|dns error|failed to lookup address|network is unreachable|no route to host"
     r"|connection (?:refused|reset|broken|aborted)|newconnectionerror|connecttimeout|read timed out|timed out"
     r"|error sending request|failed to fetch|client error \(connect\)|tunnel connection failed|proxyerror"
     r"|network was disabled",
     re.IGNORECASE,
 )
-_REFUSED = re.compile(r"\b(401|403|407)\b[ :]*(?:Client Error|Unauthorized|Forbidden|Proxy)", re.IGNORECASE)
+_REFUSED = regex(r"\b(401|403|407)\b[ :]*(?:Client Error|Unauthorized|Forbidden|Proxy)", re.IGNORECASE)
 _MISSING = (
-    re.compile(r"No matching distribution found for (\S+)"),
-    re.compile(r"Could not find a version that satisfies the requirement (\S+)"),
-    re.compile(r"[Bb]ecause (\S+) was not found"),
-    re.compile(r"there (?:is|are) no versions? of (\S+)"),
+    regex(r"No matching distribution found for (\S+)"),
+    regex(r"Could not find a version that satisfies the requirement (\S+)"),
+    regex(r"[Bb]ecause (\S+) was not found"),
+    regex(r"there (?:is|are) no versions? of (\S+)"),
 )
-_BUILD = re.compile(r"(?:Failed building wheel for|Failed to build|Failed to download and build) [`']?([\w.=-]+)")
-_CONFLICT = re.compile(r"ResolutionImpossible|conflicting dependencies|No solution found|unsatisfiable", re.IGNORECASE)
+_BUILD = regex(r"(?:Failed building wheel for|Failed to build|Failed to download and build) [`']?([\w.=-]+)")
+_CONFLICT = regex(r"ResolutionImpossible|conflicting dependencies|No solution found|unsatisfiable", re.IGNORECASE)
 
 
 class RequirementsRefused(BaError):
@@ -66,7 +67,7 @@ class RequirementsRefused(BaError):
     kind = "validation_error"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Requirements:
     """``lines``: what its files ask for, included ones too. ``key`` changes with any of it and with Python."""
 

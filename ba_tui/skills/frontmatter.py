@@ -9,9 +9,11 @@ import codecs
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import clipped
 
 MARK = "---"
@@ -22,17 +24,17 @@ MAX_DESCRIPTION = 1_024
 MAX_NAME = 64
 NESTED = 1_000
 """Brackets, or dashes in a row: far more of them in each other end the process within the reader of YAML."""
-_DEEP = re.compile(rf"(?:[-?][ \t]+){{{NESTED}}}")
-_TOOL = re.compile(r"[^\s,()]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
+_DEEP = regex(rf"(?:[-?][ \t]+){{{NESTED}}}")
+_TOOL = regex(r"[^\s,()]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
 _BREAKS = dict.fromkeys(map(ord, "\x85\u2028\u2029"), " ")
 """Spaces to whoever pasted them, but line ends to the reader of YAML."""
 _SWITCHES = ("name", "model", "disable-model-invocation", "metadata", "allowed-tools")
 """What they say must be certain: it is not words."""
-_FIELD = re.compile(r"([A-Za-z][\w-]*):[ \t]+(\S.*)")
-_HEADING = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
+_FIELD = regex(r"([A-Za-z][\w-]*):[ \t]+(\S.*)")
+_HEADING = regex(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Head:
     """``trouble`` is why the skill can't be used, with the line where there is one; then the rest is a best guess."""
 

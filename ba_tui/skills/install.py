@@ -12,10 +12,11 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.resources import save_whole
 from ba_tui.skills.catalog import head_of
 from ba_tui.skills.content import PASSED_OVER
@@ -29,9 +30,9 @@ SUBFOLDERS = ("", "skills", ".claude/skills", ".agents/skills", ".ba/skills")
 MAX_FILES, MAX_BYTES, MAX_DEPTH = 2_000, 100_000_000, 16
 CLONE_SECONDS = 180
 PROTOCOLS = ("https", "http", "ssh", "file")
-_URL = re.compile(rf"(?:{'|'.join(PROTOCOLS)})://[^\s]+|[\w.-]+@[\w.-]+:[^\s:][^\s]*")
-_LOGIN = re.compile(r"//[^/@\s]*@")
-_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_URL = regex(rf"(?:{'|'.join(PROTOCOLS)})://[^\s]+|[\w.-]+@[\w.-]+:[^\s:][^\s]*")
+_LOGIN = regex(r"//[^/@\s]*@")
+_NAME = regex(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 SKELETON = """\
 ---
@@ -60,7 +61,7 @@ they read JSON on standard input and print their result.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A skill as it would be installed, in a temporary ``folder`` that is called as it will be.
 

@@ -10,12 +10,12 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.messages import clean_text
+from ba_tui.core.values import frozen
 from ba_tui.resources import exclusive, read_regular, save_whole
 
 FOLDER = "scripts"
@@ -41,7 +41,7 @@ class ScriptRefused(NoScript):
     kind = "invalid_parameters"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Script:
     """``name`` from the skill's scripts folder, ``folder`` the skill's own; both paths are real ones."""
 

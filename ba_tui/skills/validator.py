@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from ba_tui.core.values import frozen
 from ba_tui.resources import read_regular
 from ba_tui.skills.frontmatter import FIELDS, MARK, MAX_DESCRIPTION, MAX_NAME
 
@@ -25,7 +25,7 @@ _BREAKS = str.maketrans("\x85\u2028\u2029", "\ue085\ue028\ue029")
 _BREAKS_AGAIN = {stand_in: char for char, stand_in in _BREAKS.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report:
     """``errors`` break a rule of the format; ``warnings`` do not."""
 

@@ -6,13 +6,13 @@ Nothing is ever evaluated as Python. Sizes are bounded, so that no expression ta
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation, Overflow
 from fractions import Fraction
 from functools import reduce
 
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.tools.failed import Failed
 
 MAX_CHARS = 1_000
@@ -21,7 +21,7 @@ BITS = 12_000
 """Size limit of a number, about 3 600 decimal digits."""
 DIGITS = 28
 _WIDE = Context(prec=60)
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"\s*(?:(?P<number>(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-zπτ][A-Za-z0-9]*)"
     r"|(?P<sign>\*\*|//|[-+*/^%(),×÷·−]))"
 )
@@ -30,7 +30,7 @@ _PI = Fraction("3.14159265358979323846264338327950288419716939937510582097494")
 _E = Fraction("2.71828182845904523536028747135266249775724709369995957496697")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Value:
     """``rounded``: the text is not the exact value."""
 
@@ -38,7 +38,7 @@ class Value:
     rounded: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Number:
     """``percent``: written with a percent sign, so that adding it means adding that share."""
 

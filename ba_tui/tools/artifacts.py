@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.errors import StorageError
+from ba_tui.core.patterns import regex
 from ba_tui.core.results import Artifact, Hit, Prose, Source, ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.wording import byte_size, count
@@ -32,8 +33,8 @@ DEFAULT_LINES = 200
 MAX_LINES = 1_000
 DEFAULT_HITS = 50
 WAYS = ("search", "path", "byte")
-_INDEX = re.compile(r"\[(\d+)\]")
-_PRINTED = re.compile(r":?(\d+):(.*)", re.DOTALL)
+_INDEX = regex(r"\[(\d+)\]")
+_PRINTED = regex(r":?(\d+):(.*)", re.DOTALL)
 
 
 def read_artifact_tool(definition: Definition, artifacts: Artifacts, rg: Path | None) -> Tool:

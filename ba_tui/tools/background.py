@@ -9,7 +9,6 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from ba_tui.core.errors import UsageError
@@ -18,6 +17,7 @@ from ba_tui.core.messages import Message, reminder
 from ba_tui.core.session import Job
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import one_line
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.processes import Listener, Process, Program, Spill
@@ -58,7 +58,7 @@ class Work:
         return Job(self.id, self.command, self.since, self.until, state, self.exit_code, output.total, output.ref)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """How waiting for a command ended: with its end, with the time limit, or ``moved``: it goes on under that id."""
 

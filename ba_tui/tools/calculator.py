@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ba_tui.core.patterns import regex
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.tools.definitions import Definition
@@ -14,7 +14,7 @@ from ba_tui.tools.definitions import Definition
 if TYPE_CHECKING:
     from ba_tui.tools.arithmetic import Value
 
-_SHORT = re.compile(r"(?!.*\*\*)[\d .+*/()-]{1,60}")
+_SHORT = regex(r"(?!.*\*\*)[\d .+*/()-]{1,60}")
 """Sums and products that are done sooner than a thread begins."""
 
 

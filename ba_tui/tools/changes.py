@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 from ba_tui.core.results import Diff, ToolResult
+from ba_tui.core.values import frozen
 from ba_tui.tools.disk import SeenFiles, write_bytes
 from ba_tui.tools.documents import plain_lines
 from ba_tui.tools.splicing import shared_ends
@@ -21,7 +21,7 @@ CONTEXT_LINES = 100
 MAX_COMPARED_LINES = 4_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileChange:
     """``before`` and ``after`` are the bytes (``before`` None: a new file); the texts are what they mean."""
 

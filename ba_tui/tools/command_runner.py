@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -17,6 +17,7 @@ from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Command
 from ba_tui.core.tool import Call, Tool
+from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox import Sandbox
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.tools.background import Outcome, Shells
@@ -31,7 +32,7 @@ Who: TypeAlias = Literal["rule", "mode", "person", "hook"]
 AGAIN = "The run outside begins from the start."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunRequest:
     """One call that runs ``text``: the ``argument`` of ``tool`` of that name. ``make`` a program of such a text."""
 
@@ -47,7 +48,7 @@ class RunRequest:
         return self.args[self.argument]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandRunner:
     """``sandbox``: None where nothing is confined. ``judge`` says whether a call may run outside: an Allow must come
     from a rule (or a mode) that means outside."""

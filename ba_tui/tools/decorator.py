@@ -6,9 +6,10 @@ Light, because every tool file imports it; what they declare is read by ``declar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import suggestion
 
 MARK = "__ba_tool__"
@@ -48,7 +49,7 @@ class Options(TypedDict, total=False):
     """False keeps it from agents that the first agent starts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Declaration:
     """The options as given. They are checked where the tool is described, so that one place words all complaints."""
 

@@ -6,14 +6,14 @@ What the tools do is in the factories; a definition holds words only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Definition:
     description: str
     input_schema: Mapping[str, Any]

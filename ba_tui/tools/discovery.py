@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui import __version__
 from ba_tui.core.errors import BaError, StorageError
+from ba_tui.core.values import frozen
 from ba_tui.resources import open_regular, save_whole
 from ba_tui.tools.workers import Code, Worker, WorkerDied, WorkerPool, WorkerSettings
 
@@ -31,7 +32,7 @@ MAX_PARALLEL = 4
 NOT_TOOLS = ("test_", "_", ".")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolProblem:
     """Something that keeps a tool out: which file, in which line, and what; ``trace`` is for a closer look."""
 
@@ -44,7 +45,7 @@ class ToolProblem:
         return f"{self.file}:{self.line}: {self.text}" if self.line else f"{self.file}: {self.text}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Folder:
     """Where tool files lie. ``trusted`` is asked at every look: code of an untrusted folder is not even loaded."""
 
@@ -53,7 +54,7 @@ class Folder:
     trusted: Callable[[], bool] = lambda: True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Module:
     """One file or package module: what it holds, who runs it, or why it can't be used."""
 
@@ -68,7 +69,7 @@ class Module:
         return self.pool.code.shown
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DiscoveryOptions:
     """``folders`` first to last; ``cache`` is a file; ``packages``: whether installed packages may offer tools too.
     ``project``: where code of the project's own runs; None: where all other does."""
@@ -167,7 +168,7 @@ class Discovery:
         return reply, "tools" in reply
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Seen:
     """Code that is there now. ``signature`` changes with it."""
 

@@ -14,11 +14,11 @@ import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from ba_tui.core.values import frozen
 from ba_tui.tools.failed import Failed, from_os
 
 MAX_BYTES = 20_000_000
@@ -86,7 +86,7 @@ def read_bytes(path: Path, shown: str) -> bytes:
     return data
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Content:
     """What a file is to hold; ``mode``: the rights of a new one, None for the usual."""
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import codecs
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
+
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -28,26 +30,26 @@ _KINDS = (
     (b"SQLite format 3", "an SQLite database"),
     (b"PAR1", "a Parquet table"),
 )
-_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_CONTROL = regex(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 SAMPLE_BYTES = 65_536
 _SCRIPTS = (
     "cp932", "euc_jp", "cp949", "big5", "gb18030", "cp1251", "koi8_r", "cp1250", "cp1253", "cp1255", "cp1256",
 )  # fmt: skip
-_HIGH = re.compile(rb"[\x80-\xff]")
-_LETTER = re.compile(rb"[A-Za-z]")
-_PAIR = re.compile(rb"[\xa1-\xfe]{2}")
-_WITHIN_WORD = re.compile(rb"(?<=[A-Za-z])[\xa1-\xfe]{2}(?=[A-Za-z])")
-_KANA = re.compile(rb"[\xa4\xa5][\xa1-\xf6]")
-_SHIFTED_KANA = re.compile(rb"[\x82\x83][\x40-\xf1]")
+_HIGH = regex(rb"[\x80-\xff]")
+_LETTER = regex(rb"[A-Za-z]")
+_PAIR = regex(rb"[\xa1-\xfe]{2}")
+_WITHIN_WORD = regex(rb"(?<=[A-Za-z])[\xa1-\xfe]{2}(?=[A-Za-z])")
+_KANA = regex(rb"[\xa4\xa5][\xa1-\xf6]")
+_SHIFTED_KANA = regex(rb"[\x82\x83][\x40-\xf1]")
 """In Shift JIS; elsewhere those two bytes are signs that hardly anyone writes."""
-_LONG_RUN = re.compile(rb"[\x80-\xff]{4}")
-_WRITTEN = re.compile(rb"[\xb0-\xfe][\xa1-\xfe]")
-_HANGUL = re.compile(rb"[\xb0-\xc8][\xa1-\xfe]")
+_LONG_RUN = regex(rb"[\x80-\xff]{4}")
+_WRITTEN = regex(rb"[\xb0-\xfe][\xa1-\xfe]")
+_HANGUL = regex(rb"[\xb0-\xc8][\xa1-\xfe]")
 """Korean keeps to these rows of the table; of Chinese characters about half lie beyond them."""
-_LINE_END = re.compile(r"\r?\n")
+_LINE_END = regex(r"\r?\n")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Encoding:
     """``codec`` after ``mark`` (the byte order mark, often empty); ``guessed`` when nothing in the file says it."""
 

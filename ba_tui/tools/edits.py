@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ba_tui.core.results import Display, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.binary_kinds import no_text
 from ba_tui.tools.changes import FileChange
@@ -43,7 +43,7 @@ def edit_file_tool(definition: Definition, workspace: Workspace, seen: SeenFiles
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replacement:
     """Put ``new`` in the place of ``old``, which stands there once, or ``everywhere`` it stands."""
 

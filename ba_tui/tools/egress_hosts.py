@@ -9,7 +9,6 @@ import asyncio
 import socket
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Literal, TypeAlias
 
@@ -17,6 +16,7 @@ from ba_tui.core.events import Judged, args_hash
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Command
 from ba_tui.core.tool import Call
+from ba_tui.core.values import frozen
 from ba_tui.permissions.rulebook import NETWORK
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.tools.guards.permission import keep_rule
@@ -39,14 +39,14 @@ async def look_up(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Network:
     """The way out for confined commands. ``judge`` says what rules and the mode say of an address, ``remember`` keeps a
     rule; ``reach``: which machines may be asked at all."""
 
     judge: Callable[[WebAddress], Verdict]
     remember: Callable[[str, Literal["session", "always"]], None]
-    reach: Reach = Reach()  # noqa: RUF009 - a frozen value
+    reach: Reach = Reach()
     resolve: Resolve = look_up
 
     async def machines(self, address: WebAddress) -> Sequence[str]:

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from ba_tui.core.results import Display, Source, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import count
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.binary_kinds import no_text
@@ -93,7 +94,7 @@ def planned_write(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]
     return FileChange(path, shown, before, after, old, text, note)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Reading:
     workspace: Workspace
     seen: SeenFiles

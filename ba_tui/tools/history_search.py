@@ -25,6 +25,8 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Message
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 
 AROUND = 160
 """Characters shown on either side of a hit."""
@@ -32,11 +34,11 @@ NEAR = 400
 """Words of a query that lie within so many characters are shown together."""
 PLACES = 200
 """Places of a word that are looked at for the best one."""
-_QUOTED = re.compile(r'"([^"]+)"|(\S+)')
+_QUOTED = regex(r'"([^"]+)"|(\S+)')
 _BROKEN = {"cancelled": "cut off by the person", "error": "broke off", "max_tokens": "cut at its longest"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """Something said or done in a round: ``who`` in a few words, and the words themselves."""
 
@@ -54,7 +56,7 @@ class Round:
     ending: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match:
     """``words``: how many different ones of the query the round holds; ``parts``: those with the most, best first."""
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ba_tui.core.values import frozen
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.matching import composed, nearest_lines, reindented, telling
 from ba_tui.tools.patch_parts import Hunk
@@ -37,7 +38,7 @@ def _typed(line: str) -> str:
     return composed(line).translate(_PLAIN).strip()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tolerance:
     """``seen`` is what of a line counts; ``note`` says what does not."""
 
@@ -106,7 +107,7 @@ def _everywhere(text: str, part: str) -> Iterator[int]:
         at = text.find(part, at + 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidates:
     """Where ``hunk`` may belong (line indexes), all found with the same tolerance."""
 
@@ -115,7 +116,7 @@ class Candidates:
     tolerance: Tolerance
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placed:
     """``changes`` for the text; ``exact`` when every line was found as written. ``ended``: whether the last
     line is to get a line end (True) or to lose it (False), None where it stays as it is."""
@@ -126,7 +127,7 @@ class Placed:
     ended: bool | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Swap:
     """Lines ``first`` to ``last`` (exclusive) become ``lines``."""
 

@@ -14,6 +14,9 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
+
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
@@ -21,7 +24,7 @@ MAX_RULES = 1_000_000
 """Characters of an ignore file that count: one may lead to a device without an end."""
 MAX_RULE = 4_096
 """Characters, as many as a path has."""
-_CLASS = re.compile(r"\[:(\w+):\]")
+_CLASS = regex(r"\[:(\w+):\]")
 _CLASSES = {
     "alpha": "a-zA-Z",
     "digit": "0-9",
@@ -32,10 +35,10 @@ _CLASSES = {
     "space": " \t\n\r\v\f",
     "blank": " \t",
 }
-_ODD_SET = re.compile(r"\[[!^]?\[|\[[^\]]*(?:--|&&|~~|\|\|)")
+_ODD_SET = regex(r"\[[!^]?\[|\[[^\]]*(?:--|&&|~~|\|\|)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """``path`` is absolute, ``depth`` 1 for what lies directly in the folder; ``link`` is where a symlink points."""
 
@@ -48,7 +51,7 @@ class Entry:
     """A folder that holds something but was not entered."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rules:
     """The ignore files that apply within a folder, outermost first, each with the folder it stands in."""
 

@@ -6,10 +6,10 @@ Nothing is decoded or scaled here.
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 
 from ba_tui.core.messages import Image
 from ba_tui.core.results import ToolResult
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import byte_size
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.modalities import ATTACHED, Modalities
@@ -20,7 +20,7 @@ _FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 _ALONE = {0x01, *range(0xD0, 0xD9)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Picture:
     media_type: str
     width: int

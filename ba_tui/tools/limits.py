@@ -6,12 +6,13 @@ The supervisor sets them; which settings they come from is the assembly's affair
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+
+from ba_tui.core.values import frozen
 
 GIGABYTE = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """None for no limit: bytes of memory, bytes of one file, processes and threads."""
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ba_tui.core.results import Table, ToolResult
 from ba_tui.core.tool import Call, Tool
+from ba_tui.core.values import frozen
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.terminal_text import unescaped
@@ -24,7 +24,7 @@ from ba_tui.tools.web_tools import FETCH, web_tool
 DEFAULT_LIMIT = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Selection:
     """Which links are wanted: those with ``words`` in address or text, of the same ``site`` only, so many."""
 

@@ -6,22 +6,22 @@ Pure text work on ``\\n`` line ends. An uncertain match is an error that shows t
 from __future__ import annotations
 
 import difflib
-import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.splicing import Change
 
 SHOWN_LINES = 8
 LINE_CHARS = 200
 COMPARED_LINES = 200
-_WORD = re.compile(r"\w+")
-_NUMBERED = re.compile(r"^ *(\d+)\t")
+_WORD = regex(r"\w+")
+_NUMBERED = regex(r"^ *(\d+)\t")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edit:
     """``note`` says what was tolerated to find the place; empty after an exact match."""
 

@@ -6,14 +6,15 @@ Reading the files is images.py, pdf.py and notebooks.py.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from ba_tui.core.values import frozen
 
 
 def _never() -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Modalities:
     """``pictures``: it sees images; ``documents``: its provider takes whole PDF files."""
 

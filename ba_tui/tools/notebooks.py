@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ba_tui.core.messages import Image
+from ba_tui.core.patterns import regex
 from ba_tui.core.results import Prose, ToolResult
+from ba_tui.core.values import frozen
 from ba_tui.tools.documents import line_end, with_line_end
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.images import attached, measured
@@ -25,11 +27,11 @@ MAX_CELLS = 200
 MAX_CHARS = 28_000
 OUTPUT_CHARS = 2_000
 MAX_PICTURES = 8
-_SPACE = re.compile(r"[ \t\r\n]*")
+_SPACE = regex(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """``number`` from 1; ``start`` and ``end`` are where the value of its source stands in the file."""
 

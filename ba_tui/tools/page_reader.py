@@ -17,6 +17,8 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 from justhtml import JustHTML
 from justhtml.dom import Element, Text
 
+from ba_tui.core.patterns import regex
+
 CPU_SECONDS = 20
 MAX_MEMORY_BYTES = 1_500_000_000
 MAX_MARKDOWN_CHARS = 2_000_000
@@ -38,7 +40,7 @@ PLAIN: dict[int, int | None] = {
     **dict.fromkeys(range(0xFDD0, 0xFDF0)),
     **{ord(char): stand_in for stand_in, char in BACK.items()},
 }
-BARE = re.compile(r"https?://[^\s<>\"'`\\^{|}]+")
+BARE = regex(r"https?://[^\s<>\"'`\\^{|}]+")
 
 
 def page(html: str, base: str) -> dict[str, Any]:

@@ -8,15 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ba_tui.core.patterns import regex
 from ba_tui.tools.documents import line_end
 from ba_tui.tools.patch_parts import FilePatch, Hunk, refused
 
 BEGIN = "*** Begin Patch"
 _END = "*** End Patch"
-_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File:[ \t]*(.*\S)\s*")
-_MOVE = re.compile(r"\*\*\* Move to:[ \t]*(.*\S)\s*")
+_FILE = regex(r"\*\*\* (Add|Update|Delete) File:[ \t]*(.*\S)\s*")
+_MOVE = regex(r"\*\*\* Move to:[ \t]*(.*\S)\s*")
 _END_OF_FILE = "*** End of File"
-_NUMBERS = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
+_NUMBERS = regex(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
 _ELLIPSIS = {"", "...", "…"}
 _HEADERS = "*** Add File: PATH, *** Update File: PATH or *** Delete File: PATH"
 

@@ -5,15 +5,14 @@ The forms themselves are patch_unified.py and patch_envelope.py.
 
 from __future__ import annotations
 
-import re
-
+from ba_tui.core.patterns import regex
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.patch_envelope import BEGIN, read_envelope
 from ba_tui.tools.patch_parts import FilePatch
 from ba_tui.tools.patch_unified import read_unified
 
-_HEREDOC = re.compile(r"\s*(?:apply_patch\s+)?<<-?\s*(['\"]?)(\w+)\1\s*")
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*\w*\s*")
+_HEREDOC = regex(r"\s*(?:apply_patch\s+)?<<-?\s*(['\"]?)(\w+)\1\s*")
+_FENCE = regex(r"\s*(`{3,}|~{3,})\s*\w*\s*")
 _FORMS = "Give a unified diff (--- a/file, +++ b/file, @@), or *** Begin Patch … *** End Patch."
 
 

@@ -9,13 +9,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ba_tui.core.patterns import regex
 from ba_tui.tools.patch_parts import FilePatch, Hunk, refused
 
-_NUMBERS = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_ESCAPE = re.compile(r'\\([0-7]{1,3}|[abtnvfr"\\])')
+_NUMBERS = regex(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_ESCAPE = regex(r'\\([0-7]{1,3}|[abtnvfr"\\])')
 _LETTERS = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
 _NOTHING = "/dev/null"
-_SIGNATURE = re.compile(r"\s*|-- ?\r?|\d+(\.\d+)+\S*\s*")
+_SIGNATURE = regex(r"\s*|-- ?\r?|\d+(\.\d+)+\S*\s*")
 """Blank, or what ends a mailed patch."""
 _PREFIXES = (("a/", "b/"), ("i/", "w/"), ("c/", "i/"), ("c/", "w/"), ("o/", "w/"), ("c/", "o/"), ("1/", "2/"))
 """What git writes before the two names of a file, by its settings; a reversed diff has them the other way round."""

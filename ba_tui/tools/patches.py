@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ba_tui.core.results import Diff, Diffs, ToolResult
+from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.binary_kinds import no_text
 from ba_tui.tools.changes import FileChange
@@ -51,7 +52,7 @@ class _File:
     notes: list[str] = field(default_factory=list[str])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PatchChange:
     """All that a patch changes, worked out and checked but not written."""
 

@@ -15,13 +15,14 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.messages import clean_text
 from ba_tui.core.results import Kind
+from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox import Confinement
 from ba_tui.tools.terminal_text import Capture, coloured, open_sequence
 
@@ -59,7 +60,7 @@ class Spill(Protocol):
 NewSpill = Callable[[], Spill]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """``argv`` begins with a path. ``limits``: rlimits by their names (``cpu``, ``data``, ``fsize``, ``nproc``).
     ``confinement``: how it is kept in the sandbox, supervisor and all; None when it is not. ``readable``: what it needs

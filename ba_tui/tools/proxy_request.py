@@ -5,8 +5,7 @@ Connections are egress_proxy.py's; which hosts may be reached is egress_hosts.py
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ba_tui.core.values import frozen
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.web_addresses import WebAddress, read_address
 
@@ -19,7 +18,7 @@ class InvalidRequest(Exception):
     """It is nothing that a proxy does; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProxyRequest:
     """``head``: what the host itself is sent first; empty for a tunnel, in which the program says all."""
 

@@ -10,12 +10,13 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
+from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.background import Shells
 from ba_tui.tools.command_runner import UNCONFINED, CommandRunner, RunRequest
@@ -29,7 +30,7 @@ RUNNER = Path(__file__).with_name("python_runner.py")
 VENVS = (".venv", "venv")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Python:
     """``path`` of the interpreter; None: the project's own, or the one that runs ba. ``runner``: where it runs."""
 

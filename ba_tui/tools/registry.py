@@ -14,6 +14,7 @@ from typing import Any
 
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Guard, Run, Tool
+from ba_tui.core.values import frozen
 from ba_tui.tools.discovery import Discovery, Module, Origin, ToolProblem
 from ba_tui.tools.tools_yaml import Choice, read_tool_choices
 from ba_tui.tools.worker_tools import missing, worker_tool
@@ -23,7 +24,7 @@ SEARCH = "tool_search"
 PARTS = ("name", "description", "input_schema")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """A tool within its guards. ``core`` and ``enabled`` ones are told to every model; ``size`` in bytes of schema."""
 
@@ -48,7 +49,7 @@ class Entry:
         return missing(self.tool.facts.needs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Files:
     """The ``tools.yaml`` files: the one that ships with ba, and those over it that count now."""
 

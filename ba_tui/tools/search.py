@@ -15,12 +15,13 @@ import sys
 import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from ba_tui.core.patterns import regex
 from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace, is_secret
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.disk import no_file
@@ -33,12 +34,12 @@ LINE_CHARS = 300
 MAX_MEMORY = 2_000_000_000
 """Bytes of a search's own memory."""
 PYTHON_GREP = Path(__file__).with_name("python_grep.py")
-_CARRIAGE_RETURN = re.compile(r"\r|\\r|\\x0[dD]|\\x\{0*[dD]\}")
-_REMARK = re.compile(r"(.+): ((?:WARNING: stopped searching )?binary file [^:]*\(found .*\))", re.DOTALL)
+_CARRIAGE_RETURN = regex(r"\r|\\r|\\x0[dD]|\\x\{0*[dD]\}")
+_REMARK = regex(r"(.+): ((?:WARNING: stopped searching )?binary file [^:]*\(found .*\))", re.DOTALL)
 Mode = Literal["content", "files", "count"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Search:
     """What to look for; ``place`` is a file or folder, resolved."""
 
@@ -123,7 +124,7 @@ def _existing(workspace: Workspace, text: str) -> Path:
     return path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """The first lines; ``cut`` when there are more; ``unread`` when something could not be looked into."""
 

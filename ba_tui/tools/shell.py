@@ -9,14 +9,16 @@ import asyncio
 import os
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ba_tui.core.patterns import regex
 from ba_tui.core.results import Command, Display, StateChange, ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Run, Tool, ToolFacts
+from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.background import Outcome, Shells, Work
 from ba_tui.tools.command_runner import UNCONFINED, CommandRunner, RunRequest
@@ -32,7 +34,7 @@ DEFAULT_SECONDS = 120
 MAX_SECONDS = 600
 OUTPUT_CHARS = 29_000
 
-_KEYS = re.compile(
+_KEYS = regex(
     r"(?:ANTHROPIC|CLAUDE\w*|OPENAI|AZURE_OPENAI|AZURE_AI|GEMINI|MISTRAL|DEEPSEEK|DASHSCOPE|QWEN|ZHIPU\w*|ZAI|GLM|BIGMODEL"
     r"|MOONSHOT|KIMI|MINIMAX|GROQ|XAI|OPENROUTER|TOGETHER\w*|FIREWORKS|COHERE|CO|PERPLEXITY|PPLX|CEREBRAS|REPLICATE"
     r"|HUGGINGFACE\w*|HF|VOYAGE|AI21|SILICONFLOW|VOLC\w*|ARK|LITELLM|OLLAMA|BA)"
@@ -41,17 +43,17 @@ _KEYS = re.compile(
     r"|AWS_BEARER_TOKEN_BEDROCK",
     re.IGNORECASE,
 )
-_SECRETS = re.compile(
+_SECRETS = regex(
     r"(?:\w+_)?(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|SIGNING_?KEY|ENCRYPTION_?KEY|PRIVATE_?KEY|SECRET|PASSPHRASE"
     r"|CREDENTIALS_JSON)(?:_ID|_\d+)?"
     r"|\w*(?:TOKEN|PASSWORD|PASSWD|_PAT)(?:_\d+)?"
     r"|(?:AWS|ALIYUN|TENCENTCLOUD|ALICLOUD|ALIBABA_CLOUD|HUAWEICLOUD)_\w*(?:KEY|TOKEN|SECRET)\w*",
     re.IGNORECASE,
 )
-_STEERING = re.compile(r"BASH_ENV|ENV|SHELLOPTS|BASHOPTS|PROMPT_COMMAND|PS4|BASH_FUNC_.*")
+_STEERING = regex(r"BASH_ENV|ENV|SHELLOPTS|BASHOPTS|PROMPT_COMMAND|PS4|BASH_FUNC_.*")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shell:
     """``path`` of bash, None where there is none; ``environment`` of ba; ``secret``: more variables to keep back;
     ``keep``: variables to hand on all the same, by name or pattern; ``limits`` of what a command may use."""

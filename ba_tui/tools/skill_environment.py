@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from ba_tui.core.events import Judged, args_hash
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Command
 from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox import Sandbox
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.permissions.warnings import warnings_of
@@ -45,7 +46,7 @@ def child_environment(shell: Shell) -> dict[str, str]:
     return kept
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Installer:
     """``runner`` is where commands run; installers run in one of their own, which has the network."""
 

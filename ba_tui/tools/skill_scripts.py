@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ba_tui.core.errors import BaError, StorageError, UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import clean_json
+from ba_tui.core.patterns import regex
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Command, Display, Source, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import clipped
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.verdicts import Allow, Deny
@@ -39,10 +40,10 @@ RUNNER = Path(__file__).with_name("script_input.py")
 DEFAULT_SECONDS = 30.0
 DISPLAY_CHARS = 2_000
 CHANGED = "The script, or one beside it, is not what it was when it was last allowed to run."
-_MISSING = re.compile(r"(?:ModuleNotFoundError: No module named|Error: Cannot find module) '([\w@./-]+)'")
+_MISSING = regex(r"(?:ModuleNotFoundError: No module named|Error: Cannot find module) '([\w@./-]+)'")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SkillScripts:
     """``find`` the folder of a skill; raises BaError when there is no such skill. ``seconds``: time a script gets."""
 
@@ -52,7 +53,7 @@ class SkillScripts:
     seconds: float = DEFAULT_SECONDS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScriptPlace:
     """Where scripts run: in the workspace's root, with what commands have, among the conversation's ``shells``."""
 

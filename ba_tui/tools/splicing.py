@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ba_tui.core.values import frozen
 from ba_tui.tools.documents import Positions, line_end, with_line_end
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """Put ``text`` in the place of what stands from ``start`` to ``end``."""
 

@@ -5,21 +5,21 @@ Pure; running the programs is processes.py.
 
 from __future__ import annotations
 
-import re
+from ba_tui.core.patterns import regex
 
 # A string sequence ends on its own line; without its end only the introducer goes, so that nothing is swallowed.
 _BODY = r"[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\|\x9c)"
-_SEQUENCE = re.compile(
+_SEQUENCE = regex(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     rf"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]){_BODY}"
     r"|\x1b[ -/]+[0-~]"
     r"|\x1b[0-~]?"
 )
-_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_CONTROL_BUT_ESCAPE = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
-_OPEN = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\n]{0,2000}\x1b?|[PX^_][^\x1b\n]{0,2000}\x1b?|[ -/]*)\Z")
-_SUSPECT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_COLOUR = regex(r"\x1b\[[0-9;:]*m")
+_CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL_BUT_ESCAPE = regex(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
+_OPEN = regex(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\n]{0,2000}\x1b?|[PX^_][^\x1b\n]{0,2000}\x1b?|[ -/]*)\Z")
+_SUSPECT = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def plain(text: str) -> str:

@@ -6,10 +6,10 @@ Which tools those are, and that found ones join the list, is the business of ``v
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from ba_tui.core.patterns import regex
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.wording import count
@@ -19,7 +19,7 @@ from ba_tui.tools.registry import SEARCH
 
 MAX_MATCHES = 5
 MAX_NAMES = 60
-_WORD = re.compile(r"[^\W_]+")
+_WORD = regex(r"[^\W_]+")
 
 
 class Searched(Protocol):

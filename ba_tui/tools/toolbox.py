@@ -6,10 +6,11 @@ What a tool does is in its own file; which of them a model is told of is ``visib
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from ba_tui.core.tool import Call, Effect, Guard, Tool
+from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.sharing import Sharing
 from ba_tui.permissions.trust import Trust
@@ -49,7 +50,7 @@ from ba_tui.tools.web_tools import WebOptions, web_tools
 from ba_tui.tools.workers import WorkerSettings
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where tools work: the ``workspace``, the ``shell`` for commands and ripgrep's path, None where it is missing."""
 
@@ -58,7 +59,7 @@ class Place:
     rg: Path | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Means:
     """What further tools work with: background shells, stored results, the web, what was said before."""
 
@@ -71,7 +72,7 @@ class Means:
     modalities: Modalities = field(default_factory=Modalities)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shared:
     """What the guards of one conversation share, beside consent: results kept, failures counted, where files go,
     which secrets the model may see."""
@@ -84,7 +85,7 @@ class Shared:
     """Keeps the files before the first change of a turn; None where nothing is kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Supply:
     """Where people's own tools come from: their config folder, the project's ``root``, ``extra`` folders."""
 

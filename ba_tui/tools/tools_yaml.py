@@ -6,18 +6,19 @@ Which tools exist is not known here; the registry brings both together.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from ba_tui.core.tool import Level
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import did_you_mean
 from ba_tui.settings.document import Problem, shown
 from ba_tui.settings.options import options_files, switch, unknown, words
 from ba_tui.tools.discovery import ToolProblem
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """What files say of one tool; None where they say nothing. ``timeout`` in seconds."""
 
@@ -33,7 +34,7 @@ class Choice:
 OPTIONS = tuple(each.name for each in fields(Choice))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolChoices:
     """All layers together. The order of names is the order in which the model is told of the tools."""
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from ba_tui.core.values import frozen
 from ba_tui.tools.disk import Content, bring_back, discard, set_aside, write_bytes
 from ba_tui.tools.failed import Failed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """The file at ``path`` holds ``before`` and is to hold ``after``; None where there is no file.
 
@@ -35,7 +35,7 @@ def commit(steps: Sequence[Step]) -> None:
     Raises:
         Failed: one could not be made; then those before it are undone, and the message says if one of them was not.
     """
-    done: list[Callable[[], None]] = []
+    done: list[Callable[[], object]] = []
     try:
         for step in steps:
             if step.after is not None:
@@ -53,7 +53,7 @@ def commit(steps: Sequence[Step]) -> None:
         discard(aside)
 
 
-def _write(step: Step, after: bytes, done: list[Callable[[], None]]) -> None:
+def _write(step: Step, after: bytes, done: list[Callable[[], object]]) -> None:
     made = _missing_folders(step.path)
     if made:
         done.append(lambda: _remove_folders(made))
@@ -65,7 +65,7 @@ def _write(step: Step, after: bytes, done: list[Callable[[], None]]) -> None:
         done.append(lambda: write_bytes(step.path, before, before=after, shown=step.shown))
 
 
-def _remove(step: Step, before: bytes, done: list[Callable[[], None]]) -> Path:
+def _remove(step: Step, before: bytes, done: list[Callable[[], object]]) -> Path:
     aside = set_aside(step.path, before=before, shown=step.shown)
     done.append(lambda: bring_back(aside, step.path, step.shown))
     return aside
@@ -87,7 +87,7 @@ def _remove_folders(folders: Sequence[Path]) -> None:
             folder.rmdir()
 
 
-def _tried(undo: Callable[[], None]) -> str:
+def _tried(undo: Callable[[], object]) -> str:
     """Why it could not be undone; empty when it was."""
     try:
         undo()

@@ -6,13 +6,13 @@ What exists is the registry's business; narrowing what may be called is the perm
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import Message, Text
+from ba_tui.core.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.tools.definitions import Definition
@@ -26,7 +26,7 @@ the notes that go with it, a first request stays below 12 KB."""
 OWN = {"user", "project", "extra"}
 """Tools that a person put there have room of their own, a quarter of the budget: what they write, they see used."""
 NOTE = "<system-reminder>"
-_MENTION = re.compile(r"(?<![\w@/.:-])@([A-Za-z][\w-]{0,63})(?![\w/-]|\.\w)")
+_MENTION = regex(r"(?<![\w@/.:-])@([A-Za-z][\w-]{0,63})(?![\w/-]|\.\w)")
 
 
 class Visible:

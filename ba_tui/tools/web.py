@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ba_tui.core.results import Prose, ToolResult, failure
 from ba_tui.core.tool import Call, Tool
+from ba_tui.core.values import frozen
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.terminal_text import shortened, unescaped
 from ba_tui.tools.web_client import Web, WebReply
@@ -24,7 +25,7 @@ SHOWN = 20_000
 """Characters for the pane; the whole is in the text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Content:
     """A reply as text. ``title`` and ``described`` are what a page says of itself."""
 

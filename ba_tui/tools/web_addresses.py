@@ -6,12 +6,12 @@ Pure: names are looked up and connections made in web_client.py, which checks ev
 from __future__ import annotations
 
 import ipaddress
-import re
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 from urllib.parse import quote, urljoin, urlsplit
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.tools.failed import Failed
 
 Ip: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -19,9 +19,9 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 MAX_CHARS = 4_000
 _PORTS: Final = {"http": 80, "https": 443}
-_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-_NUMERIC = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)")
-_UNSEEN = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff\\]")
+_LABEL = regex(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMERIC = regex(r"(?:0x[0-9a-f]*|[0-9]+)")
+_UNSEEN = regex(r"[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff\\]")
 _ESCAPED = "%!$&'()*+,;=:@/?~-._"
 _WRITE = "Write it whole, such as https://example.com/page."
 
@@ -36,7 +36,7 @@ _UNICAST = ipaddress.IPv6Network("2000::/3")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WebAddress:
     """``host`` is a name in ASCII or an IP address without brackets; ``path`` begins with ``/`` and holds the query."""
 
@@ -79,7 +79,7 @@ class WebAddress:
             raise _refused(link, "it is no address") from error
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reach:
     """Which machines may be asked. Addresses of the public internet always; of the rest only those named here."""
 

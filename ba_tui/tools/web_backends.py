@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol, cast
 from urllib.parse import urlencode
 
+from ba_tui.core.values import frozen
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.web_addresses import WebAddress, read_address
 from ba_tui.tools.web_client import Web, WebReply, WebRequest
@@ -20,7 +21,7 @@ from ba_tui.tools.web_text import decoded, read_page
 ANTHROPIC_MODEL = "claude-haiku-4-5"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hit:
     title: str
     url: str
@@ -33,7 +34,7 @@ class Backend(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Service:
     """Where an engine is and how it is reached. ``key`` empty where none is needed."""
 
@@ -64,7 +65,7 @@ class Service:
         return read_address(f"{text}?{urlencode(query, errors='replace')}" if query else text)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearXNG:
     """The JSON answer of a SearXNG server; its settings must list ``json`` among the formats."""
 
@@ -82,7 +83,7 @@ class SearXNG:
         return _hits(_list(answer, "results"), "content", count)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Brave:
     """The Brave Search API; needs a key."""
 
@@ -95,7 +96,7 @@ class Brave:
         return _hits(_list(_part(answer, "web"), "results"), "description", count)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tavily:
     """The Tavily search API; needs a key."""
 
@@ -108,7 +109,7 @@ class Tavily:
         return _hits(_list(answer, "results"), "content", count)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Anthropic:
     """The search that Anthropic runs beside its models: a small model is made to search once, its hits are taken."""
 
@@ -138,7 +139,7 @@ class Anthropic:
         return [replace(hit, snippet=cited.get(hit.url, hit.snippet)) for hit in hits]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DuckDuckGo:
     """DuckDuckGo's page for browsers without scripts. It needs no key, and now and then asks for a person."""
 
@@ -153,7 +154,7 @@ class DuckDuckGo:
         return _hits(read["hits"], "snippet", count)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Engine:
     """A kind of backend: ``url`` and ``key_env`` are used when the settings name none; empty: they must."""
 

@@ -11,7 +11,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.request import getproxies_environment
 
 from ba_tui import __version__
+from ba_tui.core.values import frozen
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.web_addresses import Reach, WebAddress
 
@@ -39,7 +40,7 @@ _OFFLINE = "The machine seems to be offline. Tell the person, and go on with wha
 _UNREACHABLE = {errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WebLimits:
     """``body`` in bytes, unpacked; ``seconds`` for a request with all its redirects."""
 
@@ -48,7 +49,7 @@ class WebLimits:
     redirects: int = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WebRequest:
     address: WebAddress
     method: str = "GET"
@@ -56,7 +57,7 @@ class WebRequest:
     body: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WebReply:
     """What a server answered. ``cut``: why ``body`` is not all of it, if it is not.
 
@@ -103,7 +104,7 @@ def _anything(content_type: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Web:
     """The way to web servers. ``proxies`` as in the environment: by scheme, ``all`` and ``no``.
 

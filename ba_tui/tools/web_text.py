@@ -13,11 +13,12 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.messages import clean_text
+from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.tools.documents import binary_kind, detect
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.web_client import WebReply
@@ -26,16 +27,16 @@ READER = Path(__file__).with_name("page_reader.py")
 SECONDS = 20.0
 HEAD_BYTES = 2_048
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "PYTHONPATH", "SYSTEMROOT")
-_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
-_META = re.compile(rb"<meta[^>]{0,500}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
-_TAG = re.compile(r"<(?:!doctype\s+html|html|head|body|title|div|table|a\s[^>]*href|p|h1)\b", re.IGNORECASE)
+_CHARSET = regex(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
+_META = regex(rb"<meta[^>]{0,500}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
+_TAG = regex(r"<(?:!doctype\s+html|html|head|body|title|div|table|a\s[^>]*href|p|h1)\b", re.IGNORECASE)
 _WIDER = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949"}
 """What pages so labelled are written in, as browsers read them."""
 
 Kind: TypeAlias = Literal["page", "links", "text", "results"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Link:
     """``text`` is what stands on it, possibly empty."""
 

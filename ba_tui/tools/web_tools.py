@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.values import frozen
 from ba_tui.tools.definitions import Definition
 
 _NEEDS = ("httpx2", "justhtml")
@@ -22,7 +23,7 @@ SECONDS = 60.0
 """For a request, reading what came, and some slack."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchChoice:
     """What the settings say: the ``backend``, its ``url`` and the environment variable of its key, each or none."""
 
@@ -33,7 +34,7 @@ class SearchChoice:
     """Where the key is looked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WebOptions:
     """``allow_private``: hosts and networks that may be asked although they are private."""
 

@@ -19,11 +19,12 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from ba_tui.core.messages import clean_text
+from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox import Confinement
 from ba_tui.tools.terminal_text import Capture, coloured
 
@@ -36,7 +37,7 @@ TICK_SECONDS = 0.05
 NO_KEYS: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkerSettings:
     """Where workers run: the ``folder`` they start in and the ``environment`` they see, without keys of models.
     ``limits`` are rlimits by their names; ``confine`` says how a worker is kept in the sandbox (blocks, may raise)."""
@@ -47,7 +48,7 @@ class WorkerSettings:
     confine: Callable[[], Confinement | None] = lambda: None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Code:
     """What a worker loads: a ``file`` of which ``digest`` was looked at, or a ``module`` (``package.module:name``)."""
 

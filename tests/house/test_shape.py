@@ -106,3 +106,18 @@ def test_each_script_is_good_bash(name: str) -> None:
     read = subprocess.run(["bash", "-n", script], capture_output=True, text=True, check=False)
     assert (read.returncode, read.stderr) == (0, "")
     assert "\nset -euo pipefail\n" in script.read_text("utf-8")
+
+
+def test_values_and_patterns_are_made_in_the_ways_that_are_quick_to_import() -> None:
+    """``core.values.frozen`` for values, ``core.patterns.regex`` at the head of a module: each start pays for them."""
+    slow: list[str] = []
+    for path in MODULES:
+        text = path.read_text("utf-8")
+        if "ba_tui" not in path.parts or not ("re.compile(" in text or "(frozen=True" in text):
+            continue
+        for node in ast.parse(text).body:
+            made = [node.value] if isinstance(node, ast.Assign | ast.AnnAssign) and node.value else []
+            made += node.decorator_list if isinstance(node, ast.ClassDef) else []
+            if any("re.compile(" in ast.unparse(each) or "(frozen=True" in ast.unparse(each) for each in made):
+                slow.append(f"{name_of(path)}:{node.lineno}")
+    assert slow == []

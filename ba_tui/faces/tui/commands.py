@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from ba_tui.core.values import frozen
 from ba_tui.faces.tui.acts import compacting, inventory, rewind, sessions, settings, trust, view
 from ba_tui.faces.tui.acts.editor import editor
 from ba_tui.faces.tui.widgets.completion import Candidate
@@ -22,7 +22,7 @@ Act: TypeAlias = "Callable[[ChatScreen, str], Awaitable[None] | None]"
 PLAIN_EXITS = frozenset({"exit", "quit", ":q"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """``argument`` is the hint shown behind the name, in ``<>`` when it is needed; ``slash`` False: a key only.
     ``origin``: the file of the person's own command, or ``skill``; empty for what ba brings."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import codecs
 import os
-import re
 import selectors
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,12 +19,14 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Paste
 from textual.message import Message
 
+from ba_tui.core.patterns import regex
+
 CHUNK = 65_536
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 ASK = "\x1b]11;?\x1b\\"
 _HEX = "([0-9a-fA-F]{1,4})"
-_REPLY = re.compile(rf"\x1b\]11;rgba?:{_HEX}/{_HEX}/{_HEX}[^\x07\x1b]*(?:\x07|\x1b\\)")
-_BEGUN = re.compile(r"\x1b\]11;[^\x07\x1b]{0,40}\x1b?\Z")
+_REPLY = regex(rf"\x1b\]11;rgba?:{_HEX}/{_HEX}/{_HEX}[^\x07\x1b]*(?:\x07|\x1b\\)")
+_BEGUN = regex(r"\x1b\]11;[^\x07\x1b]{0,40}\x1b?\Z")
 
 # Alt+Enter as most terminals send it, and Enter with a modifier as xterm's modifyOtherKeys spells it: Textual's parser
 # takes them for a plain Enter or for no key at all.

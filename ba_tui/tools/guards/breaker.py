@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ba_tui.core.errors import PERMANENT
 from ba_tui.core.events import Notice
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Guard, Tool
+from ba_tui.core.values import frozen
 from ba_tui.tools.failed import outcome
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ SLOW = 2
 State: TypeAlias = Literal["closed", "opened", "half-opened"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Condition:
     """How a tool is doing. ``rest``: seconds that an open breaker waits before it is tried again."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ba_tui.core.errors import StopTurn
@@ -16,6 +16,7 @@ from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Consult, Guard, Tool
+from ba_tui.core.values import frozen
 from ba_tui.hooks.answers import Verdict
 from ba_tui.hooks.config import names_of
 from ba_tui.hooks.runner import HookEvent, Hooks
@@ -39,7 +40,7 @@ def hooking(hooks: Hooks) -> Guard:
     return guard
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Hooked:
     hooks: Hooks
     tool: Tool

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Guard, Tool
+from ba_tui.core.values import frozen
 
 if TYPE_CHECKING:
     from cachetools import TTLCache
@@ -23,7 +24,7 @@ ENTRIES = 10_000
 LIFETIME = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """A result, the files it came from and when that was (seconds of the clock)."""
 

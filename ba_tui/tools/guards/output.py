@@ -10,7 +10,7 @@ import logging
 import math
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast, get_args
 
 from ba_tui.core.errors import BaError, ErrorInfo, StopTurn, StorageError
@@ -30,6 +30,7 @@ from ba_tui.core.results import (
     failure,
 )
 from ba_tui.core.tool import Call, Level, Tool
+from ba_tui.core.values import frozen
 from ba_tui.sessions.artifacts import REFERENCE, Artifacts
 from ba_tui.tools.failed import Failed, failed_result
 from ba_tui.tools.formats import BRIEF_FACTS, ROOM, failed, head_and_tail, shortened
@@ -54,7 +55,7 @@ DISPLAYS = (Diff, Diffs, Command, Source, Table, Prose, Todos)
 CHOICE = {"enum": list(LEVELS), "description": "How much of a long result to give; default standard"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delivery:
     """``artifacts``: where the whole goes when a part is given; ``fullness`` of the model's window, from 0 to 1."""
 
@@ -122,7 +123,7 @@ def effective_level(tool: Tool, args: Mapping[str, Any], delivery: Delivery) -> 
     return "brief" if tool.facts.bulky and delivery.fullness() > FULL_WINDOW else tool.facts.level
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Handing:
     """One result on its way out."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -18,6 +18,7 @@ from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Command, ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Guard, Tool
+from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import held_paths
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.permissions.warnings import warnings_of
@@ -31,7 +32,7 @@ Judge: TypeAlias = Callable[[Tool, Mapping[str, Any], Path], Verdict]
 Remember: TypeAlias = Callable[[str, Literal["session", "always"]], None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gate:
     """``judge`` a call to be made in a folder; ``remember`` a rule; ``folder`` a call would run in; ``shown`` of it."""
 
@@ -90,7 +91,7 @@ def _by_policy(verdict: Verdict, tool: Tool, args: Mapping[str, Any], call: Call
     return Judged(call.id, tool.name, cast("Word", name), by, verdict.by, said, args_hash(args))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Consent:
     gate: Gate
     tool: Tool

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ba_tui.core.errors import RETRYABLE
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Guard, Tool
+from ba_tui.core.values import frozen
 from ba_tui.tools.failed import outcome
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Patience:
     """Waits in seconds: ``first``, then ``factor`` times as long each, up to ``longest``, plus up to ``jitter``.
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from ba_tui.core.patterns import regex
 from ba_tui.core.results import Diff
+from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.rows import Cell, Piece, Row, line, visible
 
 CONTEXT = 3
 MANY_LINES = 20_000
 LONG_LINE = 2_000
 ALIKE = 0.4
-WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+WORDS = regex(r"\w+|\s+|[^\w\s]")
 NO_END = " (no line end)"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """Lines ``before[i1:i2]`` that became ``after[j1:j2]``; ``same`` when nothing changed there."""
 
@@ -29,7 +30,7 @@ class Block:
     j2: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """Both texts by line, and the blocks that lead from one to the other."""
 

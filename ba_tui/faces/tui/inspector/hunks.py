@@ -6,10 +6,10 @@ Pure, and slow for long files: call it in a thread.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ba_tui.core.results import Diff
+from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.diff import Block, Change, compare, step_rows, steps
 from ba_tui.faces.tui.inspector.rows import Row
 
@@ -19,7 +19,7 @@ ONE_EDIT = frozenset({"path", "old_string", "new_string", "replace_all"})
 EDITS = frozenset({"path", "edits"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hunks:
     """``of`` names, for each changed block in order, the change it belongs to, from 0."""
 

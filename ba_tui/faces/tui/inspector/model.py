@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.results import Display
 from ba_tui.core.session import Reader
+from ba_tui.core.values import frozen
 
 State: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled", ""]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Whole:
     """A stored result and who reads it."""
 
@@ -20,7 +21,7 @@ class Whole:
     ref: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inspected:
     """``text`` is what the model was told; it is shown when there is no ``display``, or beside a failed one.
 

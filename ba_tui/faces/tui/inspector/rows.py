@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from rich.cells import cell_len
 from rich.style import Style
 
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.values import frozen
 
 Piece: TypeAlias = tuple[str, str | Style]
 """Text and its role (a component class of the sheet without its prefix), or a style of its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """A gutter that neither scrolls nor copies, and the text. ``tone`` paints the whole cell."""
 
@@ -87,7 +87,7 @@ def folds(text: str, width: int, *, words: bool = False) -> tuple[int, ...]:
     return tuple(starts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """Which row and which of its folded lines stands on each line of the sheet."""
 

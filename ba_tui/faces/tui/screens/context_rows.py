@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 from textual.content import Content
@@ -17,6 +16,7 @@ from ba_tui.core.messages import Usage
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.session import ContextItem, ContextPart
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.values import frozen
 from ba_tui.faces.tui.meters import bar, filled, fullness, hits, money, share, short_count
 from ba_tui.faces.tui.screens.picker import fitted
 
@@ -27,7 +27,7 @@ LABEL, LEAST, DETAIL = 36, 16, 10
 """Cells: the most and the least of a label, the least of a detail."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """What a row opens: a text to read, or ``items`` to choose from."""
 
@@ -36,7 +36,7 @@ class Page:
     items: tuple[ContextItem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """``figures`` stand in columns, the least important last; ``detail`` gets what room is left."""
 
@@ -46,14 +46,14 @@ class Entry:
     page: Page | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     title: str
     heads: tuple[str, ...]
     entries: Sequence[Entry]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """``used`` of the window as the ledger knows it; where that knows nothing, the sum of the estimates."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -20,6 +19,7 @@ from textual.widgets import Static
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Diff, Diffs
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.diff import patch
 from ba_tui.faces.tui.inspector.hunks import Hunks, can_say, hunk_rows, hunks
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
@@ -30,7 +30,7 @@ from ba_tui.faces.tui.widgets.ask_body import facts, heading, other_arguments
 from ba_tui.faces.tui.widgets.ask_edit import Chosen, choose
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Page:
     """Rows without the heads of the changes: a number stands where change ``n`` begins."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
@@ -17,12 +16,13 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.values import frozen
 
 LOW: list[tuple[int, str]] | None = [(0, "-low"), (18, "-tall")]
 """Rows from which a sheet has room for margins."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """``cells`` are the aligned columns; the first takes what room is left. ``below`` is a second, quiet line.
     ``words`` are not shown, but found.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
@@ -15,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.values import frozen
 from ba_tui.faces.tui.screens.picker import LOW
 
 STYLES = {"deny": "$text-error", "ask": "$text-warning", "allow": "$text-success"}
@@ -22,7 +22,7 @@ WIDEST = 30
 SHORT = 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReportRow:
     """One row; ``kind`` colours its second cell (``deny``, ``ask``, ``allow``) or makes it a ``heading``."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -23,6 +22,7 @@ from textual.widgets.option_list import Option
 from ba_tui.core.errors import BaError
 from ba_tui.core.rewinding import Checkpoints, Course, FileChange, Scope
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.model import Inspected
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.screens.picker import LOW
@@ -41,7 +41,7 @@ DOES = {"new": "comes back", "changed": "changes", "gone": "goes"}
 KEYS = "Enter rewinds · PgUp PgDn files · d diff · Esc leaves all as it is"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Going:
     """A rewind as planned: its ``title`` and ``lead``, the checkpoint ``to`` for files (empty for none), the turns
     ``since``, and whether the conversation changes at all."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 from textual import on
@@ -16,6 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ba_tui.core.session import RuleLine, RuleScope, RuleVerdict
+from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.rows import visible
 from ba_tui.faces.tui.screens.picker import LOW
 from ba_tui.faces.tui.widgets.ask_answers import rule_fault
@@ -26,7 +26,7 @@ SCOPES: dict[RuleScope, str] = {"session": "session", "project": "project", "use
 KEYS = "Tab next · ← → choose · Enter keeps it · Esc leaves all as it was"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GivenRule:
     """What the person wants."""
 

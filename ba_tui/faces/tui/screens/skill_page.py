@@ -6,9 +6,7 @@ What a skill is and what becomes of it is the business of ``core.skills.Skills``
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -22,7 +20,9 @@ from textual.widgets import Input, Static
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import MessageDone
 from ba_tui.core.messages import Message, Text
+from ba_tui.core.patterns import regex
 from ba_tui.core.skills import SkillLine, Skills, SkillState
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import count
 from ba_tui.faces.tui.inspector.rows import painted
 from ba_tui.faces.tui.screens.picker import LOW
@@ -41,7 +41,7 @@ MEANING: dict[SkillState, str] = {
 }
 LABEL = 9
 MANY = 40
-_SIGNS = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&])")
+_SIGNS = regex(r"([\\`*_{}\[\]<>()#+\-.!|~&])")
 
 
 class SkillText(TranscriptView):
@@ -63,7 +63,7 @@ class SkillText(TranscriptView):
         self.action_scroll_home()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checked:
     """What the rules of the format say of a skill."""
 

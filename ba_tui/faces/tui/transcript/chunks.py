@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-FENCE = re.compile(r"( *)(`{3,}|~{3,})[ \t]*([^\s`{]*)([^`\n]*)$")
-HEADING = re.compile(r"#{1,6}(?:\s|$)")
-ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:\s|$)")
-DEFINITION = re.compile(r" {0,3}\[[^\]]+\]:\s*\S")
+from ba_tui.core.patterns import regex
+
+FENCE = regex(r"( *)(`{3,}|~{3,})[ \t]*([^\s`{]*)([^`\n]*)$")
+HEADING = regex(r"#{1,6}(?:\s|$)")
+ITEM = regex(r"(?:[-*+]|\d{1,9}[.)])(?:\s|$)")
+DEFINITION = regex(r" {0,3}\[[^\]]+\]:\s*\S")
 
 CODE_LINES = 50
 LIST_SIZE = 1_500

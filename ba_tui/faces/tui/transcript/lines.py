@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -15,10 +14,12 @@ from rich.cells import cell_len, split_graphemes
 from rich.segment import Segment
 from rich.style import Style
 
+from ba_tui.core.values import frozen
+
 Segments = tuple[Segment, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen
 class Unit:
     """Lines that belong together: when all ``count`` of them are selected, ``text`` is what is copied.
 
@@ -28,6 +29,10 @@ class Unit:
     text: str
     count: int = 1
     opens: bool = False
+
+    # Two with the same words are two.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
 
 class Line(NamedTuple):

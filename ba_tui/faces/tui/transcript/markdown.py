@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
+from ba_tui.core.patterns import regex
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.transcript.chunks import Chunk
 from ba_tui.faces.tui.transcript.code import highlighted
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 MEASURE = 110
 """Prose is not set wider than this: longer lines are hard to read."""
 LONGEST_LINK = 2_000
-_TASK = re.compile(r"\[([ xX])\] ")
-_ADDRESS = re.compile(r"(?:https?://)?(?:www\.)?((?:[\w-]+\.)+[a-z]{2,})(?:[/:?#]|$)", re.IGNORECASE)
-_DISGUISED = re.compile(
+_TASK = regex(r"\[([ xX])\] ")
+_ADDRESS = regex(r"(?:https?://)?(?:www\.)?((?:[\w-]+\.)+[a-z]{2,})(?:[/:?#]|$)", re.IGNORECASE)
+_DISGUISED = regex(
     r"[a-z]+://(?:[^/?#]*(?:[@%\\]|xn--|[^\x00-\x7f])|\[|(?:0x)?\d[0-9a-fx.]*(?:[/:?#]|$))", re.IGNORECASE
 )
 """A host behind a user name, in foreign letters or as a number: it is shown, whatever the text of the link says."""

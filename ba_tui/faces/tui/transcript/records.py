@@ -6,19 +6,20 @@ Pure: no screen, no width, no colour. Text is kept as it came; whoever paints it
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.events import Compressed, Ending, Strategy
 from ba_tui.core.messages import Document, Image, Message, RedactedThinking, Text, Thinking, ToolUse
 from ba_tui.core.results import Command, ToolResult
+from ba_tui.core.values import frozen
 
 State: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled"]
 OPEN: tuple[State, ...] = ("queued", "waiting", "running")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prompt:
     """The person's words; ``steered`` when they joined a running turn."""
 
@@ -27,7 +28,7 @@ class Prompt:
     steered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prose:
     """An answer in Markdown. ``open`` while it streams; ``partial`` says why it is not whole."""
 
@@ -36,7 +37,7 @@ class Prose:
     partial: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Thought:
     """Reasoning that the model showed."""
 
@@ -44,7 +45,7 @@ class Thought:
     open: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolRow:
     """One call. ``tail`` is what it reported while running, ``note`` the person's words when they refused it."""
 
@@ -61,7 +62,7 @@ class ToolRow:
     result: ToolResult | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """A notice: words for the person that the model does not see."""
 
@@ -70,7 +71,7 @@ class Note:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compaction:
     """The conversation was compressed, or that was taken back. ``notes``: what the model has for what is gone."""
 
@@ -82,7 +83,7 @@ class Compaction:
     notes: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retry:
     """The request goes out again at ``until`` (seconds since the epoch)."""
 
@@ -92,7 +93,7 @@ class Retry:
     attempts: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class End:
     """How a turn ended, after how many seconds and calls."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from textual import on
 from textual.content import Content
@@ -14,11 +13,12 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from ba_tui.core.questions import Question, Reply
+from ba_tui.core.values import frozen
 from ba_tui.faces.tui.widgets.ask_body import heading, time_left
 from ba_tui.faces.tui.widgets.ask_form import AskForm
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waiting:
     """``since``: when it came, by the panel's clock."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from ba_tui.core.patterns import regex
 from ba_tui.core.questions import Question
+from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.rows import Piece, Row, line, visible
 
 Name: TypeAlias = Literal["once", "session", "always", "no", "words", "go_on", "stop", "option", "write"]
@@ -17,10 +17,10 @@ Phase: TypeAlias = Literal["asking", "confirm", "rule", "words", "write", "edit"
 EDIT_HINT = "e edit the arguments first"
 FULL_HINT = "d full diff or full text"
 NO_RULE = " · asked each time: no rule is narrow enough"
-RULE = re.compile(r"[\w.*:-]+(\(.+\))?")
+RULE = regex(r"[\w.*:-]+(\(.+\))?")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """``keys`` as Textual names them, ``shown`` as people read them; ``rule`` follows the label."""
 
@@ -86,7 +86,7 @@ def rule_fault(rule: str) -> str:
     return "" if RULE.fullmatch(rule.strip()) else "A rule reads tool(pattern), for example shell(git status)."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pointer:
     """The row that Enter picks, and the rows that are ticked where several may be."""
 

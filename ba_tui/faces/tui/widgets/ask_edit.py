@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Command, Diff
+from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.hunks import Hunks, merged, said
 from ba_tui.faces.tui.inspector.rows import visible
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Draft:
     """``key`` names the one argument that ``text`` is; None when ``text`` is all of them as JSON."""
 
@@ -22,7 +23,7 @@ class Draft:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chosen:
     """The changes that are accepted, from 0, of ``total``. ``question`` is about the call that makes only them; None
     when there is no such call."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from textual.content import Content
+
+from ba_tui.core.values import frozen
 
 SHARE = 0.7
 """Of the screen, for the question; the rest is the conversation's, which stays readable meanwhile."""
@@ -14,7 +14,7 @@ TALL = 32
 """Screens with as many lines get air around the text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """Lines that each part would take; 0 when it is not there. ``below`` is a note or a field."""
 
@@ -24,7 +24,7 @@ class Wanted:
     below: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fit:
     """Lines that each part gets. The answers come first, then a line of everything, then the body."""
 

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.widgets import Static
 
+from ba_tui.core.patterns import regex
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.values import frozen
 from ba_tui.faces.tui.transcript.lines import clipped
 
 ROWS = 8
 Kind = Literal["command", "mention", "history"]
-_AT = re.compile(r"(?<![A-Za-z0-9_@/.:\\-])@(\"[^\"]*|[^\s\"@]*)$")
+_AT = regex(r"(?<![A-Za-z0-9_@/.:\\-])@(\"[^\"]*|[^\s\"@]*)$")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """What the text before the cursor asks to be completed, and the column where that begins."""
 
@@ -31,7 +32,7 @@ class Wanted:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """``insert`` replaces what was typed; ``label`` and ``detail`` are the two columns of its row."""
 

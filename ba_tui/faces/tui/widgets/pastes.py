@@ -5,19 +5,19 @@ Pure text work. How a token behaves under the cursor is the prompt's business.
 
 from __future__ import annotations
 
-import re
 from urllib.parse import unquote
 
 from ba_tui.core.messages import clean_text
+from ba_tui.core.patterns import regex
 
 MANY_LINES = 10
 MANY_CHARACTERS = 1_000
-TOKEN = re.compile(r"\[Pasted #(\d+) (?:\+\d+ lines|\d+ characters)\]")
+TOKEN = regex(r"\[Pasted #(\d+) (?:\+\d+ lines|\d+ characters)\]")
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 LONGEST_PATH = 1_000
-_ESCAPED = re.compile(r"\\(.)")
+_ESCAPED = regex(r"\\(.)")
 _CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(127, 160)))
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_ESCAPES = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
 def cleaned(text: str) -> str:

@@ -5,7 +5,7 @@ It shows what it is given and what it folds from events; it asks nobody.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from rich.cells import cell_len
@@ -17,6 +17,7 @@ from ba_tui.core.events import Event, Mode
 from ba_tui.core.ledger import Ledger
 from ba_tui.core.messages import Usage
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.values import frozen
 from ba_tui.faces.tui.meters import bar, filled, fullness, money, share, short_count
 
 MODE_STYLE: dict[Mode, str] = {
@@ -31,7 +32,7 @@ FOLDER = 28
 REST = 0.1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Situation:
     """What the line shows beside the totals."""
 

@@ -384,10 +384,9 @@ class Process:
                 self.left = int(value)
             case "exit":
                 self.exit_code = int(value)
-                return False
             case _:
                 pass
-        return True
+        return kind != "exit"
 
     def _end(self) -> None:
         self._live.flush()

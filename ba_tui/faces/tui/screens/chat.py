@@ -17,6 +17,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import DescendantFocus, Key, ScreenResume, ScreenSuspend, TextSelected
+from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from ba_tui.core.conversation import Connect
@@ -27,7 +28,6 @@ from ba_tui.core.turn import Turn
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.acts import inventory, trust, view
 from ba_tui.faces.tui.commands import COMMANDS, Command, parse
-from ba_tui.faces.tui.frames import FrugalScreen
 from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.meters import git_branch
 from ba_tui.faces.tui.own_commands import OwnRows
@@ -61,7 +61,7 @@ class Pane(Protocol):
     def reset(self) -> None: ...
 
 
-class ChatScreen(FrugalScreen):
+class ChatScreen(Screen[None]):
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(command.keys, f"act('{command.name}')", command.summary, show=False)

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.remote import Producer
-from xdist.scheduler import Scheduling, WorkStealingScheduling
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -40,12 +38,6 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 10, 10)
     gc.enable()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
-    """Idle workers take over what others have not begun. Else one gets hundreds of app tests and is awaited by all."""
-    return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
 
 
 @pytest.fixture(scope="session")

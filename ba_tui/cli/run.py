@@ -287,7 +287,7 @@ def _report(flow: Flow, ending: _Ending, started: float, format: Format) -> None
         cure = f" Allow it with --allow '{asked['rule']}'." if asked["rule"] else ""
         _say(f"Denied, because nobody is here to ask: {asked['question']} {asked['reason']}{cure}")
     if ending.error:
-        _say(f"{ending.error.message} {ending.error.hint}".rstrip())
+        _say(ending.error.with_hint)
     output = ending.facts.get("output")
     if format == "json":
         report: dict[str, Any] = {

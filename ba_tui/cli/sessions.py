@@ -176,7 +176,7 @@ def import_files(
         raise trouble[0][1]
     if trouble:
         for _, error in trouble:
-            _say(f"{error} {error.hint}")
+            _say(error.with_hint)
         raise UsageError(f"{len(trouble)} of {len(files)} files were not imported.", "Why stands above.")
 
 

@@ -78,7 +78,7 @@ def tokens(
         except OSError as error:
             _say(f"{name} can't be read: {error.strerror or error}.")
         except UsageError as error:
-            _say(f"{error} {error.hint}".rstrip())
+            _say(error.with_hint)
     if as_json:
         print_line(json.dumps([asdict(one) for one in found], indent=2))
     else:

@@ -298,7 +298,7 @@ class Attachments:
         try:
             id, result = await asyncio.to_thread(self._around.session, target.name)
         except BaError as error:
-            return Attachment(f"session {target.name}", "a session", trouble=f"{error} {error.hint}".strip())
+            return Attachment(f"session {target.name}", "a session", trouble=error.with_hint)
         return Attachment(f"session {id}", result.summary, result)
 
     async def _handlers(self, name: str) -> tuple[str, ...]:

@@ -56,6 +56,11 @@ class ErrorInfo:
     code: str = ""
     retries: int = 0
 
+    @property
+    def with_hint(self) -> str:
+        """What happened and what to do, one after the other."""
+        return f"{self.message} {self.hint}".strip()
+
 
 class BaError(Exception):
     """Root of ours. ``str(error)`` is the line for people; ``hint`` the cure, possibly empty."""
@@ -65,6 +70,11 @@ class BaError(Exception):
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+
+    @property
+    def with_hint(self) -> str:
+        """What happened and what to do, one after the other."""
+        return f"{self} {self.hint}".strip()
 
     def info(self) -> ErrorInfo:
         return ErrorInfo(self.kind, str(self), self.hint)

@@ -190,7 +190,7 @@ class Printer:
             elif outcome.ending == "done" and not outcome.error:
                 self.say("The model gave no words.")
             if outcome.error:
-                self.say(f"{outcome.error.message} {outcome.error.hint}".strip())
+                self.say(outcome.error.with_hint)
             elif outcome.timed_out:
                 self.say("Stopped at the time limit; this answer is incomplete.")
             for told in refusals(outcome.denied):
@@ -205,7 +205,7 @@ class Printer:
         """Before there was a session to talk to."""
         if self._format != "text":
             self.finish(Outcome(error=error.info()))
-        self.say(f"{error} {error.hint}".strip())
+        self.say(error.with_hint)
 
     def say(self, text: str) -> None:
         self._err.write(f"ba: {paintable(text, newlines=False)}\n")

@@ -318,7 +318,7 @@ def read_rules(lines: Iterable[RuleLine]) -> tuple[list[Rule], list[str]]:
         try:
             rules.append(read_line(line))
         except UsageError as error:
-            problems.append(f"{error} {error.hint}")
+            problems.append(error.with_hint)
     return rules, problems
 
 

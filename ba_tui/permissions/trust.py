@@ -71,7 +71,7 @@ class Trust:
             stamp = _stamps(files)
             contents = dict(_contents(files))
         except UsageError as error:
-            return Standing(root, state, warning=warning, trouble=f"{error} {error.hint}".strip())
+            return Standing(root, state, warning=warning, trouble=error.with_hint)
         except OSError as error:
             text = f"{error.filename or root} can't be read: {error.strerror}."
             return Standing(root, state, warning=warning, trouble=text)

@@ -89,7 +89,7 @@ class Access:
         try:
             info = self.model(model)
         except UsageError as error:
-            return f"{error} {error.hint}"
+            return error.with_hint
         profile = self.profile(info)
         if profile.kind == "scripted" or self.ready(info.provider):
             return ""

@@ -151,7 +151,7 @@ class Discovery:
         try:
             worker = Worker(code, worker_settings)
         except BaError as error:
-            return {"failed": {"text": f"{error} {error.hint}"}}, False
+            return {"failed": {"text": error.with_hint}}, False
         except OSError as error:
             return {"failed": {"text": f"no worker can be started: {error.strerror or error}"}}, False
         try:

@@ -74,7 +74,7 @@ class Paged(Sheet):
             artifact = await asyncio.to_thread(reader.about, ref)
             first = [] if artifact.expired else await asyncio.to_thread(read_page, self.whole, 0)
         except BaError as error:
-            self._give_up(f"{error} {error.hint}".strip())
+            self._give_up(error.with_hint)
             return
         self.post_message(self.Known(artifact))
         if artifact.expired:

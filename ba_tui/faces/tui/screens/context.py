@@ -85,7 +85,7 @@ class ContextScreen(_Reading):
             parts = await asyncio.to_thread(conversation.context)
             model = conversation.model_info()
         except BaError as error:
-            self._tell(paintable(f"{error} {error.hint}".strip(), newlines=False))
+            self._tell(paintable(error.with_hint, newlines=False))
             return
         self._window = Window(model, parts, self._chat.status.ledger)
         self.query_one(".title", Static).update(f"Context of {paintable(model.id, newlines=False)}")

@@ -78,7 +78,7 @@ class PermissionsScreen(Picker):
         try:
             lines = await asyncio.to_thread(self._permissions.rules)
         except BaError as error:
-            self.say(f"{error} {error.hint}".strip())
+            self.say(error.with_hint)
             return
         self._rules = {_id(line, place): line for place, line in enumerate(lines)}
         self.empty = "No rules: everything that writes or runs asks."
@@ -190,7 +190,7 @@ class PermissionsScreen(Picker):
         try:
             self._chat.session.set_mode(mode)
         except BaError as error:
-            self.say(f"{error} {error.hint}".strip())
+            self.say(error.with_hint)
             return
         self._chat.show_facts()
         self.refill()
@@ -238,9 +238,9 @@ class PermissionsScreen(Picker):
             try:
                 told = await asyncio.to_thread(work)
             except UsageError as error:
-                told = f"{error} {error.hint}".strip()
+                told = error.with_hint
             except BaError as error:
-                told = f"Not kept for good: {error} {error.hint}".strip()
+                told = f"Not kept for good: {error.with_hint}"
             await self._load(told)
 
         self.run_worker(run, group="rules", exit_on_error=False)

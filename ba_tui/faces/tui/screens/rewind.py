@@ -56,7 +56,7 @@ class RewindList(Picker):
                 try:
                     self._files[stop.number] = await asyncio.to_thread(self._past.files.did, stop.checkpoint)
                 except BaError as error:
-                    self.say(f"{error} {error.hint}".strip())
+                    self.say(error.with_hint)
                     break
         self._show(course)
 

@@ -118,7 +118,7 @@ class RewindSheet(ModalScreen[Scope | None]):
             try:
                 self._changes = await asyncio.to_thread(self._files.undoing, self._going.to, self._going.since)
             except BaError as error:
-                self._changes, self._trouble = (), f"{error} {error.hint}".strip()
+                self._changes, self._trouble = (), error.with_hint
         options = self.query_one(OptionList)
         options.clear_options()
         options.add_options(Option(SCOPES[scope], scope) for scope in self._scopes())
@@ -173,7 +173,7 @@ class RewindSheet(ModalScreen[Scope | None]):
         try:
             shown = await asyncio.to_thread(files.diffs, "", self._going.to)
         except BaError as error:
-            self._trouble = f"{error} {error.hint}".strip()
+            self._trouble = error.with_hint
             self._draw()
             return
         more = self._changes is not None and len(self._changes) > len(shown.items)

@@ -73,7 +73,7 @@ class SessionPicker(Picker):
         try:
             infos = await asyncio.to_thread(look)
         except BaError as error:
-            self.say(f"{error} {error.hint}")
+            self.say(error.with_hint)
             return
         self._infos = {info.id: info for info in infos}
         self._looked = ""
@@ -129,7 +129,7 @@ class SessionPicker(Picker):
                 if everywhere == self._everywhere:
                     self._looked, self._places = words, {info.id: info.found for info in found}
         except BaError as error:
-            self.say(f"{error} {error.hint}")
+            self.say(error.with_hint)
         finally:
             self._looking = False
         if self._renaming is None and self._deleting is None:
@@ -202,7 +202,7 @@ class SessionPicker(Picker):
             try:
                 await asyncio.to_thread(work)
             except BaError as error:
-                self.say(f"{error} {error.hint}")
+                self.say(error.with_hint)
                 return
             await self._load()
 

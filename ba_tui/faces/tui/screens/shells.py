@@ -90,7 +90,7 @@ class ShellList(Picker):
         try:
             output = self._jobs.output(id)
         except BaError as error:
-            self.say(f"{error} {error.hint}".strip())
+            self.say(error.with_hint)
             return
         conversation = self._chat.session.conversation
         stored = conversation.inventory.results if conversation else None
@@ -121,7 +121,7 @@ class ShellList(Picker):
         try:
             await self._jobs.end(id)
         except BaError as error:
-            self.say(f"{error} {error.hint}".strip())
+            self.say(error.with_hint)
             return
         self.say(f"{id} was ended.")
         self.reload()

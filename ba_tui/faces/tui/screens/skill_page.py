@@ -117,7 +117,7 @@ class SkillPage(ModalScreen[None]):
         try:
             self._body = await asyncio.to_thread(self._skills.body, self._skill.id)
         except BaError as error:
-            self._body = "" if self._skill.trouble else plain(f"{error} {error.hint}".strip())
+            self._body = "" if self._skill.trouble else plain(error.with_hint)
         self._show()
 
     def _show(self) -> None:
@@ -184,7 +184,7 @@ class SkillPage(ModalScreen[None]):
         try:
             errors, warnings = await asyncio.to_thread(self._skills.check, self._skill.id)
         except BaError as error:
-            self._say(f"{error} {error.hint}".strip())
+            self._say(error.with_hint)
             return
         self._checked = Checked(tuple(errors), tuple(warnings))
         self._say(verdict(self._checked))
@@ -198,7 +198,7 @@ class SkillPage(ModalScreen[None]):
             await asyncio.to_thread(work)
             lines = await asyncio.to_thread(self._skills.lines)
         except BaError as error:
-            self._say(f"{error} {error.hint}".strip())
+            self._say(error.with_hint)
             return
         same = (line for line in lines if (line.id, line.path) == (self._skill.id, self._skill.path))
         self._skill = next(same, self._skill)

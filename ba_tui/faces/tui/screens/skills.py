@@ -60,7 +60,7 @@ class SkillBrowser(Picker):
         try:
             lines = await asyncio.to_thread(self._skills.lines)
         except BaError as error:
-            self.say(f"{error} {error.hint}".strip())
+            self.say(error.with_hint)
             return
         self._lines = {f"{place}:{skill.id}": skill for place, skill in enumerate(lines)}
         self.empty = "No skills were found. ba skills new NAME makes one."
@@ -113,7 +113,7 @@ class SkillBrowser(Picker):
         try:
             await asyncio.to_thread(work)
         except BaError as error:
-            self.say(f"{error} {error.hint}".strip())
+            self.say(error.with_hint)
             return
         await self._load()
         self.say(told)

@@ -94,7 +94,7 @@ class ToolBrowser(Picker):
         try:
             lines = await asyncio.to_thread(self._tools.lines)
         except BaError as error:
-            self.say(f"{error} {error.hint}".strip())
+            self.say(error.with_hint)
             return
         self._lines = {f"{place}:{tool.name}": tool for place, tool in enumerate(lines)}
         self.empty = "No tools were found."
@@ -130,7 +130,7 @@ class ToolBrowser(Picker):
         try:
             await asyncio.to_thread(self._tools.switch, tool.name, on=on)
         except BaError as error:
-            return f"{error} {error.hint}".strip(), tool
+            return error.with_hint, tool
         await self._load()
         now = next((line for line in self._lines.values() if line.name == tool.name), tool)
         return f"{tool.name} is {'on' if on else 'off'} for this session, from the next turn on.", now

@@ -120,7 +120,7 @@ class Welcome(ModalScreen[str | None]):
         try:
             chosen = await asyncio.to_thread(self._setup.use_server, server, model)
         except BaError as error:
-            self._say(f"{error} {error.hint}")
+            self._say(error.with_hint)
             return
         self.dismiss(chosen)
 
@@ -145,7 +145,7 @@ class Welcome(ModalScreen[str | None]):
             where = await asyncio.to_thread(self._setup.save_key, provider, key)
             served = await asyncio.to_thread(self._served, provider)
         except BaError as error:
-            self._say(f"{error} {error.hint}")
+            self._say(error.with_hint)
             return
         if served:
             self.notify(f"The key was saved in {where}.", markup=False)

@@ -132,7 +132,7 @@ def source(record: Record) -> str:
         case Retry(reason=reason):
             return reason
         case End(reason=reason, error=error):
-            return f"{error.message} {error.hint}".strip() if error else reason
+            return error.with_hint if error else reason
 
 
 def prompt_of(message: Message) -> Prompt:

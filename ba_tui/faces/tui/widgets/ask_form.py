@@ -270,7 +270,7 @@ class AskForm(AskLayout, can_focus=True):
         try:
             edited = accepted(self._draft, text, self._current.args)
         except UsageError as error:
-            self._blame(f"{error} {error.hint}".strip())
+            self._blame(error.with_hint)
             return
         if edited is None:
             self._allow("once")

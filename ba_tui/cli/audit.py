@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, print_line
+from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.core.errors import SessionNotFound, UsageError
 from ba_tui.resources import folder_slug, places
 
@@ -59,10 +59,10 @@ def audit(  # noqa: PLR0913 - typer reads one parameter a flag
     else:
         _table(newest_first(decisions))
     for problem in found.unreadable:
-        sys.stderr.write(f"ba: {problem}\n")
+        say(problem)
     if found.damaged:
         lines = "1 damaged line was" if found.damaged == 1 else f"{found.damaged} damaged lines were"
-        sys.stderr.write(f"ba: {lines} left out; the files are as they were.\n")
+        say(f"{lines} left out; the files are as they were.")
     return 0
 
 

@@ -98,7 +98,7 @@ def set_(
     print_line(f"{key} is set in {file}")
     source = load(None).sources.get(key, "")
     if source and str(file) not in source:
-        sys.stderr.write(paintable(f"ba: It has no effect here, because {source} comes before it.\n"))
+        say(f"It has no effect here, because {source} comes before it.")
     return 0
 
 
@@ -188,9 +188,15 @@ def print_line(text: str) -> None:
     sys.stdout.write(paintable(text.encode("utf-8", "backslashreplace").decode()) + "\n")
 
 
+def say(text: str) -> None:
+    """To stderr, as one line of ba's."""
+    line = f"ba: {text}".encode("utf-8", "backslashreplace").decode()
+    sys.stderr.write(paintable(line, newlines=False) + "\n")
+
+
 def _warn(loaded: Loaded) -> None:
     for problem in loaded.warnings:
-        sys.stderr.write(paintable(f"ba: {problem}\n"))
+        say(str(problem))
 
 
 def _discreet(value: Any) -> Any:

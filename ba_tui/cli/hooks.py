@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, load, print_line
+from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
 from ba_tui.resources import places, project_root
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.
     else:
         _print(hooks, root)
     for problem in problems:
-        _say(problem)
+        say(problem)
     brought = [name for name in (*OURS, *CLAUDE_FILES) if (root / name).is_file()]
     if brought and not Trust(where).trusted(root):
-        _say(f"This folder is not trusted, so hooks in {', '.join(brought)} are off. Look at them: ba trust")
+        say(f"This folder is not trusted, so hooks in {', '.join(brought)} are off. Look at them: ba trust")
     return 1 if problems else 0
 
 
@@ -67,9 +67,3 @@ def _print(hooks: Sequence[Hook], root: Path) -> None:
 
 def _of_project(hook: Hook, root: Path) -> bool:
     return any(hook.source.startswith(f"{root / folder}/") for folder in (".ba", ".claude"))
-
-
-def _say(text: str) -> None:
-    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
-
-    sys.stderr.write(f"ba: {printable(text)}\n")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, load, print_line
+from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
 from ba_tui.core.errors import UsageError
 from ba_tui.core.session import RuleLine, RuleVerdict
 from ba_tui.resources import places, project_root
@@ -46,7 +46,7 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.
             waits = "; waits for you: ba permissions add --allow --project" if line.waiting else ""
             print_line(printable(f"{line.verdict:<5}  {text:<{widest}}  {hits}  ({line.source}{waits})"))
     for problem in policy.problems:
-        sys.stderr.write(f"ba: {printable(problem)}\n")
+        say(problem)
     return 1 if policy.problems else 0
 
 

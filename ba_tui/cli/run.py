@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from ba_tui.cli.config import folder_of
+from ba_tui.cli.config import folder_of, say
 from ba_tui.core.errors import ErrorInfo, StopTurn, UsageError
 from ba_tui.core.events import Asked, Event, Notice, ToolProgress, TurnEnded
 from ba_tui.core.results import ToolResult
@@ -167,7 +167,7 @@ def _refused(problems: Sequence[Problem], format: Format) -> int:
         told = [{"file": item.where, "line": item.line, "key": item.key, "message": item.text} for item in problems]
         _print({"schema_version": SCHEMA, "ok": False, "stop_reason": "invalid", "problems": told})
     for problem in problems:
-        _say(str(problem))
+        say(str(problem))
     return USAGE
 
 
@@ -273,7 +273,7 @@ class _Lines:
                     sys.stderr.write(paintable(line, newlines=False) + "\n")
                 sys.stderr.flush()
             case Notice(text=text, hint=hint):
-                _say(f"{text} {hint}".rstrip())
+                say(f"{text} {hint}".rstrip())
             case _:
                 pass
 
@@ -285,9 +285,9 @@ class _Lines:
 def _report(flow: Flow, ending: _Ending, started: float, format: Format) -> None:
     for asked in ending.denied:
         cure = f" Allow it with --allow '{asked['rule']}'." if asked["rule"] else ""
-        _say(f"Denied, because nobody is here to ask: {asked['question']} {asked['reason']}{cure}")
+        say(f"Denied, because nobody is here to ask: {asked['question']} {asked['reason']}{cure}")
     if ending.error:
-        _say(ending.error.with_hint)
+        say(ending.error.with_hint)
     output = ending.facts.get("output")
     if format == "json":
         report: dict[str, Any] = {
@@ -312,7 +312,3 @@ def _report(flow: Flow, ending: _Ending, started: float, format: Format) -> None
 def _print(value: dict[str, Any]) -> None:
     # ASCII keeps control characters and bidi marks of foreign text out of a terminal.
     sys.stdout.write(json.dumps(value, ensure_ascii=True, indent=2) + "\n")
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"ba: {paintable(text, newlines=False)}\n")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, print_line
+from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import UsageError
 from ba_tui.resources import bundled, places, project_root, user_home
@@ -53,9 +53,9 @@ def list_(json_: Json = False, cwd: Cwd = None) -> int:
         if not found:
             sys.stderr.write("No skills. Begin one: ba skills new NAME\n")
     for problem in choices.problems:
-        _say(str(problem))
+        say(str(problem))
     if note := untrusted(root):
-        _say(note)
+        say(note)
     return 0
 
 
@@ -274,7 +274,7 @@ def _tell(candidate: Candidate, *, facts: bool) -> None:
     if facts and candidate.needs:
         print_line(printable(f"  Its scripts need {_some(candidate.needs)}; you are asked before that is installed."))
     for warning in candidate.report.warnings:
-        _say(f"{candidate.id}: {warning}")
+        say(f"{candidate.id}: {warning}")
 
 
 def _check(candidate: Candidate, target: Path, *, force: bool) -> None:
@@ -282,7 +282,7 @@ def _check(candidate: Candidate, target: Path, *, force: bool) -> None:
     errors = [candidate.trouble] if candidate.trouble else list(candidate.report.errors)
     if errors and (candidate.trouble or not force):
         for error in errors[1:]:
-            _say(f"{candidate.id}: {error}")
+            say(f"{candidate.id}: {error}")
         cure = "Correct its SKILL.md." if candidate.trouble else "Correct it, or install it as it is: --force."
         raise UsageError(f"{candidate.id} is not valid: {errors[0]}.", cure)
     if os.path.lexists(place := target / candidate.id) and not force:
@@ -296,10 +296,4 @@ def _some(names: Sequence[str]) -> str:
 
 def _tell_trust(root: Path, *, project: bool) -> None:
     if project and (note := untrusted(root)):
-        _say(note)
-
-
-def _say(text: str) -> None:
-    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
-
-    sys.stderr.write(f"ba: {printable(text)}\n")
+        say(note)

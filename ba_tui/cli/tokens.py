@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, load, print_line
+from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
 from ba_tui.core.errors import UsageError
-from ba_tui.core.untrusted import paintable
 from ba_tui.core.values import frozen
 from ba_tui.resources import places
 
@@ -76,9 +75,9 @@ def tokens(
         try:
             found.append(counter.count(name))
         except OSError as error:
-            _say(f"{name} can't be read: {error.strerror or error}.")
+            say(f"{name} can't be read: {error.strerror or error}.")
         except UsageError as error:
-            _say(error.with_hint)
+            say(error.with_hint)
     if as_json:
         print_line(json.dumps([asdict(one) for one in found], indent=2))
     else:
@@ -115,11 +114,11 @@ class _Counter:
         self.model = model or load(folder).settings.model
         registry = load_encoders(encoders_of(where, folder))
         for problem in registry.problems:
-            _say(problem)
+            say(problem)
         self._config: EncoderConfig = registry.find(self.model)
         self._encoding: Encoding = encoding_of(self._config, registry, Encodings(where.cache / CACHE))
         if self._encoding.warning:
-            _say(self._encoding.warning)
+            say(self._encoding.warning)
         self._exact: ExactCounts | None = None
 
     def count(self, name: str) -> Counted:
@@ -154,7 +153,7 @@ class _Counter:
         failed = bool(self._exact.trouble)
         found = asyncio.run(self._exact.count(Request("", [user(text)], ())))
         if self._exact.trouble and not failed:
-            _say(f"{self._exact.trouble}; estimated instead.")
+            say(f"{self._exact.trouble}; estimated instead.")
         return found
 
 
@@ -221,7 +220,3 @@ def _progress(read: int, size: int, *, done: bool = False) -> None:
     whole = f" of {size // 1_000_000:,}" if size else ""
     sys.stderr.write("\r\x1b[K" if done else f"\r{read // 1_000_000:,}{whole} MB counted")
     sys.stderr.flush()
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(paintable(f"ba: {text}".encode("utf-8", "backslashreplace").decode()) + "\n")

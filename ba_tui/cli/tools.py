@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, print_line
+from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.cli.tool_files import check_name, write_tool
 from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import UsageError
@@ -52,9 +52,9 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON object
                 row = f"{entry.tool.name:<{widest}}  {_state(entry):<4}  {entry.tool.effect.value:<7}  {_brief(entry)}"
                 print_line(printable(row if entry.origin == "built-in" else f"{row}  ({entry.place})"))
         for problem in problems:
-            sys.stderr.write(f"ba: {printable(str(problem))}\n")
+            say(str(problem))
         if note := untrusted(project_root(folder)):
-            sys.stderr.write(f"ba: {printable(note)}\n")
+            say(note)
     finally:
         registry.close()
     return 1 if problems else 0
@@ -134,7 +134,6 @@ def new(
 ) -> int:
     """Write a tool that works, and a test beside it, into .ba/tools."""
     from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - see list_
-    from ba_tui.settings import printable  # noqa: PLC0415
 
     check_name(name)
     folder = folder_of(cwd)
@@ -159,7 +158,7 @@ def new(
     print_line(f"Wrote {files[0]} and its test {files[1].name}. Now make it yours.\n{attempt}")
     print_line("After each change, let it run again: ba trust")
     if note := untrusted(root):
-        sys.stderr.write(f"ba: {printable(note)}\n")
+        say(note)
     return 0
 
 

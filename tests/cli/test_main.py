@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui import __version__
-from ba_tui.cli.config import print_line
+from ba_tui.cli.config import print_line, say
 from ba_tui.cli.main import COMMANDS, route, run
 from ba_tui.providers.scripted import Planned, Step
 from tests.loopback import ModelServer
@@ -283,8 +283,10 @@ def test_an_error_about_foreign_text_holds_no_control(capsys: pytest.CaptureFixt
 
 
 def test_lines_of_commands_hold_no_control(capsys: pytest.CaptureFixture[str]) -> None:
-    print_line("a\x1b[2Jb \x9d52;c;x\x9c \udcff\tc\nd")
-    assert capsys.readouterr().out == "ab  \\udcff\tc\nd\n"
+    text = "a\x1b[2Jb \x9d52;c;x\x9c \udcff\tc\nd"
+    print_line(text)
+    say(text)
+    assert capsys.readouterr() == ("ab  \\udcff\tc\nd\n", "ba: ab  \\udcff c␤d\n")
 
 
 @pytest.mark.parametrize("args", [("config", "schema"), ("--help",)])

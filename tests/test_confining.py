@@ -12,7 +12,7 @@ from ba_tui.core.session import RuleLine
 from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rulebook import bundled_rules, domain_rules
+from ba_tui.permissions.rulebook import all_rules
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.settings import Settings
 from ba_tui.settings.model import Commands
@@ -21,9 +21,7 @@ from ba_tui.tools.web_addresses import read_address
 
 def policy(root: Path, *rules: RuleLine, mode: Mode = "default", bounds: Bounds = Bounds()) -> Policy:  # noqa: B008 - a value
     settings = Settings(commands=Commands(domains=("pypi.org", "*.npmjs.org")))
-    return Policy(
-        Workspace(root), [*bundled_rules(), *domain_rules(settings.commands.domains), *rules], mode, None, bounds
-    )
+    return Policy(Workspace(root), all_rules(rules, settings.commands.domains), mode, None, bounds)
 
 
 def verdict(rules: Policy, address: str) -> Allow | Ask | Deny:

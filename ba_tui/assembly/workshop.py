@@ -17,12 +17,12 @@ from ba_tui.context.selection import Budget
 from ba_tui.core.conversation import Conversation, Library
 from ba_tui.core.session import SessionInfo
 from ba_tui.observe.calls import CallLog
-from ba_tui.permissions.approvals import Approvals
+from ba_tui.permissions.approvals import Approvals, problems_of
 from ba_tui.permissions.bounds import BYPASS, Bounds
 from ba_tui.permissions.hits import hits_of
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rulebook import bundled_rules, domain_rules
+from ba_tui.permissions.rulebook import all_rules
 from ba_tui.permissions.trust import Trust
 from ba_tui.providers.access import Access
 from ba_tui.resources import Places, project_root
@@ -54,8 +54,8 @@ class Workshop:
         keep, limits = self.settings.environment.keep, limits_for(self.settings)
         self.shell = Shell(shutil.which("bash"), os.environ, access.variables(), keep, limits)
         self._flags = {key for key, source in loaded.sources.items() if source.startswith("flag ")}
-        self._rules = (*bundled_rules(), *loaded.rules, *domain_rules(self.settings.commands.domains))
-        self.problems = self.policy(self.workspace(cwd)).problems
+        self._rules = all_rules(loaded.rules, self.settings.commands.domains)
+        self.problems = problems_of(self._rules, Approvals(where.approvals, project_root(cwd)))
 
     def workspace(self, cwd: Path) -> Workspace:
         return Workspace(cwd, (project_root(cwd), *self.settings.add_dirs))

@@ -174,13 +174,11 @@ def load(cwd: Path | None, where: Places | None = None) -> Loaded:
 
 def rule_problems(loaded: Loaded, folder: Path) -> Sequence[str]:
     """What is wrong with permission rules and kept answers, one line each."""
-    from ba_tui.permissions.approvals import Approvals  # noqa: PLC0415 - see show
-    from ba_tui.permissions.rulebook import bundled_rules  # noqa: PLC0415
-    from ba_tui.permissions.rules import read_rules  # noqa: PLC0415
+    from ba_tui.permissions.approvals import Approvals, problems_of  # noqa: PLC0415 - see show
+    from ba_tui.permissions.rulebook import all_rules  # noqa: PLC0415
 
-    _, wrong = read_rules([*bundled_rules(), *loaded.rules])
-    _, unread = Approvals(places().approvals, project_root(folder)).read()
-    return [*wrong, *unread]
+    rules = all_rules(loaded.rules, loaded.settings.commands.domains)
+    return problems_of(rules, Approvals(places().approvals, project_root(folder)))
 
 
 def print_line(text: str) -> None:

@@ -142,7 +142,7 @@ def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None) -> Polic
     from ba_tui.permissions.hits import hits_of  # noqa: PLC0415
     from ba_tui.permissions.paths import Workspace  # noqa: PLC0415
     from ba_tui.permissions.policy import Policy as Rules  # noqa: PLC0415
-    from ba_tui.permissions.rulebook import bundled_rules, domain_rules  # noqa: PLC0415
+    from ba_tui.permissions.rulebook import all_rules  # noqa: PLC0415
     from ba_tui.permissions.rules import read_rule  # noqa: PLC0415
 
     for line in given:
@@ -150,7 +150,7 @@ def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None) -> Polic
     where, root = places(), project_root(folder)
     loaded = load(folder)
     workspace = Workspace(folder, (root, *loaded.settings.add_dirs))
-    rules = [*bundled_rules(), *loaded.rules, *domain_rules(loaded.settings.commands.domains), *given]
+    rules = [*all_rules(loaded.rules, loaded.settings.commands.domains), *given]
     chosen = mode or loaded.settings.permission_mode
     bounds = Bounds(where, bypass=chosen == "bypass", hits=hits_of(where, root))
     return Rules(workspace, rules, chosen, Approvals(where.approvals, root), bounds)

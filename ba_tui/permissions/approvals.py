@@ -6,7 +6,7 @@ Session-long answers live in ``policy`` only.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -14,10 +14,11 @@ from typing import Any, cast
 import yaml
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.session import RuleLine
 from ba_tui.core.values import frozen
 from ba_tui.permissions.conditions import KEYS as TERMS
 from ba_tui.permissions.conditions import terms_of, terms_text
-from ba_tui.permissions.rules import Rule, Subject, read_rule
+from ba_tui.permissions.rules import Rule, Subject, read_rule, read_rules
 from ba_tui.resources import exclusive, save_whole
 from ba_tui.settings.document import load_mapping, read_document
 
@@ -111,6 +112,11 @@ class Approvals:
             kept[self.project] = rest
             save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
             return True
+
+
+def problems_of(rules: Iterable[RuleLine], approvals: Approvals) -> list[str]:
+    """What can't be used of ``rules`` and of the answers that are kept, one line each."""
+    return [*read_rules(rules)[1], *approvals.read()[1]]
 
 
 def _entries(value: Any) -> list[dict[str, Any]]:

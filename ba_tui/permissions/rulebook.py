@@ -26,9 +26,10 @@ def bundled_rules() -> list[RuleLine]:
     return rules_from(bundled("config") / "hitl_rules.yaml", "bundled")
 
 
-def domain_rules(names: Iterable[str]) -> list[RuleLine]:
-    """The setting ``commands.domains`` as rules."""
-    return [RuleLine(f"{NETWORK}(domain:{name})", "allow", "commands.domains", layer="user") for name in names]
+def all_rules(given: Iterable[RuleLine], domains: Iterable[str]) -> list[RuleLine]:
+    """The bundled rules, those of the settings, and the setting ``commands.domains`` as rules."""
+    own = (RuleLine(f"{NETWORK}(domain:{name})", "allow", "commands.domains", layer="user") for name in domains)
+    return [*bundled_rules(), *given, *own]
 
 
 def rules_from(path: Path, name: str = "") -> list[RuleLine]:

@@ -93,6 +93,12 @@ def test_validate_names_what_is_wrong(ba_home: Path, capsys: pytest.CaptureFixtu
     assert (ba_home / "config.yaml").read_text() == text
 
 
+def test_validate_names_a_domain_that_no_start_takes(ba_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (ba_home / "config.yaml").write_text("commands: {domains: ['a b']}\n")
+    assert run(["config", "validate"]) == 1
+    assert capsys.readouterr().out.startswith("commands.domains: permission rule 'shell_network(domain:a b)': ")
+
+
 def test_what_a_project_may_not_set_is_told_but_no_error(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / ".ba" / "config.yaml").write_text("providers: {anthropic: {base_url: 'http://evil.example'}}\n")
     assert run(["config", "validate"]) == 0

@@ -11,20 +11,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from ba_tui.cli.launch import current_folder, open_app
+from ba_tui.cli.launch import folder_of, open_app
 from ba_tui.core.errors import UsageError
 from ba_tui.core.start import Start
 
 Format = Literal["text", "json", "stream-json"]
 Mode = Literal["default", "accept-edits", "plan", "auto", "bypass"]
-
-
-def _folder(cwd: Path | None) -> Path:
-    if cwd is None:
-        return current_folder()
-    if not cwd.is_dir():
-        raise UsageError(f"There is no folder {cwd}.", "Check --cwd.")
-    return cwd.absolute()
 
 
 def chat(  # noqa: PLR0913 - typer reads one parameter a flag
@@ -81,7 +73,7 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     no_color: Annotated[bool, typer.Option("--no-color", help="No colours.")] = False,
     version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.")] = False,
 ) -> int:
-    folder = _folder(cwd)
+    folder = folder_of(cwd)
     if missing := [path for path in add_dir or () if not path.expanduser().is_dir()]:
         raise UsageError(f"There is no folder {missing[0]}.", "Check --add-dir.")
     if fork and not (continue_ or resume):

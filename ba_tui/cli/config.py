@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ba_tui.cli.launch import current_folder
+from ba_tui.cli.launch import folder_of
 from ba_tui.core.errors import UsageError
 from ba_tui.core.untrusted import paintable
 from ba_tui.resources import Places, bundled, places, project_root, save_whole
@@ -153,14 +153,6 @@ def _schema() -> str:
     named = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Settings of ba"}
     described = adapter(Settings).json_schema() | named
     return json.dumps(described, indent=2)
-
-
-def folder_of(cwd: Path | None) -> Path:
-    if cwd is None:
-        return current_folder()
-    if not cwd.is_dir():
-        raise UsageError(f"There is no folder {cwd}.", "Check --cwd.")
-    return cwd.absolute()
 
 
 def load(cwd: Path | None, where: Places | None = None) -> Loaded:

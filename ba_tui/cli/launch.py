@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ba_tui.core.errors import UsageError
 from ba_tui.core.start import Start
 
 if TYPE_CHECKING:
@@ -45,6 +46,15 @@ def open_app(
     app = BaApp(connect, begin)
     app.run()
     return app.return_code or 0
+
+
+def folder_of(cwd: Path | None) -> Path:
+    """``cwd`` as the flag --cwd named it, or else the working folder."""
+    if cwd is None:
+        return current_folder()
+    if not cwd.is_dir():
+        raise UsageError(f"There is no folder {cwd}.", "Check --cwd.")
+    return cwd.absolute()
 
 
 def current_folder() -> Path:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -160,22 +159,19 @@ class Conversation:
         return turn
 
     async def _run(self, prompt: Message, turn: Turn) -> None:
-        opened = False
-
         async def work(branch: Branch) -> None:
-            nonlocal opened
             notes = await self.admit(prompt, branch) if self.admit else ()
-            opened = True
+            turn.opened = True
             self._open_turn(branch, prompt, notes)
             agent = await self._agent(self.turn_model)
             await agent.run(branch)
 
         self.turn_model = ""
         ending = await self._ending(turn, work)
-        if not opened:
-            # The journal has none to close, and the prompt goes back to the person.
+        if not turn.opened:
+            # The journal has none to close.
             why = ending.error or PromptRefused("Interrupted before the prompt was sent.").info()
-            turn.deliver(TurnEnded(ending.reason, replace(why, kind=PromptRefused.kind)))
+            turn.deliver(TurnEnded(ending.reason, why))
             return
         Branch(turn, self.transcript).emit(ending)
         with contextlib.suppress(StorageError):

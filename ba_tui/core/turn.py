@@ -30,6 +30,8 @@ class Turn:
         self._questions: dict[str, asyncio.Future[Reply]] = {}
         self._task: asyncio.Task[None] | None = None
         self.inbox: deque[Message] = deque()
+        self.opened = False
+        """Whether the prompt was let through; else it goes back to the person."""
         self.ended = False
         self.listens = True
         """Whether words can join it; False for work that asks no model."""

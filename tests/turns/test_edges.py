@@ -90,6 +90,21 @@ async def test_a_turn_that_is_stopped_before_it_opens_gives_the_prompt_back(step
     assert talk.transcript.messages[-1].text == "Hello."
 
 
+async def test_a_fault_before_a_turn_opens_is_told_as_what_it_is():
+    async def admit(prompt: Message, branch: Branch) -> Sequence[Message]:
+        raise StorageError("approvals.yaml can't be read.")
+
+    journal = Memory()
+    talk = conversation(Script(), journal=journal)
+    talk.admit = admit
+    turn = talk.say("go")
+    (ended,) = await collect(turn)
+    assert isinstance(ended, TurnEnded)
+    assert ended.error == StorageError("approvals.yaml can't be read.").info()
+    assert not turn.opened
+    assert journal.read() == []
+
+
 async def test_closing_lets_go_of_the_connection():
     provider = Script(says("Hello."))
     talk = conversation(provider)

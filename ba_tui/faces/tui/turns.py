@@ -100,11 +100,12 @@ class Turns:
 
     def over(self, event: TurnEnded) -> None:
         """The turn ended: go on with the queue, or hold it when the person or an error stopped the turn."""
+        opened = bool(self.current and self.current.opened)
         if self.current:
             # Words that joined too late to be heard are still to be sent.
             self.waiting.extendleft(reversed([word.text for word in self.current.inbox if word.origin == "steer"]))
         self.current = None
-        if event.error and event.error.kind == PromptRefused.kind:
+        if self._sent and event.error and not opened:
             self._session.taken_back()
             self._refused(self._sent, PromptRefused(event.error.message, event.error.hint))
         self.paused = bool(self.waiting) and event.reason in {"cancelled", "error", "interrupted"}

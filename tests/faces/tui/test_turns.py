@@ -10,10 +10,10 @@ from string import ascii_lowercase
 
 from textual.events import Key
 
-from ba_tui.core.conversation import Start
-from ba_tui.core.errors import AuthFailed, PromptRefused, UsageError
+from ba_tui.core.errors import AuthFailed, PromptRefused, StorageError, UsageError
 from ba_tui.core.events import TurnStarted
 from ba_tui.core.messages import Message
+from ba_tui.core.start import Start
 from ba_tui.core.turn import Branch
 from ba_tui.faces.tui.app import BaApp
 from ba_tui.faces.tui.transcript.records import End, Prompt
@@ -50,7 +50,7 @@ async def test_enter_before_the_session_is_there_waits_and_is_sent(world: World)
 async def hammered(app: BaApp) -> str:
     """Letters, now and then Enter, from the moment that there is a screen until the session is there."""
     typed = ""
-    while not app._screen_stack:  # noqa: ASYNC110 - what comes this early has no event
+    while not app.screen_stack:  # noqa: ASYNC110 - what comes this early has no event
         await asyncio.sleep(0)
     for letter in cycle(ascii_lowercase):
         typed += letter
@@ -239,16 +239,26 @@ async def test_empty_prompts_go_nowhere(world: World) -> None:
         assert not hand.chat.turns.waiting
 
 
+def ends(hand: Hand) -> list[str]:
+    records = hand.chat.transcript.records
+    return [record.error.message for record in records if isinstance(record, End) and record.error]
+
+
 async def test_a_prompt_that_is_refused_comes_back_into_the_input(world: World) -> None:
+    errors = [StorageError("The list could not be read."), PromptRefused("A hook did not let the prompt pass.")]
+
+    due = iter(errors)
+
     async def refuse(prompt: Message, branch: Branch) -> Sequence[Message]:
-        raise PromptRefused("A hook did not let the prompt pass: not that.", "Change it and send it again.")
+        raise next(due)
 
     async with running(world) as hand:
         _, conversation = hand.chat.session.live
         conversation.admit = refuse
         await hand.send("the secret")
         await hand.until(lambda: hand.text == "the secret")
+        await hand.press("enter")
+        await hand.until(lambda: len(ends(hand)) == 2 and hand.text == "the secret")
         assert not hand.chat.session.started
-        ends = [record for record in hand.chat.transcript.records if isinstance(record, End)]
-        assert [end.error.message for end in ends if end.error] == ["A hook did not let the prompt pass: not that."]
+        assert ends(hand) == [str(error) for error in errors]
     assert not any(journal.events for journal in world.shelf.journals.values())

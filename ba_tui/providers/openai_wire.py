@@ -315,8 +315,3 @@ def read_whole(body: Mapping[str, Any], assembly: Assembly, service: Service) ->
         pass
     assembly.close()
     return assembly.finish()
-
-
-def message_from_wire(body: Mapping[str, Any], model: ModelInfo, service: Service) -> Message:
-    """The same, when nothing else is asked of it."""
-    return read_whole(body, Assembly(model, service), service)

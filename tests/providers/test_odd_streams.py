@@ -54,7 +54,7 @@ async def read(vendor: str, body: bytes, piece: int = 0) -> tuple[list[Any], Pro
     def whole(data: bytes) -> Message:
         if vendor == "anthropic":
             return anthropic_wire.message_from_wire(decode(data), CLAUDE, SERVICE)
-        return openai_wire.message_from_wire(decode(data), GPT, SERVICE)
+        return openai_wire.read_whole(decode(data), openai_wire.Assembly(GPT, SERVICE), SERVICE)
 
     return await until_error(chunks(pieces(), assembly_of(vendor), whole))
 

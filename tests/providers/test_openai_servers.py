@@ -37,7 +37,7 @@ def test_what_a_server_adds_to_a_call_goes_back_with_it() -> None:
         "extra_content": {"google": {"thought_signature": "abc"}},
     }
     answer = {"choices": [{"message": {"tool_calls": [raw]}, "finish_reason": "tool_calls"}]}
-    message = openai_wire.message_from_wire(answer, GPT, SERVICE)
+    message = openai_wire.read_whole(answer, openai_wire.Assembly(GPT, SERVICE), SERVICE)
     assert message.calls == (ToolUse("c1", "now", {}),)
     sent = json.loads(openai_wire.encode_message(message, GPT, "reasoning_content"))
     assert sent["tool_calls"] == [raw]

@@ -91,7 +91,7 @@ def back_from_openai(body: bytes) -> Message:
     """What an answer would be that says exactly what we sent."""
     sent = json.loads(body)
     answer = {"choices": [{"index": 0, "message": sent, "finish_reason": "stop"}]}
-    return openai_wire.message_from_wire(answer, GPT, SERVICE)
+    return openai_wire.read_whole(answer, openai_wire.Assembly(GPT, SERVICE), SERVICE)
 
 
 @settings(deadline=None)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,7 +21,7 @@ from ba_tui.providers import sse
 from ba_tui.providers.anthropic_wire import Assembly, encode_message, message_from_wire, tool_to_wire
 from ba_tui.providers.bodies import Body
 from ba_tui.providers.faults import Service, check_key, check_url, cut, from_body, from_network, from_response
-from ba_tui.providers.http import http_client
+from ba_tui.providers.http import NO_KEY, http_client
 from ba_tui.providers.shapes import decode, encode, fields
 
 VARIABLE = "ANTHROPIC_API_KEY"
@@ -36,8 +35,6 @@ ADAPTIVE = frozenset({"claude-4.6", "claude-4.8", "claude-5"})
 """Families that decide themselves how long to think."""
 TELLTALE = "x-stainless-"
 """Headers that tell of this machine, and that nobody needs for an answer."""
-NO_KEY = "none"
-"""What is sent where there is no key: servers of one's own ask for none."""
 
 
 class AnthropicProvider:
@@ -87,9 +84,7 @@ class AnthropicProvider:
         }
         self._pattern = http.build_request("POST", self._url, headers=headers)
         service = Service("Anthropic", VARIABLE, str(self._client.base_url), model.name, key)
-        own = service.host == OWN
-        variable = f"{VARIABLE}, or the key that is set for this provider"
-        self._service = service if own else replace(service, name=service.host, variable=variable)
+        self._service = service if service.host == OWN else service.elsewhere()
         self._extras: dict[str, Any] = {"cache_control": MARK}
         if model.family in ADAPTIVE:
             # Their reasoning, and what they say between calls, would come as empty blocks without this.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -97,6 +97,10 @@ class Service:
     @property
     def local(self) -> bool:
         return is_loopback(self.url)
+
+    def elsewhere(self) -> Service:
+        """The same of a server that is not the vendor's own."""
+        return replace(self, name=self.host, variable=f"{self.variable}, or the key that is set for this provider")
 
     def quote(self, text: str) -> str:
         """A server's own words, fit for one line: no key, no line ends, not endless."""

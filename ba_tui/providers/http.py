@@ -14,6 +14,8 @@ from ba_tui.providers.faults import is_loopback
 
 CONNECT = 15.0
 LONGEST = 200
+NO_KEY = "none"
+"""What is sent where there is no key: servers of one's own ask for none."""
 EMPTYING = frozenset({301, 302, 303})
 """Redirects that are followed by asking without what was to be sent."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,15 +20,13 @@ from ba_tui.core.provider import Chunk, ModelInfo, Request
 from ba_tui.providers import sse
 from ba_tui.providers.bodies import Body
 from ba_tui.providers.faults import Service, check_key, check_url, cut, from_body, from_network, from_response
-from ba_tui.providers.http import http_client
+from ba_tui.providers.http import NO_KEY, http_client
 from ba_tui.providers.openai_wire import Assembly, ReasoningField, encode_message, read_whole, tool_to_wire
 from ba_tui.providers.shapes import decode, encode, fields
 
 VARIABLE = "OPENAI_API_KEY"
 OWN = "https://api.openai.com"
 HOME = f"{OWN}/v1"
-NO_KEY = "none"
-"""What is sent where there is no key: servers of one's own ask for none."""
 
 
 class OpenAIProvider:
@@ -67,8 +64,7 @@ class OpenAIProvider:
         if own and "max_tokens" in self._options:
             # OpenAI's own models that think know it by its new name alone, all other servers by the old.
             self._options["max_completion_tokens"] = self._options.pop("max_tokens")
-        variable = f"{VARIABLE}, or the key that is set for this provider"
-        self._service = service if own else replace(service, name=service.host, variable=variable)
+        self._service = service if own else service.elsewhere()
         self._counted = True
         self._reasoning: ReasoningField = "reasoning_content"
         self._body = Body(self._head, lambda message: encode_message(message, model, self._reasoning))

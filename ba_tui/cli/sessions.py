@@ -26,6 +26,7 @@ from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageErro
 from ba_tui.core.messages import Usage
 from ba_tui.core.session import SessionInfo, TurnLine
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.wording import count
 from ba_tui.resources import save_whole
 from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.outline import as_record
@@ -137,7 +138,7 @@ def search(
         return
     console = Console(highlight=False)
     for info in found[:limit]:
-        facts = " · ".join((_when(info.updated), _count(info.turns), one_line(str(info.cwd))))
+        facts = " · ".join((_when(info.updated), count(info.turns, "turn"), one_line(str(info.cwd))))
         console.print(Text.assemble((info.id, "bold"), "  ", one_line(info.title or "Untitled")))
         console.print(Text(f"  {facts}", style="dim"))
         if info.found:
@@ -167,7 +168,7 @@ def import_files(
         taken.append({**_record(imported.info), "source": imported.source, "remarks": list(imported.remarks)})
         if not as_json:
             sys.stdout.write(f"{imported.info.id}\n")
-            _say(f"{one_line(imported.source)}: “{imported.info.title}”, {_count(imported.info.turns)}.")
+            _say(f"{one_line(imported.source)}: “{imported.info.title}”, {count(imported.info.turns, 'turn')}.")
         for remark in imported.remarks:
             _say(f"  {remark}")
     if as_json:
@@ -203,12 +204,12 @@ def prune(
         return 0
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError(f"Deleting {_sessions(len(going))} needs a yes.", "Add --yes.")
-        if not typer.confirm(f"Delete {_sessions(len(going))} for good?", err=True):
+            raise UsageError(f"Deleting {count(len(going), 'session')} needs a yes.", "Add --yes.")
+        if not typer.confirm(f"Delete {count(len(going), 'session')} for good?", err=True):
             _say("Kept.")
             return 0
     deleted = sum(_deleted(library, info) for info in going)
-    _say(f"Deleted {_sessions(deleted)}.")
+    _say(f"Deleted {count(deleted, 'session')}.")
     return 0 if deleted == len(going) else 2
 
 
@@ -243,7 +244,7 @@ def delete(
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(f"Deleting {info.id} needs a yes.", "Add --yes.")
-        if not typer.confirm(f"Delete “{info.title}” ({info.id}, {_count(info.turns)})?", err=True):
+        if not typer.confirm(f"Delete “{info.title}” ({info.id}, {count(info.turns, 'turn')})?", err=True):
             _say("Kept.")
             return
     # By the key as it was typed: the library takes ids alone, so a guess from words cannot get here.
@@ -378,14 +379,6 @@ def _when(at: float) -> str:
 
 def _price(cost: float | None) -> str:
     return "—" if cost is None else f"${cost:.2f}"
-
-
-def _count(turns: int) -> str:
-    return "1 turn" if turns == 1 else f"{turns} turns"
-
-
-def _sessions(count: int) -> str:
-    return "1 session" if count == 1 else f"{count} sessions"
 
 
 def _print_json(value: Any) -> None:

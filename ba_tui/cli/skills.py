@@ -18,6 +18,7 @@ import typer
 from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import UsageError
+from ba_tui.core.wording import count, nearest, one_line
 from ba_tui.resources import bundled, places, project_root, user_home
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def list_(json_: Json = False, cwd: Cwd = None) -> int:
         widest = max((len(skill.id) for skill in found), default=0)
         for skill in found:
             row = f"{skill.id:<{widest}}  {_state(skill, choices):<8}  {skill.source:<7}  {skill.tokens:>6,}"
-            print_line(printable(f"{row}  {_brief(skill)}"))
+            print_line(printable(f"{row}  {one_line(skill.head.trouble or skill.head.description, BRIEF)}"))
         if not found:
             sys.stderr.write("No skills. Begin one: ba skills new NAME\n")
     for problem in choices.problems:
@@ -209,10 +210,8 @@ def _choices(root: Path) -> Choices:
 def _known(catalog: Catalog, name: str) -> Skill:
     if skill := catalog.get(name):
         return skill
-    import difflib  # noqa: PLC0415 - for a slip alone
-
-    close = difflib.get_close_matches(name, [skill.id for skill in catalog.all()], 1, 0.5)
-    raise UsageError(f"There is no skill {name!r}.", f"Did you mean {close[0]}?" if close else "See ba skills list.")
+    close = nearest(name, [skill.id for skill in catalog.all()])
+    raise UsageError(f"There is no skill {name!r}.", f"Did you mean {close}?" if close else "See ba skills list.")
 
 
 def _facts(skill: Skill, choices: Choices) -> dict[str, Any]:
@@ -241,11 +240,6 @@ def _state(skill: Skill, choices: Choices) -> str:
     return "on" if told else "off"
 
 
-def _brief(skill: Skill) -> str:
-    text = " ".join((skill.head.trouble or skill.head.description).split())
-    return text if len(text) <= BRIEF else f"{text[: BRIEF - 1]}…"
-
-
 def _skills_folder(root: Path, *, project: bool) -> Path:
     return root / ".ba" / "skills" if project else places().config / "skills"
 
@@ -268,7 +262,7 @@ def _chosen(folder: Path, source: str, only: Sequence[str]) -> Sequence[Path]:
 def _tell(candidate: Candidate, *, facts: bool) -> None:
     from ba_tui.settings import printable  # noqa: PLC0415 - see list_
 
-    files = f"{candidate.files} file{'' if candidate.files == 1 else 's'}"
+    files = count(candidate.files, "file")
     if facts:
         print_line(printable(f"{candidate.id}: {files}; scripts: {_some(candidate.scripts) or 'none'}"))
     if facts and candidate.needs:

@@ -14,6 +14,7 @@ import typer
 
 from ba_tui.cli.config import folder_of, print_line
 from ba_tui.core.errors import UsageError
+from ba_tui.core.wording import count
 from ba_tui.resources import places, project_root
 
 if TYPE_CHECKING:
@@ -93,8 +94,7 @@ def _tell(seen: Standing) -> None:
         return
     for file in seen.files:
         if file.before is None:
-            count = len(file.after.splitlines())
-            print_line(printable(f"{file.path}  ({count} line{'' if count == 1 else 's'})"))
+            print_line(printable(f"{file.path}  ({count(len(file.after.splitlines()), 'line')})"))
             continue
         before, after = file.before.splitlines(), file.after.splitlines()
         for text in difflib.unified_diff(before, after, file.path, file.path, lineterm=""):

@@ -51,7 +51,8 @@ def permits(pattern: str | None, part: Part) -> bool:
         return False
     words, more = read
     if not more:
-        return part.words == words
+        # Words alone don't tell what comes in; a rule for the whole command does where it is part of that.
+        return part.words == words and not part.takes
     count = len(words)
     if part.words[:count] != words or part.outside or part.writes:
         return False

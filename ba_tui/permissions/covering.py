@@ -105,6 +105,8 @@ def offered(subject: Subject, lacks: Sequence[Lack]) -> str | None:
     command = subject.command or ""
     if subject.trouble or any(lack.part is None or lack.part.stops or None in lack.part.words for lack in lacks):
         return None
+    if any(lack.part and lack.part.takes == "unseen" and not _prefix(lack.part) for lack in lacks):
+        return None
     if any("destructive" in part.effects for part in subject.parts):
         return None
     whole = f"{subject.tool}({command})" if rememberable(command) else None
@@ -116,16 +118,23 @@ def offered(subject: Subject, lacks: Sequence[Lack]) -> str | None:
 
 def _rule_text(part: Part) -> str:
     """``git add:*`` for what is known to be fine so, else every word."""
-    words = [word for word in part.words if word is not None]
     if part.outside or part.writes:
         return ""
+    if head := _prefix(part):
+        return head
+    text = "" if part.takes else shlex.join(word for word in part.words if word is not None)
+    return text if rememberable(text) and len(text) <= LONGEST_RULE else ""
+
+
+def _prefix(part: Part) -> str:
+    """``git add:*`` where any words may follow."""
+    words = [word for word in part.words if word is not None]
     for count in (3, 2, 1):
         head = tuple(words[:count])
         known_so = len(head) == count and any(_fits(head, pattern) for pattern in known().offers)
         if known_so and not any(surplus.binding and surplus.at >= count for surplus in part.surplus):
             return f"{shlex.join(head)}:*"
-    text = shlex.join(words)
-    return text if rememberable(text) and len(text) <= LONGEST_RULE else ""
+    return ""
 
 
 def _fits(head: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
@@ -133,8 +142,15 @@ def _fits(head: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
     return (
         len(head) == len(pattern)
         and plain
-        and all(want in {"*", word} for word, want in zip(head, pattern, strict=True))
+        and all(
+            word == want or (want == "*" and not _runs_code(word)) for word, want in zip(head, pattern, strict=True)
+        )
     )
+
+
+def _runs_code(word: str) -> bool:
+    """Whether a script of that name may be the program, which then runs whatever follows it."""
+    return word in known().scripts or word in known().wrappers
 
 
 def risks(subject: Subject) -> tuple[Risk, ...]:

@@ -32,6 +32,8 @@ See = Callable[[str, Path], "Several[Seen]"]
 """The paths that a text names from a folder, as written and as links lead. Raises PathRefused."""
 
 _HARMLESS_FILES = regex(r"/dev/(?:null|zero|full|stdin|stdout|stderr|tty|fd/\d+|u?random)|/proc/self/fd/\d+|-")
+_INPUT = regex(r"(?:^|[=@:,]|^-\w+)-$|\b(?:dev|proc)/")
+_SCRIPT = regex(r"(?!-)[\w./+-]*[./][\w./+-]*")
 _READ_ONLY_FILES = regex(r"/dev/(?:null|stdout|stderr|tty|fd/\d+)")
 _PATHLIKE = regex(r"[/.~]|^file:|^\w+$")
 _DANGEROUS = regex(
@@ -131,7 +133,21 @@ class _Simple:
             stops=self.stops[0] if self.stops else "",
             effects=reading.effects if reading else frozenset(),
             unread=" ".join(word.raw for word in simple.argv if word.text is None),
+            takes="" if simple.incoming and self._only_data(path) else simple.incoming,
         )
+
+    def _only_data(self, path: tuple[str, ...]) -> bool:
+        """Whether what comes in can't tell it what to do."""
+        words = [word.text for word in self.simple.argv]
+        if any(surplus.binding for surplus in self.surplus):
+            return False
+        if any(word is None or _INPUT.search(word) for word in words):
+            return False
+        if any(path[:count] in self.about.data for count in (1, 2)):
+            return True
+        script = words[1] if len(words) > 1 else None
+        named = bool(path) and path[0] in self.about.scripts and bool(script) and bool(_SCRIPT.fullmatch(script or ""))
+        return named and all(seen.inside for seen in self.named)
 
     @staticmethod
     def _rest(path: tuple[str, ...], words: tuple[str | None, ...]) -> tuple[str | None, ...]:

@@ -108,6 +108,10 @@ class Known:
     """By program and subcommand, the files of a project that make it run what they name, whatever it is told to do."""
     offers: frozenset[tuple[str, ...]]
     """The commands that a rule with anything behind them is offered for; ``*`` stands for one word."""
+    data: frozenset[tuple[str, ...]]
+    """The commands to which what comes in is nothing but data."""
+    scripts: frozenset[str]
+    """The programs to which it is data once their script is named."""
 
 
 @lru_cache(maxsize=1)
@@ -140,7 +144,9 @@ def known() -> Known:
             for call in calls.split()
         }
         offers = frozenset(tuple(str(each).split()) for each in data["offers"])
-        return Known(programs, _set(data["wrappers"]), _set(data["variables"]), asking, loads, offers)
+        plain = frozenset(tuple(call.split("/")) for call in data["data"].split())
+        wrappers, variables, scripts = (_set(data[key]) for key in ("wrappers", "variables", "scripts"))
+        return Known(programs, wrappers, variables, asking, loads, offers, plain, scripts)
     except (OSError, KeyError, TypeError, AttributeError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"{path} can't be used: {error}.", "Restore the file or install ba again.") from error
 

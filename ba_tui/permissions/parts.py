@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ba_tui.core.values import frozen
+from ba_tui.permissions.simple import Incoming
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +41,7 @@ class Part:
     subcommand without options before them, then the rest; ``known``: it is among the commands that are known.
 
     ``reads`` and ``writes`` are files it certainly opens so; ``named`` are words that may name a file it touches.
-    ``stops``: why no rule but the whole command's own covers it.
+    ``takes``: what comes in that may tell it what to do. ``stops``: why no rule but the whole command's own covers it.
     """
 
     words: tuple[str | None, ...]
@@ -57,6 +58,7 @@ class Part:
     effects: frozenset[str] = frozenset()
     unread: str = ""
     """The words that are known only when it runs, as written."""
+    takes: Incoming = ""
 
     @property
     def harmless(self) -> bool:

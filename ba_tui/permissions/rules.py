@@ -98,7 +98,7 @@ class Subject:
     @property
     def unsure(self) -> bool:
         """Whether it is a shell command of which some becomes known only when it runs."""
-        unread = any(part.stops or None in part.words for part in self.parts)
+        unread = any(part.stops or part.takes == "unseen" or None in part.words for part in self.parts)
         return self.tool in SHELL_TOOLS and (bool(self.trouble) or unread)
 
     def files(self) -> Iterator[Subject]:

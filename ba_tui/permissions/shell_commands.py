@@ -130,6 +130,7 @@ class SimpleReader(Lexer):
         elif operator == "<<<":
             found.append(Redirection("here", target, descriptor, target))
         else:
+            descriptor = descriptor or ("0" if operator == "<>" else "")
             found.append(Redirection(self._kind(operator, target), target, descriptor))
         return True
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ba_tui.permissions.shell_tree import Command, Node, Redirection
 from ba_tui.permissions.shell_values import value_of
-from ba_tui.permissions.simple import Listing, Redirect, Word
+from ba_tui.permissions.simple import Incoming, Listing, Redirect, Word
 
 
 @dataclass(slots=True)
@@ -53,12 +53,32 @@ class Scope:
 def feed(scope: Scope, redirects: Sequence[Redirection]) -> None:
     """Note what a shell would read from these redirections."""
     for redirect in redirects:
-        if redirect.descriptor not in ("", "0"):
+        if not _brings(redirect):
             continue
-        if redirect.kind == "read" or (redirect.kind == "copy" and redirect.target.literal() not in ("1", "2", "-")):
-            scope.piped, scope.given = True, None
-        elif redirect.kind == "here" and redirect.body is not None:
-            scope.piped, scope.given = True, value_of(redirect.body, {})
+        scope.piped, scope.given = True, None
+        if redirect.descriptor in ("", "0"):
+            if redirect.kind == "here" and redirect.body is not None:
+                scope.given = value_of(redirect.body, {})
+            elif redirect.kind == "read" and redirect.target.literal() == "/dev/null":
+                scope.given = ""
+
+
+def _brings(redirect: Redirection) -> bool:
+    """Whether something is read through it: a word may name any descriptor, as in /dev/fd/3."""
+    match redirect.kind:
+        case "copy":
+            return redirect.descriptor in ("", "0") and redirect.target.literal() not in ("1", "2", "-")
+        case "write":
+            return redirect.descriptor == "0"
+        case _:
+            return True
+
+
+def incoming(scope: Scope, fed: bool) -> Incoming:
+    """``fed``: the whole shell reads from elsewhere."""
+    if fed or (scope.piped and not isinstance(scope.given, str)):
+        return "unseen"
+    return "told" if scope.piped and scope.given else ""
 
 
 def printed(node: Node) -> str | None:

@@ -16,7 +16,7 @@ from ba_tui.permissions.shell_folders import Folders, either, moved
 from ba_tui.permissions.shell_inner import Inner
 from ba_tui.permissions.shell_listing import listed
 from ba_tui.permissions.shell_numbers import uncertain
-from ba_tui.permissions.shell_scope import Scope, feed, printed
+from ba_tui.permissions.shell_scope import Scope, feed, incoming, printed
 from ba_tui.permissions.shell_syntax import Parser
 from ba_tui.permissions.shell_tokens import Findings, Token, Unreadable
 from ba_tui.permissions.shell_tree import Assignment, Block, Chain, Command, Pipeline, Redirection, Sequence, has_group
@@ -28,7 +28,6 @@ from ba_tui.permissions.simple import Analysis, Listing, Redirect, Simple, Word
 MOST_COMMANDS = 5_000
 MOST_LEARNT = 50
 DEEPEST_CODE = 8
-
 _CD = Word("cd", "cd")
 
 _ASSIGNERS = regex(
@@ -388,8 +387,9 @@ class Walk:
     def _add(self, simple: Simple, scope: Scope, folders: Folders) -> None:
         if len(self.found) > MOST_COMMANDS:
             raise Unreadable("it runs too many commands")
-        if not simple.wrappers and scope.wrappers:
-            simple = replace(simple, wrappers=scope.wrappers)
+        comes = incoming(scope, self.fed)
+        if comes or (scope.wrappers and not simple.wrappers):
+            simple = replace(simple, wrappers=simple.wrappers or scope.wrappers, incoming=comes)
         if folders == ("",):
             self.found.append(simple)
         else:

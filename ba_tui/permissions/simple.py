@@ -5,7 +5,7 @@ How they are found stands in ``shell_grammar``; what is thought of them in the f
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from ba_tui.core.values import frozen
 
@@ -43,6 +43,10 @@ class Redirect:
     target: Word
 
 
+Incoming: TypeAlias = Literal["", "told", "unseen"]
+"""What a command finds on its standard input: nothing, what stands in the command itself, or what nobody has seen."""
+
+
 @frozen
 class Simple:
     """One simple command. ``argv`` begins with the program; empty for a bare assignment or redirection.
@@ -58,6 +62,7 @@ class Simple:
     wrappers: tuple[str, ...] = ()
     folder: str | None = ""
     text: str = ""
+    incoming: Incoming = ""
 
 
 @frozen

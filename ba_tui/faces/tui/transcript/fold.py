@@ -54,11 +54,10 @@ INTERRUPTED = "interrupted"
 class Records:
     """The fold. ``items`` only ever change from ``changed`` on, or in the places of ``touched``."""
 
-    def __init__(self, agent: str = "main") -> None:
+    def __init__(self) -> None:
         self.items: list[Record] = []
         self.touched: set[int] = set()
         self.changed = 0
-        self._agent = agent
         self._calls: dict[str, int] = {}
         self._asked: dict[str, str] = {}
         self._drafts: list[int] = []
@@ -79,7 +78,7 @@ class Records:
 
     def apply(self, event: Event) -> None:
         """Take one event in. Cheap: a delta only joins the pieces that ``settle`` puts together."""
-        if event.agent != self._agent:
+        if event.agent != "main":
             return
         match event:
             case TextDelta(text=text):

@@ -47,8 +47,8 @@ class TranscriptView(Browsing, can_focus=True):
     CopyRequested = messages.CopyRequested
     NewBelow = messages.NewBelow
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self) -> None:
+        super().__init__()
         self._records = Records()
         self._older: list[Record] = []
         self._flushing = False

@@ -5,6 +5,7 @@ Standard library only, because the first paint asks here. What is in the files i
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -126,6 +127,17 @@ def _exists(path: Path) -> bool:
         return False
 
 
+def there(path: Path) -> bool:
+    """Whether there is something to read. False only for what is missing: whoever reads the others tells of them."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def folder_slug(folder: Path) -> str:
     """A name for ``folder`` that people recognise and no other folder has: ``sales-report-1f0c2ab9``."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", folder.name).strip("-").lower()[:40]
@@ -160,7 +172,7 @@ def open_regular(path: Path) -> BufferedReader:
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise OSError(f"{path} is not a regular file")
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return open(handle, "rb")
 
 

@@ -11,7 +11,7 @@ from ba_tui.permissions.trust import Trust
 from ba_tui.providers.access import Access
 from ba_tui.providers.catalog import load_catalog
 from ba_tui.providers.tokens_exact import ExactCounts
-from ba_tui.resources import bundled, places, project_root
+from ba_tui.resources import bundled, places, project_root, there
 from ba_tui.settings import load_settings
 
 
@@ -24,7 +24,7 @@ def exact_counts(model: str, cwd: Path, url: str) -> ExactCounts:
         where, root = places(), project_root(cwd)
         loaded = load_settings({}, where, root, trusted=Trust(where).trusted(root))
         files = [bundled("config") / "models.yaml", where.config / "models.yaml"]
-        access = Access(loaded, load_catalog(file for file in files if file.exists()), where)
+        access = Access(loaded, load_catalog(file for file in files if there(file)), where)
         info = access.model(model)
         provider = provider_for(info, loaded.settings, access)
         try:

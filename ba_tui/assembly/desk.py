@@ -74,6 +74,8 @@ class Desk:
         self._workshop = workshop
         self._cwd = cwd
         self._model: ModelInfo | None = None
+        self._unread: set[str] = set()
+        """Instruction files that can't be read, as they were told."""
         self.metrics = Metrics()
         results = Artifacts(journal.path.parent / FOLDER)
         modalities = Modalities(lambda: self._sees("vision"), lambda: self._sees("documents"))
@@ -159,7 +161,12 @@ class Desk:
     def reminders(self, transcript: Transcript) -> Sequence[Message]:
         now = datetime.now().astimezone()
         notes = [reminder(f"It is {now:%A, %Y-%m-%d %H:%M} ({now:%Z}).")]
-        if told := said(self._instructions(), transcript.messages):
+        instructions = self._instructions()
+        for item in instructions:
+            if not item.text and item.note and item.shown not in self._unread:
+                self._unread.add(item.shown)
+                self._broken.append(Notice(f"{item.shown} {item.note}.", "warning", "Its instructions don't count."))
+        if told := said(instructions, transcript.messages):
             notes.append(told)
         return notes
 

@@ -20,7 +20,7 @@ from ba_tui.permissions.secrets import redact
 from ba_tui.permissions.trust import Trust
 from ba_tui.providers.access import Access
 from ba_tui.providers.catalog import Catalog, load_catalog
-from ba_tui.resources import Places, bundled, folder_slug, open_places, places, project_root
+from ba_tui.resources import Places, bundled, folder_slug, open_places, places, project_root, there
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.library import SessionLibrary
 from ba_tui.settings import Loaded, Problem, load_settings
@@ -125,7 +125,7 @@ def _catalog(where: Places, *, strict: bool) -> tuple[Catalog, list[Notice]]:
     """The models that ship with ba and, over them, the person's own; a broken file of theirs is left out and told."""
     ours, theirs = bundled("config") / "models.yaml", where.config / "models.yaml"
     try:
-        return load_catalog([ours, theirs] if theirs.exists() else [ours]), []
+        return load_catalog([ours, theirs] if there(theirs) else [ours]), []
     except UsageError as error:
         if strict:
             raise

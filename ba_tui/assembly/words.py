@@ -15,7 +15,7 @@ from ba_tui.permissions.trust import Trust
 from ba_tui.providers.tokens import DynamicTokenCounter, Scale
 from ba_tui.providers.tokens_calibration import Calibrating, Calibration
 from ba_tui.providers.tokens_registry import ModelEncoderRegistry, encoder_files, load_encoders
-from ba_tui.resources import Places, bundled, project_root, read_regular
+from ba_tui.resources import Places, bundled, project_root, read_regular, there
 from ba_tui.settings import Settings
 from ba_tui.tools.images import measured
 
@@ -127,7 +127,7 @@ class Tokens:
 def encoders_of(where: Places, cwd: Path) -> Sequence[Path]:
     """The files that say how tokens are counted in ``cwd``; a project's own only where it is trusted."""
     root = project_root(cwd)
-    files = [file for file in encoder_files(where, root) if file.exists()]
+    files = [file for file in encoder_files(where, root) if there(file)]
     inside = [file for file in files if file.is_relative_to(root / ".ba")]
     return files if not inside or Trust(where).trusted(root) else [file for file in files if file not in inside]
 

@@ -170,11 +170,12 @@ def _below(folder: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
             try:
                 mode = entry.stat().st_mode
             except OSError:
-                # A broken link is listed when it is meant as a command.
+                # A broken link is listed when it is meant as a command, and so is a pipe.
                 mode = stat.S_IFREG
-            if stat.S_ISDIR(mode) and len(above) < DEEPEST:
-                pending.append((entry, (*above, entry.name), seen | {real}))
-            elif stat.S_ISREG(mode) and entry.suffix.lower() == ".md":
+            if stat.S_ISDIR(mode):
+                if len(above) < DEEPEST:
+                    pending.append((entry, (*above, entry.name), seen | {real}))
+            elif entry.suffix.lower() == ".md":
                 count += 1
                 if count > MOST:
                     return

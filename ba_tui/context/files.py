@@ -13,8 +13,13 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from threading import Timer
+
+from ba_tui.context.blocking import ignoring_pipe
 
 STALE = 10.0
+PATIENCE = 2.0
+"""Seconds after which it is looked what a listing may be waiting for."""
 LIMIT = 200_000
 BLOCK = 200_000
 """Characters that one search of the regex engine goes through; nothing else runs meanwhile."""
@@ -65,6 +70,8 @@ class FileIndex:
     def __init__(self, root: Path, rg: Path | None) -> None:
         self._root = root
         self._rg = rg
+        self._waits = False
+        """Whether ripgrep was seen to wait for what never comes."""
         self._seen = Listing(())
         self._hidden = Listing(())
         self._mark: tuple[int, int] | None = None
@@ -87,7 +94,7 @@ class FileIndex:
 
     def _build(self) -> None:
         try:
-            names = self._ripgrep(self._rg) if self._rg else list(islice(self._walk(), LIMIT))
+            names = self._ripgrep(self._rg) if self._rg and not self._waits else list(islice(self._walk(), LIMIT))
         except OSError:
             names = []
         mark = (len(names), sum(map(hash, names)))
@@ -107,11 +114,22 @@ class FileIndex:
             command, cwd=self._root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as process:
             assert process.stdout
+            late = Timer(PATIENCE, self._rescue, (process,))
+            late.daemon = True
+            late.start()
             while count < LIMIT and (part := process.stdout.read(CHUNK)):
                 parts.append(part)
                 count += part.count(b"\0")
+            late.cancel()
             process.kill()
+        if self._waits:
+            return list(islice(self._walk(), LIMIT))
         return [os.fsdecode(name) for name in b"".join(parts).split(b"\0")[:-1][:LIMIT]]
+
+    def _rescue(self, process: subprocess.Popen[bytes]) -> None:
+        if process.poll() is None and ignoring_pipe(self._root):
+            self._waits = True
+            process.kill()
 
     def _walk(self) -> Iterator[str]:
         for folder, folders, files in os.walk(self._root):

@@ -6,6 +6,7 @@ Which folders count is decided here; how a model is told, too. Nothing here gran
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,9 +14,14 @@ from pathlib import Path
 from ba_tui.core.messages import Message, Text, clean_text, reminder
 from ba_tui.core.patterns import regex
 from ba_tui.core.values import frozen
+from ba_tui.resources import read_regular, there
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "BA.md")
 LIMIT = 32_000
+LARGEST = 10_000_000
+"""Bytes of a file that are read."""
+LEAST = 100
+"""Characters that a file counts for at least, of the LIMIT that may be imported."""
 IMPORT_DEPTH = 3
 _IMPORT = regex(r"^@(\S+)\s*$", re.MULTILINE)
 
@@ -35,17 +41,14 @@ def read_instructions(cwd: Path, root: Path, person: Path) -> tuple[Instructions
     In each folder the first of AGENTS.md, CLAUDE.md, BA.md counts. A file that can't be read is listed with a note.
     """
     found: list[Instructions] = []
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for folder in (person, *_between(root, cwd)):
         for name in NAMES:
             path = folder / name
-            try:
-                there = path.is_file()
-            except OSError:
-                there = False
-            if there:
-                if path.resolve() not in seen:
-                    seen.add(path.resolve())
+            if there(path) and not path.is_dir():
+                real = os.path.realpath(path)
+                if real not in seen:
+                    seen.add(real)
                     found.append(_read(path, root, person))
                 break
     return tuple(found)
@@ -96,29 +99,40 @@ def _between(root: Path, cwd: Path) -> list[Path]:
 def _read(path: Path, root: Path, person: Path) -> Instructions:
     shown = f"~{path.name}" if path.parent == person else _shown(path, root)
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = _text(path)
     except OSError as error:
-        return Instructions(shown, "", f"can't be read: {error.strerror}")
-    text = _imported(clean_text(text), path.parent, root, IMPORT_DEPTH)
+        return Instructions(shown, "", f"can't be read: {error.strerror or error}")
+    text = _Imports(root).of(text, path.parent)
     if len(text) > LIMIT:
         return Instructions(shown, text[:LIMIT], f"cut at {LIMIT:,} of {len(text):,} characters")
     return Instructions(shown, text)
 
 
-def _imported(text: str, folder: Path, root: Path, depth: int) -> str:
-    """``text`` with lines ``@path`` replaced by that file, inside the project only, to a limited depth."""
+def _text(path: Path) -> str:
+    return clean_text(read_regular(path, LARGEST).decode("utf-8-sig", "replace"))
 
-    def replace(match: re.Match[str]) -> str:
-        path = (folder / match.group(1)).resolve()
-        if depth == 0 or not path.is_relative_to(root.resolve()) or not path.is_file():
-            return match.group(0)
-        try:
-            words = clean_text(path.read_text(encoding="utf-8", errors="replace"))[:LIMIT]
-        except OSError:
-            return match.group(0)
-        return _imported(words, path.parent, root, depth - 1)
 
-    return _IMPORT.sub(replace, text)
+class _Imports:
+    """Puts files in the place of lines ``@path``, from inside the project only, to a limited depth, and not without
+    end: a file may import itself in each of its lines."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.resolve()
+        self._left = LIMIT
+
+    def of(self, text: str, folder: Path, depth: int = IMPORT_DEPTH) -> str:
+        def replace(match: re.Match[str]) -> str:
+            path = Path(os.path.realpath(folder / match.group(1)))
+            if depth == 0 or self._left <= 0 or not path.is_relative_to(self._root):
+                return match.group(0)
+            try:
+                words = _text(path)[:LIMIT]
+            except (OSError, ValueError):
+                return match.group(0)
+            self._left -= max(len(words), LEAST)
+            return self.of(words, path.parent, depth - 1)
+
+        return _IMPORT.sub(replace, text)
 
 
 def _shown(path: Path, root: Path) -> str:

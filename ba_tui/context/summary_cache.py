@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from ba_tui.resources import read_regular
+
 log = logging.getLogger(__name__)
 SUFFIX = ".json"
 LARGEST = 1_000_000
@@ -44,9 +46,7 @@ class SummaryCache:
     def get(self, key: str) -> str | None:
         path = self._folder / f"{key}{SUFFIX}"
         try:
-            if path.stat().st_size > LARGEST:
-                return None
-            found: Any = json.loads(path.read_text(encoding="utf-8"))
+            found: Any = json.loads(read_regular(path, LARGEST))
             text, at = str(found["text"]), float(found["at"])
         except FileNotFoundError:
             return None

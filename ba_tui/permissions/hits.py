@@ -44,7 +44,8 @@ def add_hits(path: Path, counts: Mapping[str, int]) -> None:
         return
     with suppress(OSError, StorageError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        handle = os.open(path, flags, 0o600)
         try:
             os.write(handle, json.dumps(counts, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
             large = os.fstat(handle).st_size > LARGEST

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 import ba_tui
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_IN_HOME, SECRET_NAMES, SECRET_TAILS
+from ba_tui.resources import read_regular
 
 Access: TypeAlias = Literal["write", "read", "hidden", "scratch"]
 """``hidden`` is empty and can't be written, so that nothing is lost in there; ``scratch`` is empty and forgotten."""
@@ -168,14 +169,18 @@ def _repositories(roots: Sequence[Path]) -> Iterator[Path]:
     for root in roots:
         link = root / ".git"
         try:
-            text = link.read_text("utf-8") if link.is_file() and not link.is_symlink() else ""
+            text = _said(link) if link.is_file() and not link.is_symlink() else ""
             own = Path(text.removeprefix("gitdir:").strip())
             if not text.startswith("gitdir:") or own.parent.name != "worktrees" or own.parent.parent.name != ".git":
                 continue
-            if (own / "gitdir").read_text("utf-8").strip() == str(link):
+            if _said(own / "gitdir").strip() == str(link):
                 yield own.parent.parent
         except (OSError, ValueError):
             continue
+
+
+def _said(file: Path) -> str:
+    return read_regular(file, 8_192).decode("utf-8")
 
 
 def _secrets(reach: Reach) -> Iterator[Path]:

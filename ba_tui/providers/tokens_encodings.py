@@ -22,6 +22,7 @@ from ba_tui.core.values import frozen
 from ba_tui.providers.tokens_config import CL100K, O200K, EncoderConfig
 from ba_tui.providers.tokens_estimate import estimate_characters
 from ba_tui.providers.tokens_registry import ModelEncoderRegistry
+from ba_tui.resources import open_regular
 
 if TYPE_CHECKING:
     import tiktoken
@@ -137,7 +138,8 @@ def _place(folder: Path, name: str) -> Path:
 def _whole(path: Path, name: str) -> bool:
     """Looked at before tiktoken does: it would fetch what it finds missing or damaged."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest() == CONTENTS[name]
+        with open_regular(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == CONTENTS[name]
     except OSError:
         return False
 

@@ -92,7 +92,7 @@ def setting_files(places: Places, project: Path) -> dict[str, Path]:
     """Every file that settings are read from, by the name of its layer, lowest first; they need not exist."""
     files = {"bundled": bundled("config") / "default.yaml", "yours": places.settings}
     folder = project / ".ba"
-    if folder.resolve() != places.config.resolve():
+    if os.path.realpath(folder) != os.path.realpath(places.config):
         files |= {"project": folder / "config.yaml", "project, local": folder / "config.local.yaml"}
     return files
 
@@ -139,7 +139,9 @@ def _given(flags: Mapping[str, object], places: Places, env: Mapping[str, str]) 
         layers.append(_variables(dotenv(places), str(places.dotenv)))
     except StorageError as error:
         layers.append(_variables({}, ""))
-        layers[-1].problems.append(Problem(str(places.dotenv), str(error)))
+        layers[-1].problems.append(
+            Problem(str(places.dotenv), str(error).removeprefix(f"{places.dotenv} ").rstrip("."))
+        )
     layers.append(_variables(env, ""))
     # Checked on their own, because a wrong flag stops everything while a wrong line in a file does not.
     given = _flags(flags)

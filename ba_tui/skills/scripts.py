@@ -153,7 +153,7 @@ class Allowed:
 
     def _read(self) -> dict[str, dict[str, str]]:
         try:
-            data: Any = json.loads(self._file.read_bytes())
+            data: Any = json.loads(read_regular(self._file, 100 * MAX_TEXT_BYTES))
         except (OSError, ValueError, RecursionError):
             return {}
         if not isinstance(data, dict):

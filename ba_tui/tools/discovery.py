@@ -139,7 +139,7 @@ class Discovery:
         try:
             code = Code(seen.file, seen.module, _digest(seen.file))
         except OSError as error:
-            told = {"failed": {"text": f"it can't be read: {error.strerror or 'it is not a regular file'}"}}
+            told = {"failed": {"text": f"it can't be read: {error.strerror or error}"}}
             return _module(seen, WorkerPool(Code(seen.file, seen.module, ""), worker_settings), told)
         reply, lasting = self._describe(code, worker_settings)
         if lasting:
@@ -193,9 +193,12 @@ def _files(folder: Folder) -> Iterator[_Seen]:
     for path in paths:
         try:
             status = path.stat()
-        except OSError:
+            signature = f"{status.st_mtime_ns} {status.st_size} {status.st_ino}"
+        except FileNotFoundError:
+            # It is gone already, or the mark that an editor leaves beside an open file.
             continue
-        signature = f"{status.st_mtime_ns} {status.st_size} {status.st_ino}"
+        except OSError as error:
+            signature = str(error.strerror)
         if path.name.startswith("_"):
             beside.append(f"{path.name} {signature}")
         elif is_tool_file(path):

@@ -15,9 +15,12 @@ import sys
 import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any, Literal
 
+from ba_tui.context.blocking import ignoring_pipe
 from ba_tui.core.patterns import regex
 from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
@@ -31,6 +34,8 @@ from ba_tui.tools.globbing import Glob
 MAX_LINES = 200
 MAX_CHARS = 24_000
 LINE_CHARS = 300
+PATIENCE = 2.0
+"""Seconds after which it is looked what a search may be waiting for."""
 MAX_MEMORY = 2_000_000_000
 """Bytes of a search's own memory."""
 PYTHON_GREP = Path(__file__).with_name("python_grep.py")
@@ -103,7 +108,12 @@ def grep_tool(definition: Definition, workspace: Workspace, rg: Path | None) -> 
         if "\0" in search.pattern + search.glob:
             raise Failed("invalid_parameters", "A NUL cannot be searched for.")
         command = search.for_ripgrep(rg) if rg else search.for_python()
-        return _result(await found_lines(command, search, workspace.shown), search)
+        try:
+            found = await found_lines(command, search, workspace.shown)
+        except Waiting as waiting:
+            found = await found_lines(search.for_python(), search, workspace.shown)
+            found = replace(found, left_out=workspace.shown(waiting.file))
+        return _result(found, search)
 
     facts = ToolFacts(category="files", target="pattern", paths=("path",), bulky=True)
     return Tool("grep", definition.description, definition.input_schema, run, facts=facts)
@@ -131,10 +141,20 @@ class Found:
     lines: list[str]
     cut: bool
     unread: bool = False
+    left_out: str = ""
+    """An ignore file that is none."""
+
+
+class Waiting(Failed):
+    """ripgrep waits for an ignore file that is a pipe."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__("execution_error", f"{file} is a pipe, not a file: the search would wait for it.")
+        self.file = file
 
 
 async def found_lines(command: Sequence[str], search: Search, shown: Callable[[Path], str]) -> Found:
-    """The first lines that ``command`` prints, paths as ``shown``. Raises Failed."""
+    """The first lines that ``command`` prints, paths as ``shown``. Raises Failed, Waiting."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,
@@ -147,20 +167,36 @@ async def found_lines(command: Sequence[str], search: Search, shown: Callable[[P
     assert process.stdout is not None
     assert process.stderr is not None
     errors = asyncio.create_task(_all_said(process.stderr))
-    unread = False
+    unread, held, stop = False, list[Path](), Event()
+    ours = command[0] == sys.executable
+    rescue = None if ours else asyncio.create_task(_rescue(process, search.place, held, stop))
     try:
         lines, cut = await _bounded(process.stdout, search.mode, shown)
+        if held:
+            raise Waiting(held[0])
         if not cut:
             said = await errors
             unread = b"os error" in said and await process.wait() not in {0, 1}
             if await process.wait() not in {0, 1} and not lines and await _refuses(command, search):
                 raise Failed("invalid_parameters", f"The search failed: {_first_words(said, search.place)}")
     finally:
+        stop.set()
+        if rescue:
+            rescue.cancel()
         errors.cancel()
         with suppress(ProcessLookupError):
             process.kill()
         await asyncio.shield(asyncio.ensure_future(_ended(process, errors)))
     return Found(lines, cut, unread)
+
+
+async def _rescue(process: asyncio.subprocess.Process, place: Path, held: list[Path], stop: Event) -> None:
+    """End a search that waits for ever, and note why."""
+    await asyncio.sleep(PATIENCE)
+    if pipe := await asyncio.to_thread(ignoring_pipe, place, stop):
+        held.append(pipe)
+        with suppress(ProcessLookupError):
+            process.kill()
 
 
 def _environment() -> dict[str, str]:
@@ -244,6 +280,8 @@ def _first_words(said: bytes, place: Path) -> str:
 def _result(found: Found, search: Search) -> ToolResult:
     lines, cut = found.lines, found.cut
     unread = "\n[some files or folders could not be read]" if found.unread else ""
+    if found.left_out:
+        unread += f"\n[{found.left_out} is a pipe, not a file: it was left out]"
     if not lines:
         where = " in files that fit " + search.glob if search.glob else ""
         return ToolResult(f"No match for {search.pattern!r}{where}.{unread}", summary="no match")

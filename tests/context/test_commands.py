@@ -119,7 +119,8 @@ def test_names_that_cannot_be_typed_links_to_nowhere_and_rings(place: Home):
     (folder / ".hidden.md").write_text("x")
     (folder / "notes.txt").write_text("x")
     lines = {line.name: line.trouble for line in place.files.lines()}
-    assert set(lines) == {"good", "gone"}
+    assert set(lines) == {"good", "gone", "pipe"}
+    assert "can't be read: it is not a regular file" in lines["pipe"]
     assert "can't be read" in lines["gone"]
 
 

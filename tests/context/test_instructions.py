@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,24 @@ def test_an_import_of_itself_ends(project: Path):
     (project / "repo" / "AGENTS.md").write_text("@AGENTS.md\nend")
     (found,) = read(project)
     assert found.text.endswith("end")
+
+
+def test_imports_come_to_an_end_however_many_there_are(project: Path):
+    (project / "repo" / "AGENTS.md").write_text("@AGENTS.md\n" * 2_000)
+    (found,) = read(project)
+    assert found.text.startswith("@AGENTS.md")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "loop", "device"])
+def test_what_is_no_file_is_told_and_never_waited_for(project: Path, kind: str):
+    path = project / "repo" / "AGENTS.md"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero" if kind == "device" else path)
+    (found,) = read(project)
+    assert found.text == ""
+    assert found.note.startswith("can't be read: ")
 
 
 def test_a_huge_file_is_cut_and_says_so(project: Path):

@@ -136,6 +136,9 @@ def test_a_pipe_is_told_and_never_waited_for(home: Home):
     home.tools.mkdir()
     os.mkfifo(home.tools / "bad.py")
     assert problem_of(home) == "it can't be read: it is not a regular file"
+    (home.tools / "bad.py").unlink()
+    (home.tools / "bad.py").symlink_to("bad.py")
+    assert "levels of symbolic links" in problem_of(home)
 
 
 def problem_of(home: Home) -> str:

@@ -67,7 +67,12 @@ async def test_an_ignore_file_that_is_none_holds_nothing_up(
 ) -> None:
     desk.write("a.py", "main\n")
     if kind == "pipe":
-        os.mkfifo(desk.root / ".gitignore")
+        desk.write("src/b.py", "main\n")
+        monkeypatch.setattr("ba_tui.tools.search.PATIENCE", 0.05)
+        os.mkfifo(desk.root / "src" / ".gitignore")
+        found = (await desk.run("grep", pattern="main")).text.splitlines()
+        assert found == ["a.py:1:main", "src/b.py:1:main", "[src/.gitignore is a pipe, not a file: it was left out]"]
+        (desk.root / "src" / "b.py").unlink()
     else:
         (desk.root / ".gitignore").symlink_to("/dev/zero")
         monkeypatch.setattr("ba_tui.tools.search.MAX_MEMORY", 100_000_000)

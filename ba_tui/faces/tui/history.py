@@ -53,7 +53,7 @@ class PromptHistory:
         """Add one prompt to the file."""
         with suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
             with open(os.open(self._file, flags, 0o600), "a", encoding="utf-8") as file:
                 file.write(_line(text))
 

@@ -15,7 +15,10 @@ from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
 from ba_tui.core.errors import UsageError
+from ba_tui.resources import read_regular
 
+LARGEST = 1_000_000
+"""Bytes of a theme's file that are read."""
 COLORS = (
     "primary",
     "secondary",
@@ -145,7 +148,7 @@ def read_themes(folders: Iterable[Path]) -> tuple[list[Theme], list[str]]:
     faults: list[str] = []
     for path in (path for folder in folders for path in sorted(folder.glob("*.yaml"))):
         try:
-            values: Any = yaml.safe_load(path.read_text("utf-8"))
+            values: Any = yaml.safe_load(read_regular(path, LARGEST).decode("utf-8"))
             if not isinstance(values, dict):
                 raise UsageError("It holds no mapping.")
             theme = theme_of({"name": path.stem, **cast("dict[str, Any]", values)})

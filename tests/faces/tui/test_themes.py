@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -133,9 +134,10 @@ def test_a_broken_theme_is_named_and_the_others_load(tmp_path: Path) -> None:
     (tmp_path / "torn.yaml").write_text("name: torn\nprimary: [")
     (tmp_path / "list.yaml").write_text("- a\n")
     (tmp_path / "few.yaml").write_text("primary: '#123456'\n")
+    os.mkfifo(tmp_path / "pipe.yaml")
     themes, faults = read_themes((bundled("themes"), tmp_path))
     assert {path.stem for path in FILES} == {theme.name for theme in themes}
-    assert [fault.split()[1] for fault in faults] == ["few.yaml", "list.yaml", "torn.yaml"]
+    assert [fault.split()[1] for fault in faults] == ["few.yaml", "list.yaml", "pipe.yaml", "torn.yaml"]
 
 
 def test_a_colour_that_is_none_is_refused() -> None:

@@ -16,6 +16,7 @@ from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.events import Event, Notice, Titled, ToolFinished, TurnStarted
 from ba_tui.core.messages import clean_json
 from ba_tui.core.session import title_of
+from ba_tui.core.wording import count
 from ba_tui.sessions import claude_code, published
 from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.sessions.foreign import one_line
@@ -48,9 +49,9 @@ class Taken:
             kinds = ", ".join(f"{count} {one_line(kind, 40)}" for kind, count in self.skipped.most_common(8))
             found.append(f"Left out, being no part of the conversation: {kinds}.")
         if self.abandoned:
-            found.append(f"Left out, because the conversation went back from there: {_entries(self.abandoned)}.")
+            found.append(f"Left out, because the conversation went back from there: {count(self.abandoned, 'entry')}.")
         if self.damaged:
-            found.append(f"Not readable: {_entries(self.damaged)}.")
+            found.append(f"Not readable: {count(self.damaged, 'entry')}.")
         return found
 
 
@@ -148,7 +149,3 @@ def _stored(event: ToolFinished, results: Artifacts) -> ToolFinished:
     left = f"\n… {len(text) - HEAD - TAIL:,} characters left out; the whole is {stored.ref} …\n"
     short = f"{text[:HEAD]}{left}{text[-TAIL:]}"
     return replace(event, result=replace(event.result, text=short, artifact=stored.ref))
-
-
-def _entries(count: int) -> str:
-    return "1 entry" if count == 1 else f"{count} entries"

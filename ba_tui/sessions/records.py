@@ -18,6 +18,7 @@ from ba_tui import __version__
 from ba_tui.core.events import Event, Notice, TurnStarted, event_adapter, event_from_json
 from ba_tui.core.messages import clean_json, clean_text
 from ba_tui.core.values import frozen
+from ba_tui.core.wording import count
 from ba_tui.resources import open_regular
 from ba_tui.sessions.migrations import OURS, SCHEMA_VERSION, Record, Schema
 
@@ -207,7 +208,7 @@ class Reading:
 
     def _notices(self) -> Iterator[Notice]:
         if self._damaged:
-            lines = "1 damaged line" if self._damaged == 1 else f"{self._damaged} damaged lines"
+            lines = count(self._damaged, "damaged line")
             hint = f"Left as found in {self._path}."
             yield Notice(f"{lines} of this session could not be read.", "warning", hint, damage=True, at=self._at)
         if self._unknown:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ba_tui.core.results import Diff, ToolResult
 from ba_tui.core.values import frozen
+from ba_tui.core.wording import count
 from ba_tui.tools.disk import SeenFiles, write_bytes
 from ba_tui.tools.documents import plain_lines
 from ba_tui.tools.splicing import shared_ends
@@ -52,7 +53,7 @@ class FileChange:
         seen.note(self.path, self.after)
         size = self.size()
         done = f"Created {self.shown}" if self.before is None else f"Changed {self.shown}"
-        kept = f"the same file under {others} other name{'' if others == 1 else 's'} keeps what it held"
+        kept = f"the same file under {count(others, 'other name')} keeps what it held"
         notes = [note for note in (self.note, kept if others else "") if note]
         note = f"\nNote: {'; '.join(notes)}." if notes else ""
         return ToolResult(f"{done} ({size} lines).{note}", self.diff(), summary=size)

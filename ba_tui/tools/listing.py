@@ -79,8 +79,7 @@ def _list(workspace: Workspace, text: str, walk: Walk) -> ToolResult:
     if total > MAX_ENTRIES:
         lines.append(f"[{MAX_ENTRIES} of {total}{'+' if walk.cut else ''} entries; list a folder below, or use glob]")
     listing = clean_text("\n".join(lines))
-    summary = f"{total} entr{'y' if total == 1 else 'ies'}"
-    return ToolResult(listing, Prose(listing), summary=summary, kind="listing")
+    return ToolResult(listing, Prose(listing), summary=count(total, "entry"), kind="listing")
 
 
 def _line(entry: Entry) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ba_tui.core.results import Table, ToolResult
 from ba_tui.core.tool import Call, Tool
+from ba_tui.core.wording import count
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.terminal_text import unescaped
@@ -74,10 +75,10 @@ def _listed(query: str, backend: str, hits: Sequence[Hit]) -> ToolResult:
         for number, hit in enumerate(hits, start=1)
     ]
     rows = tuple((unescaped(hit.title), hit.url, unescaped(hit.snippet[:SNIPPET_CHARS])) for hit in hits)
-    plural = "" if len(hits) == 1 else "s"
+    summary = count(len(hits), "result")
     return ToolResult(
-        "\n".join([f"{len(hits)} result{plural} of {backend} for {query!r}", FOREIGN, *blocks]),
+        "\n".join([f"{summary} of {backend} for {query!r}", FOREIGN, *blocks]),
         Table(("Title", "Address", "Snippet"), rows),
-        summary=f"{len(hits)} result{plural}",
+        summary=summary,
         kind="hits",
     )

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from ba_tui.core.wording import count
+
 PATIENCE = 2.0
 """Seconds that a tool may take; some wait for a display that is not there."""
 MOST_BY_TERMINAL = 75_000
@@ -27,7 +29,7 @@ async def copy(app: Terminal, text: str) -> str:
     by_terminal = len(data) <= MOST_BY_TERMINAL
     if by_terminal:
         app.copy_to_clipboard(data.decode())
-    size = f"{len(text):,} characters" if len(text) != 1 else "1 character"
+    size = count(len(text), "character")
     fault = ""
     for command in tools(sys.platform, os.environ):
         fault = await _hand_over(command, data)

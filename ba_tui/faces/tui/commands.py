@@ -5,11 +5,11 @@ What a row does stands in ``acts``; rows that the open session brings are ``own_
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from ba_tui.core import wording
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.acts import compacting, inventory, rewind, sessions, settings, trust, view
 from ba_tui.faces.tui.acts.editor import editor
@@ -124,8 +124,8 @@ def _is_path(cwd: Path, name: str) -> bool:
 def nearest(name: str, own: Sequence[Command] = ()) -> str:
     """The line for a command that does not exist."""
     names = [word for command in (*COMMANDS, *own) if command.slash for word in (command.name, *command.aliases)]
-    close = difflib.get_close_matches(name.casefold(), names, 1, 0.5)
-    return f"There is no /{name}." + (f" Did you mean /{close[0]}?" if close else " Type / to see all commands.")
+    close = wording.nearest(name.casefold(), names)
+    return f"There is no /{name}." + (f" Did you mean /{close}?" if close else " Type / to see all commands.")
 
 
 def complete(query: str, own: Sequence[Command] = ()) -> Sequence[Candidate]:

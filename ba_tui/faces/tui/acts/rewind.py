@@ -9,6 +9,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.rewinding import Outcome
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.wording import count
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.screens.chat import ChatScreen
@@ -56,7 +57,7 @@ def _tell(chat: ChatScreen, outcome: Outcome) -> None:
         chat.tell(Notice(text, "warning", "/diff shows how the files differ from the beginning."))
     done = len(outcome.restored.done)
     if done:
-        chat.activity.hint(f"{done} file{'s' if done > 1 else ''} changed.")
+        chat.activity.hint(f"{count(done, 'file')} changed.")
 
 
 async def diff(chat: ChatScreen, __: str) -> None:

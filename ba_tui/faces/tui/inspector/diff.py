@@ -9,6 +9,7 @@ from difflib import SequenceMatcher
 from ba_tui.core.patterns import regex
 from ba_tui.core.results import Diff
 from ba_tui.core.values import frozen
+from ba_tui.core.wording import count
 from ba_tui.faces.tui.inspector.rows import Cell, Piece, Row, line, visible
 
 CONTEXT = 3
@@ -217,8 +218,8 @@ def _cell(text: str, digits: int, number: int) -> Cell:
     return Cell(((_shown(text), ""),), f"{number:>{digits}}   ")
 
 
-def _fold(count: int, digits: int) -> Row:
-    return line((f"{count} unchanged {'line' if count == 1 else 'lines'}", "fold"), gutter=f"{'⋯':>{digits}}   ")
+def _fold(hidden: int, digits: int) -> Row:
+    return line((count(hidden, "unchanged line"), "fold"), gutter=f"{'⋯':>{digits}}   ")
 
 
 def _digits(change: Change) -> int:

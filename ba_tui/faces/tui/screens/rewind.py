@@ -16,6 +16,7 @@ from textual.widgets import OptionList, Static
 from ba_tui.core.errors import BaError
 from ba_tui.core.rewinding import Course, FileChange, Past, Stop
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.wording import count
 from ba_tui.faces.tui.meters import age
 from ba_tui.faces.tui.screens.picker import Choice, Picker
 
@@ -91,7 +92,7 @@ def figures(files: Sequence[FileChange]) -> str:
     if not files:
         return ""
     added, removed = sum(item.added or 0 for item in files), sum(item.removed or 0 for item in files)
-    return f"{len(files)} {'file' if len(files) == 1 else 'files'} +{added} -{removed}"
+    return f"{count(len(files), 'file')} +{added} -{removed}"
 
 
 def counts(item: FileChange) -> str:

@@ -17,6 +17,7 @@ from textual.widgets import Input, Static
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.session import SessionInfo
+from ba_tui.core.wording import count
 from ba_tui.faces.tui.meters import age, money
 from ba_tui.faces.tui.screens.picker import Choice, Picker
 from ba_tui.faces.tui.session import OpenSession
@@ -210,8 +211,7 @@ class SessionPicker(Picker):
 
 
 def _choice(info: SessionInfo, now: float, where: str, *, everywhere: bool) -> Choice:
-    turns = f"{info.turns} turn" + ("s" if info.turns != 1 else "")
-    cells = [info.title or "Untitled", age(now - info.updated), turns, money(info.cost)]
+    cells = [info.title or "Untitled", age(now - info.updated), count(info.turns, "turn"), money(info.cost)]
     if everywhere:
         cells.append(info.cwd.name or str(info.cwd))
     below = f"{where} · {info.preview}" if where else info.preview

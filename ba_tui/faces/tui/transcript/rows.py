@@ -12,6 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.wording import count
 from ba_tui.faces.tui.meters import money, short_count
 from ba_tui.faces.tui.transcript.lines import Line, Segments, Unit, clipped, clipped_middle, wrapped
 from ba_tui.faces.tui.transcript.markdown import MEASURE, plain
@@ -193,7 +194,7 @@ def _marks(record: ToolRow) -> list[str]:
     retries = result.error.retries if result and result.error else meta.get("retries", 0)
     marks = [f"from cache, {duration(float(meta['cached_s']))} old"] if isinstance(meta.get("cached_s"), int) else []
     if isinstance(retries, int) and retries:
-        marks.append(f"{retries} {'retry' if retries == 1 else 'retries'}")
+        marks.append(count(retries, "retry"))
     if meta.get("slow"):
         marks.append("slow tool")
     if meta.get("partial"):

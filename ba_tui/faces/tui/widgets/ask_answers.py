@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from ba_tui.core.patterns import regex
 from ba_tui.core.questions import Question
 from ba_tui.core.values import frozen
+from ba_tui.core.wording import count
 from ba_tui.faces.tui.inspector.rows import Piece, Row, line, visible
 
 Name: TypeAlias = Literal["once", "session", "always", "no", "words", "go_on", "stop", "option", "write"]
@@ -123,7 +124,7 @@ def answer_rows(answers: Sequence[Answer], pointer: Pointer, room: int) -> list[
 
 def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
     """The keys that are no rows; ``hidden`` lines of the body are out of sight."""
-    more = f" ({hidden} more {'line' if hidden == 1 else 'lines'})" if hidden else ""
+    more = f" ({count(hidden, 'more line')})" if hidden else ""
     match phase:
         case "asking" if question.kind == "permission":
             if question.fixed:

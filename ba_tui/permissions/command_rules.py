@@ -60,8 +60,12 @@ def permits(pattern: str | None, part: Part) -> bool:
 
 
 def names_all(pattern: str | None, part: Part) -> bool:
-    """Whether an allow rule covers ``part`` with the files it writes, since it says every word of it."""
-    return permits(pattern, part) and (pattern is None or pattern in ANY or not (rule_words(pattern) or ((), True))[1])
+    """Whether an allow rule covers ``part`` with the files it writes, since it says all of it."""
+    if not permits(pattern, part):
+        return False
+    if pattern is None or pattern in ANY:
+        return True
+    return not part.redirected and not (rule_words(pattern) or ((), True))[1]
 
 
 def catches(pattern: str, part: Part) -> bool:

@@ -101,6 +101,7 @@ class _Simple:
     writes: list[Seen] = field(default_factory=list["Seen"])
     named: list[Seen] = field(default_factory=list["Seen"])
     below: list[Below] = field(default_factory=list[Below])
+    redirected: bool = False
 
     def part(self) -> Part:
         simple = self.simple
@@ -133,6 +134,7 @@ class _Simple:
             stops=self.stops[0] if self.stops else "",
             effects=reading.effects if reading else frozenset(),
             unread=" ".join(word.raw for word in simple.argv if word.text is None),
+            redirected=self.redirected,
             takes="" if simple.incoming and self._only_data(path) else simple.incoming,
         )
 
@@ -275,6 +277,7 @@ class _Simple:
             elif (folder := self.folder) is None:
                 self.stops.append("where it runs becomes known only when it runs")
             else:
+                self.redirected = True
                 self._see(target.text, self.writes if write else self.reads, folder)
 
     def _listed(self, listing: Listing, folder: Path) -> None:

@@ -59,6 +59,8 @@ class Part:
     unread: str = ""
     """The words that are known only when it runs, as written."""
     takes: Incoming = ""
+    redirected: bool = False
+    """Whether a redirection opens one of its files, which no word says."""
 
     @property
     def harmless(self) -> bool:

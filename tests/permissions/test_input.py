@@ -1,4 +1,4 @@
-"""Programs that take what comes in on their standard input for what to do: no rule allows what nobody has seen."""
+"""What comes into a command and where it goes: no rule for its words alone allows what those don't tell."""
 
 from __future__ import annotations
 
@@ -139,6 +139,22 @@ def test_a_rule_for_the_words_alone_covers_nothing_that_comes_in(root: Path) -> 
         assert judge(rules, SHELL, each) == "allow"
         assert [judge(rules, SHELL, f"{each} {more}") for more in ("< x", "<<< y", "<<E\nls\nE")] == ["ask"] * 3, each
         assert judge(rules, SHELL, f"cat x | {each}") == "ask"
+
+
+@pytest.mark.parametrize(
+    "command", ["make > src.py", "make 2>> ../out", "make &> /etc/foo", "make <> x", "make < ../x"]
+)
+def test_a_rule_for_the_words_alone_covers_no_file_that_a_redirection_opens(root: Path, command: str) -> None:
+    rules = policy(root, *lines("allow", "shell(make)"))
+    assert judge(rules, SHELL, command) == "ask"
+    rules.remember(f"shell({command})", "session")
+    assert judge(rules, SHELL, command) == "allow"
+
+
+def test_a_redirection_within_what_rules_allow_does_not_ask(root: Path) -> None:
+    rules = policy(root, *lines("allow", "shell(make)", "shell(cp a b)", "write_file(out/**)"))
+    for command in ("make > out/log 2>&1", "make < Makefile", "make > /dev/null", "cp a b"):
+        assert judge(rules, SHELL, command) == "allow", command
 
 
 def test_a_rule_of_the_person_stays_as_wide_as_it_is(root: Path) -> None:

@@ -6,9 +6,8 @@ The connections themselves are egress_proxy.py's; what confines the command is p
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from typing import Literal, TypeAlias
 
@@ -21,22 +20,16 @@ from ba_tui.permissions.rulebook import NETWORK
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.tools.guards.permission import keep_rule
 from ba_tui.tools.web_addresses import Reach, WebAddress
+from ba_tui.tools.web_client import Resolve, look_up
 
 Verdict: TypeAlias = Allow | Deny | Ask
 Who: TypeAlias = Literal["rule", "mode", "person", "hook"]
-Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
 RESOLVE_SECONDS = 10.0
 MAX_ADDRESSES = 4
 USUAL = (80, 443)
 NOT_PUBLIC = "it is no machine of the public internet"
 ALONE = "nobody can be asked for a command in the background; list the host under commands.domains"
-
-
-async def look_up(host: str, port: int) -> Sequence[str]:
-    """The addresses of ``host`` as the system knows them."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 @frozen

@@ -293,8 +293,8 @@ class Policy:
             if text:
                 found = dict.fromkeys(path for pair in named_paths(text, self.workspace, cwd) for path in pair)
                 named = tuple(self._seen(path) for path in found)
-        about: Any = {"parts": parts, "trouble": trouble, "args": _whole(tool, args), "confined": tool.facts.confined}
-        subject = Subject(tool.name, tool.effect, tool.target(args), command, paths, named, **about)
+        call = (tool.name, tool.effect, tool.target(args), command, paths, named)
+        subject = Subject(*call, args=_whole(tool, args), confined=tool.facts.confined, parts=parts, trouble=trouble)
         return self._with_sql(subject, tool, args) if tool.facts.sql else subject
 
     def _with_sql(self, subject: Subject, tool: Tool, args: Mapping[str, Any]) -> Subject:

@@ -21,8 +21,8 @@ REST = 1 / 60
 
 
 async def paced(turn: Turn) -> AsyncIterator[Event]:
-    """The events of a turn, with a rest behind a step: steps can follow each other within milliseconds, and the request
-    for the next goes before what the panes make of this one."""
+    """The events of a turn. Steps can follow each other within milliseconds: behind each is a rest, so that the panes
+    hear of those that came meanwhile in one go."""
     async for event in turn:
         yield event
         if isinstance(event, ToolFinished) and turn.heard:

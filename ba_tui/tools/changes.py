@@ -1,17 +1,22 @@
-"""One changed file: the diff to show, how many lines it adds and removes, and the guarded write.
+"""One changed file: the diff to show, how many lines it adds and removes, the guarded write, and a tool that does it.
 
 Which change it is, a whole file or one place in it, is decided by the tools (files.py, edits.py).
 """
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from ba_tui.core.results import Diff, ToolResult
+from ba_tui.core.results import Diff, Display, ToolResult
+from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.core.wording import count
+from ba_tui.tools.definitions import Definition
 from ba_tui.tools.disk import SeenFiles, write_bytes
 from ba_tui.tools.documents import plain_lines
 from ba_tui.tools.splicing import shared_ends
@@ -57,6 +62,25 @@ class FileChange:
         notes = [note for note in (self.note, kept if others else "") if note]
         note = f"\nNote: {'; '.join(notes)}." if notes else ""
         return ToolResult(f"{done} ({size} lines).{note}", self.diff(), summary=size)
+
+
+def change_tool(
+    name: str, definition: Definition, seen: SeenFiles, planned: Callable[[Mapping[str, Any]], FileChange]
+) -> Tool:
+    """The tool that makes the change which ``planned`` finds in the arguments of a call, and shows it before."""
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        def work() -> ToolResult:
+            with seen.lock:
+                return planned(args).commit(seen)
+
+        return await asyncio.to_thread(work)
+
+    async def preview(args: Mapping[str, Any]) -> Display | None:
+        return await asyncio.to_thread(lambda: planned(args).diff())
+
+    facts = ToolFacts(category="files", target="path", paths=("path",))
+    return Tool(name, definition.description, definition.input_schema, run, Effect.WRITE, facts=facts, preview=preview)
 
 
 def _lines(text: str) -> list[str]:

@@ -5,17 +5,16 @@ Finding the place is matching.py, cells of notebooks are notebooks.py, the guard
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ba_tui.core.results import Display, ToolResult
-from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.binary_kinds import no_text
-from ba_tui.tools.changes import FileChange
+from ba_tui.tools.changes import FileChange, change_tool
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.disk import SeenFiles, read_bytes
 from ba_tui.tools.documents import Encoding, binary_kind, detect, plain_lines
@@ -27,20 +26,7 @@ if TYPE_CHECKING:
 
 
 def edit_file_tool(definition: Definition, workspace: Workspace, seen: SeenFiles) -> Tool:
-    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        def work() -> ToolResult:
-            with seen.lock:
-                return planned_edit(workspace, seen, args).commit(seen)
-
-        return await asyncio.to_thread(work)
-
-    async def preview(args: Mapping[str, Any]) -> Display | None:
-        return await asyncio.to_thread(lambda: planned_edit(workspace, seen, args).diff())
-
-    facts = ToolFacts(category="files", target="path", paths=("path",))
-    return Tool(
-        "edit_file", definition.description, definition.input_schema, run, Effect.WRITE, facts=facts, preview=preview
-    )
+    return change_tool("edit_file", definition, seen, partial(planned_edit, workspace, seen))
 
 
 @frozen

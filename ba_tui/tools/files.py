@@ -12,16 +12,17 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ba_tui.core.results import Display, Source, ToolResult
-from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.results import Source, ToolResult
+from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.core.wording import count
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.binary_kinds import no_text
-from ba_tui.tools.changes import FileChange
+from ba_tui.tools.changes import FileChange, change_tool
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.disk import MAX_BYTES, SeenFiles, opened, read_bytes
 from ba_tui.tools.documents import Encoding, binary_kind, detect, line_end, plain_lines, with_line_end
@@ -53,23 +54,10 @@ def read_file_tool(
 
 
 def write_file_tool(definition: Definition, workspace: Workspace, seen: SeenFiles) -> Tool:
-    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        def work() -> ToolResult:
-            with seen.lock:
-                return planned_write(workspace, seen, args).commit(seen)
-
-        return await asyncio.to_thread(work)
-
-    async def preview(args: Mapping[str, Any]) -> Display | None:
-        return await asyncio.to_thread(lambda: planned_write(workspace, seen, args).diff())
-
-    facts = ToolFacts(category="files", target="path", paths=("path",))
-    return Tool(
-        "write_file", definition.description, definition.input_schema, run, Effect.WRITE, facts=facts, preview=preview
-    )
+    return change_tool("write_file", definition, seen, partial(_planned, workspace, seen))
 
 
-def planned_write(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> FileChange:
+def _planned(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> FileChange:
     """What the call would write. Raises Failed, PathRefused."""
     path = workspace.resolve(args["path"])
     shown = workspace.shown(path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +21,7 @@ from ba_tui.core.session import Standing
 from ba_tui.core.values import frozen
 from ba_tui.permissions.trust_copies import Copies, differences
 from ba_tui.permissions.trust_files import Found, found_in, held
-from ba_tui.resources import Places, exclusive, save_whole, user_home
+from ba_tui.resources import Places, exclusive, open_regular, save_whole, user_home
 from ba_tui.settings.document import load_mapping, read_document
 
 HEADER = """\
@@ -42,6 +43,8 @@ _KNOWN: dict[tuple[Path, Path], _Known] = {}
 _GRANTS: dict[Path, tuple[str, Mapping[str, str]]] = {}
 """By file of grants: what told that it is still the same, and the fingerprint that each folder was trusted with."""
 _ALONE = threading.Lock()
+_SETTLED = 3 * 10**9
+"""Nanoseconds after which a change shows in the times of a file: some file systems keep whole seconds, or even ones."""
 
 
 class Trust:
@@ -68,7 +71,7 @@ class Trust:
         state = "changed" if granted else "unknown"
         try:
             files = found_in(root, self._own)
-            stamp = _stamps(files)
+            stamp = _stamp(file.path for file in files)
             contents = dict(_contents(files))
         except UsageError as error:
             return Standing(root, state, warning=warning, trouble=error.with_hint)
@@ -130,7 +133,7 @@ class Trust:
             UsageError: it holds too much. OSError: a file can't be read.
         """
         files = found_in(root, self._own)
-        stamp = _stamps(files)
+        stamp = _stamp(file.path for file in files)
         with _ALONE:
             known = _KNOWN.get((self._own, root))
         if known and known.stamp == stamp:
@@ -140,20 +143,22 @@ class Trust:
         return fingerprint
 
     def _remember(self, root: Path, stamp: str, fingerprint: str) -> None:
-        with _ALONE:
-            _KNOWN[self._own, root] = _Known(stamp, fingerprint)
+        if stamp:
+            with _ALONE:
+                _KNOWN[self._own, root] = _Known(stamp, fingerprint)
 
     def _granted(self, root: Path) -> str:
         try:
-            stamp = _stamp(self.path)
+            stamp = _stamp([self.path])
         except OSError:
             return ""
         with _ALONE:
             known = _GRANTS.get(self.path)
         if known is None or known[0] != stamp:
             known = (stamp, _grants(self.path))
-            with _ALONE:
-                _GRANTS[self.path] = known
+            if stamp:
+                with _ALONE:
+                    _GRANTS[self.path] = known
         return known[1].get(str(root), "")
 
 
@@ -182,13 +187,23 @@ def _whole(contents: Iterable[tuple[str, bytes]]) -> str:
     return whole.hexdigest()
 
 
-def _stamps(files: Iterable[Found]) -> str:
-    return "\n".join(_stamp(file.path) for file in files)
+def _stamp(files: Iterable[Path]) -> str:
+    """What tells that they are still the same; empty while one may change without that.
 
-
-def _stamp(file: Path) -> str:
-    status = file.stat()
-    return f"{file} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+    Raises:
+        OSError: one can't be read.
+    """
+    told: list[str] = []
+    newest = 0
+    for path in files:
+        # Opening asks a file server anew, where only looking may tell how it was a while ago.
+        with open_regular(path) as file:
+            status = os.fstat(file.fileno())
+        newest = max(newest, status.st_mtime_ns, status.st_ctime_ns)
+        told.append(
+            f"{path} {status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+        )
+    return "\n".join(told) or "nothing" if newest < time.time_ns() - _SETTLED else ""
 
 
 def _wide(root: Path) -> str:

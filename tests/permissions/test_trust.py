@@ -142,6 +142,37 @@ def test_a_change_that_keeps_size_and_time_is_seen(trust: Trust, root: Path):
     assert not trust.trusted(root)
 
 
+def whole_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As file systems are that keep no parts of a second."""
+
+    def coarse(status: os.stat_result) -> os.stat_result:
+        second = int(status.st_ctime) * 10**9
+        return os.stat_result(tuple(status), {"st_mtime_ns": second, "st_ctime_ns": second})
+
+    stat, fstat = os.stat, os.fstat
+    monkeypatch.setattr(os, "stat", lambda *path, **more: coarse(stat(*path, **more)))
+    monkeypatch.setattr(os, "fstat", lambda handle: coarse(fstat(handle)))
+
+
+def test_a_change_within_the_same_second_is_seen(trust: Trust, root: Path, monkeypatch: pytest.MonkeyPatch):
+    whole_seconds(monkeypatch)
+    grant(trust, root)
+    assert trust.trusted(root)
+    with (root / ".ba" / "tools" / "a.py").open("r+") as file:
+        file.write("B")
+    assert not trust.trusted(root)
+
+
+def test_a_grant_that_goes_within_the_same_second_is_gone(trust: Trust, root: Path, monkeypatch: pytest.MonkeyPatch):
+    whole_seconds(monkeypatch)
+    grant(trust, root)
+    assert trust.trusted(root)
+    text = trust.path.read_text()
+    with trust.path.open("r+") as file:
+        file.write(text.replace("fingerprint: ", "fingerprint: f")[: len(text)])
+    assert not trust.trusted(root)
+
+
 def test_what_links_lead_to_counts(trust: Trust, root: Path, tmp_path: Path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -56,15 +56,19 @@ async def _settled(pump: MessagePump) -> None:
 async def _hand_over(opening: Opening, chat: ChatScreen) -> None:
     """What was typed goes on in the chat, also keys and prompts that are still on their way to who gets them."""
     old = opening.composer
+    # The end of a burst may send what stands there: that is for the chat to do now.
+    old.prompt.end_burst_in(None)
     # A prompt is told from the input to the composer, from there to the screen; each first does what came before.
     for pump in (old.prompt, old.prompt, old, old, opening):
         await _settled(pump)
-    while chat.message_queue_size:
-        await _settled(chat)
-    early, chat.early = chat.early or "", None
     for text in opening.sent:
         chat.composer.post_message(Composer.Sent(text))
-    chat.composer.take_over(old, early)
+    chat.composer.take_over(old)
+    while chat.message_queue_size or chat.early:
+        await _settled(chat)
+        while chat.early:
+            await chat.composer.prompt.take(chat.early.pop(0))
+    chat.early = None
     chat.set_focus(chat.composer.prompt)
 
 

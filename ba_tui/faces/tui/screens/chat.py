@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import DescendantFocus, Key, ScreenResume, ScreenSuspend, TextSelected
+from textual.events import DescendantFocus, Key, Paste, ScreenResume, ScreenSuspend, TextSelected
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
@@ -73,8 +73,8 @@ class ChatScreen(Screen[None]):
         super().__init__(id="chat")
         self.session = OpenSession(connect, start)
         self.turns = Turns(self.session, self._start_following, self._refused)
-        self.early: str | None = ""
-        """Typed before the input has what was typed before; Enter is ``\r``."""
+        self.early: list[Key | Paste] | None = []
+        """Typed before the input has what was typed before."""
         self.presses = Presses()
         self.transcript = TranscriptView()
         self.stage = Stage(self.transcript)
@@ -288,12 +288,13 @@ class ChatScreen(Screen[None]):
             self.call_command(*called)
         self._show_queue()
 
+    @on(Paste)
     @on(Key)
-    def _early_key(self, event: Key) -> None:
+    def _untaken(self, event: Key | Paste) -> None:
         """Letters that nobody took are words all the same."""
-        if self.early is not None and event.character and (event.is_printable or event.key == "enter"):
-            self.early += event.character
-        elif event.character and event.is_printable:
+        if self.early is not None:
+            self.early.append(event)
+        elif isinstance(event, Key) and event.character and event.is_printable:
             apart = self.focused is not None and self.stage in self.focused.ancestors
             free = apart and event.key not in self.active_bindings
             if free or self.focused in (None, self.composer.prompt):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from textual import on
 from textual.app import ComposeResult
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -41,10 +41,11 @@ class Opening(Screen[None]):
             self.set_focus(self.composer.prompt)
 
     @on(Key)
-    def _early_key(self, event: Key) -> None:
-        """Letters that came before the input had the focus."""
-        if event.character and event.is_printable and self.focused in (None, self.composer.prompt):
-            self.composer.prompt.insert(event.character)
+    @on(Paste)
+    async def _early(self, event: Key | Paste) -> None:
+        """What came before the input had the focus."""
+        if self.focused is None:
+            await self.composer.prompt.take(event)
 
     @on(Composer.Sent)
     def _sent(self, event: Composer.Sent) -> None:

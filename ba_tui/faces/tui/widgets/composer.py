@@ -78,20 +78,13 @@ class Composer(Vertical):
     def text(self) -> str:
         return self.prompt.value
 
-    def take_over(self, other: Composer, early: str) -> None:
-        """Go on where ``other`` was: its text, pastes and cursor, then whatever has been typed and sent since."""
+    def take_over(self, other: Composer) -> None:
+        """Go on where ``other`` was: its text, pastes and cursor, then whatever has been typed here since."""
         self.touched = other.touched
-        *sent, last = early.split("\r")
-        typed = last + self.prompt.text
-        self.prompt.pastes = other.prompt.pastes
-        self.prompt.load_text(other.prompt.text)
-        self.prompt.move_cursor(other.prompt.cursor_location)
-        for words in sent:
-            self.prompt.insert(words)
-            self.prompt.submit()
+        typed = self.prompt.text
+        self.prompt.take_over(other.prompt)
         if typed:
             self.prompt.insert(typed)
-        self.prompt.focus()
 
     def put_back(self, text: str) -> None:
         """Bring a prompt back for editing; what has been typed meanwhile stays below it."""

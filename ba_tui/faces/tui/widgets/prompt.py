@@ -28,6 +28,7 @@ REST = 5.0
 BURST_GAP = 0.001
 """Keys closer than this come from a machine: a paste in a terminal that does not mark pastes."""
 BURST_LENGTH = 3
+BURST_END = 0.03
 LARGE = 100_000
 
 
@@ -134,6 +135,24 @@ class PromptInput(TextArea, inherit_bindings=False):
         self.load_text("")
         self.pastes.clear()
 
+    def take_over(self, other: PromptInput) -> None:
+        """Go on where ``other`` was, also in the middle of a burst of keys."""
+        self.pastes = other.pastes
+        self.load_text(other.text)
+        self.move_cursor(other.cursor_location)
+        other.end_burst_in(None)
+        self._last_key, self._waiting_enter = other._last_key, other._waiting_enter
+        self._burst, self._burst_start = other._burst, other._burst_start
+        if len(self._burst) > BURST_LENGTH:
+            self.end_burst_in(BURST_END)
+
+    async def take(self, event: events.Key | events.Paste) -> None:
+        """A key or a paste that came before the input had the focus."""
+        if isinstance(event, events.Paste):
+            await self._on_paste(event)
+        else:
+            await self._on_key(event)
+
     async def _on_key(self, event: events.Key) -> None:
         gap, self._last_key = event.time - self._last_key, event.time
         self._track_burst(event, gap)
@@ -204,11 +223,15 @@ class PromptInput(TextArea, inherit_bindings=False):
             self._waiting_enter = False
             self._newline()
         self._burst.append(event.character or event.key)
+        self.end_burst_in(BURST_END if len(self._burst) > BURST_LENGTH else None)
+
+    def end_burst_in(self, seconds: float | None) -> None:
+        """Take what came as a burst by then as over, unless a key follows; None: not before the next key."""
         if self._burst_end:
             self._burst_end.stop()
             self._burst_end = None
-        if len(self._burst) > BURST_LENGTH:
-            self._burst_end = self.set_timer(0.03, self._close_burst)
+        if seconds is not None:
+            self._burst_end = self.set_timer(seconds, self._close_burst)
 
     def _enter(self) -> None:
         if len(self._burst) > BURST_LENGTH:

@@ -1,0 +1,66 @@
+"""What is typed and pasted before the chat is there: every key does what it does later, in its order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from textual.events import Key, Paste
+
+from ba_tui.core.start import Start
+from ba_tui.faces.tui.app import BaApp
+from ba_tui.faces.tui.transcript.records import Prompt
+from tests.faces.tui.conftest import Hand
+from tests.faces.tui.fakes import World
+
+
+def keys() -> list[Key | Paste]:
+    """``a1b``."""
+    edits = Key("backspace", "\x7f"), Key("left", None), Key("1", "1"), Key("end", None)
+    return [Key("a", "a"), Key("b", "b"), Key("x", "x"), *edits]
+
+
+async def when(moment: Callable[[BaApp], bool], app: BaApp, *events: Key | Paste) -> None:
+    while not (app.screen_stack and moment(app)):  # noqa: ASYNC110 - what comes this early has no event
+        await asyncio.sleep(0)
+    for event in events:
+        app.post_message(event)
+
+
+def at_once(app: BaApp) -> bool:
+    return app.chat is None
+
+
+def between(app: BaApp) -> bool:
+    """The chat is in front and does not yet have what was typed before."""
+    return app.chat is not None and app.screen is app.chat and app.focused is None
+
+
+@pytest.mark.parametrize("moment", [at_once, between])
+async def test_keys_and_pastes_that_come_early_do_what_they_do_later(
+    world: World, moment: Callable[[BaApp], bool]
+) -> None:
+    app = BaApp(world.connect, Start())
+    lines = Key("enter", "\r"), Key("c", "c"), Paste("pasted\nwords"), Key("d", "d")
+    typing = asyncio.create_task(when(moment, app, *keys(), *lines))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await typing
+        hand = Hand(app, pilot)
+        await hand.until(lambda: app.chat and app.chat.early is None)
+        await hand.until(lambda: hand.text.endswith("d"))
+        assert hand.text == "a1b\ncpasted\nwordsd"
+
+
+@pytest.mark.parametrize("moment", [at_once, between])
+async def test_an_enter_at_the_end_of_what_comes_early_sends_it(world: World, moment: Callable[[BaApp], bool]) -> None:
+    app = BaApp(world.connect, Start())
+    typing = asyncio.create_task(when(moment, app, *keys(), Key("enter", "\r")))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await typing
+        hand = Hand(app, pilot)
+        await hand.opened()
+        await hand.until(lambda: any(isinstance(record, Prompt) for record in hand.chat.transcript.records))
+        await hand.idle()
+        assert hand.said()[0] == "a1b"
+        assert not hand.text

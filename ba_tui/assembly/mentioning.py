@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ba_tui.assembly.stock import Stock
@@ -11,10 +12,11 @@ from ba_tui.context.attachments import FOLDER, Attaching, Attachments, Files, Su
 from ba_tui.context.files import FileIndex
 from ba_tui.context.mentions import Lines, Offering, Source
 from ba_tui.core.conversation import Library
-from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.errors import BaError, StorageError, UsageError
 from ba_tui.core.mentions import MentionKind, Suggestion
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.results import ToolResult
+from ba_tui.core.session import SessionInfo
 from ba_tui.core.skills import Skills
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
@@ -127,7 +129,10 @@ class Mentioning:
 
     def _sessions(self) -> Sequence[Suggestion]:
         library = self._links.library()
-        infos = library.sessions() if library else ()
+        infos: Sequence[SessionInfo] = ()
+        with suppress(StorageError):
+            # Where there are none to be read, none are offered.
+            infos = library.sessions() if library else ()
         ours = self._links.session.parent.name
         found = [info for info in infos if info.id != ours]
         return [Suggestion("session", f"session:{info.id}", info.title or info.id, info.preview) for info in found]

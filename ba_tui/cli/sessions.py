@@ -240,17 +240,23 @@ def delete(
 ) -> None:
     """Delete a session for good."""
     library = _library(ctx)
-    info = _one(library, id)
+    found, said = id, f"session {id}, which can't be read"
+    try:
+        info = _one(library, id)
+        found, said = info.id, f"“{info.title}” ({info.id}, {count(info.turns, 'turn')})"
+    except StorageError as error:
+        if not yes:
+            _say(str(error))
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError(f"Deleting {info.id} needs a yes.", "Add --yes.")
-        if not typer.confirm(f"Delete “{info.title}” ({info.id}, {count(info.turns, 'turn')})?", err=True):
+            raise UsageError(f"Deleting {found} needs a yes.", "Add --yes.")
+        if not typer.confirm(f"Delete {said}?", err=True):
             _say("Kept.")
             return
     # By the key as it was typed: the library takes ids alone, so a guess from words cannot get here.
     with _named():
         library.delete(id)
-    _say(f"Deleted {info.id}.")
+    _say(f"Deleted {found}.")
 
 
 @app.command()

@@ -225,14 +225,23 @@ class SessionLibrary:
 
     def _found(self, *, everywhere: bool) -> dict[str, Stamp]:
         """Every session on disk with the size and time of its file."""
-        folders = _names(self._root) if everywhere else [self._slug(self._cwd)]
+        here = self._slug(self._cwd)
+        folders = self._all() if everywhere else {here: _listed(self._root / here)}
         found: dict[str, Stamp] = {}
-        for folder in folders:
-            for name in _names(self._root / folder):
+        for folder, names in folders.items():
+            for name in names:
                 with contextlib.suppress(OSError):
                     stat = (self._root / folder / name / FILE).stat()
                     if stat.st_size:
                         found[f"{folder}/{name}"] = (stat.st_size, stat.st_mtime_ns)
+        return found
+
+    def _all(self) -> dict[str, Sequence[str]]:
+        """The names in each folder; one that can't be looked into hides no other. Raises StorageError."""
+        found: dict[str, Sequence[str]] = {}
+        for folder in _listed(self._root):
+            with contextlib.suppress(StorageError):
+                found[folder] = _listed(self._root / folder)
         return found
 
     def _infos(self, found: Mapping[str, Stamp]) -> list[SessionInfo]:
@@ -272,7 +281,7 @@ class SessionLibrary:
 
     def _keys(self, id: str) -> list[str]:
         """The session with this id, or all with an id that begins with it, or else ends with it."""
-        keys = [f"{folder}/{name}" for folder in _names(self._root) for name in _names(self._root / folder)]
+        keys = [f"{folder}/{name}" for folder, names in self._all().items() for name in names]
         ids = {key: key.partition("/")[2] for key in keys}
         if exact := [key for key in keys if ids[key] == id]:
             return exact[:1]
@@ -284,15 +293,25 @@ class SessionLibrary:
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
         while True:
             id = f"{stamp}-{secrets.token_hex(2)}"
-            if not self._keys(id):
+            try:
+                taken = self._keys(id)
+            except StorageError:
+                # Whoever writes there will be told.
+                return id
+            if not taken:
                 return id
 
 
-def _names(folder: Path) -> list[str]:
+def _listed(folder: Path) -> Sequence[str]:
+    """The folders in ``folder``; none when it is not there. Raises StorageError."""
     try:
-        return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return []
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        why = error.strerror or error
+        raise StorageError(f"The sessions in {folder} can't be read: {why}.", "Check its rights.") from error
 
 
 def _not_one(id: str, keys: Sequence[str]) -> SessionNotFound:

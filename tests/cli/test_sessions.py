@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,8 @@ from typer.testing import CliRunner, Result
 
 from ba_tui.cli.main import run
 from ba_tui.cli.sessions import app
-from ba_tui.core.errors import UsageError
+from ba_tui.core.conversation import Start, begin
+from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.events import Titled, TurnStarted
 from ba_tui.core.messages import user
 from ba_tui.resources import folder_slug
@@ -71,6 +73,18 @@ def test_an_empty_list_says_so_on_stderr(tmp_path: Path) -> None:
     assert json.loads(CliRunner().invoke(app, ["list", "--json"], obj=library(tmp_path)).stdout) == []
 
 
+def test_a_folder_of_sessions_that_cannot_be_read_is_no_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "sessions").touch()
+    shelf = library(tmp_path)
+    for args in (["list"], ["list", "--all"], ["search", "x"], ["show", A]):
+        error = CliRunner().invoke(app, args, obj=shelf).exception
+        assert isinstance(error, StorageError), args
+        assert "can't be read: Not a directory" in str(error)
+    with pytest.raises(StorageError, match="can't be read"):
+        begin(shelf, Start(resume="last"))
+    assert shelf.create().id
+
+
 def test_show_tells_facts_and_turns(ba: Ba) -> None:
     text = ba("show", "ab12").stdout
     assert "/srv/project" in text
@@ -119,6 +133,22 @@ def test_delete_needs_a_yes_and_an_id(ba: Ba) -> None:
     assert len(json.loads(ba("list", "--json").stdout)) == 2
     assert ba("delete", A, "--yes").stderr == f"Deleted {A}.\n"
     assert [record["id"] for record in json.loads(ba("list", "--json").stdout)] == [B]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "loop"])
+def test_what_cannot_be_read_can_be_deleted(tmp_path: Path, kind: str) -> None:
+    file = stored(tmp_path, A, turn("Count the rows"))
+    file.unlink()
+    if kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to(file)
+    shelf = library(tmp_path)
+    asked = CliRunner().invoke(app, ["delete", A], obj=shelf)
+    assert isinstance(asked.exception, UsageError)
+    assert "cannot be read" in asked.stderr
+    assert CliRunner().invoke(app, ["delete", A, "--yes"], obj=shelf).stderr == f"Deleted {A}.\n"
+    assert not file.parent.exists()
 
 
 @pytest.mark.parametrize(("answer", "left"), [("n", True), ("y", False)])

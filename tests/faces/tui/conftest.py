@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
-from textual.css.types import CSSLocation
 from textual.pilot import Pilot
 
-from ba_tui.core.conversation import Start
+from ba_tui.core.start import Start
 from ba_tui.faces.tui.app import BaApp
 from ba_tui.faces.tui.screens.chat import ChatScreen
 from tests.faces.tui.fakes import World
@@ -79,13 +79,10 @@ def styles_read_once() -> Iterator[None]:
     read = Stylesheet._parse_rules
     known: dict[object, list[RuleSet]] = {}
 
-    def rules(
-        self: Stylesheet, css: str, read_from: CSSLocation, is_default_rules: bool = False, tie_breaker: int = 0,
-        scope: str = "",
-    ) -> list[RuleSet]:  # fmt: skip
-        key = (css, read_from, is_default_rules, tie_breaker, scope, frozenset(self._variables.items()))
+    def rules(self: Stylesheet, *args: Any, **named: Any) -> list[RuleSet]:
+        key = (args, tuple(named.items()), frozenset(self._variables.items()))
         if key not in known:
-            known[key] = read(self, css, read_from, is_default_rules, tie_breaker, scope)
+            known[key] = read(self, *args, **named)
         return known[key]
 
     with pytest.MonkeyPatch.context() as patched:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ba_tui.core.agent import Agent
 from ba_tui.core.choices import LocalServer
-from ba_tui.core.conversation import Conversation, Doors, Start
+from ba_tui.core.conversation import Conversation, Doors
 from ba_tui.core.errors import SessionLocked, SessionNotFound, StorageError, UsageError
 from ba_tui.core.events import TRANSIENT, Event, MessageDone, Mode, Notice, TextDelta, Titled, TurnStarted
 from ba_tui.core.mentions import Suggestion, Weight
@@ -386,7 +386,6 @@ class World:
     ways: Ways = field(default_factory=Ways)
     names: Names = field(default_factory=Names)
     gate: Callable[[], None] = lambda: None
-    start: Start = field(default_factory=Start)
     trust: Trusting | None = None
 
     def __post_init__(self) -> None:

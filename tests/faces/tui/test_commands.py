@@ -9,10 +9,10 @@ import pytest
 from textual.containers import VerticalScroll
 from textual.widgets import Input, Static
 
-from ba_tui.core.conversation import Start
 from ba_tui.core.errors import StorageError
 from ba_tui.core.events import MessageDone, TurnEnded, TurnStarted
 from ba_tui.core.messages import user
+from ba_tui.core.start import Start
 from ba_tui.faces.tui.commands import COMMANDS, complete, find, nearest, parse
 from ba_tui.faces.tui.screens.help import HelpScreen, spelled
 from ba_tui.faces.tui.screens.picker import Picker

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from ba_tui.context.compressor import Compressor, Means
 from ba_tui.context.gauge import Gauge
-from ba_tui.core.conversation import Start
 from ba_tui.core.events import Compressed, Event, TurnEnded, TurnStarted
 from ba_tui.core.messages import user
+from ba_tui.core.start import Start
 from ba_tui.core.turn import Branch
 from ba_tui.faces.tui.inspected import inspected
 from ba_tui.faces.tui.transcript.fold import fold

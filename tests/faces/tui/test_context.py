@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from textual.widgets import OptionList, Static
 
-from ba_tui.core.conversation import Start
 from ba_tui.core.events import Compressed, Event, MessageDone, ModelChanged, ToolFinished, TurnEnded, TurnStarted
 from ba_tui.core.ledger import Ledger
 from ba_tui.core.messages import Message, Text, Usage, user
 from ba_tui.core.provider import ModelInfo, Prices
 from ba_tui.core.results import ToolResult
 from ba_tui.core.session import ContextItem, ContextPart
+from ba_tui.core.start import Start
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.screens.context import ContextItems, ContextScreen
 from ba_tui.faces.tui.screens.context_rows import Section, Window, lead, painted_section, sections

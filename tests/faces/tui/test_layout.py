@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from textual.events import AppBlur, AppFocus
 
-from ba_tui.core.conversation import Start
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Command, StateChange, Todos, ToolResult
+from ba_tui.core.start import Start
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.work import Todo
 from ba_tui.faces.tui.app import BaApp

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import OptionList, Static
 
-from ba_tui.core.conversation import Start
+from ba_tui.core.start import Start
 from ba_tui.faces.tui.screens.sessions import SHOWN, SessionPicker
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World

@@ -11,11 +11,11 @@ import pytest
 from textual.pilot import Pilot
 
 from ba_tui.core.choices import LocalServer
-from ba_tui.core.conversation import Start
 from ba_tui.core.events import Event, MessageDone, Notice, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.results import Diff, StateChange, Todos, ToolResult
 from ba_tui.core.session import Inventory, Job, RuleLine
+from ba_tui.core.start import Start
 from ba_tui.core.work import Todo
 from ba_tui.faces.tui.app import BaApp
 from ba_tui.faces.tui.inspector.paged import Paged

@@ -9,9 +9,9 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-from ba_tui.core.conversation import Start
 from ba_tui.core.results import Diff
 from ba_tui.core.session import Held, Standing
+from ba_tui.core.start import Start
 from ba_tui.faces.tui.inspector.sheet import Sheet
 from ba_tui.faces.tui.screens.trust import TrustScreen
 from ba_tui.permissions.trust import Trust

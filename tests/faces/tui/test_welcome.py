@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.widgets import Input, OptionList, Static
 
 from ba_tui.core.choices import LocalServer
-from ba_tui.core.conversation import Start
+from ba_tui.core.start import Start
 from ba_tui.faces.tui.screens.welcome import Welcome
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World

@@ -27,6 +27,9 @@ from ba_tui.providers.shapes import decode, encode, fields
 VARIABLE = "OPENAI_API_KEY"
 OWN = "https://api.openai.com"
 HOME = f"{OWN}/v1"
+TELLTALE = "async|lang|os|arch|package-version|runtime|runtime-version|retry-count|read-timeout"
+"""Ends of headers that tell of this machine, and that nobody needs for an answer."""
+HEADERS = {"Content-Type": "application/json", **{f"x-stainless-{end}": openai.Omit() for end in TELLTALE.split("|")}}
 
 
 class OpenAIProvider:
@@ -118,7 +121,7 @@ class OpenAIProvider:
                 "/chat/completions",
                 cast_to=object,
                 content=self._body.join(request, self._tail(request)),
-                options={"headers": {"Content-Type": "application/json"}},
+                options={"headers": HEADERS},
                 stream=True,
                 stream_cls=openai.AsyncStream[object],
             )

@@ -97,6 +97,12 @@ async def test_a_request_is_sent_on_whole(model_server: START, connect: Connect,
     assert server.requests[1].body == server.requests[0].body
 
 
+async def test_no_header_tells_of_this_machine(model_server: START, connect: Connect, vendor: str) -> None:
+    server = model_server([Step(say="Here.")])
+    await until_error(connect(vendor, server).stream(ASK))
+    assert [name for name in server.requests[0].headers if "stainless" in name] == []
+
+
 @pytest.mark.parametrize("status", [301, 302, 303])
 async def test_a_request_that_would_be_lost_on_the_way_is_not_sent_on(
     model_server: START, connect: Connect, vendor: str, status: int
@@ -105,6 +111,27 @@ async def test_a_request_that_would_be_lost_on_the_way_is_not_sent_on(
     _, error = await until_error(connect(vendor, server).stream(ASK))
     assert type(error) is BadRequest
     assert "https://other.example/v1" in str(error)
+    assert "base_url" in error.hint
+
+
+async def test_a_request_that_is_lost_on_a_later_way_is_not_sent_on(
+    model_server: START, connect: Connect, vendor: str
+) -> None:
+    server = model_server([leading(307, path(vendor)), leading(302, path(vendor)), Step(say="Here.")])
+    _, error = await until_error(connect(vendor, server).stream(ASK))
+    assert type(error) is BadRequest
+    assert len(server.requests) == 2
+
+
+async def test_a_conversation_is_not_sent_on_to_another_machine(
+    model_server: START, connect: Connect, vendor: str
+) -> None:
+    other = model_server([Step(say="Mine now.")])
+    server = model_server([leading(307, other.url.replace("127.0.0.1", "localhost") + path(vendor))])
+    _, error = await until_error(connect(vendor, server).stream(ASK))
+    assert other.requests == []
+    assert type(error) is BadRequest
+    assert "http://localhost" in str(error)
     assert "base_url" in error.hint
 
 

@@ -15,12 +15,11 @@ import anthropic
 import httpx2
 
 from ba_tui.core.errors import AuthFailed, BadRequest, ProviderError, UsageError
-from ba_tui.core.messages import Message
 from ba_tui.core.provider import Chunk, ModelInfo, Request
 from ba_tui.providers import sse
-from ba_tui.providers.anthropic_wire import Assembly, encode_message, message_from_wire, tool_to_wire
+from ba_tui.providers.anthropic_wire import Assembly, encode_message, tool_to_wire
 from ba_tui.providers.bodies import Body
-from ba_tui.providers.faults import Service, check_key, check_url, cut, from_body, from_network, from_response
+from ba_tui.providers.faults import Service, check_key, check_url, from_network, from_response
 from ba_tui.providers.http import NO_KEY, http_client
 from ba_tui.providers.shapes import decode, encode, fields
 
@@ -104,19 +103,12 @@ class AnthropicProvider:
         response = await self._answer(request)
         assembly = Assembly(self._model, self._service, self._body.ids)
         try:
-            async with contextlib.aclosing(sse.chunks(response.aiter_bytes(), assembly, self._whole)) as chunks:
+            async with contextlib.aclosing(sse.chunks(response.aiter_bytes(), assembly, self._service)) as chunks:
                 async for chunk in chunks:
-                    if isinstance(chunk, Message):
-                        message = chunk
-                        break
                     yield chunk
-                else:
-                    raise cut(self._service)
-        except (httpx2.HTTPError, httpx2.StreamError) as error:
-            raise from_network(self._service, error) from error
         finally:
             await response.aclose()
-        yield message
+        yield assembly.finish()
 
     async def count_tokens(self, request: Request, url: str = COUNTING) -> int:
         """Tokens of ``request`` as the provider counts them. ``url`` must be of the same host: the key goes there.
@@ -158,12 +150,6 @@ class AnthropicProvider:
                 del self._extras[refused]
                 self._body.forget()
 
-    def _whole(self, body: bytes) -> Message:
-        try:
-            return message_from_wire(fields(decode(body)), self._model, self._service)
-        except ValueError as error:
-            raise from_body(self._service, body) from error
-
     async def _post(self, request: Request) -> httpx2.Response:
         content = self._body.join(request, self._tail(request))
         try:
@@ -178,7 +164,7 @@ class AnthropicProvider:
         """What ``build_request`` makes of ``content``, which reads and joins all headers anew each time."""
         headers = self._pattern.headers.copy()
         headers["Content-Length"] = str(len(content))
-        post = httpx2.Request(
+        return httpx2.Request(
             "POST",
             self._url,
             headers=headers,
@@ -186,9 +172,6 @@ class AnthropicProvider:
             stream=httpx2.ByteStream(content),
             extensions=self._pattern.extensions,
         )
-        # What it holds is asked for where it is led elsewhere.
-        post.read()
-        return post
 
     def _refusal(self, error: anthropic.APIStatusError) -> ProviderError:
         return from_response(self._service, error.status_code, error.response.headers, error.body or "")

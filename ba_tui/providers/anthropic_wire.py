@@ -175,24 +175,8 @@ def usage_from_wire(raw: Mapping[str, Any]) -> Usage:
     )
 
 
-def message_from_wire(body: Mapping[str, Any], model: ModelInfo, service: Service) -> Message:
-    """A whole answer that came in one piece.
-
-    Raises:
-        ProviderError: it is an error, or no answer.
-    """
-    if not isinstance(body.get("content"), list):
-        raise no_answer(service, body, "Messages")
-    assembly = Assembly(model, service)
-    for event in ({"type": "message_start", "message": body}, {"type": "message_delta", "delta": body}):
-        for _ in assembly.feed("", event):
-            pass
-    assembly.done = True
-    return assembly.finish()
-
-
 class Assembly:
-    """One streamed answer. Blocks are kept as the wire has them and read when it is complete."""
+    """One answer, streamed or in one piece. Blocks are kept as the wire has them and read when it is complete."""
 
     def __init__(self, model: ModelInfo, service: Service, taken: Collection[str] = ()) -> None:
         """``taken``: ids that earlier calls have."""
@@ -238,6 +222,15 @@ class Assembly:
             case unknown:
                 log.info("ignored event %r", unknown)
         return ()
+
+    def take(self, body: dict[str, Any]) -> None:
+        """All of it in one piece. Raises ProviderError when it is an error, or no answer."""
+        if not isinstance(body.get("content"), list):
+            raise no_answer(self._service, body, "Messages")
+        for event in ({"type": "message_start", "message": body}, {"type": "message_delta", "delta": body}):
+            for _ in self.feed("", event):
+                pass
+        self.done = True
 
     def close(self) -> None:
         """The Messages API has no end mark but ``message_stop``."""

@@ -8,21 +8,19 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import AsyncIterator, Mapping
-from functools import partial
 from typing import Any
 
 import httpx2
 import openai
 
 from ba_tui.core.errors import AuthFailed, BadRequest
-from ba_tui.core.messages import Message
 from ba_tui.core.provider import Chunk, ModelInfo, Request
 from ba_tui.providers import sse
 from ba_tui.providers.bodies import Body
-from ba_tui.providers.faults import Service, check_key, check_url, cut, from_body, from_network, from_response
+from ba_tui.providers.faults import Service, check_key, check_url, from_network, from_response
 from ba_tui.providers.http import NO_KEY, http_client
-from ba_tui.providers.openai_wire import Assembly, ReasoningField, encode_message, read_whole, tool_to_wire
-from ba_tui.providers.shapes import decode, encode, fields
+from ba_tui.providers.openai_wire import Assembly, ReasoningField, encode_message, tool_to_wire
+from ba_tui.providers.shapes import encode
 
 VARIABLE = "OPENAI_API_KEY"
 OWN = "https://api.openai.com"
@@ -92,28 +90,14 @@ class OpenAIProvider:
             self._body.forget()
             response = await self._post(request)
         assembly = Assembly(self._model, self._service, self._body.ids)
-        answer = sse.chunks(response.aiter_bytes(), assembly, partial(self._whole, assembly))
         try:
-            async with contextlib.aclosing(answer) as chunks:
+            async with contextlib.aclosing(sse.chunks(response.aiter_bytes(), assembly, self._service)) as chunks:
                 async for chunk in chunks:
-                    if isinstance(chunk, Message):
-                        message = chunk
-                        break
                     yield chunk
-                else:
-                    raise cut(self._service)
-        except (httpx2.HTTPError, httpx2.StreamError) as error:
-            raise from_network(self._service, error) from error
         finally:
             await response.aclose()
         self._reasoning = assembly.reasoning or self._reasoning
-        yield message
-
-    def _whole(self, assembly: Assembly, body: bytes) -> Message:
-        try:
-            return read_whole(fields(decode(body)), assembly, self._service)
-        except ValueError as error:
-            raise from_body(self._service, body) from error
+        yield assembly.finish()
 
     async def _post(self, request: Request) -> httpx2.Response:
         try:

@@ -192,6 +192,14 @@ class Assembly:
             self._stop = words(choice.get("finish_reason")).lower() or self._stop
             self._bill(choice.get("usage"))
 
+    def take(self, body: dict[str, Any]) -> None:
+        """All of it in one piece. Raises ProviderError when it is an error, or no answer."""
+        if not items(body.get("choices")):
+            raise no_answer(self._service, body, "Chat Completions")
+        for _ in self.feed("", body):
+            pass
+        self.close()
+
     def close(self) -> None:
         """``[DONE]`` was seen."""
         self.done = True
@@ -301,17 +309,3 @@ def _merge(details: list[Any], detail: object) -> None:
         return
     grown = words(last[key]) + words(new.get(key))
     last.update({name: value for name, value in new.items() if value is not None}, **{key: grown})
-
-
-def read_whole(body: Mapping[str, Any], assembly: Assembly, service: Service) -> Message:
-    """A whole answer that came in one piece.
-
-    Raises:
-        ProviderError: it is an error, or no answer.
-    """
-    if not items(body.get("choices")):
-        raise no_answer(service, body, "Chat Completions")
-    for _ in assembly.feed("", dict(body)):
-        pass
-    assembly.close()
-    return assembly.finish()

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from dataclasses import replace
 from typing import Any, Protocol, cast
 
@@ -19,7 +19,8 @@ from ba_tui.core.errors import ConnectionLost, ProviderError
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message
 from ba_tui.core.provider import Chunk
-from ba_tui.providers.shapes import decode
+from ba_tui.providers.faults import Service, from_body, from_network
+from ba_tui.providers.shapes import decode, fields
 
 log = logging.getLogger(__name__)
 DONE = "[DONE]"
@@ -87,6 +88,10 @@ class Assembly(Protocol):
         """Raises ProviderError when the event says that the answer failed."""
         ...
 
+    def take(self, body: dict[str, Any]) -> None:
+        """The whole answer in one piece. Raises ProviderError when it is an error, or no answer."""
+        ...
+
     def close(self) -> None:
         """The end mark ``[DONE]`` was seen."""
         ...
@@ -96,42 +101,49 @@ class Assembly(Protocol):
         ...
 
 
-async def chunks(
-    body: AsyncIterator[bytes], assembly: Assembly, whole: Callable[[bytes], Message]
-) -> AsyncGenerator[Chunk, None]:
-    """The deltas of a response, then its message; neighbours that arrive together come as one.
+async def chunks(body: AsyncIterator[bytes], assembly: Assembly, service: Service) -> AsyncGenerator[Chunk, None]:
+    """The deltas of a response; ``assembly`` has its message then. Neighbours that arrive together come as one.
 
-    The body tells whether it is a stream: what a server calls it can't be relied on. ``whole`` reads one that is none.
+    The body tells whether it is a stream: what a server calls it can't be relied on.
 
     Raises:
-        ConnectionLost: a line is no JSON, or the answer is not complete.
-        ProviderError: the server says that it failed.
+        ConnectionLost: the network failed, or a line is no JSON.
+        ProviderError: the server says that it failed, or sends no answer.
     """
-    head = b""
-    async for data in body:
-        head = (head + data).removeprefix(MARK).lstrip()
-        if len(head) >= _LONGEST:
-            break
-    if head and not any(head.startswith(field) or field.startswith(head) for field in _FIELDS):
-        yield whole(b"".join([head, *[data async for data in body]]))
-        return
-    decoder = Decoder()
-    trickle = _Trickle(body)
-    data: bytes | None = head
-    while data is not None:
-        chunk = None
-        for chunk in _merged(_apply(decoder.feed(data), assembly)):
-            yield chunk
-        if assembly.done:
-            await _drain(body)
-            break
-        if isinstance(chunk, TextDelta | ThinkingDelta):
-            await trickle.rest()
-        data = await trickle.more()
-    else:
-        for chunk in _merged(_apply(decoder.close(), assembly, torn=True)):
-            yield chunk
-    yield assembly.finish()
+    try:
+        head = b""
+        async for data in body:
+            head = (head + data).removeprefix(MARK).lstrip()
+            if len(head) >= _LONGEST:
+                break
+        if head and not any(head.startswith(field) or field.startswith(head) for field in _FIELDS):
+            _take(b"".join([head, *[data async for data in body]]), assembly, service)
+            return
+        decoder = Decoder()
+        trickle = _Trickle(body)
+        data: bytes | None = head
+        while data is not None:
+            chunk = None
+            for chunk in _merged(_apply(decoder.feed(data), assembly)):
+                yield chunk
+            if assembly.done:
+                await _drain(body)
+                break
+            if isinstance(chunk, TextDelta | ThinkingDelta):
+                await trickle.rest()
+            data = await trickle.more()
+        else:
+            for chunk in _merged(_apply(decoder.close(), assembly, torn=True)):
+                yield chunk
+    except (httpx2.HTTPError, httpx2.StreamError) as error:
+        raise from_network(service, error) from error
+
+
+def _take(body: bytes, assembly: Assembly, service: Service) -> None:
+    try:
+        assembly.take(fields(decode(body)))
+    except ValueError as error:
+        raise from_body(service, body) from error
 
 
 class _Trickle:

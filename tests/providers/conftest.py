@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from ba_tui.core.errors import ProviderError
+from ba_tui.core.messages import Message
 from ba_tui.core.provider import ModelInfo, Provider
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.providers.anthropic import AnthropicProvider
 from ba_tui.providers.openai_compat import OpenAIProvider
 from ba_tui.providers.scripted import Script, ScriptedProvider
+from ba_tui.providers.sse import Assembly
 from tests.loopback import ModelServer, Raw
 from tests.loopback.fixtures import model_server
 
@@ -87,6 +89,11 @@ async def until_error(stream: AsyncGenerator[Any, None] | AsyncIterator[Any]) ->
     except ProviderError as error:
         return chunks, error
     return chunks, None
+
+
+def whole_answer(assembly: Assembly, body: dict[str, Any]) -> Message:
+    assembly.take(body)
+    return assembly.finish()
 
 
 def events(*data: Mapping[str, Any] | str) -> Raw:

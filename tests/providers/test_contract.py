@@ -14,7 +14,7 @@ from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text, Thinking, ToolOutput, ToolUse, Usage, user
 from ba_tui.core.provider import Provider, Request
 from ba_tui.providers.scripted import Failure, Planned, Script, Step
-from tests.loopback import ModelServer
+from tests.loopback import ModelServer, Raw, formats
 from tests.providers.conftest import NOW, READ, Connect, collect, until_error
 
 Play = Callable[[Script], Provider]
@@ -71,11 +71,14 @@ async def test_calls_without_ids_in_the_script_get_different_ones(play: Play) ->
     assert len(set(ids)) == 4
 
 
+@pytest.mark.parametrize("streamed", [True, False])
 async def test_an_id_that_stands_in_the_conversation_is_not_given_again(
-    model_server: Callable[..., ModelServer], connect: Connect, vendor: str
+    model_server: Callable[..., ModelServer], connect: Connect, vendor: str, streamed: bool
 ) -> None:
     step = Step(calls=(Planned("now", {}, "call_0"), Planned("now", {"zone": "UTC"}, "call_1")))
-    provider, messages = connect(vendor, model_server(Script((step, step, step)))), list(ASK.messages)
+    whole = Raw(formats.whole("anthropic" if vendor == "anthropic" else "openai", step, "1"))
+    server = model_server(Script((step, step, step)) if streamed else [whole] * 3)
+    provider, messages = connect(vendor, server), list(ASK.messages)
     for _ in range(3):
         answer = (await collect(provider.stream(Request("", tuple(messages), (NOW,)))))[-1]
         assert [use.input for use in answer.calls] == [{}, {"zone": "UTC"}]

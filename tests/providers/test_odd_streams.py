@@ -20,7 +20,7 @@ from ba_tui.providers.shapes import decode
 from ba_tui.providers.sse import Decoder, chunks
 from tests.loopback import ModelServer, Raw, formats
 from tests.loopback.replies import JSON
-from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, call, delta, until_error
+from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, call, delta, until_error, whole_answer
 
 ASK = Request("", [user("Hello")], (NOW,))
 SERVICE = Service("Test", "KEY", "http://127.0.0.1", "m")
@@ -51,12 +51,13 @@ async def read(vendor: str, body: bytes, piece: int = 0) -> tuple[list[Any], Pro
         for at in range(0, len(body), piece or len(body)):
             yield body[at : at + (piece or len(body))]
 
-    def whole(data: bytes) -> Message:
-        if vendor == "anthropic":
-            return anthropic_wire.message_from_wire(decode(data), CLAUDE, SERVICE)
-        return openai_wire.read_whole(decode(data), openai_wire.Assembly(GPT, SERVICE), SERVICE)
+    async def answer() -> AsyncIterator[Any]:
+        assembly = assembly_of(vendor)
+        async for chunk in chunks(pieces(), assembly, SERVICE):
+            yield chunk
+        yield assembly.finish()
 
-    return await until_error(chunks(pieces(), assembly_of(vendor), whole))
+    return await until_error(answer())
 
 
 def assembly_of(vendor: str) -> anthropic_wire.Assembly | openai_wire.Assembly:
@@ -258,7 +259,7 @@ def test_a_character_split_over_two_pieces_of_arguments_is_whole_again(vendor: s
 def test_calls_of_one_answer_can_be_told_apart(id: str | None) -> None:
     uses = [{"type": "tool_use", "id": id, "name": "now", "input": {}} for _ in range(2)]
     message, shown = answer("anthropic", [*(opened(at, **use) for at, use in enumerate(uses)), END])
-    whole = anthropic_wire.message_from_wire({"content": uses}, CLAUDE, SERVICE)
+    whole = whole_answer(anthropic_wire.Assembly(CLAUDE, SERVICE), {"content": uses})
     for calls in (message.calls, whole.calls):
         assert len({use.id for use in calls}) == 2
         assert all(use.id for use in calls)

@@ -21,7 +21,7 @@ from ba_tui.core.provider import Request
 from ba_tui.providers import openai_wire
 from ba_tui.providers.faults import Service
 from tests.loopback import ModelServer
-from tests.providers.conftest import GPT, NOW, Connect, call, collect, delta, events, until_error
+from tests.providers.conftest import GPT, NOW, Connect, call, collect, delta, events, until_error, whole_answer
 
 ASK = Request("", [user("Hello")], (NOW,))
 SERVICE = Service("Test", "KEY", "http://127.0.0.1", "m")
@@ -37,7 +37,7 @@ def test_what_a_server_adds_to_a_call_goes_back_with_it() -> None:
         "extra_content": {"google": {"thought_signature": "abc"}},
     }
     answer = {"choices": [{"message": {"tool_calls": [raw]}, "finish_reason": "tool_calls"}]}
-    message = openai_wire.read_whole(answer, openai_wire.Assembly(GPT, SERVICE), SERVICE)
+    message = whole_answer(openai_wire.Assembly(GPT, SERVICE), answer)
     assert message.calls == (ToolUse("c1", "now", {}),)
     sent = json.loads(openai_wire.encode_message(message, GPT, "reasoning_content"))
     assert sent["tool_calls"] == [raw]

@@ -14,12 +14,12 @@ from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text, Thinking, user
 from ba_tui.core.provider import Request
 from ba_tui.providers import anthropic_wire, openai_wire
-from ba_tui.providers.anthropic_wire import block_to_wire, message_from_wire
+from ba_tui.providers.anthropic_wire import Assembly, block_to_wire
 from ba_tui.providers.faults import Service
 from ba_tui.providers.shapes import arguments
 from tests.loopback import ModelServer, Raw
 from tests.loopback.replies import JSON, Pace
-from tests.providers.conftest import CLAUDE, NOW, Connect, until_error
+from tests.providers.conftest import CLAUDE, NOW, Connect, until_error, whole_answer
 
 pytestmark = pytest.mark.outside
 ASK = Request("", [user("Hello")], (NOW,))
@@ -182,7 +182,7 @@ def test_recorded_histories_are_sent_as_they_came(outside_data: Path) -> None:
         if format != "anthropic" or row["status"] != 200:
             continue
         body = json.loads(path.read_text())
-        message = message_from_wire(body, CLAUDE, SERVICE)
+        message = whole_answer(Assembly(CLAUDE, SERVICE), body)
         for block, raw in zip(message.blocks, body["content"], strict=True):
             sent = block_to_wire(block, own=True, model=CLAUDE)
             if isinstance(block, Text):

@@ -33,7 +33,7 @@ from ba_tui.providers import anthropic_wire, openai_wire
 from ba_tui.providers.faults import Service
 from ba_tui.providers.scripted import Step
 from tests.loopback import ModelServer, Raw, formats
-from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, call, collect, delta, events
+from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, call, collect, delta, events, whole_answer
 
 ASK = Request("", [user("Hello")], (NOW,))
 SERVICE = Service("Test", "KEY", "http://127.0.0.1", "m")
@@ -91,7 +91,7 @@ def back_from_openai(body: bytes) -> Message:
     """What an answer would be that says exactly what we sent."""
     sent = json.loads(body)
     answer = {"choices": [{"index": 0, "message": sent, "finish_reason": "stop"}]}
-    return openai_wire.read_whole(answer, openai_wire.Assembly(GPT, SERVICE), SERVICE)
+    return whole_answer(openai_wire.Assembly(GPT, SERVICE), answer)
 
 
 @settings(deadline=None)

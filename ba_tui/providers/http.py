@@ -21,7 +21,7 @@ EMPTYING = frozenset({301, 302, 303})
 
 
 class Diverted(httpx2.RequestError):
-    """A redirect on which the request would be lost; says where to."""
+    """A redirect on which the request would be lost, or would reach somebody else; says where to."""
 
 
 def http_client(idle: float, url: str = "") -> httpx2.AsyncClient:
@@ -43,5 +43,19 @@ def http_client(idle: float, url: str = "") -> httpx2.AsyncClient:
 
 
 async def _keep_whole(response: httpx2.Response) -> None:
-    if response.status_code in EMPTYING and response.has_redirect_location and response.request.content:
-        raise Diverted(response.headers["location"].partition("?")[0])
+    request = response.request
+    if not response.has_redirect_location or request.method != "POST":
+        return
+    to = response.headers["location"]
+    if response.status_code in EMPTYING or _elsewhere(request.url, to):
+        raise Diverted(to.partition("?")[0])
+
+
+def _elsewhere(url: httpx2.URL, to: str) -> bool:
+    """Whether a conversation that was for ``url`` would go to another machine, or where it can be read on the way."""
+    try:
+        target = url.join(to)
+    except httpx2.InvalidURL:
+        # The client says what is wrong with it.
+        return False
+    return target.host != url.host or (url.scheme == "https" and target.scheme != "https")

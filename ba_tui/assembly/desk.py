@@ -22,15 +22,17 @@ from ba_tui.assembly.words import Tokens, joined, system_prompt
 from ba_tui.context.instructions import Instructions, read_instructions, said
 from ba_tui.core.agent import Agent
 from ba_tui.core.conversation import Library
+from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.provider import ModelInfo, Provider
-from ba_tui.core.session import ContextPart, Inventory
+from ba_tui.core.session import ContextPart, Inventory, RuleLine
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.observe.metrics import Metrics
 from ba_tui.permissions.egress import Egress
 from ba_tui.permissions.policy import Policy
+from ba_tui.permissions.rulebook import strangers
 from ba_tui.permissions.sharing import PromptSecrets
 from ba_tui.providers.access import Access
 from ba_tui.providers.retrying import Persistent
@@ -51,6 +53,8 @@ class Bench(Shop, Counter, Protocol):
 
     access: Access
     library: Library | None
+    rules: Sequence[RuleLine]
+    strict: bool
 
 
 class Telling:
@@ -84,6 +88,7 @@ class Desk:
         self._stock = Stock(workshop, Setting(cwd, results, history, self._fullness, modalities, session))
         self._broken = [Notice(f"A workflow can't be used: {text}", "warning") for text in self._stock.add_flows()]
         self._broken += [Notice(f"A hook can't be used: {text}", "warning") for text in self._stock.hooks.problems]
+        self._broken += [Notice(text, "warning", "See ba tools list.") for text in self._strangers()]
         self._prompts, self._egress = PromptSecrets(self._stock.sharing), Egress()
         self.permissions.bounds = replace(self.permissions.bounds, suspicion=self._egress.reason)
         self.skilling = self._stock.skilling
@@ -122,6 +127,13 @@ class Desk:
         links = Links(cwd, journal.path, self._in_use, lambda: self.inventory.skills, lambda: workshop.library)
         self.mentioning = Mentioning(stock, self._visible, self._tokens, links)
         self.inventory = replace(self.inventory, mentions=self.mentioning.offering)
+
+    def _strangers(self) -> Sequence[str]:
+        """Rules about no tool. Raises UsageError for a flag where nobody is there to read of it."""
+        rules, tools = self._workshop.rules, self._stock.registry.names()
+        if self._workshop.strict and (wrong := strangers((each for each in rules if each.layer == "flag"), tools)):
+            raise UsageError(f"{wrong[0]}.", "See ba tools list.")
+        return strangers(rules, tools)
 
     @property
     def permissions(self) -> Policy:

@@ -16,6 +16,7 @@ from ba_tui.core.provider import ModelInfo
 from ba_tui.core.session import Standing
 from ba_tui.core.tool import Tool
 from ba_tui.observe.logs import start_logging
+from ba_tui.permissions.rulebook import strangers
 from ba_tui.permissions.secrets import redact
 from ba_tui.permissions.trust import Trust
 from ba_tui.providers.access import Access
@@ -46,6 +47,7 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, our
     access = Access(loaded, catalog, where)
     asked = None if strict or ours else trust
     workshop = Workshop(loaded, where, cwd, access, asked)
+    workshop.strict = strict
     if strict and workshop.problems:
         raise UsageError(workshop.problems[0])
     library = workshop.library = SessionLibrary(where.sessions, cwd, folder_slug, workshop.conversation, redact)
@@ -90,6 +92,8 @@ def _stock(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Stock:
         raise UsageError(workshop.problems[0])
     stock = Stock(workshop, Setting(cwd, results))
     stock.registry.refresh()
+    if wrong := strangers((line for line in workshop.rules if line.layer == "flag"), stock.registry.names()):
+        raise UsageError(f"{wrong[0]}.", "See ba tools list.")
     return stock
 
 

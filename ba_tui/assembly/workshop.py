@@ -15,7 +15,7 @@ from ba_tui.assembly.confining import limits_for
 from ba_tui.assembly.desk import Desk
 from ba_tui.context.selection import Budget
 from ba_tui.core.conversation import Conversation, Library
-from ba_tui.core.session import SessionInfo
+from ba_tui.core.session import RuleLine, SessionInfo
 from ba_tui.observe.calls import CallLog
 from ba_tui.permissions.approvals import Approvals, problems_of
 from ba_tui.permissions.bounds import BYPASS, Bounds
@@ -54,8 +54,10 @@ class Workshop:
         keep, limits = self.settings.environment.keep, limits_for(self.settings)
         self.shell = Shell(shutil.which("bash"), os.environ, access.variables(), keep, limits)
         self._flags = {key for key, source in loaded.sources.items() if source.startswith("flag ")}
-        self._rules = all_rules(loaded.rules, self.settings.commands.domains)
-        self.problems = problems_of(self._rules, Approvals(where.approvals, project_root(cwd)))
+        self.rules: Sequence[RuleLine] = all_rules(loaded.rules, self.settings.commands.domains)
+        self.strict = False
+        """Whether a flag about a tool that does not exist is an error, not only told."""
+        self.problems = problems_of(self.rules, Approvals(where.approvals, project_root(cwd)))
 
     def workspace(self, cwd: Path) -> Workspace:
         return Workspace(cwd, (project_root(cwd), *self.settings.add_dirs))
@@ -65,7 +67,7 @@ class Workshop:
         restricted = UNTRUSTED if self._asked and not self._asked.trusted(root) else ""
         bounds = Bounds(self.where, restricted, mode == BYPASS, confined, hits=hits_of(self.where, root))
         allowed = mode if mode in bounds.modes() else "default"
-        return Policy(workspace, self._rules, allowed, Approvals(self.where.approvals, root), bounds)
+        return Policy(workspace, self.rules, allowed, Approvals(self.where.approvals, root), bounds)
 
     def conversation(self, info: SessionInfo, journal: JournalFile) -> Conversation:
         """In the session's own folder, or in this one when that is gone. Flags win over what the session had."""

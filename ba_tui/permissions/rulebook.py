@@ -5,14 +5,15 @@ The bundled one is ``config/hitl_rules.yaml``; rules in config.yaml are read by 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.session import RuleLine
+from ba_tui.core.wording import did_you_mean
 from ba_tui.permissions.conditions import terms_of
-from ba_tui.permissions.rules import read_rule
+from ba_tui.permissions.rules import EFFECTS, EVENTS, read_rule
 from ba_tui.resources import bundled
 from ba_tui.settings.document import read_document, shown
 
@@ -30,6 +31,19 @@ def all_rules(given: Iterable[RuleLine], domains: Iterable[str]) -> list[RuleLin
     """The bundled rules, those of the settings, and the setting ``commands.domains`` as rules."""
     own = (RuleLine(f"{NETWORK}(domain:{name})", "allow", "commands.domains", layer="user") for name in domains)
     return [*bundled_rules(), *given, *own]
+
+
+def strangers(rules: Iterable[RuleLine], tools: Collection[str]) -> list[str]:
+    """A line for each of ``rules`` that is about no tool of ``tools``: it would never count. A server's tools may come
+    later, and so may those that a pattern means."""
+    found: list[str] = []
+    for line in rules:
+        name = line.rule.partition("(")[0]
+        if name in tools or name in {NETWORK, *EFFECTS, *EVENTS} or name.startswith(("mcp__", "mcp.")) or "*" in name:
+            continue
+        where = f"{line.source}: " if line.source else ""
+        found.append(f"{where}permission rule {line.rule!r}: there is no tool {name!r}{did_you_mean(name, tools)}")
+    return found
 
 
 def rules_from(path: Path, name: str = "") -> list[RuleLine]:

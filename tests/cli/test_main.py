@@ -107,6 +107,7 @@ def test_the_shell_completes_commands_and_options(ba: Program, words: str, found
         (("-p", " "), "The prompt is empty."),
         (("trust", "--show", "--revoke"), "Give one of"),
         (("-p", "--allow", "shell(", "-m", "scripted:hello.yaml", "hi"), "shell("),
+        (("-p", "--deny", "shel(ls)", "-m", "scripted:hello.yaml", "hi"), "no tool 'shel'; did you mean 'shell'?"),
     ],
 )
 def test_usage_errors_are_one_line_and_exit_1(ba: Program, args: tuple[str, ...], said: str):
@@ -155,6 +156,16 @@ def test_stdin_joins_the_prompt(ba: Program):
 def test_bytes_that_are_no_text_do_not_stop_it(ba: Program):
     done = ba.run("-p", "-m", "scripted:hello.yaml", stdin="a\0b\x1b[31m")
     assert done.returncode == 0
+
+
+def test_a_rule_about_no_tool_is_told(ba: Program):
+    config = ba.home / "ba" / "config.yaml"
+    config.parent.mkdir()
+    config.write_text("permissions:\n  ask: [grepp, mcp__x__y, mcp.x, 'web_*', '@network', on_error]\n")
+    done = ba.here("-p", "-m", "scripted:hello.yaml", "--deny", "mcp__there__thing", "hi")
+    assert (done.returncode, done.stdout) == (0, "Hello there.\n")
+    said = "permission rule 'grepp': there is no tool 'grepp'; did you mean 'grep'? See ba tools list."
+    assert done.stderr == f"ba: {config}:2: {said}\n"
 
 
 def test_a_broken_config_file_names_file_line_key_and_expectation(ba: Program):

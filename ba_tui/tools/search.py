@@ -175,9 +175,9 @@ async def found_lines(command: Sequence[str], search: Search, shown: Callable[[P
         if held:
             raise Waiting(held[0])
         if not cut:
-            said = await errors
-            unread = b"os error" in said and await process.wait() not in {0, 1}
-            if await process.wait() not in {0, 1} and not lines and await _refuses(command, search):
+            said, failed = await errors, await process.wait() not in {0, 1}
+            unread = failed and b"os error" in said
+            if failed and not lines and await _refuses(command, search):
                 raise Failed("invalid_parameters", f"The search failed: {_first_words(said, search.place)}")
     finally:
         stop.set()

@@ -74,6 +74,8 @@ class Outcome:
     timed_out: bool = False
     stop: str = ""
     """Why the newest answer ended, unless calls followed."""
+    insisted: bool = False
+    """Whether the model was stopped because it made a call again and again that had been denied."""
     asked: dict[str, Question] = field(default_factory=dict[str, Question])
     """The approvals that nobody could give, by call."""
 
@@ -82,7 +84,7 @@ class Outcome:
         if self.ending == "cancelled":
             return LIMIT if self.timed_out else INTERRUPTED
         if self.ending == "limit":
-            return LIMIT
+            return DENIED if self.insisted else LIMIT
         if self.error and self.error.kind == "prompt_refused":
             return DENIED
         if self.ending == "done" and self.stop in EARLY:
@@ -102,6 +104,11 @@ class Outcome:
                 self.tools.append({"id": call.id, "name": call.name, "ok": False, "duration_ms": 0, "target": target})
             case Asked(question=Question(kind="permission") as question):
                 self.asked[question.call_id] = question
+            case Asked(question=Question(kind="continue") as question):
+                refused = {(each["tool"], each["target"]) for each in self.denied}
+                self.insisted = any(
+                    row["id"] == question.call_id and (row["name"], row["target"]) in refused for row in self.tools
+                )
             case ToolFinished(call_id=call_id, result=result, duration=duration):
                 row = next((row for row in reversed(self.tools) if row["id"] == call_id), None)
                 if row is not None:

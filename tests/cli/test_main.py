@@ -208,6 +208,11 @@ def test_what_would_ask_is_denied_and_listed_with_exit_4(ba: Program):
     assert done.returncode == 4
     assert report["denied"][0]["tool"] == "shell"
     assert not (ba.folder / "made").exists()
+    call = "{calls: [{tool: shell, args: {command: touch made}}]}"
+    (ba.folder / "shell.yaml").write_text(f"steps: [{call}, {call}, {call}, {{say: No.}}]\n")
+    done = ba.here("-p", "-m", "scripted:shell.yaml", "go")
+    assert done.returncode == 4, "stopped for what was denied, not for its length"
+    assert "was made 3 times" in done.stderr
 
 
 def test_an_allowed_command_runs(ba: Program):

@@ -157,7 +157,7 @@ class Desk:
         hooked = (self.hooks,) if self.hooks else ()
         joining = (self.skilling.notes, Joining(self._visible, self._needed))
         rest = (self._prompts, self._egress, *joining, shells, UnfinishedTodos(), *hooked)
-        learning = self._tokens.calibrating(self._fixed)
+        learning = self._tokens.calibrating(self._fixed, self._visible.visible)
         interceptors = (*self._condensing.around((told, self.mentioning.attaching), rest), learning)
         fitting = self._condensing.fitting(provider)
         return Agent(fitting, self._visible, self._system, interceptors, settings.max_loops)

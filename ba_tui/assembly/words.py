@@ -101,13 +101,13 @@ class Tokens:
         """What was said and called, and what tools returned; together they are ``count``."""
         return self.counter.parts(messages)
 
-    def calibrating(self, fixed: Callable[[], int]) -> Calibrating:
-        """The interceptor that learns. ``fixed``: tokens of system prompt and tools, as counted here."""
+    def calibrating(self, fixed: Callable[[], int], tools: Callable[[], Sequence[Tool]]) -> Calibrating:
+        """The interceptor that learns. ``fixed``: tokens of system prompt and ``tools``, as counted here."""
 
         def estimated(messages: Sequence[Message]) -> float:
             return (fixed() + self.count(messages)) / self._calibration.ratio(self._model().id)
 
-        return Calibrating(estimated, self._calibration.learn)
+        return Calibrating(estimated, self._calibration.learn, tools)
 
     def save(self) -> None:
         """Keep what was learned. Writes a file: call it off the loop."""

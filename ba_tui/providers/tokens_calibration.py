@@ -102,15 +102,20 @@ class Calibrating:
     no request waits for it. Speaks never.
 
     ``estimate``: tokens of a request with these messages, without the ratio; ``learn`` hears estimate and usage.
-    It stands last, where a request is as it will be sent.
+    ``beside``: what is sent with them; another value once it is another. It stands last, where a request is as it will
+    be sent.
     """
 
     def __init__(
-        self, estimate: Callable[[Sequence[Message]], float], learn: Callable[[str, float, int], None]
+        self,
+        estimate: Callable[[Sequence[Message]], float],
+        learn: Callable[[str, float, int], None],
+        beside: Callable[[], object],
     ) -> None:
         self._estimate = estimate
         self._learn = learn
-        self._sent: dict[str, tuple[Message, ...]] = {}
+        self._beside = beside
+        self._sent: tuple[tuple[Message, ...], object] = ((), None)
         self._counted = 0
 
     async def before(self, branch: Branch) -> None:
@@ -118,18 +123,22 @@ class Calibrating:
             # Sub-agents have tools and a prompt of their own, which the estimate does not know.
             return
         messages = branch.transcript.messages
-        await self._compare(branch.name, messages)
+        await self._compare(messages)
         if messages and not 0 <= len(messages) - self._counted < len(messages) // GROWN:
-            self._sent[branch.name] = tuple(messages)
+            self._sent = (tuple(messages), self._beside())
 
     async def after(self, reply: Message, branch: Branch) -> None:
-        await self._compare(branch.name, branch.transcript.messages)
+        if branch.name == MAIN:
+            await self._compare(branch.transcript.messages)
 
-    async def _compare(self, agent: str, messages: Sequence[Message]) -> None:
-        sent = self._sent.pop(agent, ())
+    async def _compare(self, messages: Sequence[Message]) -> None:
+        (sent, beside), self._sent = self._sent, ((), None)
         place = len(sent)
         if not sent or place >= len(messages) or messages[place - 1] is not sent[-1]:
             # What was sent is not what is there: it was compressed since.
+            return
+        if beside is not self._beside():
+            # The estimate would count tools that were not sent.
             return
         answer = messages[place]
         usage = answer.usage or Usage()

@@ -12,13 +12,27 @@ import pytest
 
 from ba_tui.assembly import connect, trust
 from ba_tui.assembly.words import RATIOS, Tokens
-from ba_tui.core.messages import Document, Image, Message, Opaque, RedactedThinking, Text, Thinking, ToolOutput, ToolUse
+from ba_tui.core.events import MessageDone, TurnStarted
+from ba_tui.core.messages import (
+    Document,
+    Image,
+    Message,
+    Opaque,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolOutput,
+    ToolUse,
+    Usage,
+)
 from ba_tui.core.messages import user as said
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch, Turn
 from ba_tui.providers.tokens import Counts, DynamicTokenCounter, Scale
-from ba_tui.providers.tokens_calibration import Calibration
+from ba_tui.providers.tokens_calibration import Calibrating, Calibration
 from ba_tui.providers.tokens_config import Family
 from ba_tui.providers.tokens_estimate import estimate_characters, estimate_tokens
 from ba_tui.resources import places
@@ -207,6 +221,27 @@ def test_a_broken_file_of_ratios_costs_nothing(tmp_path: Path, text: str):
     calibration.learn("m", 1_000, 1_500)
     calibration.save()
     assert Calibration(file).ratio("m") == 1.5
+
+
+async def test_nothing_is_learned_where_the_tools_changed_since_the_request():
+    learned: list[float] = []
+    tools = ["few"]
+    one, two = (Message("assistant", (Text(say),), usage=Usage(input=1_000), model="m") for say in ("Yes.", "No."))
+    branch = Branch(Turn(), Transcript())
+    branch.emit(TurnStarted(said("hello")))
+    calibrating = Calibrating(
+        lambda messages: 1_000.0, lambda model, estimated, real: learned.append(estimated), lambda: tools[0]
+    )
+    await calibrating.before(branch)
+    branch.emit(MessageDone(one))
+    tools[0] = "many"
+    await calibrating.after(one, branch)
+    assert learned == []
+    branch.emit(TurnStarted(said("again")))
+    await calibrating.before(branch)
+    branch.emit(MessageDone(two))
+    await calibrating.after(two, branch)
+    assert learned == [1_000.0]
 
 
 async def test_a_conversation_learns_from_what_its_answers_cost(tmp_path: Path):

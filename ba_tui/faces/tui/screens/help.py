@@ -22,6 +22,7 @@ WRITING = (
     ("Up  Down", "Earlier and later prompts, from the first and last line"),
     ("@", "Complete a file, folder, skill, tool or session"),
     ("/", "Complete a command"),
+    ("?, empty", "Keys and commands"),
     ("Tab", "To the conversation and back"),
     ("Ctrl+C", "Copy the selection, else interrupt, else clear; twice quits"),
     ("Ctrl+D", "Quit when the input is empty"),

@@ -17,11 +17,14 @@ from ba_tui.tools.definitions import Definition
 
 def ask_user_tool(definition: Definition) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        options = tuple(map(_option, args.get("options", ())))
+        question, options = clean_text(args["question"]), tuple(map(_option, args.get("options", ())))
+        if not _says(question) or not all(_says(option.label) for option in options):
+            what = "An option" if _says(question) else "The question"
+            return failure("invalid_parameters", f"{what} is blank: nobody could see it. Put it into words.")
         reply = await call.ask(
             Question(
                 "choice",
-                clean_text(args["question"]),
+                question,
                 call_id=call.id,
                 tool="ask_user",
                 options=options,
@@ -39,6 +42,10 @@ def ask_user_tool(definition: Definition) -> Tool:
 
     facts = ToolFacts("tasks", target="question")
     return Tool("ask_user", definition.description, definition.input_schema, run, timeout=None, facts=facts)
+
+
+def _says(text: str) -> bool:
+    return any(char.isprintable() and not char.isspace() for char in text)
 
 
 def _option(given: str | Mapping[str, Any]) -> Option:

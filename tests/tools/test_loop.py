@@ -222,3 +222,12 @@ async def test_a_question_is_answered(toolset: tuple[Tool, ...]) -> None:
     assert [option.label for option in asked.options] == ["one", "two"]
     result = next(event.result for event in events if isinstance(event, ToolFinished))
     assert "did not answer" in result.text
+
+
+@pytest.mark.parametrize("args", [{"question": " \n\t\u200b"}, {"question": "Which?", "options": ["one", " "]}])
+async def test_a_question_of_blanks_is_not_asked(toolset: tuple[Tool, ...], args: dict[str, Any]) -> None:
+    events, _ = await played(toolset, calls(("ask_user", args)))
+    assert not any(isinstance(event, Asked) for event in events)
+    result = next(event.result for event in events if isinstance(event, ToolFinished))
+    assert result.error
+    assert result.error.kind == "invalid_parameters"

@@ -14,11 +14,15 @@ import stat
 import tempfile
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
-from io import BufferedReader
+from io import BufferedReader, FileIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.values import frozen
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 MARKS = (".ba", ".git", "pyproject.toml")
 FIRST_LOOK = 64_000
@@ -173,7 +177,17 @@ def open_regular(path: Path) -> BufferedReader:
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-    return open(handle, "rb")
+    return BufferedReader(WholeFile(handle))
+
+
+class WholeFile(FileIO):
+    """An open file, to be read to its end. Some in /proc have none: what comes later is refused, not given as None."""
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        count = super().readinto(buffer)
+        if count is None:
+            raise BlockingIOError(errno.EAGAIN, "its content comes bit by bit, as from a device")
+        return count
 
 
 def open_places() -> Places:

@@ -15,10 +15,12 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from functools import partial
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
 from ba_tui.core.values import frozen
+from ba_tui.resources import WholeFile
 from ba_tui.tools.failed import Failed, from_os
 
 MAX_BYTES = 20_000_000
@@ -258,7 +260,7 @@ def _open_regular(folder: int, name: str, shown: str) -> BinaryIO:
     number = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     try:
         _regular(os.fstat(number), shown)
-        return open(number, "rb")
+        return BufferedReader(WholeFile(number))
     except BaseException:
         os.close(number)
         raise
@@ -277,7 +279,7 @@ def no_file(shown: str) -> Failed:
 
 
 def _in_words(error: OSError, shown: str) -> Failed:
-    if error.errno in {errno.ENXIO, errno.EOPNOTSUPP, errno.ENODEV}:
+    if error.errno in {errno.ENXIO, errno.EOPNOTSUPP, errno.ENODEV, errno.EAGAIN}:
         return no_file(shown)
     if error.errno in {errno.ELOOP, errno.EMLINK}:
         return Failed("permission_denied", f"{shown} became a symbolic link.", "Name the file itself.")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
 
 import pytest
 
 from ba_tui.core.errors import StorageError
 from ba_tui.resources import (
+    WholeFile,
     bundled,
     exclusive,
     first_theme,
@@ -108,6 +110,18 @@ def test_a_first_look_never_waits_for_a_pipe(ba_home: Path) -> None:
     assert first_theme(places(), {}) == ""
     with pytest.raises(OSError, match="regular file"):
         read_regular(ba_home / "config.yaml", 10)
+
+
+def test_a_file_without_an_end_is_refused_where_nothing_comes(tmp_path: Path) -> None:
+    # Such as /proc/kmsg, which only root may read; a pipe says the same to who does not wait.
+    end, other = os.pipe()
+    os.set_blocking(end, False)
+    with BufferedReader(WholeFile(end)) as file:
+        os.write(other, b"some")
+        assert file.read(100) == b"some"
+        with pytest.raises(BlockingIOError, match="bit by bit"):
+            file.read(100)
+    os.close(other)
 
 
 def test_a_saved_file_is_private_and_whole(tmp_path: Path) -> None:

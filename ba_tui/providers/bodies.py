@@ -28,7 +28,7 @@ class Body:
         """Where the head ends in ``_whole``, then where each message does."""
         self._whole = bytearray()
         self.ids: set[str] = set()
-        """Those of the calls in it; servers that count anew in each answer would give them again."""
+        """Those of the calls that ever were in it; servers that count anew in each answer would give them again."""
 
     def forget(self) -> None:
         """Encode all anew the next time: the format has changed."""
@@ -40,8 +40,6 @@ class Body:
             self._whole, self._of = bytearray(self._head(request)), (request.system, request.tools)
             self._messages, self._ends = [], [len(self._whole)]
         known = self._known(request.messages)
-        if known < len(self._messages) or not known:
-            self.ids = {call.id for message in request.messages[:known] for call in message.calls}
         del self._messages[known:], self._ends[known + 1 :], self._whole[self._ends[known] :]
         for message in request.messages[known:]:
             part = self._encode(message)

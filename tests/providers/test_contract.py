@@ -72,12 +72,12 @@ async def test_calls_without_ids_in_the_script_get_different_ones(play: Play) ->
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-async def test_an_id_that_stands_in_the_conversation_is_not_given_again(
+async def test_an_id_of_the_conversation_is_not_given_again(
     model_server: Callable[..., ModelServer], connect: Connect, vendor: str, streamed: bool
 ) -> None:
     step = Step(calls=(Planned("now", {}, "call_0"), Planned("now", {"zone": "UTC"}, "call_1")))
     whole = Raw(formats.whole("anthropic" if vendor == "anthropic" else "openai", step, "1"))
-    server = model_server(Script((step, step, step)) if streamed else [whole] * 3)
+    server = model_server(Script((step,) * 4) if streamed else [whole] * 4)
     provider, messages = connect(vendor, server), list(ASK.messages)
     for _ in range(3):
         answer = (await collect(provider.stream(Request("", tuple(messages), (NOW,)))))[-1]
@@ -86,7 +86,9 @@ async def test_an_id_that_stands_in_the_conversation_is_not_given_again(
         messages += [answer, Message("user", results, origin="tool")]
     ids = [use.id for message in messages for use in message.calls]
     assert ids[:2] == ["call_0", "call_1"]
-    assert len(set(ids)) == 6
+    # What was compressed away happened all the same.
+    answer = (await collect(provider.stream(Request("", (user("So far: all done."),), (NOW,)))))[-1]
+    assert len({*ids, *(use.id for use in answer.calls)}) == 8
 
 
 @pytest.mark.parametrize("stop", ["max_tokens", "refusal", "end_turn"])

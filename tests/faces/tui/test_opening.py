@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +12,7 @@ from textual.events import Key, Paste
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.app import BaApp
 from ba_tui.faces.tui.transcript.records import Prompt
-from tests.faces.tui.conftest import Hand
+from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 
 
@@ -52,10 +53,15 @@ async def test_keys_and_pastes_that_come_early_do_what_they_do_later(
         assert hand.text == "a1b\ncpasted\nwordsd"
 
 
-@pytest.mark.parametrize("moment", [at_once, between])
-async def test_an_enter_at_the_end_of_what_comes_early_sends_it(world: World, moment: Callable[[BaApp], bool]) -> None:
+@pytest.mark.parametrize(
+    ("moment", "key", "letter"), [(at_once, "enter", "\r"), (at_once, "ctrl+j", "\n"), (between, "enter", "\r")]
+)
+async def test_an_enter_at_the_end_of_what_comes_early_sends_it(
+    world: World, moment: Callable[[BaApp], bool], key: str, letter: str
+) -> None:
+    """A terminal that nobody has switched over yet makes a line feed of it."""
     app = BaApp(world.connect, Start())
-    typing = asyncio.create_task(when(moment, app, *keys(), Key("enter", "\r")))
+    typing = asyncio.create_task(when(moment, app, *keys(), Key(key, letter)))
     async with app.run_test(size=(80, 24)) as pilot:
         await typing
         hand = Hand(app, pilot)
@@ -64,3 +70,17 @@ async def test_an_enter_at_the_end_of_what_comes_early_sends_it(world: World, mo
         await hand.idle()
         assert hand.said()[0] == "a1b"
         assert not hand.text
+
+
+async def test_names_are_offered_for_what_was_typed_early_as_soon_as_they_are_known(world: World) -> None:
+    gate = threading.Event()
+
+    def wait() -> None:
+        gate.wait(10)
+
+    world.gate = wait
+    async with running(world, ready=False) as hand:
+        await hand.press("@")
+        assert not hand.chat.composer.popup.display
+        gate.set()
+        await hand.until(lambda: hand.chat.composer.popup.display)

@@ -126,7 +126,7 @@ class ChatScreen(Screen[None]):
         doors, start = self.session.live[0], self.session.start
         history = PromptHistory(places().state, self.session.cwd)
         draft = await asyncio.to_thread(history.load)
-        self.composer.history = history
+        self.composer.begin(history)
         await self.show_session()
         for notice in (*told, *self.session.untold):
             self.tell(notice)

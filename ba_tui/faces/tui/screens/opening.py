@@ -44,8 +44,12 @@ class Opening(Screen[None]):
     @on(Paste)
     async def _early(self, event: Key | Paste) -> None:
         """What came before the input had the focus."""
-        if self.focused is None:
-            await self.composer.prompt.take(event)
+        if self.focused is not None:
+            return
+        if isinstance(event, Key) and event.key == "ctrl+j":
+            # From before there was an app: until then the terminal makes a line feed of Enter.
+            event.key, event.character = "enter", "\r"
+        await self.composer.prompt.take(event)
 
     @on(Composer.Sent)
     def _sent(self, event: Composer.Sent) -> None:

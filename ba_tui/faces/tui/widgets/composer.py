@@ -78,6 +78,12 @@ class Composer(Vertical):
     def text(self) -> str:
         return self.prompt.value
 
+    def begin(self, history: PromptHistory) -> None:
+        """The session is there: what has been typed may mean something now."""
+        self.history = history
+        self._complete()
+        self._weigh_soon()
+
     def take_over(self, other: Composer) -> None:
         """Go on where ``other`` was: its text, pastes and cursor, then whatever has been typed here since."""
         self.touched = other.touched

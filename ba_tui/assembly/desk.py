@@ -29,6 +29,7 @@ from ba_tui.core.provider import ModelInfo, Provider
 from ba_tui.core.session import ContextPart, Inventory, RuleLine
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
+from ba_tui.core.wording import sentence
 from ba_tui.observe.metrics import Metrics
 from ba_tui.permissions.egress import Egress
 from ba_tui.permissions.policy import Policy
@@ -132,7 +133,7 @@ class Desk:
         """Rules about no tool. Raises UsageError for a flag where nobody is there to read of it."""
         rules, tools = self._workshop.rules, self._stock.registry.names()
         if self._workshop.strict and (wrong := strangers((each for each in rules if each.layer == "flag"), tools)):
-            raise UsageError(f"{wrong[0]}.", "See ba tools list.")
+            raise UsageError(sentence(wrong[0]), "See ba tools list.")
         return strangers(rules, tools)
 
     @property

@@ -15,6 +15,7 @@ from ba_tui.core.events import Notice
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.session import Standing
 from ba_tui.core.tool import Tool
+from ba_tui.core.wording import sentence
 from ba_tui.observe.logs import start_logging
 from ba_tui.permissions.rulebook import strangers
 from ba_tui.permissions.secrets import redact
@@ -93,7 +94,7 @@ def _stock(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Stock:
     stock = Stock(workshop, Setting(cwd, results))
     stock.registry.refresh()
     if wrong := strangers((line for line in workshop.rules if line.layer == "flag"), stock.registry.names()):
-        raise UsageError(f"{wrong[0]}.", "See ba tools list.")
+        raise UsageError(sentence(wrong[0]), "See ba tools list.")
     return stock
 
 

@@ -166,6 +166,9 @@ def test_a_rule_about_no_tool_is_told(ba: Program):
     assert (done.returncode, done.stdout) == (0, "Hello there.\n")
     said = "permission rule 'grepp': there is no tool 'grepp'; did you mean 'grep'? See ba tools list."
     assert done.stderr == f"ba: {config}:2: {said}\n"
+    done = ba.here("-p", "-m", "scripted:hello.yaml", "--deny", "shel(x)", "hi")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith("there is no tool 'shel'; did you mean 'shell'? See ba tools list.\n")
 
 
 def test_a_broken_config_file_names_file_line_key_and_expectation(ba: Program):

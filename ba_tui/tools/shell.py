@@ -74,7 +74,10 @@ class Shell:
         if self.path is None:
             raise Failed("dependency_error", "bash is not installed, so the shell tool is off.", "Use the file tools.")
         # What the trap says goes to the supervisor, which tells where the next command starts.
-        text = f"trap 'builtin pwd -P >&98 2>/dev/null' EXIT\n{script}"
+        # It stands in the script's own first line, so that bash counts lines as the script does; but before a script of
+        # one line, which bash repeats when it can't understand it.
+        between = "; " if "\n" in script.strip() else "\n"
+        text = f"trap 'builtin pwd -P >&98 2>/dev/null' EXIT{between}{script}"
         argv = (self.path, "--noprofile", "--norc", "-c", text)
         return Program(argv, folder, self.inherited(), self.limits.for_seconds(seconds))
 

@@ -285,6 +285,9 @@ async def test_syntax_errors_and_multi_line_scripts(desk: Desk) -> None:
     assert "syntax error" in (await desk.run("shell", command="if then")).text
     script = "f() {\n  cat <<'END'\n$HOME \"x\"\nEND\n}\nf | tr x y"
     assert (await desk.run("shell", command=script)).text == '$HOME "y"'
+    numbered = await desk.run("shell", command="# first\nnosuch\ncd /\nfi")
+    assert "line 2: nosuch" in numbered.text
+    assert "line 4: syntax error" in numbered.text
 
 
 async def test_the_preview_names_the_command(desk: Desk) -> None:

@@ -125,13 +125,15 @@ def _means(line: str, read: Callable[[Sequence[str]], object]) -> bool:
 
 @dataclass(slots=True)
 class Walk:
-    """How far to go. ``stop`` ends it from outside; ``cut`` tells afterwards that the limit was reached."""
+    """How far to go. ``stop`` ends it from outside; ``cut`` tells afterwards that the limit was reached, ``deeper``
+    that folders of the last level hold something."""
 
     limit: int = 200_000
     depth: int = 64
     everything: bool = False
     stop: Event = field(default_factory=Event)
     cut: bool = False
+    deeper: bool = False
 
 
 def walked(root: Path, walk: Walk) -> Iterator[Entry]:
@@ -155,9 +157,9 @@ def _below(folder: str, depth: int, rules: Rules, walk: Walk) -> Iterator[Entry]
             continue
         link = _link(item.path) if item.is_symlink() else None
         deeper = is_folder and depth < walk.depth
-        yield Entry(
-            item.path, item.name, depth, is_folder, link, more=is_folder and not deeper and bool(_sorted(item.path))
-        )
+        more = is_folder and not deeper and bool(_sorted(item.path))
+        walk.deeper = walk.deeper or more
+        yield Entry(item.path, item.name, depth, is_folder, link, more)
         if deeper:
             yield from _below(item.path, depth + 1, rules, walk)
 

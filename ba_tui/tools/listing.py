@@ -22,6 +22,8 @@ from ba_tui.tools.globbing import Glob
 from ba_tui.tools.ignoring import Entry, Walk, walked
 
 MAX_ENTRIES = 400
+DEEPEST = 10
+"""Levels of the longest listing, as its schema says."""
 
 
 def list_files_tool(definition: Definition, workspace: Workspace) -> Tool:
@@ -78,6 +80,8 @@ def _list(workspace: Workspace, text: str, walk: Walk) -> ToolResult:
         return ToolResult(f"{workspace.shown(folder)} holds no files (ignored ones are left out).", summary="empty")
     if total > MAX_ENTRIES:
         lines.append(f"[{MAX_ENTRIES} of {total}{'+' if walk.cut else ''} entries; list a folder below, or use glob]")
+    if walk.deeper and walk.depth >= DEEPEST:
+        lines.append(f"[folders with … hold more, deeper than {walk.depth} levels; list one of them]")
     listing = clean_text("\n".join(lines))
     return ToolResult(listing, Prose(listing), summary=count(total, "entry"), kind="listing")
 
@@ -101,12 +105,17 @@ def _glob(workspace: Workspace, args: Mapping[str, Any], walk: Walk) -> ToolResu
         for entry in walked(folder, walk)
         if wanted.fits(os.path.relpath(entry.path, folder), folder=entry.folder)
     ]
+    unseen: list[str] = []
+    if walk.cut:
+        unseen.append(f"[only the first {walk.limit:,} entries were looked at; name a folder below as path]")
+    if walk.deeper:
+        unseen.append(f"[what lies more than {walk.depth} folders deep was not looked at; name a folder below as path]")
     if not found:
         text = f"No path fits {pattern!r} in {workspace.shown(folder)} (ignored files are left out)."
-        return ToolResult(text, summary="no match")
+        return ToolResult("\n".join([text, *unseen]), summary="no match")
     lines = found[:MAX_ENTRIES]
-    if len(found) > MAX_ENTRIES or walk.cut:
+    if len(found) > MAX_ENTRIES:
         lines.append(f"[{len(lines)} of {len(found)}{'+' if walk.cut else ''} paths; use a narrower pattern]")
-    listing = clean_text("\n".join(lines))
+    listing = clean_text("\n".join([*lines, *unseen]))
     summary = count(len(found), "path")
     return ToolResult(listing, Prose(listing), summary=summary, kind="listing")

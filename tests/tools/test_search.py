@@ -94,6 +94,16 @@ async def test_long_listings_are_cut_and_say_so(desk: Desk) -> None:
     assert "[400 of 450 paths" in (await desk.run("glob", pattern="file*")).text
 
 
+async def test_what_lies_too_deep_is_told(desk: Desk) -> None:
+    desk.write("/".join(["d"] * 65 + ["x.py"]), "")
+    for pattern in ("*.py", "d"):
+        text = (await desk.run("glob", pattern=pattern)).text
+        assert text.endswith("[what lies more than 64 folders deep was not looked at; name a folder below as path]")
+    assert (await desk.run("glob", pattern="*.py", path="d/d")).text == "/".join(["d"] * 65 + ["x.py"])
+    assert "[folders with … hold more, deeper than 10" in (await desk.run("list_files", depth=10)).text
+    assert "[" not in (await desk.run("list_files")).text
+
+
 async def test_wrong_places(project: Desk) -> None:
     assert "use read_file" in (await project.run("list_files", path="README.md")).text.lower()
     assert (await project.run("list_files", path="nowhere")).is_error

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import anthropic
 import httpx2
 
-from ba_tui.core.errors import AuthFailed, BadRequest, ProviderError, UsageError
+from ba_tui.core.errors import AuthFailed, BadRequest, UsageError
 from ba_tui.core.provider import Chunk, ModelInfo, Request
 from ba_tui.providers import sse
 from ba_tui.providers.anthropic_wire import Assembly, encode_message, tool_to_wire
@@ -121,15 +121,13 @@ class AnthropicProvider:
         body = {key: value for key, value in decode(self._head(request) + b"]}").items() if key in COUNTED}
         parts = [encode_message(message, self._model) for message in request.messages]
         content = encode(body)[:-1] + b',"messages":[' + b",".join(part for part in parts if part) + b"]}"
+        response = await self._sent(content, self._client.base_url.join(url.lstrip("/")))
         try:
-            answer = await self._client.post(
-                url, cast_to=object, content=content, options={"headers": {"Content-Type": "application/json"}}
-            )
-        except anthropic.APIStatusError as error:
-            raise self._refusal(error) from error
-        except (anthropic.AnthropicError, httpx2.HTTPError, ValueError) as error:
+            found = fields(decode(await response.aread())).get("input_tokens")
+        except (httpx2.HTTPError, ValueError) as error:
             raise from_network(self._service, error) from error
-        found = fields(answer).get("input_tokens")
+        finally:
+            await response.aclose()
         if not isinstance(found, int) or isinstance(found, bool) or found < 0:
             raise BadRequest(f"{self._service.name} answered without a count.")
         return found
@@ -151,30 +149,29 @@ class AnthropicProvider:
                 self._body.forget()
 
     async def _post(self, request: Request) -> httpx2.Response:
-        content = self._body.join(request, self._tail(request))
+        return await self._sent(self._body.join(request, self._tail(request)), self._url)
+
+    async def _sent(self, content: bytes, url: httpx2.URL) -> httpx2.Response:
         try:
-            response = await self._http.send(self._enveloped(content), auth=self._client.custom_auth, stream=True)
+            response = await self._http.send(self._enveloped(content, url), auth=self._client.custom_auth, stream=True)
             if not response.is_success:
                 raise from_response(self._service, response.status_code, response.headers, await response.aread())
         except (anthropic.AnthropicError, httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise from_network(self._service, error) from error
         return response
 
-    def _enveloped(self, content: bytes) -> httpx2.Request:
+    def _enveloped(self, content: bytes, url: httpx2.URL) -> httpx2.Request:
         """What ``build_request`` makes of ``content``, which reads and joins all headers anew each time."""
         headers = self._pattern.headers.copy()
         headers["Content-Length"] = str(len(content))
         return httpx2.Request(
             "POST",
-            self._url,
+            url,
             headers=headers,
             cookies=self._http.cookies,
             stream=httpx2.ByteStream(content),
             extensions=self._pattern.extensions,
         )
-
-    def _refusal(self, error: anthropic.APIStatusError) -> ProviderError:
-        return from_response(self._service, error.status_code, error.response.headers, error.body or "")
 
     def _head(self, request: Request) -> bytes:
         """Tools, then system, then messages: the stable first, so that each request extends the last."""

@@ -17,6 +17,7 @@ class CountingServer:
         self.bodies: list[dict[str, Any]] = []
         self.paths: list[str] = []
         self.keys: list[str] = []
+        self.headers: list[str] = []
         self.release: threading.Event | None = None
         outer = self
 
@@ -25,6 +26,7 @@ class CountingServer:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 outer.bodies.append(json.loads(body))
                 outer.paths.append(self.path)
+                outer.headers += self.headers.keys()
                 outer.keys.append(self.headers.get("x-api-key", ""))
                 if outer.release:
                     outer.release.wait(10)

@@ -75,6 +75,7 @@ async def test_the_key_goes_to_no_other_host():
         with pytest.raises(UsageError, match="is not of"):
             await provider.count_tokens(request(), f"{other.url}/v1/messages/count_tokens")
         assert await provider.count_tokens(request(), f"{server.url}/v1/other") == 777
+        assert [name for name in server.headers if "stainless" in name.lower()] == []
         await provider.close()
     assert server.paths == ["/v1/other"]
     assert other.bodies == []

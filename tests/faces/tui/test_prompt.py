@@ -341,6 +341,5 @@ async def test_the_cursor_comes_to_rest(world: World) -> None:
 
 def _shows_cursor(prompt: PromptInput) -> bool:
     """Behind a dialog there is none: it has its own."""
-    cursor = prompt._theme.cursor_style if prompt._theme else None
-    assert cursor is not None
+    cursor = prompt.get_component_rich_style("text-area--cursor")
     return any(segment.style and segment.style.bgcolor == cursor.bgcolor for segment in prompt.render_line(0))

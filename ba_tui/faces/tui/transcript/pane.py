@@ -1,4 +1,4 @@
-"""The stack of sheets as one line-API widget: ``render_line`` paints cached strips from the scroll place on.
+"""The stack of sheets as one line-API widget: ``render_lines`` paints cached strips from the scroll place on.
 
 Where records come from is view.py's business, what keys and mouse do is browse.py's, layout is stack.py's.
 """

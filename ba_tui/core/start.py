@@ -1,4 +1,4 @@
-"""How a face begins. Imports nothing: it is known before the first paint, which waits for little else of the core.
+"""How a face begins. Imports little: it is known before the first paint, which waits for little else of the core.
 
 What is done with it is conversation.py's business.
 """

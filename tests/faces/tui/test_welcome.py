@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textual.events import Key, Paste
 from textual.widgets import Input, OptionList, Static
 
 from ba_tui.core.choices import LocalServer
@@ -48,6 +49,20 @@ async def test_a_pasted_key_is_masked_saved_and_then_the_prompt_goes_out(world: 
         await hand.press("enter")
         await hand.until(lambda: "Done." in hand.said())
         assert not any("sk-ant" in text for text in hand.said())
+
+
+async def test_words_typed_there_are_a_prompt_and_a_pasted_key_is_none(world: World) -> None:
+    world.ways.reason = REASON
+    async with running(world) as hand:
+        screen = await welcomed(hand)
+        screen.query_one(OptionList).post_message(Paste("sk-ant-secret\n"))
+        await hand.until(lambda: screen.query_one("#key", Input).value == "sk-ant-secret")
+        await hand.press("escape")
+        for key in "two ":
+            screen.query_one(OptionList).post_message(Key("space" if key == " " else key, key))
+        await hand.until(lambda: hand.app.screen is hand.chat)
+        await hand.press(*"words")
+        assert hand.text == "two words"
 
 
 async def test_a_key_of_another_vendor_brings_its_model(world: World) -> None:

@@ -88,7 +88,8 @@ async def setup(chat: ChatScreen, _: str) -> None:
     app = chat.ba
     if any(isinstance(screen, Welcome) for screen in app.screen_stack):
         return
-    outcome = await app.push_screen_wait(Welcome(doors.setup, conversation.model, chat.turns.missing))
+    welcome = Welcome(doors.setup, conversation.model, chat.turns.missing, chat.composer.prompt.take)
+    outcome = await app.push_screen_wait(welcome)
     if outcome == "tour":
         await app.leave_for("demo")
     elif outcome:

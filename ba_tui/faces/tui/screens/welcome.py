@@ -6,11 +6,11 @@ Keys typed here go to ``Setup.save_key`` and nowhere else: they are never shown,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -42,8 +42,13 @@ class Welcome(ModalScreen[str | None]):
     VERTICAL_BREAKPOINTS = LOW
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "Back")]
 
-    def __init__(self, setup: Setup, model: str, missing: str) -> None:
+    def __init__(
+        self, setup: Setup, model: str, missing: str, take: Callable[[events.Key | events.Paste], Awaitable[None]]
+    ) -> None:
+        """``take``: who gets a prompt that is typed here."""
         super().__init__(classes="welcome")
+        self._take = take
+        self._leaving = False
         self._setup = setup
         self._model = model
         self._missing = missing
@@ -91,6 +96,36 @@ class Welcome(ModalScreen[str | None]):
         ways.add_options(options)
         ways.highlighted = min(before, len(options) - 1)
 
+    async def on_key(self, event: events.Key) -> None:
+        """Words are a prompt, which is kept until a model can be asked."""
+        words = event.is_printable and (self._leaving or not (event.character or "").isspace())
+        if words and self.query_one("#ways").display:
+            event.stop()
+            await self._type(event)
+
+    async def on_paste(self, event: events.Paste) -> None:
+        """A key that is pasted too soon is shown to nobody; all else is a prompt."""
+        text = event.text.strip()
+        if not text or not self.query_one("#ways").display:
+            return
+        event.stop()
+        found = next((provider for prefix, provider in PREFIXES if text.startswith(prefix)), "")
+        if not found or any(map(str.isspace, text)) or self._leaving:
+            await self._type(event)
+            return
+        self._ask_key(found)
+        self.query_one("#key", Input).value = text
+
+    async def _type(self, event: events.Key | events.Paste) -> None:
+        await self._take(event)
+        if not self._leaving:
+            self._leaving = True
+            # Not at once: the letters that are on their way here come before those that go straight to the prompt.
+            self.call_after_refresh(self._leave)
+
+    def _leave(self) -> None:
+        self.dismiss(None)
+
     def _show(self, part: str) -> None:
         for id in ("ways", "key", "variables"):
             self.query_one(f"#{id}").display = id == part
@@ -102,6 +137,8 @@ class Welcome(ModalScreen[str | None]):
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
         event.stop()
+        if self._leaving:
+            return
         way, _, rest = (event.option_id or "").partition(":")
         if way == "tour":
             self.dismiss("tour")
@@ -109,12 +146,15 @@ class Welcome(ModalScreen[str | None]):
             self._show("variables")
             self._say(BACK)
         elif way == "key":
-            self._provider = rest
-            self._show("key")
-            self._say("Kept in a file that only you can read · Enter saves · Esc goes back")
+            self._ask_key(rest)
         elif way.isdecimal():
             server = self._servers[int(way)]
             self.run_worker(partial(self._use, server, rest), group="use", exclusive=True, exit_on_error=False)
+
+    def _ask_key(self, provider: str) -> None:
+        self._provider = provider
+        self._show("key")
+        self._say("Kept in a file that only you can read · Enter saves · Esc goes back")
 
     async def _use(self, server: LocalServer, model: str) -> None:
         try:

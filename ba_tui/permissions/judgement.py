@@ -21,7 +21,7 @@ from ba_tui.permissions.known_commands import Known, known
 from ba_tui.permissions.parts import Below, Part, Surplus
 from ba_tui.permissions.paths import PathRefused
 from ba_tui.permissions.shell_grammar import analyse
-from ba_tui.permissions.simple import Analysis, Listing, Simple, Word
+from ba_tui.permissions.simple import Analysis, Incoming, Listing, Simple, Word
 from ba_tui.permissions.word_paths import TooMany, matches, may_be_secret, odd_below, pieces, secrets_below, spellings
 from ba_tui.resources import read_regular
 
@@ -33,6 +33,7 @@ See = Callable[[str, Path], "Several[Seen]"]
 
 _HARMLESS_FILES = regex(r"/dev/(?:null|zero|full|stdin|stdout|stderr|tty|fd/\d+|u?random)|/proc/self/fd/\d+|-")
 _INPUT = regex(r"(?:^|[=@:,]|^-\w+)-$|\b(?:dev|proc)/")
+_DESCRIPTOR = regex(r"\bdev/fd/|\bproc/")
 _SCRIPT = regex(r"(?!-)[\w./+-]*[./][\w./+-]*")
 _READ_ONLY_FILES = regex(r"/dev/(?:null|stdout|stderr|tty|fd/\d+)")
 _PATHLIKE = regex(r"[/.~]|^file:|^\w+$")
@@ -135,8 +136,14 @@ class _Simple:
             effects=reading.effects if reading else frozenset(),
             unread=" ".join(word.raw for word in simple.argv if word.text is None),
             redirected=self.redirected,
-            takes="" if simple.incoming and self._only_data(path) else simple.incoming,
+            takes=self._takes(path),
         )
+
+    def _takes(self, path: tuple[str, ...]) -> Incoming:
+        if not self.simple.incoming or self._only_data(path):
+            return ""
+        named = any(word.text and _DESCRIPTOR.search(word.text) for word in self.simple.argv)
+        return "unseen" if named else self.simple.incoming
 
     def _only_data(self, path: tuple[str, ...]) -> bool:
         """Whether what comes in can't tell it what to do."""

@@ -52,22 +52,24 @@ class Scope:
 
 def feed(scope: Scope, redirects: Sequence[Redirection]) -> None:
     """Note what a shell would read from these redirections."""
-    for redirect in redirects:
-        if not _brings(redirect):
-            continue
+    brought = [redirect for redirect in redirects if _brings(redirect)]
+    for redirect in brought:
         scope.piped, scope.given = True, None
-        if redirect.descriptor in ("", "0"):
-            if redirect.kind == "here" and redirect.body is not None:
-                scope.given = value_of(redirect.body, {})
-            elif redirect.kind == "read" and redirect.target.literal() == "/dev/null":
-                scope.given = ""
+        if redirect.kind == "here" and redirect.body is not None:
+            scope.given = value_of(redirect.body, {})
+        elif redirect.kind == "read" and redirect.target.literal() == "/dev/null":
+            scope.given = ""
+    if any(redirect.descriptor not in ("", "0") for redirect in brought):
+        # A word may name any descriptor, as in /dev/fd/3.
+        scope.given = None
 
 
 def _brings(redirect: Redirection) -> bool:
-    """Whether something is read through it: a word may name any descriptor, as in /dev/fd/3."""
+    """Whether something may be read through it."""
     match redirect.kind:
         case "copy":
-            return redirect.descriptor in ("", "0") and redirect.target.literal() not in ("1", "2", "-")
+            target = redirect.target.literal()
+            return target == "0" or (redirect.descriptor in ("", "0") and target not in ("1", "2", "-"))
         case "write":
             return redirect.descriptor == "0"
         case _:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ba_tui.permissions.verdicts import Allow, Ask
 from tests.permissions.toolset import SHELL, judge, lines, policy
@@ -165,3 +167,26 @@ def test_a_rule_of_the_person_stays_as_wide_as_it_is(root: Path) -> None:
     assert judge(policy(root, *lines("allow", "shell")), SHELL, "cat x | python3 -") == "allow"
     verbatim = "cat x | python3 -"
     assert judge(policy(root, *lines("allow", f"shell({verbatim})")), SHELL, verbatim) == "allow"
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    words=st.sampled_from(
+        ["python3 -", "node", "psql db", "make -f -", "./process", "bash -s", "git apply", "awk -f - x"]
+    ),
+    ways=st.permutations(
+        ["{} < x", "{} <<< one", "{} <<< two", "echo one | {}", "cat x | {}", "{{ {}; }} < y", "{} <<E\none\nE", "{}"]
+    ),
+    wrapping=st.sampled_from(["{}", "timeout 5 {}", "env {}", "nohup {}"]),
+)
+def test_what_was_allowed_for_one_input_allows_no_other(
+    tmp_path_factory: pytest.TempPathFactory, words: str, ways: list[str], wrapping: str
+) -> None:
+    root = tmp_path_factory.getbasetemp()
+    rules = policy(root)
+    first, *others = (way.format(wrapping.format(words)) for way in ways)
+    judged = rules.judge(SHELL, {"command": first}, root)
+    assert isinstance(judged, Ask)
+    if judged.rule:
+        rules.remember(judged.rule, "session")
+        assert [other for other in others if judge(rules, SHELL, other) == "allow"] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -95,6 +96,18 @@ def world(tmp_path: Path) -> World:
     folder = tmp_path / "app"
     folder.mkdir()
     return World(folder)
+
+
+@pytest.fixture
+def doors(world: World) -> threading.Event:
+    """There is no session before it is set."""
+    opened = threading.Event()
+
+    def wait() -> None:
+        opened.wait(10)
+
+    world.gate = wait
+    return opened
 
 
 @pytest.fixture

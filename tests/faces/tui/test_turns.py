@@ -31,17 +31,11 @@ async def test_a_prompt_is_answered(world: World) -> None:
         await hand.until(lambda: "↑11.2k ↓80" in hand.status)
 
 
-async def test_enter_before_the_session_is_there_waits_and_is_sent(world: World) -> None:
-    gate = threading.Event()
-
-    def wait() -> None:
-        gate.wait(10)
-
-    world.gate = wait
+async def test_enter_before_the_session_is_there_waits_and_is_sent(world: World, doors: threading.Event) -> None:
     async with running(world, ready=False) as hand:
         await hand.send("early")
         assert list(hand.chat.turns.waiting) == ["early"]
-        gate.set()
+        doors.set()
         await hand.opened()
         await hand.until(lambda: "Done." in hand.said())
         assert hand.said()[0] == "early"
@@ -76,19 +70,13 @@ async def test_nothing_is_lost_that_is_typed_and_sent_while_the_app_starts(world
         assert "".join((*said, hand.text)).replace("\n", "") == typed
 
 
-async def test_what_was_typed_before_the_doors_open_warms_the_model_too(world: World) -> None:
-    gate = threading.Event()
-
-    def wait() -> None:
-        gate.wait(10)
-
-    world.gate = wait
+async def test_what_was_typed_before_the_doors_open_warms_the_model_too(world: World, doors: threading.Event) -> None:
     async with running(world, ready=False) as hand:
         await hand.press("x")
         await hand.until(lambda: hand.text == "x")
         await hand.press("backspace")
         await hand.until(lambda: not hand.text)
-        gate.set()
+        doors.set()
         await hand.until(lambda: world.brain.warmed)
 
 

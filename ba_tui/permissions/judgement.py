@@ -154,9 +154,9 @@ class _Simple:
             return False
         if any(path[:count] in self.about.data for count in (1, 2)):
             return True
-        script = words[1] if len(words) > 1 else None
-        named = bool(path) and path[0] in self.about.scripts and bool(script) and bool(_SCRIPT.fullmatch(script or ""))
-        return named and all(seen.inside for seen in self.named)
+        script = "".join(word or "" for word in words[1:2])
+        named = bool(path) and path[0] in self.about.scripts and _SCRIPT.fullmatch(script)
+        return bool(named) and all(seen.inside for seen in self.named)
 
     @staticmethod
     def _rest(path: tuple[str, ...], words: tuple[str | None, ...]) -> tuple[str | None, ...]:

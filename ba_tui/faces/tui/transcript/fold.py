@@ -121,11 +121,15 @@ class Records:
         self._pieces.clear()
 
     def interrupt(self) -> None:
-        """Nothing runs any more: calls without a result will not get one, half-written calls are gone."""
+        """Nothing runs any more: calls without a result will not get one.
+
+        Half-written calls are gone, and thoughts that came to no word: no message holds them.
+        """
         self.settle()
         self._unretry()
         for index in reversed(self._drafts):
-            if isinstance(self.items[index], ToolRow):
+            item = self.items[index]
+            if not isinstance(item, Prose) or not item.text.strip():
                 self._remove(index)
         for call_id in list(self._calls):
             row = self._row(call_id)

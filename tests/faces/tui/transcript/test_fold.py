@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ba_tui.core.events import (
     TRANSIENT,
     Answered,
@@ -186,6 +188,12 @@ def test_a_partial_answer_is_marked_and_hidden_words_are_not_shown() -> None:
     assert items[0].text == "half an ans"
     assert "interrupted" in items[0].partial
     assert isinstance(items[1], End)
+
+
+@pytest.mark.parametrize("began", [ThinkingDelta("hm"), TextDelta(" \n"), ToolInputDelta("1", "grep", 12)])
+def test_what_stopped_before_its_first_word_is_shown_live_no_more_than_later(began: Event) -> None:
+    events: list[Event] = [TurnStarted(user("why?")), began, TurnEnded("cancelled")]
+    assert live(events).items == fold([event for event in events if not isinstance(event, TRANSIENT)])
 
 
 def test_other_agents_stay_out() -> None:

@@ -15,6 +15,8 @@ from typing import Any, NoReturn, cast
 from ba_tui.core.messages import clean_text
 
 LONGEST_NAME = 64
+DEEPEST = 200
+"""Levels of JSON. Each step that goes through a value takes some of the stack, and none may run out of it later."""
 
 
 def fields(value: object) -> dict[str, Any]:
@@ -65,10 +67,23 @@ def encode(value: object) -> bytes:
 
 def decode(text: str | bytes) -> Any:
     """JSON, strictly. Raises ValueError for anything else, also for nesting that nobody means."""
+    whole = text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass")
     try:
-        return _strict(text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass"))
+        value = _strict(whole)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
+    if whole.count("{") + whole.count("[") > DEEPEST and _deep(value):
+        raise ValueError("nested too deep")
+    return value
+
+
+def _deep(value: object) -> bool:
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else items(each))]
+        if not level:
+            return False
+    return True
 
 
 def _refuse(constant: str) -> NoReturn:

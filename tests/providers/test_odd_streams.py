@@ -255,6 +255,18 @@ def test_a_character_split_over_two_pieces_of_arguments_is_whole_again(vendor: s
     assert answer(vendor, sent)[0].calls == (ToolUse("a", "now", {"zone": "\N{GRINNING FACE}"}),)
 
 
+@pytest.mark.parametrize("levels", [201, 500, 700, 5_000])
+def test_arguments_that_are_nested_as_nobody_means_are_none(vendor: str, levels: int) -> None:
+    deep = '{"a":' * levels + "1" + "}" * levels
+    if vendor == "anthropic":
+        grows = grown(0, type="input_json_delta", partial_json=deep)
+        sent = [opened(0, type="tool_use", id="a", name="now", input={}), grows, stopped("tool_use"), END]
+    else:
+        sent = [delta(tool_calls=[call(deep, "now", id="a", index=0)]), delta("tool_calls")]
+    use = answer(vendor, sent)[0].calls[0]
+    assert (use.input, use.malformed) == ({}, deep)
+
+
 @pytest.mark.parametrize("id", ["", None, "same"])
 def test_calls_of_one_answer_can_be_told_apart(id: str | None) -> None:
     uses = [{"type": "tool_use", "id": id, "name": "now", "input": {}} for _ in range(2)]

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.values import frozen
-from ba_tui.sessions.git import Git, Stopped, Watch, unusable
+from ba_tui.sessions.git import HINT, Git, Stopped, Watch, unusable
 from ba_tui.sessions.journal import make_private
 
 CONFIG = """[core]
@@ -218,6 +218,8 @@ class Store:
 
     def _listed(self) -> list[bytes]:
         """What is new or changed since the index was written."""
+        if (self.root / ".gitignore").is_fifo():
+            raise StorageError("The checkpoint was left out: .gitignore is a pipe, and git would wait for it.", HINT)
         own = self.root / ".git" / "info" / "exclude"
         extra = ["-X", str(own)] if own.is_file() else []
         found = self._list("-o", "-m", *extra)

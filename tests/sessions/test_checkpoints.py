@@ -270,6 +270,10 @@ def test_without_git_room_or_rights_it_says_so(work: Path, tmp_path: Path, monke
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="can't be used"):
         SessionCheckpoints(Store(tmp_path / "file" / "store", work), "one").take(1)
+    os.mkfifo(work / ".gitignore")
+    with pytest.raises(StorageError, match=".gitignore is a pipe"):
+        session(work).take(1)
+    (work / ".gitignore").unlink()
     tools = tmp_path / "bin"
     tools.mkdir()
     monkeypatch.setenv("PATH", str(tools))

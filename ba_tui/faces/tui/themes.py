@@ -154,7 +154,8 @@ def read_themes(folders: Iterable[Path]) -> tuple[list[Theme], list[str]]:
             theme = theme_of({"name": path.stem, **cast("dict[str, Any]", values)})
             themes[theme.name] = theme
         except (OSError, UnicodeDecodeError, yaml.YAMLError, UsageError) as error:
-            faults.append(f"Theme {path.name} was left out: {' '.join(str(error).split())}")
+            why = str(getattr(error, "strerror", None) or error)
+            faults.append(f"Theme {path.name} was left out: {' '.join(why.split())}")
     return list(themes.values()), faults
 
 

@@ -138,6 +138,7 @@ def test_a_broken_theme_is_named_and_the_others_load(tmp_path: Path) -> None:
     themes, faults = read_themes((bundled("themes"), tmp_path))
     assert {path.stem for path in FILES} == {theme.name for theme in themes}
     assert [fault.split()[1] for fault in faults] == ["few.yaml", "list.yaml", "pipe.yaml", "torn.yaml"]
+    assert faults[2].endswith("left out: it is not a regular file")
 
 
 def test_a_colour_that_is_none_is_refused() -> None:

@@ -102,10 +102,12 @@ async def test_a_local_server_that_was_found_is_offered_and_used(world: World) -
 
 async def test_a_local_server_without_models_is_told(world: World) -> None:
     world.ways.reason = REASON
-    world.ways.servers = (LocalServer("Ollama", "http://127.0.0.1:11434", ()),)
+    world.ways.servers = tuple(LocalServer(name, "http://127.0.0.1:11434", ()) for name in ("Ollama", "LM Studio"))
     async with running(world) as hand:
         ways = (await welcomed(hand)).query_one("#ways", OptionList)
-        await hand.until(lambda: any("Ollama runs, but has no model yet" in str(each.prompt) for each in ways.options))
+        await hand.until(
+            lambda: any("without a model yet: Ollama and LM Studio." in str(each.prompt) for each in ways.options)
+        )
 
 
 async def test_variables_are_shown(world: World) -> None:

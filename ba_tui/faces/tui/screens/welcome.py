@@ -80,7 +80,7 @@ class Welcome(ModalScreen[str | None]):
             self._servers = ()
         bare = " and ".join(server.name for server in self._servers if not server.models)
         none = "" if self._servers else "No local server found (Ollama, LM Studio, llama.cpp)."
-        self._fill(f"{bare} runs, but has no model yet." if bare else none)
+        self._fill(f"Found, but without a model yet: {bare}." if bare else none)
 
     def _fill(self, note: str) -> None:
         ways = self.query_one("#ways", OptionList)

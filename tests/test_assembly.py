@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -114,6 +115,9 @@ async def test_a_system_prompt_of_the_persons_own(folder: Path):
     assert parts["System prompt"] < 20
     with pytest.raises(UsageError, match=r"gone\.md"):
         doors(folder, system_prompt_file=str(folder / "gone.md")).library.create()
+    os.mkfifo(folder / "pipe.md")
+    with pytest.raises(UsageError, match=r"pipe\.md can't be read: it is not a regular file"):
+        doors(folder, system_prompt_file=str(folder / "pipe.md")).library.create()
 
 
 async def test_a_home_that_cannot_be_written_costs_only_the_saving(folder: Path, monkeypatch: pytest.MonkeyPatch):

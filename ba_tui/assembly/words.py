@@ -20,6 +20,8 @@ from ba_tui.settings import Settings
 from ba_tui.tools.images import measured
 
 RATIOS = "token-ratios.json"
+LARGEST = 1_000_000
+"""Bytes of a system prompt of the person's own."""
 
 
 def system_prompt(settings: Settings, cwd: Path) -> str:
@@ -30,7 +32,9 @@ def system_prompt(settings: Settings, cwd: Path) -> str:
     """
     path = settings.system_prompt_file or bundled("config") / "prompts" / "system.md"
     try:
-        text = path.read_text(encoding="utf-8")
+        # What a shell hands over, <(command), is a pipe and comes to its end; another may not.
+        handed = path.is_relative_to("/dev/fd")
+        text = path.read_text("utf-8") if handed else read_regular(path, LARGEST).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise UsageError(f"The system prompt {path} can't be read: {why}.", "Check system_prompt_file.") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,6 +53,13 @@ async def test_hidden_files_show_when_a_dot_is_typed(folder: Path):
 
 async def test_without_ripgrep_the_folder_is_walked(folder: Path):
     assert await found(FileIndex(folder, None), "pars") == ["src/parser.py"]
+
+
+async def test_an_ignore_file_that_is_a_pipe_holds_nothing_up(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ba_tui.context.files.PATIENCE", 0.05)
+    os.mkfifo(folder / "src" / ".gitignore")
+    index = FileIndex(folder, RG)
+    assert "src/app/main.py" in await found(index, "main")
 
 
 async def test_what_comes_and_goes_is_seen_at_the_next_look(folder: Path, monkeypatch: pytest.MonkeyPatch):

@@ -85,7 +85,11 @@ async def test_keys_that_were_meant_for_something_else_are_ignored() -> None:
         app.now = 0.49
         await pilot.press("y", "enter", "escape")
         assert app.verdict == "none yet"
-        app.now = 0.51
+        # Somebody goes on with the prompt they were writing.
+        app.now = 0.9
+        await pilot.press("y")
+        assert app.verdict == "none yet"
+        app.now = 1.41
         await pilot.press("y")
         await pilot.pause()
         assert app.verdict == "trust"

@@ -24,7 +24,7 @@ from ba_tui.faces.tui.screens.picker import LOW
 Verdict: TypeAlias = Literal["trust", "no", "quit", "revoke"]
 
 IGNORED = 0.5
-"""Seconds in which keys are ignored: they were meant for something else."""
+"""Seconds without a key until keys count: those before were meant for something else."""
 MEANING = (
     "Yes: what it brings is loaded and may run, and ba works as your mode says.",
     "No: ba only reads here, and nothing of the folder's own is loaded.",
@@ -54,7 +54,7 @@ class TrustScreen(ModalScreen[Verdict | None]):
         super().__init__(classes="trust")
         self.seen = seen
         self._clock = clock
-        self._shown_at = clock()
+        self._quiet_since = clock()
         self._answers = answers(seen, starting=starting)
         self._row = next(row for row, (verdict, _, _) in enumerate(self._answers) if verdict in {"no", None})
         self._whole = seen.state == "changed"
@@ -62,7 +62,7 @@ class TrustScreen(ModalScreen[Verdict | None]):
     @property
     def listening(self) -> bool:
         """Whether keys count yet."""
-        return self._clock() - self._shown_at >= IGNORED
+        return self._clock() - self._quiet_since >= IGNORED
 
     @property
     def _turned(self) -> bool:
@@ -120,6 +120,8 @@ class TrustScreen(ModalScreen[Verdict | None]):
         event.stop()
         event.prevent_default()
         if not self.listening:
+            # Who was writing when it came, and goes on, has not read it yet.
+            self._quiet_since = self._clock()
             return
         key = event.key
         if key in {"up", "down"}:

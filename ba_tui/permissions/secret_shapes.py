@@ -8,26 +8,17 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from ba_tui.core.patterns import regex
 from ba_tui.core.values import frozen
 
 
 @frozen
 class Shape:
-    """``starts``: literals that a secret of this kind begins with; ``pattern``: what follows one of them."""
+    """``starts``: literals that a secret of this kind begins with; ``rest``: what follows one of them."""
 
     kind: str
     starts: tuple[str, ...]
-    pattern: str
-
-    @property
-    def rest(self) -> re.Pattern[str]:
-        """Compiled when a text holds one of the beginnings: most hold none."""
-        return _compiled(self.pattern)
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+    rest: re.Pattern[str]
 
 
 _WORD = r"[A-Za-z0-9_-]"
@@ -113,6 +104,6 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
 def shapes() -> tuple[Shape, ...]:
     """All of them, in the order in which they win."""
     return tuple(
-        Shape(kind, tuple(starts.split(" ")) if kind != "private key" else (starts,), rest)
+        Shape(kind, tuple(starts.split(" ")) if kind != "private key" else (starts,), regex(rest))
         for kind, starts, rest in _TABLE
     )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MARKS = (".ba", ".git", "pyproject.toml")
 FIRST_LOOK = 64_000
+_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 
 
 @frozen
@@ -173,11 +174,50 @@ def read_regular(path: Path, limit: int) -> bytes:
 
 def open_regular(path: Path) -> BufferedReader:
     """A regular file to read from; for anything else see ``read_regular``."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    return _regular(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), path)
+
+
+def open_unlinked(path: Path) -> BufferedReader:
+    """The regular file at a resolved ``path``. A link that stands in its place, or in that of a folder above it, raises
+    OSError: what was judged is what is opened."""
+    with parent_folder(path) as folder:
+        handle = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    return _regular(handle, path)
+
+
+def _regular(handle: int, path: Path) -> BufferedReader:
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return BufferedReader(WholeFile(handle))
+
+
+@contextmanager
+def parent_folder(path: Path, *, make: bool = False) -> Generator[int]:
+    """The folder of a resolved path, opened step by step from the root, so that no link can come in between."""
+    number = os.open(path.anchor, _FOLDER)
+    made: list[Path] = []
+    try:
+        for depth, part in enumerate(path.parent.parts[1:], 2):
+            try:
+                below = os.open(part, _FOLDER, dir_fd=number)
+            except FileNotFoundError:
+                if not make:
+                    raise
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=number)
+                    made.append(Path(*path.parts[:depth]))
+                below = os.open(part, _FOLDER, dir_fd=number)
+            os.close(number)
+            number = below
+        yield number
+    except BaseException:
+        for folder in reversed(made):
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+    finally:
+        os.close(number)
 
 
 class WholeFile(FileIO):

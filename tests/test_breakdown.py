@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.assembly.breakdown import Loaded, context_parts
+from ba_tui.assembly.breakdown import Filling, context_parts
 from ba_tui.assembly.words import Tokens
 from ba_tui.context.instructions import Instructions, said
 from ba_tui.core.events import Event, MessageDone, SkillsChanged, Steered, ToolFinished, ToolStarted, TurnStarted
@@ -30,7 +30,7 @@ async def nothing(args: object, call: Call) -> ToolResult:
 
 
 TOOLS = [Tool(name, f"The tool {name}.\n\nMore.", {"type": "object"}, nothing) for name in ("grep", "read_file")]
-LOADED = Loaded("You are ba.", "built in", TOOLS, 3, (RULES,))
+LOADED = Filling("You are ba.", "built in", TOOLS, 3, (RULES,))
 
 
 def called(id: str, name: str, result: ToolResult, **given: object) -> list[Event]:
@@ -61,7 +61,7 @@ def tokens(ba_home: Path, tmp_path: Path) -> Tokens:
     return Tokens(places(), lambda: MODEL, tmp_path)
 
 
-def parts(events: Sequence[Event], tokens: Tokens, loaded: Loaded = LOADED) -> dict[str, ContextPart]:
+def parts(events: Sequence[Event], tokens: Tokens, loaded: Filling = LOADED) -> dict[str, ContextPart]:
     found = context_parts(loaded, Transcript(events=events), tokens, MODEL, 8_000)
     return {part.label: part for part in found}
 
@@ -93,7 +93,7 @@ def test_what_is_loaded_and_why(tokens: Tokens) -> None:
 
 
 def test_the_list_of_skills_counts_as_skills(tokens: Tokens) -> None:
-    listed = Loaded("You are ba.\n\nSkills:\n- charts", "built in", TOOLS, 0, (RULES,), "Skills:\n- charts")
+    listed = Filling("You are ba.\n\nSkills:\n- charts", "built in", TOOLS, 0, (RULES,), "Skills:\n- charts")
     found, before = parts(story(), tokens, listed), parts(story(), tokens)
     assert found["System prompt"] == before["System prompt"]
     assert labels(found["Skills"].items) == ["list of skills", "charts"]
@@ -117,7 +117,7 @@ def test_results_and_messages_say_where_they_stand(tokens: Tokens) -> None:
 
 def test_before_the_first_prompt_files_wait_and_bad_ones_are_told(tokens: Tokens) -> None:
     gone = Instructions("CLAUDE.md", "", "can't be read: Permission denied")
-    loaded = Loaded("You are ba.", "built in", TOOLS, 0, (RULES, gone))
+    loaded = Filling("You are ba.", "built in", TOOLS, 0, (RULES, gone))
     items = parts([], tokens, loaded)["Memory files"].items
     assert [(item.label, item.detail) for item in items] == [
         ("AGENTS.md", "goes with the next prompt"),

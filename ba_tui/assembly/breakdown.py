@@ -8,7 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ba_tui.assembly.words import Tokens
 from ba_tui.context.instructions import Instructions, said
-from ba_tui.core.messages import Block, Image, Message, RedactedThinking, Text, Thinking, ToolOutput, ToolUse
+from ba_tui.core.messages import (
+    NOTE,
+    NOTE_END,
+    Block,
+    Image,
+    Message,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolOutput,
+    ToolUse,
+)
 from ba_tui.core.patterns import regex
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.session import ContextItem, ContextPart
@@ -16,8 +27,7 @@ from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
 
-NOTE, SKILL = "<system-reminder>", regex(r'<skill id="([^"]*)" activation="')
-NOTE_END = "</system-reminder>"
+SKILL = regex(r'<skill id="([^"]*)" activation="')
 FILE = regex(r'<project-instructions source="([^"]*)" id="[0-9a-f]{12}">\n(.*?)\n</project-instructions>', re.DOTALL)
 FRAME = 4
 """Tokens that the counter puts around a message."""
@@ -25,7 +35,7 @@ LABEL = 60
 
 
 @frozen
-class Loaded:
+class Filling:
     """What goes with every request, and why. ``deferred``: tools that the model has to search for; ``catalogue``: the
     end of the system prompt that lists skills."""
 
@@ -49,25 +59,25 @@ class Found:
 
 
 def context_parts(
-    loaded: Loaded, transcript: Transcript, tokens: Tokens, model: ModelInfo, reserve: int
+    filling: Filling, transcript: Transcript, tokens: Tokens, model: ModelInfo, reserve: int
 ) -> Sequence[ContextPart]:
     """The whole window. Blocks on long conversations: call it off the loop."""
     messages = transcript.messages
     found = list(_found(messages, transcript.rounds))
     results = [_item(each, tokens) for each in found if each.share == "results"]
-    system, *skills = _system(loaded, tokens)
+    system, *skills = _system(filling, tokens)
     skills += [_item(each, tokens) for each in found if each.share == "skills"]
     memory = [item for each in found if each.share == "memory" for item in _files(each, tokens)]
-    waiting = _waiting(loaded.instructions, messages, tokens)
+    waiting = _waiting(filling.instructions, messages, tokens)
     talk = _talk(messages, [each for each in found if each.share == "talk"], tokens)
     rest = sum(each.tokens for each in (*results, *skills, *memory, system))
-    conversation = max(0, tokens.text(loaded.system) + tokens.count(messages) - rest)
+    conversation = max(0, tokens.text(filling.system) + tokens.count(messages) - rest)
     active = ", ".join(skill.id for skill in transcript.skills)
-    listed = f"{len(loaded.tools)} listed" + (f", {loaded.deferred} found by searching" if loaded.deferred else "")
-    tools = sorted((_tool(tool, tokens) for tool in loaded.tools), key=lambda item: -item.tokens)
+    listed = f"{len(filling.tools)} listed" + (f", {filling.deferred} found by searching" if filling.deferred else "")
+    tools = sorted((_tool(tool, tokens) for tool in filling.tools), key=lambda item: -item.tokens)
     return [
-        ContextPart("System prompt", system.tokens, loaded.origin, items=(system,)),
-        ContextPart("Tools", tokens.count_tools(loaded.tools), listed, items=tuple(tools)),
+        ContextPart("System prompt", system.tokens, filling.origin, items=(system,)),
+        ContextPart("Tools", tokens.count_tools(filling.tools), listed, items=tuple(tools)),
         _part("Memory files", (*memory, *waiting), ", ".join(item.label for item in (*memory, *waiting))),
         _part("Skills", skills, f"active: {active}" if active else ""),
         ContextPart(
@@ -78,13 +88,13 @@ def context_parts(
     ]
 
 
-def _system(loaded: Loaded, tokens: Tokens) -> list[ContextItem]:
+def _system(filling: Filling, tokens: Tokens) -> list[ContextItem]:
     """The system prompt, and the skills that it lists if there are any."""
-    own = loaded.system.removesuffix(loaded.catalogue).rstrip()
-    items = [ContextItem("System prompt", tokens.text(own), loaded.origin, own)]
-    if len(own) < len(loaded.system):
-        size = tokens.text(loaded.system) - items[0].tokens
-        items.append(ContextItem("list of skills", size, "in every request", loaded.catalogue))
+    own = filling.system.removesuffix(filling.catalogue).rstrip()
+    items = [ContextItem("System prompt", tokens.text(own), filling.origin, own)]
+    if len(own) < len(filling.system):
+        size = tokens.text(filling.system) - items[0].tokens
+        items.append(ContextItem("list of skills", size, "in every request", filling.catalogue))
     return items
 
 

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from ba_tui.assembly.skilling import names_of_ours
+from ba_tui.context.attachments import Attaching
 from ba_tui.context.commands import CommandFile, CommandFiles, called, folders
 from ba_tui.context.expansion import expand
 from ba_tui.core.commands import CommandLine
@@ -26,8 +26,9 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.skills import Skills
 from ba_tui.core.tool import Call, Tool
-from ba_tui.core.turn import Branch, Listener
+from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
+from ba_tui.ingress import Ingress, Owner
 from ba_tui.permissions.rules import Rule, read_rule
 from ba_tui.permissions.trust import Trust
 from ba_tui.resources import Places, user_home
@@ -38,31 +39,33 @@ log = logging.getLogger(__name__)
 SHOWN = 80
 
 
-def command_files(where: Places, root: Path) -> CommandFiles:
-    """Those of the person and of the project at ``root``, which counts while it is trusted."""
-    trust = Trust(where)
-    return CommandFiles(folders(user_home(), where.config, root, lambda: trust.trusted(root)))
+def command_files(where: Places, ingress: Ingress) -> CommandFiles:
+    """Those of the person and of the project, which counts while it is trusted."""
+    trust, root = Trust(where), ingress.root
+    return CommandFiles(folders(user_home(), where.config, root, lambda: trust.trusted(root)), ingress)
 
 
 @frozen
 class Means:
     """What commands need: the ``shell`` within its guards, the ``skills``, why a model can't be asked; what the person
-    ``confirmed``, and whether confirming tools would change anything."""
+    ``confirmed``, whether confirming tools would change anything, and what makes words of files fit for a model."""
 
     shell: Callable[[], Tool | None]
     skills: Callable[[], Skills | None]
     missing: Callable[[str], str]
     confirmed: Confirmed
     asks: Callable[[], bool]
+    clean: Callable[[str], str]
 
 
 @frozen
 class Sent:
-    """``notes`` go with the prompt, ``spoken`` is the part of them that no command printed; ``model`` answers, empty
-    for the one of the session."""
+    """``notes`` go with the prompt, ``spoken`` is the part of them that no command printed, in the words of a file of
+    ``owner``; ``model`` answers, empty for the one of the session."""
 
     notes: tuple[Message, ...] = ()
     spoken: str = ""
+    owner: Owner = "project"
     model: str = ""
 
 
@@ -109,12 +112,12 @@ class OwnCommands:
         if command.trouble:
             raise PromptRefused(f"/{name} can't be used: {command.trouble}.", "Correct the file.")
         self.granted = await self._confirmed(command, branch)
-        done = await expand(command.body, arguments, partial(self._run, command, branch))
+        done = await expand(command.body, arguments, partial(self._run, command, branch), self._means.clean)
         if done.ran:
             branch.emit(Notice(f"/{command.name} ran: {', '.join(map(_short, done.ran))}"))
         text = f"The command /{command.name} stands for:\n\n{done.text}"
         model = await self._model(command, branch)
-        return Sent((Message("user", (Text(text),), hidden=True),), done.spoken, model)
+        return Sent((Message("user", (Text(text),), hidden=True),), done.spoken, command.source, model)
 
     def _skill(self, name: str) -> bool:
         skills = self._means.skills()
@@ -170,7 +173,7 @@ class OwnCommands:
             why = call.refused or result.error.message
             text = f"/{command.name} was not sent, as {_short(script)} was not run: {why}"
             raise PromptRefused(text, f"It stands in {command.shown}.")
-        return result.text
+        return self._means.clean(result.text)
 
 
 class CommandCall(Call):
@@ -208,14 +211,14 @@ class CommandCall(Call):
 
 
 class Admission:
-    """core.conversation.Admit, and a listener: commands first, then hooks, who see all that is sent. ``hear`` is told
-    what was said, to attach what it mentions."""
+    """core.conversation.Admit, and a listener: commands first, then hooks, who see all that is sent. ``attaching``
+    hears what was said, to attach what it mentions."""
 
-    def __init__(self, commands: OwnCommands, hooks: Admit | None, hear: Listener) -> None:
+    def __init__(self, commands: OwnCommands, hooks: Admit | None, attaching: Attaching) -> None:
         self._commands = commands
         self._hooks = hooks
-        self._hear = hear
-        self._spoken = ""
+        self._attaching = attaching
+        self._sent = Sent()
         self.choose: Callable[[str], object] = bool
         """Told which model answers the turn."""
         self.opening = False
@@ -223,7 +226,7 @@ class Admission:
 
     async def admit(self, prompt: Message, branch: Branch) -> Sequence[Message]:
         """See core.conversation.Admit."""
-        self.opening, self._spoken, self._commands.granted = True, "", ()
+        self.opening, self._sent, self._commands.granted = True, Sent(), ()
         try:
             sent = await self._commands.sent(prompt, branch)
             notes = [*sent.notes]
@@ -235,20 +238,20 @@ class Admission:
             raise
         finally:
             self.opening = False
-        self._spoken = sent.spoken
+        self._sent = sent
         self.choose(sent.model)
         return notes
 
     def apply(self, event: Event) -> None:
+        self._attaching.apply(event)
         match event:
-            case TurnStarted(agent="main", prompt=prompt) if self._spoken:
-                # Files that a command names come with it as if they had been typed.
-                event = replace(event, prompt=_saying(prompt, f"{prompt.text}\n{self._spoken}"))
+            case TurnStarted(agent="main") if self._sent.spoken:
+                # Files that a command names come with it, as far as its own file may reach.
+                self._attaching.bring(self._sent.spoken, self._sent.owner)
             case TurnEnded(agent="main"):
                 self._commands.granted = ()
             case _:
                 pass
-        self._hear(event)
 
 
 def _saying(prompt: Message, text: str) -> Message:

@@ -19,7 +19,7 @@ from ba_tui.assembly.models import provider_for
 from ba_tui.assembly.skilling import Overridden
 from ba_tui.assembly.stock import Setting, Shop, Stock
 from ba_tui.assembly.words import Tokens, joined, system_prompt
-from ba_tui.context.instructions import Instructions, read_instructions, said
+from ba_tui.context.instructions import Instructions, Source, read_instructions, said
 from ba_tui.core.agent import Agent
 from ba_tui.core.conversation import Library
 from ba_tui.core.errors import UsageError
@@ -40,6 +40,7 @@ from ba_tui.providers.retrying import Persistent
 from ba_tui.resources import project_root
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.journal import JournalFile
+from ba_tui.settings import Loaded
 from ba_tui.tools.background import EndedShells
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.todos import UnfinishedTodos
@@ -49,13 +50,19 @@ if TYPE_CHECKING:
     from ba_tui.hooks.turns import HookTurns
 
 
+UNREAD = "Put the text itself there, or remove it."
+
+
 class Bench(Shop, Counter, Protocol):
     """What a desk takes from the workshop."""
 
+    loaded: Loaded
     access: Access
     library: Library | None
     rules: Sequence[RuleLine]
     strict: bool
+
+    def opens(self, root: Path) -> bool: ...
 
 
 class Telling:
@@ -81,6 +88,8 @@ class Desk:
         self._model: ModelInfo | None = None
         self._unread: set[str] = set()
         """Instruction files that can't be read, as they were told."""
+        root = project_root(cwd)
+        self._source = Source(cwd, root, workshop.where.config, closed=not workshop.opens(root))
         self.metrics = Metrics()
         results = Artifacts(journal.path.parent / FOLDER)
         modalities = Modalities(lambda: self._sees("vision"), lambda: self._sees("documents"))
@@ -95,7 +104,7 @@ class Desk:
         self.skilling = self._stock.skilling
         self.skilling.missing = workshop.access.missing
         self._broken += [Notice(text, "warning", "See ba skills list.") for text in self.skilling.problems]
-        prompt = system_prompt(workshop.settings, cwd)
+        prompt = system_prompt(workshop.loaded, cwd, self._stock.ingress)
         self._system = joined(prompt, self.skilling.catalogue)
         self._tokens = Tokens(workshop.where, self._in_use, cwd)
         self._broken += [Notice(text, "warning") for text in self._tokens.problems]
@@ -112,8 +121,9 @@ class Desk:
             workshop.access.missing,
             self.skilling.skills.confirmed,
             lambda: self.permissions.level == "default",
+            stock.ingress.clean,
         )
-        self.commands = OwnCommands(command_files(workshop.where, project_root(cwd)), means)
+        self.commands = OwnCommands(command_files(workshop.where, stock.ingress), means)
         self.permissions.grant(lambda: self.commands.granted)
         self.inventory = Inventory(
             tools,
@@ -176,24 +186,29 @@ class Desk:
         notes = [reminder(f"It is {now:%A, %Y-%m-%d %H:%M} ({now:%Z}).")]
         instructions = self._instructions()
         for item in instructions:
-            if not item.text and item.note and item.shown not in self._unread:
-                self._unread.add(item.shown)
-                self._broken.append(Notice(f"{item.shown} {item.note}.", "warning", "Its instructions don't count."))
+            lines = [f"{item.shown} {item.note}."] if item.note else []
+            self._warn([*lines, *(f"{item.shown}: {why}." for why in item.refused)])
         if told := said(instructions, transcript.messages):
             notes.append(told)
         return notes
 
+    def _warn(self, lines: Sequence[str]) -> None:
+        """Tell once what is wrong with instructions."""
+        new = [line for line in lines if line not in self._unread]
+        self._unread.update(new)
+        self._broken += [Notice(line, "warning", UNREAD) for line in new]
+
     def context(self, transcript: Transcript, model: str) -> Sequence[ContextPart]:
-        from ba_tui.assembly.breakdown import Loaded, context_parts  # noqa: PLC0415 - not before somebody looks
+        from ba_tui.assembly.breakdown import Filling, context_parts  # noqa: PLC0415 - not before somebody looks
 
         settings, info = self._workshop.settings, self.model(model)
         own = settings.system_prompt_file
         origin = str(own) if own else "built in"
         origin += ", append_system_prompt" if settings.append_system_prompt else ""
         tools, deferred = self._visible.visible(), len(self._visible.deferred())
-        loaded = Loaded(self._system, origin, tools, deferred, self._instructions(), self.skilling.catalogue)
+        filling = Filling(self._system, origin, tools, deferred, self._instructions(), self.skilling.catalogue)
         reserve = min(settings.max_output_tokens or info.max_output, info.max_output, info.window // 2)
-        return context_parts(loaded, transcript, self._tokens, info, reserve)
+        return context_parts(filling, transcript, self._tokens, info, reserve)
 
     @property
     def hooks(self) -> HookTurns | None:
@@ -209,7 +224,7 @@ class Desk:
         await asyncio.to_thread(self._tokens.save)
 
     def _instructions(self) -> Sequence[Instructions]:
-        return read_instructions(self._cwd, project_root(self._cwd), self._workshop.where.config)
+        return read_instructions(self._source, self._stock.ingress)
 
     def _in_use(self) -> ModelInfo:
         return self._model or self.model(self._workshop.access.default_model())

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from ba_tui.assembly.admitting import trusting
 from ba_tui.assembly.keeping import upkeep
 from ba_tui.assembly.stock import Setting, Stock
 from ba_tui.assembly.workshop import Workshop
@@ -13,7 +14,7 @@ from ba_tui.core.conversation import Doors
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.provider import ModelInfo
-from ba_tui.core.session import Standing
+from ba_tui.core.session import Held, Standing
 from ba_tui.core.tool import Tool
 from ba_tui.core.wording import sentence
 from ba_tui.observe.logs import start_logging
@@ -38,19 +39,19 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, our
         UsageError: a flag is wrong, or, when strict, a settings file is. StorageError: the person's folders are closed.
     """
     where = open_places()
-    root, trust = project_root(cwd), Trust(where)
+    root, trust = project_root(cwd), trusting(where, cwd)
     seen = trust.look(root)
     loaded = load_settings(flags, where, root, trusted=seen.state == "trusted")
-    if strict and loaded.errors:
-        raise UsageError(f"{loaded.errors[0]}.", "Correct it: ba config edit.")
+    if strict:
+        loaded.check()
     start_logging(where, loaded.settings.log_level, redact)
     catalog, trouble = _catalog(where, strict=strict)
     access = Access(loaded, catalog, where)
     asked = None if strict or ours else trust
     workshop = Workshop(loaded, where, cwd, access, asked)
     workshop.strict = strict
-    if strict and workshop.problems:
-        raise UsageError(workshop.problems[0])
+    if strict:
+        workshop.check(trusted=seen.state == "trusted")
     library = workshop.library = SessionLibrary(where.sessions, cwd, folder_slug, workshop.conversation, redact)
     shelf = Shelf(catalog, loaded)
     notices = [*map(_notice, loaded.warnings), *trouble, *(Notice(text, "warning") for text in workshop.problems)]
@@ -84,13 +85,12 @@ def registry_for(cwd: Path) -> Registry:
 def _stock(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Stock:
     where = open_places()
     root = project_root(cwd)
-    loaded = load_settings(flags, where, root, trusted=Trust(where).trusted(root))
-    if loaded.errors:
-        raise UsageError(f"{loaded.errors[0]}.", "Correct it: ba config edit.")
+    trusted = Trust(where).trusted(root)
+    loaded = load_settings(flags, where, root, trusted=trusted)
+    loaded.check()
     start_logging(where, loaded.settings.log_level, redact)
     workshop = Workshop(loaded, where, cwd, Access(loaded, _catalog(where, strict=True)[0], where))
-    if workshop.problems:
-        raise UsageError(workshop.problems[0])
+    workshop.check(trusted=trusted)
     stock = Stock(workshop, Setting(cwd, results))
     stock.registry.refresh()
     if wrong := strangers((line for line in workshop.rules if line.layer == "flag"), stock.registry.names()):
@@ -114,7 +114,7 @@ def _untrusted(seen: Standing, *, attended: bool) -> list[Notice]:
     """What the folder brings and what stays off until the person trusts it."""
     if seen.state == "trusted":
         return []
-    brought = ", ".join(part.kind for part in seen.holds)
+    brought = ", ".join(_named(part) for part in seen.holds)
     if seen.trouble:
         return [Notice(seen.trouble, "warning", "Until then the folder can't be trusted.")]
     if attended:
@@ -124,6 +124,11 @@ def _untrusted(seen: Standing, *, attended: bool) -> list[Notice]:
         return []
     text = f"This folder is not trusted, so what it brings is off: {brought}."
     return [Notice(text, "info", "Look at it and let it count: ba trust, or start with --trust.")]
+
+
+def _named(part: Held) -> str:
+    """A kind of what a folder brings; context files by name, as a model would be told all that they say."""
+    return part.kind if part.kind != "context" else f"context files ({'; '.join(part.names)})"
 
 
 def _catalog(where: Places, *, strict: bool) -> tuple[Catalog, list[Notice]]:

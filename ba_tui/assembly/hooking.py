@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ba_tui.core.tool import Guard
 from ba_tui.core.values import frozen
+from ba_tui.ingress import Ingress, within
 from ba_tui.permissions.trust import Trust
 from ba_tui.resources import Places, project_root
 from ba_tui.settings import HookLine
@@ -48,13 +49,15 @@ def found_hooks(lines: Sequence[HookLine], where: Places, root: Path) -> tuple[l
 
     found, problems = read_hooks(lines), list[str]()
     for name in CLAUDE_FILES if claude else ():
-        more, wrong = read_claude(root / name)
+        more, wrong = read_claude(root / name, within(root))
         found += more
         problems += wrong
     return found, problems
 
 
-def hooking_for(shop: HookShop, cwd: Path, session: tuple[str, Path], mode: Callable[[], str]) -> Hooking:
+def hooking_for(
+    shop: HookShop, ingress: Ingress, cwd: Path, session: tuple[str, Path], mode: Callable[[], str]
+) -> Hooking:
     """For a conversation in ``cwd``; ``session`` is its id and its file."""
     root = project_root(cwd)
     found, problems = found_hooks(shop.hooks, shop.where, root)
@@ -64,5 +67,5 @@ def hooking_for(shop: HookShop, cwd: Path, session: tuple[str, Path], mode: Call
     from ba_tui.hooks.turns import HookTurns  # noqa: PLC0415
     from ba_tui.tools.guards.hooks import hooking  # noqa: PLC0415
 
-    hooks = Hooks(found, SessionFacts(*session, cwd, root, shop.shell.inherited(), mode))
+    hooks = Hooks(found, SessionFacts(*session, cwd, root, shop.shell.inherited(), mode), ingress.clean)
     return Hooking(hooking(hooks), HookTurns(hooks), problems)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ba_tui.assembly.stock import Stock
 from ba_tui.assembly.words import Tokens
-from ba_tui.context.attachments import FOLDER, Attaching, Attachments, Files, Surroundings
+from ba_tui.context.attachments import FOLDER, Attaching, Attachments, Files, Speaker, Surroundings
 from ba_tui.context.files import FileIndex
 from ba_tui.context.mentions import Lines, Offering, Source
 from ba_tui.core.conversation import Library
@@ -22,7 +22,9 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.core.values import frozen
+from ba_tui.ingress import shown
 from ba_tui.permissions.paths import is_secret
+from ba_tui.permissions.twins import linked_secret
 from ba_tui.permissions.verdicts import Deny
 from ba_tui.tools.documents import detect
 from ba_tui.tools.formats import head_and_tail
@@ -36,6 +38,8 @@ SHARE = 4
 SESSION = 12_000
 """Characters of another session that are given."""
 KEPT = "it may hold secrets, and no secrets are attached"
+AWAY = "it leads to {real}, outside this folder; to attach that, name it"
+THEIRS = "only files of this project come with what its own commands say"
 
 
 @frozen
@@ -63,7 +67,15 @@ class Mentioning:
 
         kept = links.session.parent / FOLDER if links.session.name else None
         files = Files(
-            workspace.resolve, workspace.shown, inside, self._refused, self._read, self._listed, kept, _decoded
+            workspace.resolve,
+            workspace.shown,
+            inside,
+            self._refused,
+            self._secret,
+            self._read,
+            self._listed,
+            kept,
+            _decoded,
         )
         names = stock.registry.names
         around = Surroundings(
@@ -74,16 +86,29 @@ class Mentioning:
         sources: dict[MentionKind, Source] = {"skill": self._skills, "tool": self._tools, "session": self._sessions}
         self.offering = Offering(links.cwd, FileIndex(links.cwd, find_ripgrep()), sources, attachments.weigh)
 
-    def _refused(self, text: str) -> str:
-        stock = self._stock
+    def _refused(self, text: str, by: Speaker) -> str:
+        stock, workspace = self._stock, self._stock.workspace
         try:
-            if is_secret(stock.workspace.named(text)) or is_secret(stock.workspace.resolve(text)):
-                return KEPT
+            name, real = workspace.both(text)
         except BaError as error:
             return str(error)
+        if is_secret(name) or is_secret(real):
+            return KEPT
+        inside = workspace.contains(real) or workspace.lends(real)
+        if by == "project" and not inside:
+            return THEIRS
+        if workspace.contains(name) and not inside:
+            # Whoever put the link there meant more by it than the person who names it may know.
+            return AWAY.format(real=shown(real))
         # The person names it, so nobody need be asked; what is denied stays denied.
         judged = stock.permissions.judge(stock.readers["read_file"], {"path": text}, self._links.cwd)
         return judged.reason if isinstance(judged, Deny) else ""
+
+    def _secret(self, path: Path) -> bool:
+        try:
+            return linked_secret(path.stat(), self._stock.workspace)
+        except OSError:
+            return False
 
     async def _read(self, path: str, lines: Lines | None) -> ToolResult:
         span = {"offset": lines[0], "limit": lines[1] - lines[0] + 1} if lines else {}

@@ -17,14 +17,13 @@ from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.provider import Chunk, ModelInfo, Provider, Request
 from ba_tui.core.tool import Tool
 from ba_tui.core.wording import sentence
+from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import Lent
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules import Rule, read_rule
-from ba_tui.permissions.secrets import redact
 from ba_tui.permissions.trust import Trust
 from ba_tui.permissions.verdicts import Deny, Judgement
 from ba_tui.resources import Places, bundled, project_root, user_home
-from ba_tui.settings import Settings
 from ba_tui.skills.active import FOLDER, MENTION, ActiveSkills, SkillContext
 from ba_tui.skills.catalog import Catalog, skill_roots
 from ba_tui.skills.config import read_choices
@@ -46,24 +45,24 @@ JOINING = ("end_skill", "run_skill_script")
 
 
 @lru_cache(maxsize=8)
-def catalog_for(where: Places, root: Path) -> Catalog:
+def catalog_for(where: Places, ingress: Ingress) -> Catalog:
     """One for all conversations in a project: what was read of a file is read again only when it has changed."""
-    trust = Trust(where)
-    return Catalog(skill_roots(bundled("skills"), user_home(), where.config, root, lambda: trust.trusted(root)))
+    trust, root = Trust(where), ingress.root
+    roots = skill_roots(bundled("skills"), user_home(), where.config, root, lambda: trust.trusted(root))
+    return Catalog(roots, ingress)
 
 
 class Skilling:
     """Reads folders when it is made. ``problems``: what is wrong with skills.yaml and the skills, for people."""
 
-    def __init__(self, where: Places, settings: Settings, cwd: Path, session: str) -> None:
+    def __init__(self, where: Places, ingress: Ingress, cwd: Path, session: str) -> None:
         root = project_root(cwd)
-        catalog = catalog_for(where, root)
+        catalog = catalog_for(where, ingress)
         own = [where.config / "skills.yaml"]
         if Trust(where).trusted(root):
             own.append(root / ".ba" / "skills.yaml")
-        choices = read_choices(bundled("config") / "skills.yaml", own)
-        clean: Callable[[str], str] = str if settings.secrets == "allow" else redact
-        context = SkillContext(session, cwd, names_of_ours, clean, self._asks, self._why_not)
+        choices = read_choices(bundled("config") / "skills.yaml", own, ingress.raw)
+        context = SkillContext(session, cwd, names_of_ours, self._asks, self._why_not)
         self.skills = ActiveSkills(catalog, choices, Confirmed(where.config / "confirmed_skills.yaml"), context)
         self.notes = SkillNotes(self.skills)
         self.list = SkillList(self.skills)

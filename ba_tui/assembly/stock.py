@@ -9,6 +9,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Protocol
 
+from ba_tui.assembly.admitting import ingress_for
 from ba_tui.assembly.confining import judge_of, limits_for, network_for, sandbox_for
 from ba_tui.assembly.hooking import hooking_for
 from ba_tui.assembly.keeping import checkpointing, checkpoints_for
@@ -85,7 +86,8 @@ class Stock:
 
     def __init__(self, shop: Shop, setting: Setting) -> None:
         root, settings = project_root(setting.cwd), shop.settings
-        self.skilling = Skilling(shop.where, settings, setting.cwd, setting.session[0])
+        self.ingress = ingress_for(shop.where, root, settings.secrets)
+        self.skilling = Skilling(shop.where, self.ingress, setting.cwd, setting.session[0])
         workspace = replace(shop.workspace(setting.cwd), lent=(*_lent(setting), *self.skilling.lent()))
         self.workspace = workspace
         self.results = setting.results
@@ -113,12 +115,12 @@ class Stock:
         self.keeping = checkpointing(self.checkpoints)
         first = self.keeping.guard if setting.session[0] else None
         shared = Shared(Memory(workspace.resolve), self.health, delivery, self.sharing, first)
-        self.hooks = hooking_for(shop, setting.cwd, setting.session, lambda: self.permissions.mode)
+        self.hooks = hooking_for(shop, self.ingress, setting.cwd, setting.session, lambda: self.permissions.mode)
         judge = self.skilling.bind(self.permissions)
         guard = pipeline(place, judge, self.permissions.remember, shared, self.hooks.guard)
         worker_settings = WorkerSettings(setting.cwd, shop.shell.inherited(), limits.for_seconds())
         confined = replace(worker_settings, confine=self.sandbox.confine)
-        supply = Supply(shop.where, root, worker_settings, settings.tool_dirs, confined)
+        supply = Supply(shop.where, self.ingress, worker_settings, settings.tool_dirs, confined)
         self._supply = supply
         self.registry = stocked(tools, guard, supply)
 
@@ -130,7 +132,8 @@ class Stock:
         """Workflows join as tools; says which are broken."""
         supply = self._supply
         self.registry.refresh()
-        trusted = supply.root if supply.trust.trusted(supply.root) else None
+        root = self.ingress.root
+        trusted = root if supply.trust.trusted(root) else None
         folders = flow_folders(bundled("config"), supply.where.config, trusted)
         if not any(folder.is_dir() for folder in folders):
             return []
@@ -138,7 +141,7 @@ class Stock:
         from ba_tui.planning.flow_files import load_flows  # noqa: PLC0415
         from ba_tui.tools.flows import flow_tools  # noqa: PLC0415
 
-        flows, broken = load_flows(folders)
+        flows, broken = load_flows(folders, self.ingress.raw)
         made, wrong = flow_tools(flows, self.tools(), self.tools, self.results)
         problems = [str(problem) for problem in (*broken, *wrong)]
         for tool in made:

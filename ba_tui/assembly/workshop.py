@@ -15,6 +15,7 @@ from ba_tui.assembly.confining import limits_for
 from ba_tui.assembly.desk import Desk
 from ba_tui.context.selection import Budget
 from ba_tui.core.conversation import Conversation, Library
+from ba_tui.core.errors import UsageError
 from ba_tui.core.session import RuleLine, SessionInfo
 from ba_tui.observe.calls import CallLog
 from ba_tui.permissions.approvals import Approvals, problems_of
@@ -42,6 +43,7 @@ class Workshop:
     """What all conversations of one start have in common. In folders that ``asked`` does not trust they only read."""
 
     def __init__(self, loaded: Loaded, where: Places, cwd: Path, access: Access, asked: Trust | None = None) -> None:
+        self.loaded = loaded
         self.settings = loaded.settings
         self.hooks: Sequence[HookLine] = loaded.hooks
         self.where = where
@@ -57,7 +59,15 @@ class Workshop:
         self.rules: Sequence[RuleLine] = all_rules(loaded.rules, self.settings.commands.domains)
         self.strict = False
         """Whether a flag about a tool that does not exist is an error, not only told."""
-        self.problems = problems_of(self.rules, Approvals(where.approvals, project_root(cwd)))
+        self.problems = self._problems(self.rules)
+
+    def _problems(self, rules: Sequence[RuleLine]) -> Sequence[str]:
+        return problems_of(rules, Approvals(self.where.approvals, project_root(self.cwd)))
+
+    def check(self, *, trusted: bool) -> None:
+        """Raises UsageError for a rule that can't be read; one of a project counts only where that is ``trusted``."""
+        if wrong := self._problems([rule for rule in self.rules if trusted or rule.layer != "project"]):
+            raise UsageError(wrong[0])
 
     def workspace(self, cwd: Path) -> Workspace:
         return Workspace(cwd, (project_root(cwd), *self.settings.add_dirs))
@@ -69,6 +79,10 @@ class Workshop:
         allowed = mode if mode in bounds.modes() else "default"
         return Policy(workspace, self.rules, allowed, Approvals(self.where.approvals, root), bounds)
 
+    def opens(self, root: Path) -> bool:
+        """Whether what the project at ``root`` says of itself is told to models: the person trusts it as it is."""
+        return Trust(self.where).trusted(root)
+
     def conversation(self, info: SessionInfo, journal: JournalFile) -> Conversation:
         """In the session's own folder, or in this one when that is gone. Flags win over what the session had."""
         cwd = info.cwd if info.cwd.is_dir() else self.cwd
@@ -77,7 +91,7 @@ class Workshop:
         named = replace(info, cwd=cwd, model=model)
         hooks = desk.hooks
         listening = (desk.metrics.apply, desk.spending.apply, CallLog(info.id, _later).apply, desk.keeping.apply)
-        admission = Admission(desk.commands, hooks.admit if hooks else None, desk.mentioning.attaching.apply)
+        admission = Admission(desk.commands, hooks.admit if hooks else None, desk.mentioning.attaching)
         listening = (*listening, admission.apply)
         observers = (*listening, *((hooks.apply,) if hooks else ()))
         conversation = Conversation(named, journal, desk, observers, desk.inventory)

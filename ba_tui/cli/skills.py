@@ -67,9 +67,10 @@ def show(name: Name, json_: Json = False, cwd: Cwd = None) -> int:
     from ba_tui.skills.content import body_of, files_of  # noqa: PLC0415
 
     root = project_root(folder_of(cwd))
-    skill = _known(_catalog(root), name)
+    catalog = _catalog(root)
+    skill = _known(catalog, name)
     facts = {**_facts(skill, _choices(root)), "files": [file.name for file in files_of(skill)]}
-    body = "" if skill.head.trouble else body_of(skill)
+    body = "" if skill.head.trouble else body_of(skill, catalog.ingress)
     if json_:
         print_line(json.dumps({**facts, "instructions": body}, indent=2))
         return 0
@@ -189,13 +190,13 @@ def remove(
 
 
 def _catalog(root: Path) -> Catalog:
-    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - see list_
+    from ba_tui.assembly.admitting import ingress_for  # noqa: PLC0415 - see list_
+    from ba_tui.permissions.trust import Trust  # noqa: PLC0415
     from ba_tui.skills.catalog import Catalog, skill_roots  # noqa: PLC0415
 
     where = places()
-    return Catalog(
-        skill_roots(bundled("skills"), user_home(), where.config, root, lambda: Trust(where).trusted(root)),
-    )
+    roots = skill_roots(bundled("skills"), user_home(), where.config, root, lambda: Trust(where).trusted(root))
+    return Catalog(roots, ingress_for(where, root))
 
 
 def _choices(root: Path) -> Choices:

@@ -39,14 +39,15 @@ def trust(
     them changes, you are asked again. Without trust, ba only reads there; `ba -p` goes by its flags instead, and
     leaves out what the folder brings.
     """
-    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - --help must not pay for the settings
+    from ba_tui.assembly.admitting import trusting  # noqa: PLC0415 - --help must not pay for the settings
     from ba_tui.settings import printable  # noqa: PLC0415
 
     if folder and not folder.is_dir():
         raise UsageError(f"There is no folder {folder}.", "Name one that is there.")
     if show and revoke:
         raise UsageError("A folder is shown, or not trusted any more.", "Give one of --show and --revoke.")
-    root, granted = project_root(folder_of(folder)), Trust(places())
+    cwd = folder_of(folder)
+    root, granted = project_root(cwd), trusting(places(), cwd)
     if revoke:
         taken = granted.revoke(root)
         print_line(printable(f"{root} is not trusted any more." if taken else f"{root} was not trusted."))
@@ -90,6 +91,8 @@ def _tell(seen: Standing) -> None:
         print_line("It brings no tools, hooks, settings or the like of its own.")
     for part in seen.holds:
         print_line(printable(f"{part.kind:<11}  {len(part.names):>3}  {', '.join(part.names)}"))
+    for link in seen.links:
+        print_line(printable(f"{'link':<11}       {link}"))
     if seen.state == "trusted":
         return
     for file in seen.files:

@@ -23,7 +23,7 @@ from ba_tui.core.messages import clean_text
 from ba_tui.core.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.core.wording import one_line
-from ba_tui.resources import read_regular
+from ba_tui.ingress import FileRefused, Ingress
 
 Source: TypeAlias = Literal["user", "project"]
 LARGEST = 200_000
@@ -89,12 +89,14 @@ def called(text: str) -> tuple[str, str] | None:
 
 
 class CommandFiles:
-    """All commands of some folders. What was read once is read again only when the file has changed. Any thread."""
+    """All commands of some folders, as far as ``ingress`` lets them be read. What was read once is read again only when
+    the file has changed. Any thread."""
 
-    def __init__(self, folders: Sequence[Folder]) -> None:
+    def __init__(self, folders: Sequence[Folder], ingress: Ingress) -> None:
         self._folders = tuple(folders)
+        self._ingress = ingress
         self._lock = threading.Lock()
-        self._read: dict[Path, tuple[tuple[int, int], CommandFile]] = {}
+        self._read: dict[Path, tuple[tuple[int, ...], CommandFile]] = {}
 
     def look(self) -> Sequence[CommandFile]:
         """Every command, by name; of those of one name, the one that counts comes first."""
@@ -143,11 +145,13 @@ class CommandFiles:
             return replace(bare, trouble=f"{shown}: its name has a space or the like, and so can't be typed")
         try:
             status = path.stat()
-            stamp = (status.st_mtime_ns, status.st_size)
+            stamp = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_nlink)
             known = self._read.get(path)
             if known is None or known[0] != stamp:
-                known = (stamp, read_command(bare, read_regular(path, LARGEST + 1)))
+                known = (stamp, read_command(bare, self._ingress.raw(path, LARGEST + 1, folder.source)))
                 self._read[path] = known
+        except FileRefused as error:
+            return replace(bare, trouble=f"{shown}: it was not read: {error.strerror}")
         except OSError as error:
             return replace(bare, trouble=f"{shown}: it can't be read: {error.strerror or error}")
         return known[1]

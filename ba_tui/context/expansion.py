@@ -29,15 +29,16 @@ class Expansion:
     ran: tuple[str, ...] = ()
 
 
-async def expand(body: str, arguments: str, run: Run) -> Expansion:
+async def expand(body: str, arguments: str, run: Run, clean: Callable[[str], str]) -> Expansion:
     """``body`` for ``arguments``. What ``run`` raises goes through: then nothing is to be sent.
 
-    Commands are found before arguments are put in, and never in what other commands print.
+    Commands are found before arguments are put in, and never in what other commands print. ``clean`` makes words of the
+    file fit for a model; arguments are the person's own, and stay as they are.
     """
     given = words_of(arguments)
     text, spoken, ran, left, used = list[str](), list[str](), list[str](), LONGEST, False
     for words, command in _pieces(body):
-        filled, taken = put_in(command or words, arguments, given)
+        filled, taken = put_in(command or clean(words), arguments, given)
         used = used or taken
         if not command:
             text.append(filled)

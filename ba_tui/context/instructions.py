@@ -8,48 +8,74 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from ba_tui.core.messages import Message, Text, clean_text, reminder
+from ba_tui.core.markup import INSTRUCTIONS
+from ba_tui.core.messages import NOTE, Message, Text, reminder
 from ba_tui.core.patterns import regex
+from ba_tui.core.untrusted import paintable
 from ba_tui.core.values import frozen
-from ba_tui.resources import read_regular, there
+from ba_tui.ingress import FileRefused, Ingress, Owner, shown
+from ba_tui.resources import there
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "BA.md")
 LIMIT = 32_000
-LARGEST = 10_000_000
-"""Bytes of a file that are read."""
+LARGEST = 4 * LIMIT + 64_000
+"""Bytes of a file that are read: more than are told, so that a secret at the cut is known as one."""
 LEAST = 100
 """Characters that a file counts for at least, of the LIMIT that may be imported."""
 IMPORT_DEPTH = 3
 _IMPORT = regex(r"^@(\S+)\s*$", re.MULTILINE)
+_TOLD = regex(rf'<{INSTRUCTIONS} source="[^"]*" id="([0-9a-f]{{12}})">')
+
+
+@frozen
+class Source:
+    """Whose files are looked for: the ``person``'s folder, None for nobody's, and the project from ``root`` down to
+    ``cwd`` unless that is ``closed``, because nobody has agreed to it yet."""
+
+    cwd: Path
+    root: Path
+    person: Path | None
+    closed: bool = False
 
 
 @frozen
 class Instructions:
-    """One file's words; ``shown`` is its path as people know it, ``note`` what is wrong with it, if anything."""
+    """One file's words; ``shown`` is its path as people know it, ``note`` what is wrong with it, if anything.
+    ``imports`` are the files that were put into it, ``refused`` those that were not, each with the reason."""
 
     shown: str
     text: str
     note: str = ""
+    imports: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """What there is to know of it before it is read, in one line."""
+        parts = [self.note] if self.note else []
+        parts += [f"imports {', '.join(self.imports)}"] if self.imports else []
+        return f"{self.shown} ({'; '.join([*parts, *self.refused])})" if parts or self.refused else self.shown
 
 
-def read_instructions(cwd: Path, root: Path, person: Path) -> tuple[Instructions, ...]:
+def read_instructions(source: Source, ingress: Ingress) -> tuple[Instructions, ...]:
     """The person's own file first, then from the project root down to ``cwd``: what stands nearest comes last.
 
     In each folder the first of AGENTS.md, CLAUDE.md, BA.md counts. A file that can't be read is listed with a note.
     """
     found: list[Instructions] = []
     seen: set[str] = set()
-    for folder in (person, *_between(root, cwd)):
+    for folder, owner in _folders(source):
         for name in NAMES:
             path = folder / name
             if there(path) and not path.is_dir():
                 real = os.path.realpath(path)
                 if real not in seen:
                     seen.add(real)
-                    found.append(_read(path, root, person))
+                    found.append(_read(path, owner, ingress))
                 break
     return tuple(found)
 
@@ -68,11 +94,11 @@ def said(instructions: Iterable[Instructions], messages: Sequence[Message]) -> M
 def _block(item: Instructions) -> str:
     body = f"{item.shown}\n{item.text}"
     mark = hashlib.sha256(body.encode()).hexdigest()[:12]
-    return f'<project-instructions source="{item.shown}" id="{mark}">\n{item.text}\n</project-instructions>'
+    return f'<{INSTRUCTIONS} source="{item.shown}" id="{mark}">\n{item.text}\n</{INSTRUCTIONS}>'
 
 
 def _mark(block: str) -> str:
-    match = re.search(r'id="([0-9a-f]{12})">', block)
+    match = _TOLD.search(block)
     return match.group(1) if match else ""
 
 
@@ -81,59 +107,85 @@ def _told(messages: Sequence[Message]) -> frozenset[str]:
     for message in messages:
         if message.role == "user":
             for block in message.blocks:
-                if isinstance(block, Text) and block.text.startswith("<system-reminder>"):
-                    marks.update(re.findall(r'<project-instructions source="[^"]*" id="([0-9a-f]{12})">', block.text))
+                if isinstance(block, Text) and block.text.startswith(NOTE):
+                    marks.update(_TOLD.findall(block.text))
     return frozenset(marks)
 
 
-def _between(root: Path, cwd: Path) -> list[Path]:
-    """The folders from ``root`` down to ``cwd``, or only ``cwd`` when it does not lie below."""
-    if not cwd.is_relative_to(root):
-        return [cwd]
-    folders = [root]
-    for part in cwd.relative_to(root).parts:
-        folders.append(folders[-1] / part)
-    return folders
+def _folders(source: Source) -> Iterator[tuple[Path, Owner]]:
+    """The folders that count: from ``root`` down to ``cwd``, or only ``cwd`` when it does not lie below."""
+    if source.person:
+        yield source.person, "user"
+    if source.closed:
+        return
+    folder = source.root if source.cwd.is_relative_to(source.root) else source.cwd
+    yield folder, "project"
+    for part in source.cwd.relative_to(folder).parts:
+        folder /= part
+        yield folder, "project"
 
 
-def _read(path: Path, root: Path, person: Path) -> Instructions:
-    shown = f"~{path.name}" if path.parent == person else _shown(path, root)
+def _read(path: Path, owner: Owner, ingress: Ingress) -> Instructions:
+    name = _name(path, owner, ingress)
     try:
-        text = _text(path)
+        text = ingress.text(path, LARGEST, owner)
     except OSError as error:
-        return Instructions(shown, "", f"can't be read: {error.strerror or error}")
-    text = _Imports(root).of(text, path.parent)
-    if len(text) > LIMIT:
-        return Instructions(shown, text[:LIMIT], f"cut at {LIMIT:,} of {len(text):,} characters")
-    return Instructions(shown, text)
+        return Instructions(name, "", _why(error))
+    imports = _Imports(ingress)
+    whole = imports.of(text, path.parent, owner)
+    # What a file begins, an imported one may complete: a secret, or a tag.
+    text = ingress.clean(whole) if imports.taken else whole
+    note = f"cut at {LIMIT:,} characters" if len(text) > LIMIT else ""
+    return Instructions(name, text[:LIMIT], note, tuple(imports.taken), tuple(imports.refused))
 
 
-def _text(path: Path) -> str:
-    return clean_text(read_regular(path, LARGEST).decode("utf-8-sig", "replace"))
-
-
+@dataclass(slots=True)
 class _Imports:
-    """Puts files in the place of lines ``@path``, from inside the project only, to a limited depth, and not without
-    end: a file may import itself in each of its lines."""
+    """Puts files in the place of lines ``@path``, those that the importing file's owner may read, to a limited depth,
+    and not without end: a file may import itself in each of its lines."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root.resolve()
-        self._left = LIMIT
+    ingress: Ingress
+    taken: dict[str, None] = field(default_factory=dict[str, None])
+    refused: dict[str, None] = field(default_factory=dict[str, None])
+    _left: int = LIMIT
 
-    def of(self, text: str, folder: Path, depth: int = IMPORT_DEPTH) -> str:
+    def of(self, text: str, folder: Path, owner: Owner, depth: int = IMPORT_DEPTH) -> str:
         def replace(match: re.Match[str]) -> str:
-            path = Path(os.path.realpath(folder / match.group(1)))
-            if depth == 0 or self._left <= 0 or not path.is_relative_to(self._root):
-                return match.group(0)
-            try:
-                words = _text(path)[:LIMIT]
-            except (OSError, ValueError):
-                return match.group(0)
-            self._left -= max(len(words), LEAST)
-            return self.of(words, path.parent, depth - 1)
+            return match.group(0) if depth == 0 else self._put(match, folder, owner, depth)
 
         return _IMPORT.sub(replace, text)
 
+    def _put(self, match: re.Match[str], folder: Path, owner: Owner, depth: int) -> str:
+        name = match.group(1)
+        if self._left <= 0:
+            return match.group(0)
+        try:
+            path = folder / Path(name).expanduser()
+            words = self.ingress.text(path, LARGEST, owner)[:LIMIT]
+            # What the project's files import is the project's, whoever imported them.
+            within = self.ingress.owner(Path(os.path.realpath(path)))
+        except FileRefused as error:
+            self.refused[f"@{_plain(name)} {_why(error)}"] = None
+            return match.group(0)
+        except (OSError, ValueError, RuntimeError):
+            return match.group(0)
+        self.taken[_name(path, owner, self.ingress)] = None
+        self._left -= max(len(words), LEAST)
+        return self.of(words, path.parent, within if within == "project" else owner, depth - 1)
 
-def _shown(path: Path, root: Path) -> str:
-    return str(path.relative_to(root)) if path.is_relative_to(root) else path.name
+
+def _why(error: OSError) -> str:
+    if isinstance(error, FileRefused):
+        return f"was not read: {error.strerror}"
+    return f"can't be read: {error.strerror or error}"
+
+
+def _name(path: Path, owner: Owner, ingress: Ingress) -> str:
+    path = Path(os.path.normpath(path))
+    inside = owner == "project" and path.is_relative_to(ingress.root)
+    return _plain(str(path.relative_to(ingress.root)) if inside else shown(path))
+
+
+def _plain(name: str) -> str:
+    """A path that can stand in an attribute of a tag, and on a line."""
+    return paintable(name, newlines=False).translate({ord('"'): "'", ord("<"): "‹", ord(">"): "›"})[:300]

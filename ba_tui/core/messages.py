@@ -12,6 +12,7 @@ from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
+from ba_tui.core.markup import REMINDER, neutralized
 from ba_tui.core.values import frozen
 
 Role: TypeAlias = Literal["user", "assistant"]
@@ -185,9 +186,15 @@ def user(text: str, *, origin: Origin = "user", hidden: bool = False) -> Message
     return Message("user", (Text(text),), origin=origin, hidden=hidden)
 
 
-def reminder(text: str) -> Message:
-    """A hidden note for the model, wrapped so that it can tell it from the person's words."""
-    return user(f"<system-reminder>\n{text}\n</system-reminder>", origin="reminder", hidden=True)
+NOTE, NOTE_END = f"<{REMINDER}>", f"</{REMINDER}>"
+"""What stands around a note of ba's own in a message of the person's role."""
+
+
+def reminder(text: str, *blocks: Block, origin: Origin = "reminder") -> Message:
+    """A hidden note for the model, wrapped so that it can tell it from the person's words; ``blocks`` come with it.
+    Nothing in ``text`` can end the note, or begin another."""
+    words = neutralized(clean_text(text), {REMINDER})
+    return Message("user", (Text(f"{NOTE}\n{words}\n{NOTE_END}"), *blocks), origin=origin, hidden=True)
 
 
 def partial(blocks: Iterable[Block], stop: Stop, model: str) -> Message | None:

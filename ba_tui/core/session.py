@@ -292,7 +292,8 @@ class Standing:
     """How a folder stands with the person, as it was when looked at. ``unknown``: nobody was asked yet; ``changed``:
     it was trusted, and what it runs is not what it was.
 
-    ``files``: what trusting would vouch for, whole, or since it was trusted. ``trouble``: why it can't be trusted.
+    ``links``: what of it is a link, with its target. ``files``: what trusting would vouch for, whole, or since it was
+    trusted. ``trouble``: why it can't be trusted.
     """
 
     root: Path
@@ -303,6 +304,7 @@ class Standing:
     gone: tuple[str, ...] = ()
     warning: str = ""
     trouble: str = ""
+    links: tuple[str, ...] = ()
 
 
 class Trusting(Protocol):

@@ -6,6 +6,7 @@ Pure. What colours mean on a screen, and where the text goes, is the faces' busi
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -53,8 +54,18 @@ _INVISIBLE = regex(f"[{_BIDI}{_HIDDEN}{_TAGS}]")
 _JOINER_RUN = regex(f"([{_JOINERS}]{{2}})[{_JOINERS}]+")
 _PILE = regex(f"([{_MARKS}]{{8}})[{_MARKS}]+")
 _REVEALED = regex(rf"[{_BIDI}{_HIDDEN}{_TAGS}{_JOINERS}\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]")
-_LOOSE_JOINER = regex(f"[{_JOINERS}](?=[!-~])|(?<=[!-/:-~])[{_JOINERS}](?!\u20e3)|[{_JOINERS}]{{2}}")
+_IN_ASCII = rf"[{_JOINERS}](?=[!-~])|(?<=[!-/:-~])[{_JOINERS}](?!\u20e3)"
+_LOOSE_JOINER, _ASCII_JOINER = regex(rf"{_IN_ASCII}|[{_JOINERS}]{{2}}"), regex(_IN_ASCII)
 _PICTURES = {code: chr(0x2400 + code) for code in range(32)} | {0x7F: "\u2421"}
+_UNREAD = regex(rf"[{_CONTROLS}{_BIDI}{_HIDDEN}{_TAGS}{_JOINERS}\u2400-\u2421]")
+
+_CYRILLIC = ("авеікмнорстухһјѕԁԛԝӏѵАВЕІКМНОРСТУХҺЈЅԌԚԜӀѴ", "abeikmhopctyxhjsdqwlvABEIKMHOPCTYXHJSGQWIV")
+_GREEK = ("αιικνορυχγωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "aiikvopuxywABEZHIKMNOPTYX")
+_OTHERS = ("օսոհյցԱՍՕıɡɑᴄᴏᴠᴡᴢⅼ", "ounhjgUUOigacovwzl")
+LOOKALIKES = {
+    ord(odd): plain for odds, plains in (_CYRILLIC, _GREEK, _OTHERS) for odd, plain in zip(odds, plains, strict=True)
+}
+"""ASCII letters by the code of a letter of another script that looks the same."""
 
 
 def paintable(text: str, *, newlines: bool = True, reveal: bool = False) -> str:
@@ -90,6 +101,23 @@ def hidden_in(text: str) -> tuple[str, ...]:
     text = _FLAG.sub("", text.replace("\r\n", "\n"))
     found = [*_CONTROL.findall(text), *_INVISIBLE.findall(text), *(run[0] for run in _LOOSE_JOINER.findall(text))]
     return tuple(dict.fromkeys(found))
+
+
+def legible(text: str) -> str:
+    """``text`` as ``paintable`` gives it, also without joiners between ASCII letters, which would part a word that is
+    looked for. For text that enters a request by itself."""
+    text = paintable(text)
+    return text if text.isascii() else _ASCII_JOINER.sub("", text)
+
+
+def hidden_removed(text: str) -> str:
+    """``text`` without any character that has no looks of its own, and without pictures of controls."""
+    return _UNREAD.sub("", text)
+
+
+def looks_like(text: str) -> str:
+    """What ``text`` looks like, in ASCII letters as far as it does."""
+    return unicodedata.normalize("NFKC", text).translate(LOOKALIKES)
 
 
 def _picture(found: re.Match[str]) -> str:

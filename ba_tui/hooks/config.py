@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, cast
 from ba_tui.core.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.core.wording import one_line
+from ba_tui.ingress import Read
 from ba_tui.resources import read_regular
 from ba_tui.settings import HOOK_EVENTS, HookLine
 
@@ -90,10 +91,10 @@ def read_hooks(lines: Sequence[HookLine]) -> list[Hook]:
     return found
 
 
-def read_claude(path: Path) -> Found:
+def read_claude(path: Path, read: Read = read_regular) -> Found:
     """The hooks in a settings file of Claude Code; none when there is no such file."""
     try:
-        raw = read_regular(path, MAX_BYTES + 1)
+        raw = read(path, MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return [], []
     except OSError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +49,12 @@ class HookEvent:
 
 
 class Hooks:
-    """The hooks of one conversation."""
+    """The hooks of one conversation. ``clean`` makes what they print fit for a model."""
 
-    def __init__(self, hooks: Sequence[Hook], facts: SessionFacts) -> None:
+    def __init__(self, hooks: Sequence[Hook], facts: SessionFacts, clean: Callable[[str], str]) -> None:
         self._hooks = tuple(hooks)
         self.facts = facts
+        self._clean = clean
         self.halt = ""
         """Why the turn is to end before its next request; empty when it is not."""
         project = str(facts.project)
@@ -79,7 +80,9 @@ class Hooks:
     async def _run(self, hook: Hook, data: bytes, event: HookEvent) -> Answer:
         seconds = min(hook.timeout, event.longest)
         ran = await run_command(HookCommand(hook.command, data, self.facts.cwd, self._environment, seconds))
-        return read_answer(hook, ran)
+        answer = read_answer(hook, ran)
+        stop = answer.stop and self._clean(answer.stop)
+        return replace(answer, reason=self._clean(answer.reason), context=self._clean(answer.context), stop=stop)
 
     def _payload(self, event: HookEvent) -> bytes:
         mode = self.facts.mode()

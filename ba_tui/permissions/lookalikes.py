@@ -12,14 +12,9 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from ba_tui.core.patterns import regex
+from ba_tui.core.untrusted import LOOKALIKES, looks_like
 
-_CYRILLIC = ("авеікмнорстухһјѕԁԛԝӏѵАВЕІКМНОРСТУХҺЈЅԌԚԜӀѴ", "abeikmhopctyxhjsdqwlvABEIKMHOPCTYXHJSGQWIV")
-_GREEK = ("αιικνορυχγωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "aiikvopuxywABEZHIKMNOPTYX")
-_OTHERS = ("օսոհյցԱՍՕıɡɑᴄᴏᴠᴡᴢⅼ", "ounhjgUUOigacovwzl")
-_PLAIN = {
-    ord(odd): plain for odds, plains in (_CYRILLIC, _GREEK, _OTHERS) for odd, plain in zip(odds, plains, strict=True)
-}
-_ODD = "".join(map(chr, _PLAIN))
+_ODD = "".join(map(chr, LOOKALIKES))
 _MIXED = regex(rf"[\w-]{{0,60}}(?:[A-Za-z][{_ODD}]|[{_ODD}][A-Za-z])[\w-]{{0,60}}")
 _WORD = regex(r"\w{1,80}")
 _ADDRESS = regex(r"(?:https?|ftps?|wss?|ssh|git(?:\+\w{1,8})?)://[^\s\"'<>`|]{1,2000}", re.IGNORECASE)
@@ -36,11 +31,6 @@ MOST = 50
 """Addresses of one text that are looked at."""
 
 
-def plain(text: str) -> str:
-    """What ``text`` looks like, in ASCII letters as far as it does."""
-    return unicodedata.normalize("NFKC", text).translate(_PLAIN)
-
-
 def odd_words(text: str) -> Iterator[str]:
     """Words with letters of two scripts that look alike, and foreign words that read like one of ASCII."""
     if text.isascii():
@@ -49,7 +39,7 @@ def odd_words(text: str) -> Iterator[str]:
         yield found[0]
     foreign = [word for word in _WORD.findall(text) if not word.isascii()]
     # A text in that language has letters that look like no others.
-    if foreign and all(plain(word).isascii() for word in foreign):
+    if foreign and all(looks_like(word).isascii() for word in foreign):
         yield from (word for word in foreign if not _MIXED.search(word) and any(map(str.isalpha, word)))
 
 
@@ -91,7 +81,7 @@ def _odd_host(host: str) -> Iterator[str]:
         yield f"its host reads {shown}"
     for label in shown.split("."):
         yield from _odd_label(label)
-    looks = plain(shown).lower()
+    looks = looks_like(shown).lower()
     if looks != shown and looks.isascii():
         yield f"looks like {looks}, but is another host"
     for known in _IMITATED:

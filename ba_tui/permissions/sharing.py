@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ba_tui.core.events import Notice
-from ba_tui.core.messages import Message, Text
+from ba_tui.core.messages import NOTE, Message, Text
 from ba_tui.core.turn import Branch
 from ba_tui.core.untrusted import hidden_in
 from ba_tui.permissions.secrets import LARGE, Secret, find
 
-NOTE = "<system-reminder>"
 Secrecy: TypeAlias = Literal["redact", "ask", "allow"]
 
 

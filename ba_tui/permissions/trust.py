@@ -9,7 +9,7 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -17,10 +17,10 @@ from typing import Any, cast
 import yaml
 
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.core.session import Standing
+from ba_tui.core.session import Held, Standing
 from ba_tui.core.values import frozen
 from ba_tui.permissions.trust_copies import Copies, differences
-from ba_tui.permissions.trust_files import Found, found_in, held
+from ba_tui.permissions.trust_files import Found, found_in, held, links
 from ba_tui.resources import Places, exclusive, open_regular, save_whole, user_home
 from ba_tui.settings.document import load_mapping, read_document
 
@@ -48,10 +48,12 @@ _SETTLED = 3 * 10**9
 
 
 class Trust:
-    """core.session.Trusting over the grants in ``where.trusted``. Any thread may ask."""
+    """core.session.Trusting over the grants in ``where.trusted``. Any thread may ask. ``instructions`` lists the files
+    of a project that would be told to models, for whoever looks: they run nothing, so a change of them asks nothing."""
 
-    def __init__(self, where: Places) -> None:
+    def __init__(self, where: Places, instructions: Callable[[Path], Sequence[str]] = lambda root: ()) -> None:
         self.path = where.trusted
+        self._instructions = instructions
         self._own = where.config
         self._copies = Copies(where.vouched)
 
@@ -80,11 +82,13 @@ class Trust:
             return Standing(root, state, warning=warning, trouble=text)
         fingerprint = _whole(contents.items())
         self._remember(root, stamp, fingerprint)
+        told = tuple(self._instructions(root))
+        holds = (*([Held("context", told)] if told else []), *held(files, contents))
         if granted == fingerprint:
-            return Standing(root, "trusted", fingerprint, held(files, contents), warning=warning)
+            return Standing(root, "trusted", fingerprint, holds, warning=warning, links=links(files, root))
         counted = {name: content for name, content in contents.items() if content}
         changed, gone = differences(counted, self._copies.read(root, granted) if granted else {})
-        return Standing(root, state, fingerprint, held(files, contents), changed, gone, warning)
+        return Standing(root, state, fingerprint, holds, changed, gone, warning, links=links(files, root))
 
     def grant(self, seen: Standing) -> None:
         """Trust a folder with what was seen of it: what changed since then is not trusted.

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +18,9 @@ import yaml
 from ba_tui.core.errors import UsageError
 from ba_tui.core.session import Held
 from ba_tui.core.values import frozen
+from ba_tui.ingress import shown
+from ba_tui.permissions.paths import is_secret
+from ba_tui.permissions.trust_copies import digest
 from ba_tui.permissions.trust_named import named_in
 from ba_tui.resources import read_regular
 from ba_tui.settings.document import parse_document
@@ -48,25 +52,40 @@ SHOWN = 60
 @frozen
 class Found:
     """One file; ``name`` is its path below the root, ``part`` the entry of PARTS it belongs to, empty for one that a
-    command in such a file names."""
+    command in such a file names. ``target`` is where it leads, None where no link is on the way."""
 
     kind: str
     part: str
     name: str
     path: Path
+    target: Path | None = None
+
+    def link(self, root: Path) -> str:
+        """Where it leads, for people; empty for no link."""
+        if self.target is None:
+            return ""
+        away = "" if self.target.is_relative_to(root) else ", outside this project"
+        return f"{self.name} → {shown(self.target)}{', which holds secrets' if self._secret else away}"
 
     def content(self) -> bytes:
-        """What of it counts: of settings only those that could loosen or run something. Empty for nothing.
+        """What of it counts: of settings only those that could loosen or run something, of secrets a hash. Empty for
+        nothing.
 
         Raises:
             OSError: it can't be read.
         """
         raw = read_regular(self.path, MOST_BYTES + 1)
+        if self._secret:
+            return f"(secret: SHA-256 {digest(raw)})\n".encode()
         if not self.part:
             return raw
         if self.kind == "settings":
             return _settings(self.path, raw)
         return _hooks(raw) if self.part.startswith(".claude/settings") else raw
+
+    @property
+    def _secret(self) -> bool:
+        return is_secret(self.path) or (self.target is not None and is_secret(self.target))
 
 
 def found_in(root: Path, own: Path) -> list[Found]:
@@ -77,6 +96,11 @@ def found_in(root: Path, own: Path) -> list[Found]:
         UsageError: there are more of them than a person could look at.
     """
     found: list[Found] = []
+
+    @cache
+    def real(folder: Path) -> str:
+        return os.path.realpath(folder)
+
     size = 0
     skipped = ".ba/" if os.path.realpath(root / ".ba") == os.path.realpath(own) else "\0"
     for kind, parts in PARTS.items():
@@ -84,20 +108,27 @@ def found_in(root: Path, own: Path) -> list[Found]:
             if part.startswith(skipped):
                 continue
             for file in _files(root / part):
-                found.append(Found(kind, part, file.relative_to(root).as_posix(), file))
+                found.append(_found(kind, part, file, (root, real)))
                 size += file.stat().st_size
                 _check(root, len(found), size)
     known = {each.name for each in found}
     for each in [each for each in found if each.kind in _NAMING]:
         for file in named_in(root, each.path):
-            name = file.relative_to(root).as_posix()
-            if name not in known:
-                known.add(name)
-                found.append(Found("hooks" if each.kind == "settings" else each.kind, "", name, file))
+            if file.relative_to(root).as_posix() not in known:
+                kind = "hooks" if each.kind == "settings" else each.kind
+                found.append(_found(kind, "", file, (root, real)))
+                known.add(found[-1].name)
                 size += file.stat().st_size
                 _check(root, len(found), size)
     kinds = list(PARTS)
     return sorted(found, key=lambda each: (kinds.index(each.kind), os.fsencode(each.name)))
+
+
+def _found(kind: str, part: str, path: Path, where: tuple[Path, Callable[[Path], str]]) -> Found:
+    """``where``: the root, and what follows the links of a folder; asking for each file anew takes a while."""
+    root, real = where
+    target = Path(os.path.realpath(path)) if path.is_symlink() else Path(real(path.parent), path.name)
+    return Found(kind, part, path.relative_to(root).as_posix(), path, None if target == path else target)
 
 
 def _check(root: Path, count: int, size: int) -> None:
@@ -115,6 +146,11 @@ def held(files: Sequence[Found], contents: Mapping[str, bytes]) -> tuple[Held, .
         if contents[file.name]:
             kinds[file.kind].update(dict.fromkeys(_names(file, contents[file.name])))
     return tuple(Held(kind, tuple(names)) for kind, names in kinds.items() if names)
+
+
+def links(files: Sequence[Found], root: Path) -> tuple[str, ...]:
+    """What of the files is a link, or lies behind one, and where it leads."""
+    return tuple(link for file in files if (link := file.link(root)))
 
 
 def _names(file: Found, content: bytes) -> Sequence[str]:

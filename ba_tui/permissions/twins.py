@@ -7,16 +7,146 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
+import time
 from collections.abc import Iterator
-from pathlib import Path
+from functools import lru_cache
+from pathlib import Path, PurePath
 
-from ba_tui.permissions.paths import SECRET_FOLDERS, Workspace, is_secret
+from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_IN_HOME, SECRET_TAILS, Workspace, folded, is_secret
+from ba_tui.resources import places
+
+MOST_FOLDERS = 50_000
+"""Folders of a workspace that are looked through for secrets."""
+DEEPEST = 4
+"""Levels below a folder of the home that holds secrets."""
+SETTLED = 2 * 10**9
+"""Nanoseconds after which a change shows in the time of a folder: some file systems keep whole seconds."""
+RESTING = 10
+"""How many times as long as a look took, nobody looks again."""
+_LAST = frozenset(folded(text.rpartition("/")[2]) for text in (*SECRET_TAILS, *SECRET_IN_HOME))
 
 
 def holds_secret(path: Path, workspace: Workspace) -> bool:
     """Whether ``path`` is called as secrets are, or its file has another such name: beside it, in a folder of the
-    workspace above it, or among the keys in the home folder. Other places would take a search of the whole disk."""
+    workspace above it, or among the keys in the home folder. Quick; ``linked_secret`` looks everywhere."""
     return is_secret(path) or _is_twin(path, (workspace.root, *workspace.extra))
+
+
+def linked_secret(status: os.stat_result, workspace: Workspace) -> bool:
+    """Whether the file with this status is, under any name in the workspace or the home folder, one that holds secrets.
+    Blocks while folders are looked through, which only files with several names need."""
+    if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
+        return False
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - must not raise
+    return (status.st_dev, status.st_ino) in _index((workspace.root, *workspace.extra), home).look()
+
+
+@frozen
+class _Folder:
+    """What was found in one folder: when it had changed last, secrets with several names, folders."""
+
+    changed: int
+    secrets: frozenset[tuple[int, int]]
+    below: tuple[str, ...]
+
+
+class _Index:
+    """Devices and inodes of the secret files with several names below some folders. A folder is read again only when
+    it has changed. Any thread."""
+
+    def __init__(self, roots: tuple[Path, ...], home: Path) -> None:
+        self._roots = roots
+        self._home = home
+        self._lock = threading.Lock()
+        self._known: dict[str, _Folder] = {}
+        self._found: frozenset[tuple[int, int]] = frozenset()
+        self._rests_until = float("-inf")
+
+    def look(self) -> frozenset[tuple[int, int]]:
+        with self._lock:
+            begun = time.monotonic()
+            if begun < self._rests_until:
+                return self._found
+            self._found = frozenset(inode for folder in self._folders() for inode in folder.secrets) | _own_keys()
+            took = time.monotonic() - begun
+            self._rests_until = begun + took * RESTING if took > 0.05 else 0.0
+            return self._found
+
+    def _folders(self) -> Iterator[_Folder]:
+        seen: set[str] = set()
+        for folder, depth in (*((str(root), MOST_FOLDERS) for root in self._roots), *_stores(self._home)):
+            pending = [(folder, depth)]
+            while pending and len(seen) < MOST_FOLDERS:
+                here, left = pending.pop()
+                if here in seen or (known := self._folder(here)) is None:
+                    continue
+                seen.add(here)
+                yield known
+                if left:
+                    pending += [(below, left - 1) for below in known.below]
+
+    def _folder(self, path: str) -> _Folder | None:
+        try:
+            changed = os.stat(path).st_mtime_ns  # noqa: PTH116 - a walk's inner loop
+            known = self._known.get(path)
+            if known is None or known.changed != changed:
+                known = _scanned(path, changed if changed < time.time_ns() - SETTLED else -1)
+                self._known[path] = known
+        except OSError:
+            self._known.pop(path, None)
+            return None
+        return known
+
+
+@lru_cache(maxsize=8)
+def _index(roots: tuple[Path, ...], home: Path) -> _Index:
+    return _Index(roots, home)
+
+
+def _scanned(path: str, changed: int) -> _Folder:
+    secrets: list[tuple[int, int]] = []
+    below: list[str] = []
+    every = is_secret(PurePath(path, "any"))
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name != ".git":
+                    below.append(entry.path)
+            elif (every or (_possible(entry.name) and is_secret(PurePath(entry.path)))) and not entry.is_symlink():
+                status = entry.stat(follow_symlinks=False)
+                if status.st_nlink > 1:
+                    secrets.append((status.st_dev, status.st_ino))
+    return _Folder(changed, frozenset(secrets), tuple(below))
+
+
+@lru_cache(maxsize=16_384)
+def _possible(name: str) -> bool:
+    """Whether a file of this name may be secret in an ordinary folder: the whole path takes much longer to judge."""
+    return is_secret(PurePath(name)) or folded(name) in _LAST
+
+
+def _stores(home: Path) -> Iterator[tuple[str, int]]:
+    """Where secrets lie outside of a workspace, and how many levels deep."""
+    yield str(home), 0
+    yield "/etc", 0
+    for name in SECRET_FOLDERS:
+        yield str(home / name), DEEPEST
+    yield str(home / ".local" / "share" / "keyrings"), DEEPEST
+    for tail in SECRET_TAILS:
+        if not tail.startswith("/"):
+            folder, _, last = tail.rpartition("/")
+            yield str(home / folder), DEEPEST if last == "**" else 0
+
+
+def _own_keys() -> frozenset[tuple[int, int]]:
+    """ba's own file of keys."""
+    try:
+        status = places().keys.stat()
+    except OSError:
+        return frozenset()
+    return frozenset({(status.st_dev, status.st_ino)})
 
 
 def _is_twin(path: Path, roots: tuple[Path, ...]) -> bool:
@@ -28,11 +158,11 @@ def _is_twin(path: Path, roots: tuple[Path, ...]) -> bool:
         return False
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - must not raise
     above = [folder for folder in path.parents if any(folder.is_relative_to(root) for root in roots)]
-    places = dict.fromkeys((*above, *roots, home))
-    return any(_holds(folder, status) for place in places for folder in (place, *_stores(place)))
+    around = dict.fromkeys((*above, *roots, home))
+    return any(_holds(folder, status) for place in around for folder in (place, *_beside(place)))
 
 
-def _stores(folder: Path) -> Iterator[Path]:
+def _beside(folder: Path) -> Iterator[Path]:
     return (folder / name for name in SECRET_FOLDERS)
 
 

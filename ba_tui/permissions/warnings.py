@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from ba_tui.core.patterns import regex
-from ba_tui.core.untrusted import hidden_in, paintable
-from ba_tui.permissions.lookalikes import addresses, deceptions, odd_words, plain
+from ba_tui.core.untrusted import hidden_in, looks_like, paintable
+from ba_tui.permissions.lookalikes import addresses, deceptions, odd_words
 
 MOST = 8
 LONGEST = 200_000
@@ -39,7 +39,7 @@ def _about(name: str, text: str) -> Iterator[str]:
         if name in _RUN and (space := _SPACES.search(text)):
             yield f"{name} holds {_named(space[0])}, which looks like a space and is none"
         for word in dict.fromkeys(odd_words(text)):
-            yield f"“{word[:_SHOWN]}” in {name} only looks like “{plain(word)[:_SHOWN]}”: {_foreign(word)}"
+            yield f"“{word[:_SHOWN]}” in {name} only looks like “{looks_like(word)[:_SHOWN]}”: {_foreign(word)}"
     for address in addresses(text):
         for reason in deceptions(address):
             yield f"{address[:_SHOWN]}{'…' if len(address) > _SHOWN else ''} {reason}"

@@ -13,7 +13,9 @@ from typing import Any, cast
 from ba_tui.core.messages import clean_json
 from ba_tui.core.patterns import regex
 from ba_tui.core.wording import did_you_mean, suggestion
+from ba_tui.ingress import Read
 from ba_tui.planning.workflows import Conditional, Flow, Invocation, Loop, OnError, Step, problem
+from ba_tui.resources import read_regular
 from ba_tui.settings.document import Document, KeyPath, Problem, read_document, shown
 
 NAME = regex(r"[a-z][a-z0-9_-]{0,63}")
@@ -31,7 +33,7 @@ KEYS: dict[str, tuple[str, ...]] = {
 KINDS = "tool, flow, if, for_each or approval"
 
 
-def load_flows(folders: Sequence[Path]) -> tuple[dict[str, Flow], tuple[Problem, ...]]:
+def load_flows(folders: Sequence[Path], read: Read = read_regular) -> tuple[dict[str, Flow], tuple[Problem, ...]]:
     """Every ``*.yaml`` of the folders by its flow's name; a later folder's outranks. Broken ones are only told."""
     flows: dict[str, Flow] = {}
     problems: list[Problem] = []
@@ -40,7 +42,7 @@ def load_flows(folders: Sequence[Path]) -> tuple[dict[str, Flow], tuple[Problem,
         for path in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
             if path.name.startswith("_"):
                 continue
-            flow, wrong = read_flow(path)
+            flow, wrong = read_flow(path, read)
             problems += wrong
             if flow is None:
                 continue
@@ -53,9 +55,9 @@ def load_flows(folders: Sequence[Path]) -> tuple[dict[str, Flow], tuple[Problem,
     return flows, tuple(problems)
 
 
-def read_flow(path: Path) -> tuple[Flow | None, tuple[Problem, ...]]:
+def read_flow(path: Path, read: Read = read_regular) -> tuple[Flow | None, tuple[Problem, ...]]:
     """The flow in ``path``, or everything that is wrong with it."""
-    document = read_document(path)
+    document = read_document(path, read)
     if document is None:
         return None, (Problem(str(path), "there is no such file"),)
     return flow_in(document)

@@ -6,7 +6,7 @@ Which layers there are and how they rank is decided in ``layers``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -51,6 +51,12 @@ class Layer:
     """Providers with something wrong in them: used in part, they could send words to the wrong server."""
     kind: RuleLayer = "user"
     """Whose settings they are; variables are the person's."""
+    foreign: bool = False
+    """It came with a folder that nobody trusts."""
+
+    def told(self) -> list[Problem]:
+        """What is wrong with it."""
+        return [replace(problem, foreign=True) for problem in self.problems] if self.foreign else self.problems
 
     def source(self, path: KeyPath) -> str:
         where, line = self._place(path)

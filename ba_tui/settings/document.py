@@ -14,6 +14,7 @@ import yaml
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.values import frozen
+from ba_tui.ingress import FileRefused, Read
 from ba_tui.resources import bundled, read_regular
 
 SIZE = 1_000_000
@@ -26,7 +27,8 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 class Problem:
     """Something wrong with one setting: where, what was expected, and so what is used instead.
 
-    ``fatal``: the app goes on with what is left and says so; ``-p`` and ``ba config validate`` exit 1.
+    ``fatal``: the app goes on with what is left and says so; ``-p`` and ``ba config validate`` exit 1. ``foreign``: the
+    file came with a folder that nobody trusts, so it ends no ``-p``.
     """
 
     where: str
@@ -34,6 +36,7 @@ class Problem:
     line: int = 0
     key: str = ""
     fatal: bool = True
+    foreign: bool = False
 
     def __str__(self) -> str:
         place = printable(f"{self.where}:{self.line}" if self.line else self.where)
@@ -61,12 +64,14 @@ class Document:
         return self.lines.get(path, 0)
 
 
-def read_document(path: Path) -> Document | None:
+def read_document(path: Path, read: Read = read_regular) -> Document | None:
     """The file at ``path``; None when there is none. Never raises: what is wrong stands in ``problems``."""
     try:
-        raw = read_regular(path, SIZE + 1)
+        raw = read(path, SIZE + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except FileRefused as error:
+        return _broken(path, f"was not read: {error.strerror}")
     except OSError as error:
         return _broken(path, f"can't be read: {error.strerror or error}")
     if len(raw) > SIZE:

@@ -15,7 +15,8 @@ from typing import Any, cast
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.session import RuleLine
 from ba_tui.core.values import frozen
-from ba_tui.resources import Places, bundled
+from ba_tui.ingress import within
+from ba_tui.resources import Places, bundled, read_regular
 from ba_tui.settings.checks import Layer, Place, check, dotted, names
 from ba_tui.settings.document import Document, KeyPath, Problem, read_document
 from ba_tui.settings.environment import OTHERS, Environment, dotenv
@@ -49,8 +50,13 @@ class Loaded:
 
     @property
     def errors(self) -> tuple[Problem, ...]:
-        """The warnings that are errors in ``-p`` and ``ba config validate``."""
+        """The warnings that are errors in ``ba config validate``."""
         return tuple(problem for problem in self.warnings if problem.fatal)
+
+    def check(self) -> None:
+        """Raises UsageError for an error in a file that counts here: a run that nobody attends must not begin."""
+        if wrong := [problem for problem in self.errors if not problem.foreign]:
+            raise UsageError(f"{wrong[0]}.", "Correct it: ba config edit.")
 
 
 def load_settings(
@@ -80,7 +86,7 @@ def load_settings(
         _merge(data, layer.data, layer, (), sources)
         rules += _rules(layer)
         hooks += _hooks(layer)
-        problems += layer.problems
+        problems += layer.told()
         for name in layer.void:
             data.get("providers", {}).pop(name, None)
     settings = made(Settings, data)
@@ -122,11 +128,13 @@ def leaves(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def _files(places: Places, project: Path, *, trusted: bool) -> list[Layer]:
     layers: list[Layer] = []
     for name, path in setting_files(places, project).items():
-        if document := read_document(path):
+        of_project = name.startswith("project")
+        if document := read_document(path, within(project) if of_project else read_regular):
             layer = _file(document, "bundled" if name == "bundled" else str(path))
             layer.kind = "bundled" if name == "bundled" else "user"
-            if name.startswith("project"):
+            if of_project:
                 layer.kind = "project"
+                layer.foreign = not trusted
                 narrow(layer, trusted=trusted)
             layers.append(layer)
     return layers

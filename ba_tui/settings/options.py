@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from ba_tui.core.wording import suggestion
+from ba_tui.ingress import Read
+from ba_tui.resources import read_regular
 from ba_tui.settings.document import Document, KeyPath, Problem, read_document, shown
 
 Check: TypeAlias = Callable[[str, Any], str]
@@ -86,10 +88,12 @@ class OptionsFile:
         return Problem(str(self._document.path), text, self._document.line(path), ".".join(map(str, path)))
 
 
-def options_files(paths: Iterable[Path], keys: Sequence[str]) -> Iterable[tuple[Path, OptionsFile]]:
+def options_files(
+    paths: Iterable[Path], keys: Sequence[str], read: Read = read_regular
+) -> Iterable[tuple[Path, OptionsFile]]:
     """Those of ``paths`` that there are, in their order. ``keys``: what may stand at the top."""
     for path in paths:
-        document = read_document(path)
+        document = read_document(path, read)
         if document is not None:
             yield path, OptionsFile(document, keys)
 

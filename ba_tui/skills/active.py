@@ -44,14 +44,12 @@ def _no_names() -> Mapping[str, str]:
 @frozen
 class SkillContext:
     """What surrounds a conversation: its id, the ``root`` of its files, ``names`` of our tools by those of other
-    assistants, ``clean`` which takes secrets out of a text, ``asks``: whether confirming tools would change anything,
-    ``why_not``: why a model can't answer.
+    assistants, ``asks``: whether confirming tools would change anything, ``why_not``: why a model can't answer.
     """
 
     conversation: str = ""
     root: Path = Path()
     names: Callable[[], Mapping[str, str]] = _no_names
-    clean: Callable[[str], str] = str
     asks: Callable[[], bool] = _asks
     why_not: Callable[[str], str] = lambda model: ""
 
@@ -131,17 +129,17 @@ class ActiveSkills:
         if request.level == 1:
             return Activated(request, (Note("metadata", _about(skill, self.place(skill)), True),), modifier)
         if skill.id in stack and request.level == 3:
-            text = await asyncio.to_thread(further, skill, self.place(skill))
-            return Activated(request, (Note("instruction", self.context.clean(text), True),), modifier)
+            text = await asyncio.to_thread(further, skill, self.catalog.ingress, self.place(skill))
+            return Activated(request, (Note("instruction", text, True),), modifier)
         stack.check(skill.id, by=request.by)
         return await self._started(skill, request, modifier, ask)
 
     async def _started(self, skill: Skill, request: Request, modifier: Modifier, ask: Ask) -> Activated:
         parameters = request.parameters[:MAX_PARAMETER_CHARS]
-        reading = partial(instructions, skill, self.place(skill), parameters, whole=request.level == 3)
+        given = (skill, self.catalog.ingress, self.place(skill), parameters)
+        reading = partial(instructions, *given, whole=request.level == 3)
         missing = await asyncio.to_thread(self.context.why_not, modifier.model) if modifier.model else ""
         digest, text = await asyncio.to_thread(lambda: (digest_of(skill), reading()))
-        text = await asyncio.to_thread(self.context.clean, text)
         model = "" if missing else modifier.model
         active = ActiveSkill(
             skill.id, request.id, digest, parameters, modifier.tools, modifier.exclusive, model, request.by
@@ -180,7 +178,7 @@ class ActiveSkills:
         """The instructions of an active skill, to be said once more. Blocks. Raises UsageError when it is gone."""
         skill = self.found(active.id)
         changed = "" if digest_of(skill) == active.digest else "It has changed since it was started.\n\n"
-        return self.context.clean(changed + instructions(skill, self.place(skill), active.parameters))
+        return changed + instructions(skill, self.catalog.ingress, self.place(skill), active.parameters)
 
     def granted(self) -> tuple[str, ...]:
         """The rules that hold while skills are active and confirmed: no one need be asked."""

@@ -10,14 +10,13 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from ba_tui.core.values import frozen
+from ba_tui.ingress import Ingress, Owner, Read
 from ba_tui.resources import read_regular
 from ba_tui.skills.frontmatter import Head, decoded, id_of, read_head
 from ba_tui.skills.validator import BODY_TOKENS, CHARACTERS_PER_TOKEN, NAMES
 
-Source: TypeAlias = Literal["bundled", "user", "project"]
 HEAD_BYTES = 64_000
 """Bytes of a SKILL.md that are read for its front matter."""
 MAX_SKILLS = 1_000
@@ -30,7 +29,7 @@ class SkillRoot:
     """A folder that skills lie in. ``open``: whether it may be looked into now."""
 
     folder: Path
-    source: Source
+    source: Owner
     open: Callable[[], bool] = lambda: True
 
 
@@ -41,7 +40,7 @@ class Skill:
 
     id: str
     folder: Path
-    source: Source
+    source: Owner
     head: Head = field(default_factory=Head)
     file: str = NAMES[0]
     size: int = 0
@@ -81,12 +80,14 @@ def skill_roots(
 
 
 class Catalog:
-    """All skills below some folders. What was read once is read again only when the file has changed. Any thread."""
+    """All skills below some folders, as far as ``ingress`` lets them be read. What was read once is read again only
+    when the file has changed. Any thread."""
 
-    def __init__(self, roots: Sequence[SkillRoot]) -> None:
+    def __init__(self, roots: Sequence[SkillRoot], ingress: Ingress) -> None:
         self._roots = tuple(roots)
+        self.ingress = ingress
         self._lock = threading.Lock()
-        self._read: dict[Path, tuple[tuple[int, int], Skill]] = {}
+        self._read: dict[Path, tuple[tuple[int, ...], Skill]] = {}
         self._all: tuple[Skill, ...] | None = None
 
     def look(self) -> Sequence[Skill]:
@@ -128,7 +129,7 @@ class Catalog:
             if skill := self._skill(root.folder / name, root.source):
                 yield skill
 
-    def _skill(self, folder: Path, source: Source) -> Skill | None:
+    def _skill(self, folder: Path, source: Owner) -> Skill | None:
         """None for what is no skill: a file, a folder without a SKILL.md."""
         for name in NAMES:
             path = folder / name
@@ -139,19 +140,20 @@ class Catalog:
             except OSError as error:
                 trouble = f"can't be read: {error.strerror or error}"
                 return Skill(id_of(folder.name), folder, source, Head(folder.name, trouble=trouble), name)
-            stamp = (status.st_mtime_ns, status.st_size)
+            stamp = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_nlink)
             known = self._read.get(path)
             if known is None or known[0] != stamp:
-                known = (stamp, _read(Skill(id_of(folder.name), folder, source, file=name, size=status.st_size)))
+                skill = Skill(id_of(folder.name), folder, source, file=name, size=status.st_size)
+                known = (stamp, _read(skill, self.ingress))
                 self._read[path] = known
             return replace(known[1], source=source)
         return None
 
 
-def head_of(file: Path, folder: str) -> Head:
+def head_of(file: Path, folder: str, read: Read = read_regular) -> Head:
     """The head of the SKILL.md in a folder called ``folder``. Reads the disk; ``trouble`` says why it can't be used."""
     try:
-        raw = read_regular(file, HEAD_BYTES)
+        raw = read(file, HEAD_BYTES)
         return read_head(decoded(raw, whole=len(raw) < HEAD_BYTES), folder)
     except OSError as error:
         return Head(folder, trouble=f"{file.name} can't be read: {error.strerror or error}")
@@ -159,8 +161,12 @@ def head_of(file: Path, folder: str) -> Head:
         return Head(folder, trouble=f"{file.name} is not UTF-8 text (byte {error.start})")
 
 
-def _read(skill: Skill) -> Skill:
-    head = head_of(skill.path, skill.folder.name)
+def _read(skill: Skill, ingress: Ingress) -> Skill:
+    head = head_of(skill.path, skill.folder.name, ingress.reader(skill.source))
+    if skill.source != "bundled":
+        # What the front matter says is told to models, and so is what is wrong with it.
+        words = {name: ingress.clean(getattr(head, name)) for name in ("name", "description", "hint", "trouble")}
+        head = replace(head, **words)
     return replace(skill, id=skill.id if head.trouble else id_of(head.name), head=head)
 
 

@@ -12,6 +12,8 @@ from typing import Any, cast
 
 from ba_tui.core.values import frozen
 from ba_tui.core.wording import did_you_mean
+from ba_tui.ingress import Read
+from ba_tui.resources import read_regular
 from ba_tui.settings.document import Problem, shown
 from ba_tui.settings.options import options_files, switch, unknown, words
 
@@ -55,10 +57,11 @@ class Choices:
         )
 
 
-def read_choices(bundled: Path | None, others: Sequence[Path] = ()) -> Choices:
+def read_choices(bundled: Path | None, others: Sequence[Path] = (), read: Read = read_regular) -> Choices:
     """What ``bundled`` says, and over it the files that there are. Never raises: ``problems`` say what is wrong."""
     result = Choices()
-    for path, file in options_files((*([bundled] if bundled else []), *others), ("global", "core", "optional")):
+    paths = (*([bundled] if bundled else []), *others)
+    for path, file in options_files(paths, ("global", "core", "optional"), read):
         switches = file.group("global", _switch_complaint)
         core = dict.fromkeys((*result.core, *file.core()))
         optional = dict(result.optional)

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.messages import clean_text
-from ba_tui.core.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.core.wording import byte_size
+from ba_tui.ingress import Ingress
 from ba_tui.resources import read_regular
 from ba_tui.skills.catalog import Skill
 from ba_tui.skills.frontmatter import decoded, divided
@@ -34,8 +33,6 @@ MAX_LISTED, LISTING_CHARS = 60, 5_000
 MAX_HASHED_BYTES = 16_000_000
 PASSED_OVER = frozenset({".git", "__pycache__", "node_modules", ".venv", ".DS_Store"})
 ARGUMENTS = "$ARGUMENTS"
-_CONTROLS = regex("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""What acts on a terminal and says nothing to a model."""
 HERE = ("${CLAUDE_SKILL_DIR}", "{baseDir}")
 
 
@@ -52,13 +49,13 @@ def files_of(skill: Skill) -> Sequence[File]:
     return sorted(_walk(skill), key=lambda file: file.name)
 
 
-def body_of(skill: Skill) -> str:
+def body_of(skill: Skill, ingress: Ingress) -> str:
     """The instructions, without front matter.
 
     Raises:
         UsageError: they can't be read.
     """
-    return _body(skill)[0]
+    return _body(skill, ingress)[0]
 
 
 def digest_of(skill: Skill) -> str:
@@ -78,14 +75,14 @@ def digest_of(skill: Skill) -> str:
     return mark.hexdigest()[:32]
 
 
-def instructions(skill: Skill, place: str, parameters: str, *, whole: bool = False) -> str:
+def instructions(skill: Skill, ingress: Ingress, place: str, parameters: str, *, whole: bool = False) -> str:
     """What a model is given of an activated skill. ``place`` is how its folder is called there; ``whole``: with the
     content of its other text files, as far as there is room.
 
     Raises:
         UsageError: its SKILL.md can't be read.
     """
-    body, line = _body(skill)
+    body, line = _body(skill, ingress)
     for name in HERE:
         body = body.replace(name, place)
     used = ARGUMENTS in body
@@ -95,28 +92,29 @@ def instructions(skill: Skill, place: str, parameters: str, *, whole: bool = Fal
         parts.append(f"Parameters: {parameters}")
     files = files_of(skill)
     if files:
-        parts.append(_listing(files, place))
+        parts.append(_listing(files, place, ingress))
     if whole:
-        parts += _contents(skill, files, place)
+        parts += _contents(skill, ingress, files, place)
     return "\n\n".join(part for part in parts if part)
 
 
-def further(skill: Skill, place: str) -> str:
+def further(skill: Skill, ingress: Ingress, place: str) -> str:
     """The other text files of a skill, as far as there is room."""
     files = files_of(skill)
-    parts = [_listing(files, place), *_contents(skill, files, place)] if files else ["It has no other files."]
-    return "\n\n".join(parts)
+    if not files:
+        return "It has no other files."
+    return "\n\n".join([_listing(files, place, ingress), *_contents(skill, ingress, files, place)])
 
 
-def _body(skill: Skill) -> tuple[str, int]:
+def _body(skill: Skill, ingress: Ingress) -> tuple[str, int]:
     """The instructions, and the line of the file in which they begin."""
     try:
-        raw = read_regular(skill.path, MAX_BYTES)
+        raw = ingress.raw(skill.path, MAX_BYTES, skill.source)
         _, body, line = divided(decoded(raw, whole=len(raw) < MAX_BYTES))
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UsageError(f"The skill {skill.id} can't be read: {why or error}.", "See ba skills list.") from error
-    text = _CONTROLS.sub("", clean_text(body))
+    text = ingress.clean(body)
     before = len(text) - len(text.lstrip("\n"))
     return text.strip(), line + before
 
@@ -130,7 +128,7 @@ def _cut(body: str, shown: str, line: int) -> str:
     return f"{kept.rstrip()}\n\n[These instructions are long. Read on in {shown} from line {next_line}.]"
 
 
-def _listing(files: Sequence[File], place: str) -> str:
+def _listing(files: Sequence[File], place: str, ingress: Ingress) -> str:
     lines, room = list[str](), LISTING_CHARS
     for file in files[:MAX_LISTED]:
         room -= len(line := f"- {place}/{file.name} ({byte_size(file.size)})")
@@ -139,31 +137,31 @@ def _listing(files: Sequence[File], place: str) -> str:
         lines.append(line)
     if len(files) > len(lines):
         lines.append(f"- and {len(files) - len(lines)} more: list_files {place}")
-    return "Files of this skill, to be read when needed (read only):\n" + "\n".join(lines)
+    return "Files of this skill, to be read when needed (read only):\n" + ingress.clean("\n".join(lines))
 
 
-def _contents(skill: Skill, files: Sequence[File], place: str) -> Iterator[str]:
+def _contents(skill: Skill, ingress: Ingress, files: Sequence[File], place: str) -> Iterator[str]:
     left, skipped = FURTHER_CHARS, list[str]()
     for file in files:
-        text = _text(skill.folder / file.name, left) if file.size <= left * 4 else None
+        text = _text(skill, ingress, file.name, left) if file.size <= left * 4 else None
         if text is None:
             skipped.append(file.name)
             continue
         left -= len(text) + len(place) + len(file.name) + 8
-        yield f"## {place}/{file.name}\n\n{text.rstrip()}"
+        yield f"## {place}/{ingress.clean(file.name)}\n\n{text.rstrip()}"
     if skipped:
         more = f" and {len(skipped) - MAX_LISTED} more" if len(skipped) > MAX_LISTED else ""
-        yield f"Not shown, as too long or no text: {', '.join(skipped[:MAX_LISTED])[:1_500]}{more}."
+        names = ingress.clean(", ".join(skipped[:MAX_LISTED])[:1_500])
+        yield f"Not shown, as secret, too long or no text: {names}{more}."
 
 
-def _text(path: Path, room: int) -> str | None:
-    """None for what is no text, or does not fit."""
+def _text(skill: Skill, ingress: Ingress, name: str, room: int) -> str | None:
+    """None for what is no text, does not fit, or may not be read."""
     try:
-        raw = read_regular(path, room * 4 + 1)
-        text = decoded(raw, whole=True)
-    except (OSError, UnicodeDecodeError):
+        text = ingress.text(skill.folder / name, room * 4 + 1, skill.source)
+    except OSError:
         return None
-    return None if "\0" in text or len(text) > room else clean_text(text)
+    return text if len(text) <= room else None
 
 
 def _walk(skill: Skill) -> Iterator[File]:

@@ -29,7 +29,7 @@ class SkillList:
         return [self._line(skill) for skill in ranked]
 
     def body(self, id: str) -> str:
-        return body_of(self._skills.found(id))
+        return body_of(self._skills.found(id), self._skills.catalog.ingress)
 
     def check(self, id: str) -> tuple[Sequence[str], Sequence[str]]:
         skill = self._skills.catalog.get(id)

@@ -12,12 +12,13 @@ from weakref import WeakKeyDictionary
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice, SkillsChanged, Steered
-from ba_tui.core.messages import Message, Text, ToolOutput, clean_text, user
+from ba_tui.core.messages import Message, Text, ToolOutput, clean_text, reminder
 from ba_tui.core.turn import Branch
 from ba_tui.core.work import ActiveSkill
+from ba_tui.ingress import Owner
 from ba_tui.skills.activation import Activated, Request, framed, whole_in
 from ba_tui.skills.active import ActiveSkills, SkillChange
-from ba_tui.skills.catalog import Skill, Source
+from ba_tui.skills.catalog import Skill
 from ba_tui.skills.stack import Stack
 
 CATALOGUE_BYTES = 8_000
@@ -31,14 +32,17 @@ HEADING = """\
 Instructions for particular work. When one fits what is asked, call activate_skill with its name before you begin."""
 
 
-def catalogue(skills: ActiveSkills, sources: Sequence[Source] = ("bundled", "user", "project")) -> str:
+def catalogue(skills: ActiveSkills, sources: Sequence[Owner] = ("bundled", "user", "project")) -> str:
     """The list of skills for the system prompt, the same for the same skills; empty where there are none. Blocks."""
     if not skills.choices.enabled:
         return ""
     found = [skill for skill in skills.catalog.usable() if skills.offered(skill) and skill.source in sources]
     if not found:
         return ""
-    described = {skill.id: skills.choices.of(skill.id).description or skill.head.description for skill in found}
+    clean = skills.catalog.ingress.clean
+    # Heads are clean already; what a skills.yaml says is not.
+    said = {skill.id: skills.choices.of(skill.id).description for skill in found}
+    described = {skill.id: clean(said[skill.id]) or skill.head.description for skill in found}
     lines: list[str] = []
     for room in DESCRIPTION:
         lines = [_line(skill, described[skill.id], room) for skill in found]
@@ -183,7 +187,7 @@ class SkillNotes:
 
 
 def _note(text: str) -> Message:
-    return user(f"<system-reminder>\n{text}\n</system-reminder>", origin="skill", hidden=True)
+    return reminder(text, origin="skill")
 
 
 def _told(message: Message, active: ActiveSkill) -> Iterator[str]:

@@ -12,12 +12,10 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, cast, get_args, get_origin
 
-from ba_tui.core.patterns import regex
 from ba_tui.core.tool import Effect, Level
 from ba_tui.core.wording import suggestion
-from ba_tui.tools.decorator import MARK, Declaration
+from ba_tui.tools.decorator import MARK, NAME, Declaration
 
-NAME = regex(r"[a-z][a-z0-9_-]{0,63}")
 MAX_DESCRIPTION = 8_000
 
 

@@ -9,10 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
+from ba_tui.core.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.core.wording import suggestion
 
 MARK = "__ba_tool__"
+NAME = regex(r"[a-z][a-z0-9_-]{0,63}")
+"""What tools may be called."""
 
 
 class Options(TypedDict, total=False):

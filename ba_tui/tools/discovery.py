@@ -72,7 +72,8 @@ class Module:
 @frozen
 class DiscoveryOptions:
     """``folders`` first to last; ``cache`` is a file; ``packages``: whether installed packages may offer tools too.
-    ``project``: where code of the project's own runs; None: where all other does."""
+    ``project``: where code of the project's own runs; None: where all other does. ``refusal``: why a file may not be
+    used, empty when it may."""
 
     folders: Sequence[Folder]
     worker_settings: WorkerSettings
@@ -80,6 +81,7 @@ class DiscoveryOptions:
     packages: bool = True
     patience: float = LOAD_SECONDS
     project: WorkerSettings | None = None
+    refusal: Callable[[Path], str] = lambda path: ""
 
     def settings_for(self, origin: Origin) -> WorkerSettings:
         return self.project if self.project and origin == "project" else self.worker_settings
@@ -133,6 +135,9 @@ class Discovery:
 
     def _loaded(self, seen: _Seen) -> Module:
         worker_settings = self._options.settings_for(seen.origin)
+        if seen.file and (why := self._options.refusal(Path(seen.file))):
+            told = {"failed": {"text": f"it was not read: {why}"}}
+            return _module(seen, WorkerPool(Code(seen.file, seen.module, ""), worker_settings), told)
         if (kept := self._kept.get(seen)) is not None:
             code = Code(seen.file, seen.module, kept["digest"])
             return _module(seen, WorkerPool(code, worker_settings), kept["reply"])
@@ -193,7 +198,7 @@ def _files(folder: Folder) -> Iterator[_Seen]:
     for path in paths:
         try:
             status = path.stat()
-            signature = f"{status.st_mtime_ns} {status.st_size} {status.st_ino}"
+            signature = f"{status.st_mtime_ns} {status.st_size} {status.st_ino} {status.st_nlink}"
         except FileNotFoundError:
             # It is gone already, or the mark that an editor leaves beside an open file.
             continue

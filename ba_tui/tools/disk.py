@@ -20,13 +20,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ba_tui.core.values import frozen
-from ba_tui.resources import WholeFile
+from ba_tui.resources import WholeFile, parent_folder
 from ba_tui.tools.failed import Failed, from_os
 
 MAX_BYTES = 20_000_000
 """Bytes; what is larger is read in parts and not edited."""
 
-_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _CHANGED_HINT = "Read it again, then make the change on what it holds now."
 
 
@@ -70,7 +69,7 @@ def opened(path: Path, shown: str) -> Generator[BinaryIO]:
         Failed: it is missing, may not be read, or is a folder, a link, a pipe or a device.
     """
     try:
-        with _parent(path) as folder:
+        with parent_folder(path) as folder:
             file = _open_regular(folder, path.name, shown)
         with file:
             yield file
@@ -104,7 +103,7 @@ def write_bytes(path: Path, data: bytes | Content, *, before: bytes | None, show
         Failed: it holds something else by now, or cannot be written; the old content is then untouched.
     """
     try:
-        with _parent(path, make=before is None) as folder:
+        with parent_folder(path, make=before is None) as folder:
             return _replace(folder, path.name, data if isinstance(data, Content) else Content(data), before, shown)
     except OSError as error:
         raise _in_words(error, shown) from error
@@ -114,7 +113,7 @@ def set_aside(path: Path, *, before: bytes, shown: str) -> Path:
     """Take the file at ``path`` out of sight and say where it lies now. Raises Failed when it is not ``before``."""
     aside = path.with_name(_temporary(path.name))
     try:
-        with _parent(path) as folder:
+        with parent_folder(path) as folder:
             if _held(folder, path.name, shown) != before:
                 raise Failed("validation_error", f"{shown} was changed by someone else just now.", _CHANGED_HINT)
             os.rename(path.name, aside.name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -126,7 +125,7 @@ def set_aside(path: Path, *, before: bytes, shown: str) -> Path:
 def bring_back(aside: Path, path: Path, shown: str) -> None:
     """The opposite of ``set_aside``. Raises Failed when something else stands at ``path`` by now."""
     try:
-        with _parent(path) as folder:
+        with parent_folder(path) as folder:
             if not _linked(folder, aside.name, path.name):
                 os.rename(aside.name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
                 return
@@ -137,7 +136,7 @@ def bring_back(aside: Path, path: Path, shown: str) -> None:
 
 def discard(aside: Path) -> None:
     """Remove for good what was set aside."""
-    with suppress(OSError), _parent(aside) as folder:
+    with suppress(OSError), parent_folder(aside) as folder:
         os.unlink(aside.name, dir_fd=folder)
 
 
@@ -224,34 +223,6 @@ def _sync_folder(folder: int) -> None:
     number = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     try:
         os.fsync(number)
-    finally:
-        os.close(number)
-
-
-@contextmanager
-def _parent(path: Path, *, make: bool = False) -> Generator[int]:
-    """The folder of a resolved path, opened step by step from the root, so that no link can come in between."""
-    number = os.open(path.anchor, _FOLDER)
-    made: list[Path] = []
-    try:
-        for depth, part in enumerate(path.parent.parts[1:], 2):
-            try:
-                below = os.open(part, _FOLDER, dir_fd=number)
-            except FileNotFoundError:
-                if not make:
-                    raise
-                with suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=number)
-                    made.append(Path(*path.parts[:depth]))
-                below = os.open(part, _FOLDER, dir_fd=number)
-            os.close(number)
-            number = below
-        yield number
-    except BaseException:
-        for folder in reversed(made):
-            with suppress(OSError):
-                folder.rmdir()
-        raise
     finally:
         os.close(number)
 

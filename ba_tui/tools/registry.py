@@ -10,18 +10,26 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Guard, Run, Tool
 from ba_tui.core.values import frozen
+from ba_tui.ingress import Read
+from ba_tui.resources import read_regular
+from ba_tui.tools.decorator import NAME
 from ba_tui.tools.discovery import Discovery, Module, Origin, ToolProblem
-from ba_tui.tools.tools_yaml import Choice, read_tool_choices
+from ba_tui.tools.tools_yaml import Choice, ToolChoices, read_tool_choices
 from ba_tui.tools.worker_tools import missing, worker_tool
 
 BUILT_IN = "built in"
 SEARCH = "tool_search"
 PARTS = ("name", "description", "input_schema")
+Clean: TypeAlias = Callable[[Any], Any]
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 @frozen
@@ -51,10 +59,14 @@ class Entry:
 
 @frozen
 class Files:
-    """The ``tools.yaml`` files: the one that ships with ba, and those over it that count now."""
+    """The ``tools.yaml`` files: the one that ships with ba, and those over it that count now; how they are read."""
 
     bundled: Path | None = None
     others: Callable[[], Sequence[Path]] = tuple[Path]
+    read: Read = read_regular
+
+    def choices(self) -> ToolChoices:
+        return read_tool_choices(self.bundled, self.others(), self.read)
 
 
 @dataclass(slots=True)
@@ -69,10 +81,14 @@ class _Raw:
 
 
 class Registry:
-    """Safe to use from any thread. Every tool passes ``guard`` on its way in."""
+    """Safe to use from any thread. Every tool passes ``guard`` on its way in. ``clean`` makes a JSON value, such as the
+    schema of a tool that did not come with ba, fit for a model."""
 
-    def __init__(self, guard: Guard, files: Files | None = None, discovery: Discovery | None = None) -> None:
+    def __init__(
+        self, guard: Guard, files: Files | None = None, discovery: Discovery | None = None, clean: Clean = _as_it_is
+    ) -> None:
         self.guard = guard
+        self._clean = clean
         self._files = files or Files()
         self._discovery = discovery
         self._lock = threading.RLock()
@@ -80,7 +96,7 @@ class Registry:
         self._raw: dict[str, _Raw] = {}
         self._entries: dict[str, Entry] = {}
         self._switched: dict[str, bool] = {}
-        self._choices = read_tool_choices(self._files.bundled, self._files.others())
+        self._choices = self._files.choices()
         self._stamp = self._stamped()
         self._found_problems: tuple[ToolProblem, ...] = ()
 
@@ -145,7 +161,7 @@ class Registry:
             stamp = self._stamped()
             if stamp != self._stamp:
                 self._stamp = stamp
-                self._choices = read_tool_choices(self._files.bundled, self._files.others())
+                self._choices = self._files.choices()
                 for raw in self._raw.values():
                     self._entries[raw.tool.name] = self._entry(raw)
             problems: list[ToolProblem] = []
@@ -159,6 +175,9 @@ class Registry:
 
     def _adopt(self, module: Module) -> Iterable[ToolProblem]:
         for record in module.records:
+            if not NAME.fullmatch(str(record.get("name", ""))):
+                yield ToolProblem(module.shown, "a tool's name needs lower-case letters, digits, _ and - only")
+                continue
             try:
                 line = int(record["line"])
                 raw = self._raw.get(record["name"])
@@ -193,6 +212,9 @@ class Registry:
         chosen = self._switched.get(name, choice.enabled)
         enabled = core or (default if chosen is None else chosen)
         tool = _with(raw.tool, choice)
+        if raw.origin != "built-in" or choice.description:
+            said = self._clean({"description": tool.description, "schema": dict(tool.input_schema)})
+            tool = replace(tool, description=said["description"], input_schema=said["schema"])
         guarded = self.guard(tool)
         if self._switched.get(name) is False:
             guarded = replace(guarded, run=_off(name))

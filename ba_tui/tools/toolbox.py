@@ -6,11 +6,12 @@ What a tool does is in its own file; which of them a model is told of is ``visib
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.core.values import frozen
+from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.sharing import Sharing
 from ba_tui.permissions.trust import Trust
@@ -87,10 +88,11 @@ class Shared:
 
 @frozen
 class Supply:
-    """Where people's own tools come from: their config folder, the project's ``root``, ``extra`` folders."""
+    """Where people's own tools come from: their config folder, the project's own, ``extra`` folders; ``ingress`` says
+    what of their files models may be told."""
 
     where: Places
-    root: Path
+    ingress: Ingress
     worker_settings: WorkerSettings
     extra: Sequence[Path] = ()
     project: WorkerSettings | None = None
@@ -177,7 +179,7 @@ def guarded(
 
 def stocked(tools: Sequence[Tool], guard: Guard, supply: Supply) -> Registry:
     """A registry with ``tools`` and all that people put where ``supply`` says. Finds the latter when refreshed."""
-    trust, where, root = supply.trust, supply.where, supply.root
+    trust, where, root, ingress = supply.trust, supply.where, supply.ingress.root, supply.ingress
 
     def files() -> Sequence[Path]:
         own = where.config / "tools.yaml"
@@ -188,10 +190,10 @@ def stocked(tools: Sequence[Tool], guard: Guard, supply: Supply) -> Registry:
         Folder(root / ".ba" / "tools", "project", lambda: trust.trusted(root)),
         *(Folder(path, "extra") for path in supply.extra),
     )
-    discovery = Discovery(
-        DiscoveryOptions(folders, supply.worker_settings, where.cache / "tools.json", project=supply.project)
-    )
-    registry = Registry(guard, Files(bundled("config") / "tools.yaml", files), discovery)
+    options = DiscoveryOptions(folders, supply.worker_settings, where.cache / "tools.json", project=supply.project)
+    discovery = Discovery(replace(options, refusal=ingress.refusal))
+    choices = Files(bundled("config") / "tools.yaml", files, ingress.raw)
+    registry = Registry(guard, choices, discovery, ingress.clean_value)
     for tool in tools:
         registry.add(tool)
     return registry

@@ -13,6 +13,8 @@ from typing import Any, cast, get_args
 from ba_tui.core.tool import Level
 from ba_tui.core.values import frozen
 from ba_tui.core.wording import did_you_mean
+from ba_tui.ingress import Read
+from ba_tui.resources import read_regular
 from ba_tui.settings.document import Problem, shown
 from ba_tui.settings.options import options_files, switch, unknown, words
 from ba_tui.tools.discovery import ToolProblem
@@ -53,13 +55,13 @@ class ToolChoices:
         )
 
 
-def read_tool_choices(bundled: Path | None, others: Sequence[Path] = ()) -> ToolChoices:
+def read_tool_choices(bundled: Path | None, others: Sequence[Path] = (), read: Read = read_regular) -> ToolChoices:
     """What ``bundled`` says, and over it the files that there are. Never raises: ``problems`` say what is wrong."""
     core: list[str] = []
     optional: dict[str, Choice] = {}
     problems: list[Problem] = []
     named: dict[str, Problem] = {}
-    for path, file in options_files((*([bundled] if bundled else []), *others), ("core", "optional")):
+    for path, file in options_files((*([bundled] if bundled else []), *others), ("core", "optional"), read):
         for name in file.core():
             if name not in core:
                 core.append(name)

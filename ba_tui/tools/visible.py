@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from ba_tui.core.events import Notice
-from ba_tui.core.messages import Message, Text
+from ba_tui.core.messages import NOTE, Message, Text
 from ba_tui.core.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
@@ -25,7 +25,6 @@ BUDGET_BYTES = 11_500
 the notes that go with it, a first request stays below 12 KB."""
 OWN = {"user", "project", "extra"}
 """Tools that a person put there have room of their own, a quarter of the budget: what they write, they see used."""
-NOTE = "<system-reminder>"
 _MENTION = regex(r"(?<![\w@/.:-])@([A-Za-z][\w-]{0,63})(?![\w/-]|\.\w)")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ba_tui.skills.catalog import Catalog, SkillRoot
 from tests.bench.figures import Effort, Figure, median
+from tests.entering import open_ingress
 
 SKILLS = 200
 BODY = "A line of instructions that nobody needs before the skill is wanted.\n" * 100
@@ -23,11 +24,11 @@ def skills(effort: Effort) -> Iterator[Figure]:
             one.mkdir()
             head = f"---\nname: skill-{number}\ndescription: Does thing {number}. Use it when {number} comes up.\n---\n"
             (one / "SKILL.md").write_text(head + BODY, "utf-8")
-        Catalog([SkillRoot(folder / "skill-0", "bundled")]).look()
+        Catalog([SkillRoot(folder / "skill-0", "bundled")], open_ingress()).look()
         first: list[float] = []
         again: list[float] = []
         for _ in range(effort.starts):
-            catalog = Catalog([SkillRoot(folder, "bundled")])
+            catalog = Catalog([SkillRoot(folder, "bundled")], open_ingress())
             first.append(_look(catalog))
             again.append(_look(catalog))
             assert len(catalog.usable()) == SKILLS

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ba_tui.context.commands import CommandFiles, called, folders
 from ba_tui.context.expansion import expand
 from ba_tui.core.errors import UsageError
+from tests.entering import open_ingress
 
 
 class Home:
@@ -32,7 +33,7 @@ class Home:
 
     @property
     def files(self) -> CommandFiles:
-        return CommandFiles(folders(self.home, self.config, self.root, lambda: self.trusted))
+        return CommandFiles(folders(self.home, self.config, self.root, lambda: self.trusted), open_ingress())
 
 
 @pytest.fixture
@@ -173,14 +174,14 @@ async def echo(command: str) -> str:
     ],
 )
 async def test_what_a_body_stands_for(body: str, arguments: str, text: str):
-    assert (await expand(body, arguments, echo)).text == text
+    assert (await expand(body, arguments, echo, str)).text == text
 
 
 async def test_what_commands_print_is_data_and_bounded():
     async def prints(command: str) -> str:
         return "@secret $1 !`again` " * 6_000
 
-    done = await expand("Look at @a.py: !`x` and !`y`", "one", prints)
+    done = await expand("Look at @a.py: !`x` and !`y`", "one", prints, str)
     assert done.ran == ("x", "y")
     assert done.spoken.startswith("Look at @a.py:  and ")
     assert "secret" not in done.spoken
@@ -194,7 +195,7 @@ async def test_a_refused_command_ends_it():
         raise UsageError("no")
 
     with pytest.raises(UsageError):
-        await expand("!`x`", "", refuses)
+        await expand("!`x`", "", refuses, str)
 
 
 @settings(max_examples=60, deadline=None)
@@ -206,5 +207,5 @@ async def test_nothing_that_is_put_in_runs(body: str, arguments: str):
         ran.append(command)
         return ""
 
-    done = await expand(body, arguments, note)
-    assert len(ran) == len(done.ran) == len((await expand(body, "", note)).ran)
+    done = await expand(body, arguments, note, str)
+    assert len(ran) == len(done.ran) == len((await expand(body, "", note, str)).ran)

@@ -30,7 +30,7 @@ def hook_command(folder: Path, command: str, *, data: bytes = b"{}", timeout: fl
 
 async def test_a_hook_is_told_what_claude_code_tells(facts: SessionFacts, tmp_path: Path) -> None:
     command = 'cat > told.json; echo "$KEPT $BA_PROJECT_DIR $CLAUDE_PROJECT_DIR" > env'
-    hooks = Hooks([Hook("pre_tool", command, "Bash")], facts)
+    hooks = Hooks([Hook("pre_tool", command, "Bash")], facts, str)
     verdict = await hooks.fire(
         HookEvent("pre_tool", {"tool_name": "shell", "tool_input": {"command": "ls"}}, ("shell", "Bash"))
     )
@@ -149,7 +149,7 @@ async def test_the_same_command_runs_once_and_all_run_together(facts: SessionFac
     os.mkfifo(tmp_path / "pipe")
     # Each waits for the other: one after the other they would never end.
     hooks = [Hook("stop", "echo x > pipe"), Hook("stop", "cat pipe >> got"), Hook("stop", "cat pipe >> got")]
-    assert await Hooks(hooks, facts).fire(HookEvent("stop")) == Verdict()
+    assert await Hooks(hooks, facts, str).fire(HookEvent("stop")) == Verdict()
     assert (tmp_path / "got").read_text() == "x\n"
 
 
@@ -161,7 +161,9 @@ async def test_what_goes_wrong_is_one_line(facts: SessionFacts) -> None:
         (r"printf '\033[2J\377' >&2; exit 1", lambda text: "\x1b" not in text),
     ]
     for command, fits in broken:
-        verdict = await Hooks([Hook("pre_tool", command, source="config.yaml:3")], facts).fire(HookEvent("pre_tool"))
+        verdict = await Hooks([Hook("pre_tool", command, source="config.yaml:3")], facts, str).fire(
+            HookEvent("pre_tool")
+        )
         assert verdict.decision == ""
         assert [fits(notice.text) and "\n" not in notice.text for notice in verdict.notices] == [True], verdict
         assert verdict.notices[0].hint == "See config.yaml:3."

@@ -29,7 +29,7 @@ class Stage:
     def __init__(self, folder: Path, hooks: Sequence[Hook], *steps: Step, tools: Sequence[Tool] = ()) -> None:
         environment = {"PATH": os.environ["PATH"]}
         facts = SessionFacts("s-1", folder / "events.jsonl", folder, folder, environment, lambda: "default")
-        self.turns = HookTurns(Hooks(hooks, facts))
+        self.turns = HookTurns(Hooks(hooks, facts, str))
         self.model = Script(*steps)
         self.journal = Memory()
         mind = Mind(self.model, tools, (self.turns,), 5)

@@ -44,7 +44,7 @@ class Scene:
         self.verdict = verdict
         facts = SessionFacts("s", desk.root / "events", desk.root, desk.root, desk.environment, lambda: "default")
 
-        self.hooks = Hooks(hooks, facts)
+        self.hooks = Hooks(hooks, facts, str)
 
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             self.seen.append(args)
@@ -195,7 +195,7 @@ async def test_a_broken_hook_is_told_and_the_call_goes_on(desk: Desk) -> None:
 
 async def test_a_patch_is_shown_once_for_each_file(desk: Desk) -> None:
     facts = SessionFacts("s", desk.root / "events", desk.root, desk.root, desk.environment, lambda: "default")
-    guard = hooking(Hooks([Hook("pre_tool", "grep -q 'file_path.*/secret' && exit 2; exit 0", "Edit")], facts))
+    guard = hooking(Hooks([Hook("pre_tool", "grep -q 'file_path.*/secret' && exit 2; exit 0", "Edit")], facts, str))
     patch = guard(desk.tools["apply_patch"])
     desk.write("a.txt", "one\n")
     desk.write("secret", "one\n")

@@ -189,4 +189,5 @@ def _brought(seen: Standing) -> list[Row]:
     for part in seen.holds:
         gutter = f"{part.kind:<11}  {len(part.names):>3}  "
         rows.append(line((visible(", ".join(part.names)), ""), gutter=gutter))
+    rows += [line((visible(link), "warning"), gutter=f"{'link':<11}       ") for link in seen.links]
     return rows

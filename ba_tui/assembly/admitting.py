@@ -1,0 +1,39 @@
+"""What of files and programs may enter a request by itself, for one project: the rules of the permission room as a
+value for all rooms that read such files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from ba_tui.context.instructions import Source, read_instructions
+from ba_tui.ingress import Ingress
+from ba_tui.permissions.paths import Workspace, is_secret
+from ba_tui.permissions.secrets import redact
+from ba_tui.permissions.sharing import Secrecy
+from ba_tui.permissions.trust import Trust
+from ba_tui.permissions.twins import linked_secret
+from ba_tui.resources import Places
+
+
+@lru_cache(maxsize=8)
+def ingress_for(where: Places, root: Path, secrecy: Secrecy = "redact") -> Ingress:
+    """The same value for the same project and settings. There is nobody to ask while a request is put together, so
+    secrets are masked unless they are shared with every model."""
+    workspace, keys = Workspace(root), Path(os.path.realpath(where.keys))
+
+    def secret(path: Path, status: os.stat_result) -> bool:
+        return path == keys or is_secret(path) or linked_secret(status, workspace)
+
+    return Ingress(workspace.root, (where.config,), secret, str if secrecy == "allow" else redact)
+
+
+def trusting(where: Places, cwd: Path) -> Trust:
+    """What the person trusts; who looks at the project of ``cwd`` is shown its instructions too."""
+
+    def instructions(root: Path) -> Sequence[str]:
+        return [item.line for item in read_instructions(Source(cwd, root, None), ingress_for(where, root))]
+
+    return Trust(where, instructions)

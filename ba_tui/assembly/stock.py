@@ -95,7 +95,7 @@ class Stock:
         self.permissions = shop.policy(workspace, self.sandbox.confined)
         self.shells = Shells(setting.results.open)
         self.definitions = load_definitions(bundled("config") / "prompts" / "tools")
-        place = Place(workspace, shop.shell, find_ripgrep())
+        place = Place(workspace, shop.shell, find_ripgrep(), settings.secrets)
         chosen = settings.web_search
         search = SearchChoice(chosen.backend, chosen.url, chosen.api_key_env, os.environ)
         web = WebOptions(settings.web.allow_private, search)
@@ -109,7 +109,7 @@ class Stock:
         self.readers = {tool.name: tool for tool in tools if tool.name in READERS}
         """Without their guards: for what the person names."""
         self.health = Health(tools)
-        delivery = Delivery(setting.results, setting.fullness)
+        delivery = Delivery(setting.results, setting.fullness, settings.secrets)
         self.sharing = Sharing(settings.secrets)
         self.checkpoints = checkpoints_for(shop.where, setting.cwd, setting.session[0], settings)
         self.keeping = checkpointing(self.checkpoints)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import NOTE, Message, Text
@@ -18,6 +18,17 @@ from ba_tui.core.untrusted import hidden_in
 from ba_tui.permissions.secrets import LARGE, Secret, find
 
 Secrecy: TypeAlias = Literal["redact", "ask", "allow"]
+_CUT = "cut_secrets"
+
+
+def cut_secrets(kinds: Sequence[str]) -> dict[str, Any]:
+    """What a result notes of secrets of which it would have shown a part."""
+    return {_CUT: list(kinds)} if kinds else {}
+
+
+def kinds_cut(meta: Mapping[str, Any]) -> Sequence[str]:
+    """The kinds that ``cut_secrets`` noted."""
+    return meta.get(_CUT, ())
 
 
 @dataclass(slots=True)
@@ -51,11 +62,11 @@ async def looked(text: str) -> tuple[Secret, ...]:
     return await asyncio.to_thread(find, text) if len(text) > LARGE else find(text)
 
 
-def kinds_of(secrets: Sequence[Secret]) -> str:
-    """``a GitHub token and 2 passwords``"""
+def kinds_of(secrets: Sequence[Secret], others: Sequence[str] = ()) -> str:
+    """``a GitHub token and 2 passwords``; ``others`` are kinds of further ones."""
     counts: dict[str, int] = {}
-    for secret in secrets:
-        counts[secret.kind] = counts.get(secret.kind, 0) + 1
+    for kind in (*(secret.kind for secret in secrets), *others):
+        counts[kind] = counts.get(kind, 0) + 1
     words = [_counted(kind, count) for kind, count in counts.items()]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
 

@@ -18,7 +18,11 @@ from ba_tui.core.errors import StorageError
 from ba_tui.core.patterns import regex
 from ba_tui.core.results import Artifact, Hit, Prose, Source, ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.core.values import frozen
 from ba_tui.core.wording import byte_size, count
+from ba_tui.permissions.fragments import AROUND, NEAR, lines_without_fragments, without_fragments
+from ba_tui.permissions.secrets import redact_value
+from ba_tui.permissions.sharing import Secrecy, cut_secrets
 from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.sessions.structure import WHOLE, parsed
 from ba_tui.tools.definitions import Definition
@@ -37,7 +41,9 @@ _INDEX = regex(r"\[(\d+)\]")
 _PRINTED = regex(r":?(\d+):(.*)", re.DOTALL)
 
 
-def read_artifact_tool(definition: Definition, artifacts: Artifacts, rg: Path | None) -> Tool:
+def read_artifact_tool(
+    definition: Definition, artifacts: Artifacts, rg: Path | None, secrecy: Secrecy = "redact"
+) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         ways = [way for way in WAYS if way in args]
         if len(ways) > 1:
@@ -55,8 +61,8 @@ def read_artifact_tool(definition: Definition, artifacts: Artifacts, rg: Path | 
                 hits, more = found[:most], len(found) > most
             else:
                 read = _at_path if "path" in args else _at_byte if "byte" in args else _lines
-                return await asyncio.to_thread(read, artifacts, artifact, args)
-            return await asyncio.to_thread(_hits, artifacts, args, hits, more=more)
+                return await asyncio.to_thread(read, _Stored(artifacts, artifact, secrecy), args)
+            return await asyncio.to_thread(_hits, _Stored(artifacts, artifact, secrecy), args, hits, more=more)
         except StorageError as error:
             raise Failed("not_found", str(error), error.hint) from error
 
@@ -64,7 +70,25 @@ def read_artifact_tool(definition: Definition, artifacts: Artifacts, rg: Path | 
     return Tool("read_artifact", definition.description, definition.input_schema, run, facts=facts)
 
 
-def _lines(artifacts: Artifacts, artifact: Artifact, args: Mapping[str, Any]) -> ToolResult:
+@frozen
+class _Stored:
+    """A stored result that is read in parts."""
+
+    artifacts: Artifacts
+    artifact: Artifact
+    secrecy: Secrecy
+
+    def uncut(self, lines: Sequence[str], start: int) -> tuple[list[str], tuple[str, ...]]:
+        """``lines`` from line ``start`` on without parts of secrets that go on beyond them, and the kinds of those."""
+        if self.secrecy == "allow":
+            return list(lines), ()
+        first = max(1, start - NEAR)
+        near = self.artifacts.lines(self.artifact.ref, first, start - first + len(lines) + NEAR, 3 * AROUND)
+        return lines_without_fragments(lines, plain(near.text))
+
+
+def _lines(stored: _Stored, args: Mapping[str, Any]) -> ToolResult:
+    artifacts, artifact = stored.artifacts, stored.artifact
     start, wanted = int(args.get("offset", 1)), min(int(args.get("limit", DEFAULT_LINES)), MAX_LINES)
     page = artifacts.lines(artifact.ref, start, wanted, PART_BYTES)
     if not page.text:
@@ -73,21 +97,24 @@ def _lines(artifacts: Artifacts, artifact: Artifact, args: Mapping[str, Any]) ->
         message = f"{artifact.ref} has {count(artifact.lines, 'line')}; line {start} is beyond its end."
         raise Failed("validation_error", message, "Use a smaller offset.")
     lines = _clean_lines(page.text)
-    numbered = "\n".join(f"{number}\t{line}" for number, line in enumerate(lines, start))
+    given, kinds = stored.uncut(lines, start)
+    numbered = "\n".join(f"{number}\t{line}" for number, line in enumerate(given, start))
     end = start + len(lines) - 1
     notes = [f"lines {start:,} to {end:,} of {artifact.lines:,}"]
     if not page.last:
         on = f"offset {end + 1}" if page.text.endswith("\n") else f"byte {page.upto}: line {end} is longer"
         notes.append(f"go on with {on}")
     display = Source(artifact.ref, "\n".join(lines), start)
-    return ToolResult(f"{numbered}\n[{'; '.join(notes)}]", display, summary=notes[0])
+    text = f"{numbered}\n[{'; '.join(notes)}]"
+    return ToolResult(text, display, summary=notes[0], meta=cut_secrets(kinds))
 
 
 def _clean_lines(text: str) -> list[str]:
     return [plain(line) for line in text.removesuffix("\n").split("\n")]
 
 
-def _at_byte(artifacts: Artifacts, artifact: Artifact, args: Mapping[str, Any]) -> ToolResult:
+def _at_byte(stored: _Stored, args: Mapping[str, Any]) -> ToolResult:
+    artifacts, artifact = stored.artifacts, stored.artifact
     offset = int(args["byte"])
     if offset >= artifact.size:
         message = f"{artifact.ref} has {count(artifact.size, 'byte')}; {offset} is beyond its end."
@@ -95,8 +122,13 @@ def _at_byte(artifacts: Artifacts, artifact: Artifact, args: Mapping[str, Any]) 
     page = artifacts.read(artifact.ref, offset, PART_BYTES)
     where = f"bytes {page.offset:,} to {page.upto:,} of {page.size:,}"
     on = "" if page.last else f"; go on with byte {page.upto}"
-    text = "\n".join(_clean_lines(page.text))
-    return ToolResult(f"{text}\n[{where}, from line {page.line:,}{on}]", Prose(text), summary=where)
+    shown = given = "\n".join(_clean_lines(page.text))
+    kinds: tuple[str, ...] = ()
+    if stored.secrecy != "allow":
+        near = artifacts.read(artifact.ref, max(0, offset - AROUND), PART_BYTES + 2 * AROUND)
+        given, kinds = without_fragments(shown, plain(near.text))
+    text = f"{given}\n[{where}, from line {page.line:,}{on}]"
+    return ToolResult(text, Prose(shown), summary=where, meta=cut_secrets(kinds))
 
 
 def _hits_wanted(args: Mapping[str, Any]) -> int:
@@ -111,25 +143,28 @@ async def _matching(artifacts: Artifacts, rg: Path | None, args: Mapping[str, An
     command = search.for_ripgrep(rg) if rg else search.for_python()
     if rg:
         command.insert(1, "--text")
-    found = await found_lines(command, search, lambda path: "")
+    found = await found_lines(command, search, lambda path: False)
     printed, cut = found.lines, found.cut
-    hits = [Hit(int(found[1]), 0, found[2]) for line in printed if (found := _PRINTED.fullmatch(line))]
+    hits = [Hit(int(found[1]), 0, found[2]) for line in printed if (found := _PRINTED.fullmatch(line.rest))]
     hits = [hit for hit in hits if hit.line >= int(args.get("offset", 1))]
     most = _hits_wanted(args)
     return hits[:most], cut or len(hits) > most
 
 
-def _hits(artifacts: Artifacts, args: Mapping[str, Any], hits: Sequence[Hit], *, more: bool) -> ToolResult:
+def _hits(stored: _Stored, args: Mapping[str, Any], hits: Sequence[Hit], *, more: bool) -> ToolResult:
     ref, around = args["ref"], int(args.get("context", 0))
     if not hits:
         return ToolResult(f"Nothing in {ref} fits {args['search']!r}.", summary="no match")
     matching = {hit.line: hit for hit in hits}
     shown: list[str] = []
+    kinds: dict[str, None] = {}
     last, room = 0, PART_BYTES
     for done, hit in enumerate(hits):
         first = max(hit.line - around, last + 1, 1)
         block = ["--"] if shown and around and first > last + 1 else []
-        for number, line in _context(artifacts, ref, (first, hit, around)):
+        for number, line in _context(stored.artifacts, ref, (first, hit, around)):
+            (line,), cut = stored.uncut([line], number)
+            kinds |= dict.fromkeys(cut)
             if number == hit.line or number not in matching:
                 block.append(f"{number}{':' if number == hit.line else '-'}{line}")
                 last = number
@@ -143,7 +178,8 @@ def _hits(artifacts: Artifacts, args: Mapping[str, Any], hits: Sequence[Hit], *,
     told = f"{'the first ' if more else ''}{count(len(hits), 'hit')}"
     on = f"; go on with offset {hits[-1].line + 1}, or narrow the search" if more else ""
     text = "\n".join(shown)
-    return ToolResult(f"{text}\n[{told}{on}]", Prose(text), summary=told, kind="hits")
+    meta = cut_secrets(tuple(kinds))
+    return ToolResult(f"{text}\n[{told}{on}]", Prose(text), summary=told, kind="hits", meta=meta)
 
 
 def _context(artifacts: Artifacts, ref: str, place: tuple[int, Hit, int]) -> list[tuple[int, str]]:
@@ -157,12 +193,15 @@ def _context(artifacts: Artifacts, ref: str, place: tuple[int, Hit, int]) -> lis
     return [(number, line[:500]) for number, line in sorted(lines.items())]
 
 
-def _at_path(artifacts: Artifacts, artifact: Artifact, args: Mapping[str, Any]) -> ToolResult:
+def _at_path(stored: _Stored, args: Mapping[str, Any]) -> ToolResult:
     path: str = args["path"]
     keys = _keys(path)
-    value = _document(artifacts, artifact, keys)
+    value = _document(stored.artifacts, stored.artifact, keys)
     for at, key in enumerate(keys):
         value = _step(value, key, "/" + "/".join(keys[:at]))
+    if keys and stored.secrecy != "allow":
+        # The name of a field tells a password from a word.
+        value = redact_value({keys[-1]: value})[keys[-1]]
     text = json.dumps(value, ensure_ascii=False)
     if len(text) > PART_BYTES:
         text = FORMATS["json"](text, "standard", PART_BYTES, "; give a longer path for more of it")

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.twins import linked_secret
 from ba_tui.resources import WholeFile, parent_folder
 from ba_tui.tools.failed import Failed, from_os
 
@@ -62,8 +64,9 @@ def _digest(data: bytes) -> bytes:
 
 
 @contextmanager
-def opened(path: Path, shown: str) -> Generator[BinaryIO]:
-    """The regular file at ``path``, which must be resolved: a link that stands there now is refused.
+def opened(path: Path, shown: str, workspace: Workspace | None = None) -> Generator[BinaryIO]:
+    """The regular file at ``path``, which must be resolved: a link that stands there now is refused, and so is another
+    name of a file of ``workspace`` or the home folder that holds secrets.
 
     Raises:
         Failed: it is missing, may not be read, or is a folder, a link, a pipe or a device.
@@ -72,14 +75,17 @@ def opened(path: Path, shown: str) -> Generator[BinaryIO]:
         with parent_folder(path) as folder:
             file = _open_regular(folder, path.name, shown)
         with file:
+            if workspace and linked_secret(os.fstat(file.fileno()), workspace):
+                message = f"{shown} is another name of a file that holds secrets, which are neither read nor written."
+                raise Failed("permission_denied", message, "Work without it, or ask the person.")
             yield file
     except OSError as error:
         raise _in_words(error, shown) from error
 
 
-def read_bytes(path: Path, shown: str) -> bytes:
+def read_bytes(path: Path, shown: str, workspace: Workspace | None = None) -> bytes:
     """All of a file up to MAX_BYTES. Raises Failed for what is larger, and as ``opened`` does."""
-    with opened(path, shown) as file:
+    with opened(path, shown, workspace) as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         message = f"{shown} is larger than {MAX_BYTES // 1_000_000} MB."

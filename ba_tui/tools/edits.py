@@ -45,7 +45,7 @@ def planned_edit(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any])
     replacements = _replacements(args)
     path = workspace.resolve(args["path"])
     shown = workspace.shown(path)
-    data = read_bytes(path, shown)
+    data = read_bytes(path, shown, workspace)
     if kind := binary_kind(data[:8192]):
         raise no_text(data[:8192], shown, len(data), kind)
     seen.check(path, data, shown)

@@ -10,8 +10,9 @@ import difflib
 import io
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,7 +21,9 @@ from ba_tui.core.results import Source, ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.core.wording import count
+from ba_tui.permissions.fragments import AROUND, lines_without_fragments
 from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.sharing import Secrecy, cut_secrets
 from ba_tui.tools.binary_kinds import no_text
 from ba_tui.tools.changes import FileChange, change_tool
 from ba_tui.tools.definitions import Definition
@@ -38,14 +41,19 @@ HEAD_BYTES = 65_536
 
 
 def read_file_tool(
-    definition: Definition, workspace: Workspace, seen: SeenFiles, modalities: Modalities | None = None
+    definition: Definition,
+    workspace: Workspace,
+    seen: SeenFiles,
+    modalities: Modalities | None = None,
+    secrecy: Secrecy = "redact",
 ) -> Tool:
     """``modalities``: what the model in use can be shown beside text; nothing by default."""
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         stop = threading.Event()
+        reading = _Reading(workspace, seen, modalities or Modalities(), stop, secrecy)
         try:
-            return await asyncio.to_thread(_Reading(workspace, seen, modalities or Modalities(), stop).read, args)
+            return await asyncio.to_thread(reading.read, args)
         finally:
             stop.set()
 
@@ -69,7 +77,7 @@ def _planned(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> 
         raise Failed("invalid_parameters", message) from error
     if not os.path.lexists(path):
         return FileChange(path, shown, None, new, "", content)
-    before = read_bytes(path, shown)
+    before = read_bytes(path, shown, workspace)
     seen.check(path, before, shown)
     encoding = Encoding() if binary_kind(before[:8192]) else detect(before)
     old = before.decode("utf-8", "replace") if binary_kind(before[:8192]) else encoding.decode(before)
@@ -88,13 +96,14 @@ class _Reading:
     seen: SeenFiles
     modalities: Modalities
     stop: threading.Event
+    secrecy: Secrecy
 
     def read(self, args: Mapping[str, Any]) -> ToolResult:
         path = self.workspace.resolve(args["path"])
         shown = self.workspace.shown(path)
         offset, limit = int(args.get("offset", 1)), int(args.get("limit", MAX_LINES))
         try:
-            with opened(path, shown) as file:
+            with opened(path, shown, self.workspace) as file:
                 head = file.read(HEAD_BYTES)
                 if is_picture(head):
                     return read_picture(head + file.read(MAX_BYTES), shown, self.modalities)
@@ -118,7 +127,7 @@ class _Reading:
         if not excerpt.lines and excerpt.total:
             message = f"{shown} has {excerpt.total} lines; line {offset} is beyond its end."
             raise Failed("validation_error", message, "Use a smaller offset.")
-        return _shown_excerpt(excerpt, shown, offset)
+        return _shown_excerpt(excerpt, shown, offset, self.secrecy)
 
 
 def _whole(head: bytes, file: BinaryIO, shown: str) -> bytes:
@@ -131,15 +140,17 @@ def _whole(head: bytes, file: BinaryIO, shown: str) -> bytes:
 
 @dataclass(slots=True)
 class Excerpt:
-    """The lines that were asked for, as far as they fit; ``total`` is None where the file was not read to its end."""
+    """The lines that were asked for, as far as they fit; ``total`` is None where the file was not read to its end.
+    ``around``: what was read, with enough of what stands before and after to know secrets that are cut."""
 
     lines: list[str]
     total: int | None
     encoding: Encoding
     data: bytes | None
+    around: str
 
 
-def _shown_excerpt(excerpt: Excerpt, shown: str, offset: int) -> ToolResult:
+def _shown_excerpt(excerpt: Excerpt, shown: str, offset: int, secrecy: Secrecy) -> ToolResult:
     last = offset + len(excerpt.lines) - 1
     notes: list[str] = []
     if excerpt.total is None or last < excerpt.total:
@@ -147,13 +158,16 @@ def _shown_excerpt(excerpt: Excerpt, shown: str, offset: int) -> ToolResult:
         notes.append(f"lines {offset}-{last}, {of}; go on with offset={last + 1}")
     if excerpt.encoding.shown:
         notes.append(f"encoding: {excerpt.encoding.shown}")
-    text = "\n".join(f"{number}\t{line}" for number, line in enumerate(excerpt.lines, offset))
+    lines, kinds = excerpt.lines, ()
+    if secrecy != "allow":
+        lines, kinds = lines_without_fragments(lines, excerpt.around)
+    text = "\n".join(f"{number}\t{line}" for number, line in enumerate(lines, offset))
     if not excerpt.lines:
         text = f"{shown} is empty."
     if notes:
         text += f"\n[{'; '.join(notes)}]"
     source = Source(shown, "\n".join(excerpt.lines), offset)
-    return ToolResult(text, source, summary=count(len(excerpt.lines), "line"))
+    return ToolResult(text, source, summary=count(len(excerpt.lines), "line"), meta=cut_secrets(kinds))
 
 
 def _excerpt(file: BinaryIO, head: bytes, shown: str, span: tuple[int, int], stop: threading.Event) -> Excerpt:
@@ -168,14 +182,32 @@ def _excerpt(file: BinaryIO, head: bytes, shown: str, span: tuple[int, int], sto
         lines = plain_lines(encoding.decode(data)).split("\n")
         if lines[-1] == "":
             lines.pop()
-        return Excerpt(_fitting(iter(lines[offset - 1 : offset - 1 + limit])), len(lines), encoding, data)
+        kept = _fitting(iter(lines[offset - 1 : offset - 1 + limit]))
+        around = _around(lines, offset - 1, offset - 1 + len(kept))
+        return Excerpt(kept, len(lines), encoding, data, around)
     encoding = detect(head, whole=False)
     file.seek(len(encoding.mark))
     words = io.TextIOWrapper(file, encoding.codec, errors="replace", newline=None)
     source = _Stretch(words, stop)
     lines = _fitting(source.lines(offset, limit))
+    around = f"{source.passed}{words.read(AROUND)}"
     words.detach()
-    return Excerpt(lines, source.number if source.ended else None, encoding, None)
+    return Excerpt(lines, source.number if source.ended else None, encoding, None, around)
+
+
+def _around(lines: Sequence[str], first: int, last: int) -> str:
+    """The lines from ``first`` to ``last`` with so many before and after them as secrets may be long."""
+    if first >= len(lines):
+        return ""
+    room = AROUND
+    while first > 0 and room > 0:
+        first -= 1
+        room -= len(lines[first]) + 1
+    room = AROUND
+    while last < len(lines) and room > 0:
+        room -= len(lines[last]) + 1
+        last += 1
+    return "\n".join(lines[first:last])
 
 
 @dataclass(slots=True)
@@ -188,6 +220,13 @@ class _Stretch:
     """Of the newest line."""
     ended: bool = False
     """That was the file's last one."""
+    _newest: deque[str] = field(default_factory=deque[str])
+    _size: int = 0
+
+    @property
+    def passed(self) -> str:
+        """The newest of what was read, so much that a secret which began there is known."""
+        return "".join(self._newest)
 
     def lines(self, offset: int, limit: int) -> Iterator[str]:
         while self.number < offset + limit - 1 and (piece := self._piece()):
@@ -200,7 +239,12 @@ class _Stretch:
         self.ended = not self._piece()
 
     def _piece(self) -> str:
-        return "" if self.stop.is_set() else self.words.readline(HEAD_BYTES)
+        piece = "" if self.stop.is_set() else self.words.readline(HEAD_BYTES)
+        self._newest.append(piece)
+        self._size += len(piece)
+        while self._size - len(self._newest[0]) > AROUND + MAX_CHARS:
+            self._size -= len(self._newest.popleft())
+        return piece
 
 
 def _fitting(lines: Iterator[str]) -> list[str]:

@@ -127,7 +127,7 @@ class _Plan:
         if path in self.files:
             return self.files[path]
         shown = self.workspace.shown(path)
-        before = read_bytes(path, shown) if os.path.lexists(path) else None
+        before = read_bytes(path, shown, self.workspace) if os.path.lexists(path) else None
         self._size += len(before or b"")
         if self._size > MAX_BYTES_TOGETHER:
             message = f"The files of the patch are larger than {MAX_BYTES_TOGETHER // 1_000_000} MB together."

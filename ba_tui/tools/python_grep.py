@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ba_tui.core.messages import clean_text
 from ba_tui.tools.documents import binary_kind, detect, plain_lines
 from ba_tui.tools.globbing import Glob
 from ba_tui.tools.ignoring import Walk, walked
@@ -79,12 +80,13 @@ def _print_hits(path: Path, lines: Sequence[str], hits: Sequence[int], limits: t
         for index in range(first, min(hit + context + 1, len(lines))):
             if index > last and (index <= hit or index not in matching):
                 sign = ":" if index in matching else "-"
-                sys.stdout.write(f"{path}\0{index + 1}{sign}{lines[index][:columns]}\n")
+                sys.stdout.write(f"{path}\0{index + 1}{sign}{clean_text(lines[index][:columns])}\n")
                 last = index
             elif index in matching:
                 break
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(encoding="utf-8", errors="replace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    # Names are bytes; what stands in the files is text by now.
+    sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     sys.exit(main(*sys.argv[1:]))

@@ -21,13 +21,19 @@ from threading import Event
 from typing import Any, Literal
 
 from ba_tui.context.blocking import ignoring_pipe
+from ba_tui.core.messages import clean_text
 from ba_tui.core.patterns import regex
 from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.values import frozen
+from ba_tui.permissions.fragments import NEAR, has_long_secrets, without_fragments
 from ba_tui.permissions.paths import Workspace, is_secret
+from ba_tui.permissions.sharing import Secrecy, cut_secrets
+from ba_tui.permissions.twins import linked_secret
+from ba_tui.resources import read_regular
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.disk import no_file
+from ba_tui.tools.disk import MAX_BYTES, no_file
+from ba_tui.tools.documents import detect, plain_lines
 from ba_tui.tools.failed import Failed, from_os
 from ba_tui.tools.globbing import Glob
 
@@ -41,6 +47,7 @@ MAX_MEMORY = 2_000_000_000
 PYTHON_GREP = Path(__file__).with_name("python_grep.py")
 _CARRIAGE_RETURN = regex(r"\r|\\r|\\x0[dD]|\\x\{0*[dD]\}")
 _REMARK = regex(r"(.+): ((?:WARNING: stopped searching )?binary file [^:]*\(found .*\))", re.DOTALL)
+_NUMBERED = regex(r"(\d+)[:-]")
 Mode = Literal["content", "files", "count"]
 
 
@@ -91,8 +98,14 @@ def find_ripgrep() -> Path | None:
     return Path(found) if found else None
 
 
-def grep_tool(definition: Definition, workspace: Workspace, rg: Path | None) -> Tool:
-    """Files with secrets are left out, whatever the pattern."""
+def grep_tool(definition: Definition, workspace: Workspace, rg: Path | None, secrecy: Secrecy = "redact") -> Tool:
+    """Files with secrets are left out, whatever the pattern and whatever they are called."""
+
+    def refused(path: Path) -> bool:
+        try:
+            return is_secret(path) or linked_secret(path.stat(), workspace)
+        except OSError:
+            return True
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         search = Search(
@@ -109,11 +122,12 @@ def grep_tool(definition: Definition, workspace: Workspace, rg: Path | None) -> 
             raise Failed("invalid_parameters", "A NUL cannot be searched for.")
         command = search.for_ripgrep(rg) if rg else search.for_python()
         try:
-            found = await found_lines(command, search, workspace.shown)
+            found = await found_lines(command, search, refused)
         except Waiting as waiting:
-            found = await found_lines(search.for_python(), search, workspace.shown)
+            found = await found_lines(search.for_python(), search, refused)
             found = replace(found, left_out=workspace.shown(waiting.file))
-        return _result(found, search)
+        texts, kinds = await asyncio.to_thread(_shown, found.lines, workspace, secrecy)
+        return _result(found, texts, search, cut_secrets(kinds))
 
     facts = ToolFacts(category="files", target="pattern", paths=("path",), bulky=True)
     return Tool("grep", definition.description, definition.input_schema, run, facts=facts)
@@ -135,10 +149,25 @@ def _existing(workspace: Workspace, text: str) -> Path:
 
 
 @frozen
+class Line:
+    """One line of what a search printed: a path and what follows it. Without a path, what parts two groups."""
+
+    path: Path | None
+    rest: str = ""
+    text: str = ""
+
+    @property
+    def number(self) -> int:
+        """Its line in the file; 0 where none is told."""
+        found = _NUMBERED.match(self.rest)
+        return int(found[1]) if found else 0
+
+
+@frozen
 class Found:
     """The first lines; ``cut`` when there are more; ``unread`` when something could not be looked into."""
 
-    lines: list[str]
+    lines: list[Line]
     cut: bool
     unread: bool = False
     left_out: str = ""
@@ -153,8 +182,9 @@ class Waiting(Failed):
         self.file = file
 
 
-async def found_lines(command: Sequence[str], search: Search, shown: Callable[[Path], str]) -> Found:
-    """The first lines that ``command`` prints, paths as ``shown``. Raises Failed, Waiting."""
+async def found_lines(command: Sequence[str], search: Search, refused: Callable[[Path], bool]) -> Found:
+    """The first lines that ``command`` prints, without those of files that are ``refused``, which may take a while to
+    tell. Raises Failed, Waiting."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,
@@ -171,7 +201,7 @@ async def found_lines(command: Sequence[str], search: Search, shown: Callable[[P
     ours = command[0] == sys.executable
     rescue = None if ours else asyncio.create_task(_rescue(process, search.place, held, stop))
     try:
-        lines, cut = await _bounded(process.stdout, search.mode, shown)
+        lines, cut = await _bounded(process.stdout, search.mode, refused)
         if held:
             raise Waiting(held[0])
         if not cut:
@@ -233,24 +263,32 @@ async def _ended(process: asyncio.subprocess.Process, errors: asyncio.Task[bytes
     await process.communicate()
 
 
-async def _bounded(stream: asyncio.StreamReader, mode: Mode, shown: Callable[[Path], str]) -> tuple[list[str], bool]:
-    """The first lines, each with the path as people see it; True when there was more."""
-    lines: list[str] = []
+async def _bounded(
+    stream: asyncio.StreamReader, mode: Mode, refused: Callable[[Path], bool]
+) -> tuple[list[Line], bool]:
+    """The first lines; True when there was more."""
+    lines: list[Line] = []
+    known: dict[Path, bool] = {}
     size = 0
     while raw := await _record(stream, mode):
         if len(lines) >= MAX_LINES or size >= MAX_CHARS:
             return lines, True
-        line = raw.decode("utf-8", "replace").rstrip("\r\n")
-        path, found, rest = line.partition("\0")
-        if not found and (remark := _REMARK.fullmatch(line)):
-            path, found, rest = remark[1], ":", f" {remark[2]}"
-        if found:
-            if is_secret(Path(path)):
+        line = _read(os.fsdecode(raw).rstrip("\r\n"))
+        if line.path:
+            if line.path not in known:
+                known[line.path] = await asyncio.to_thread(refused, line.path)
+            if known[line.path]:
                 continue
-            line = shown(Path(path)).replace("\n", "\\n") + (f":{rest}" if rest else "")
-        size += len(line) + 1
+        size += len(line.text) + len(line.rest) + len(line.path.name if line.path else "") + 2
         lines.append(line)
     return lines, False
+
+
+def _read(line: str) -> Line:
+    path, found, rest = line.partition("\0")
+    if not found and (remark := _REMARK.fullmatch(line)):
+        path, found, rest = remark[1], ":", f" {remark[2]}"
+    return Line(Path(path), rest) if found else Line(None, text=line)
 
 
 async def _record(stream: asyncio.StreamReader, mode: Mode) -> bytes:
@@ -277,8 +315,48 @@ def _first_words(said: bytes, place: Path) -> str:
     return " ".join(lines[:6]) or "no reason was given"
 
 
-def _result(found: Found, search: Search) -> ToolResult:
-    lines, cut = found.lines, found.cut
+def _shown(lines: Sequence[Line], workspace: Workspace, secrecy: Secrecy) -> tuple[list[str], tuple[str, ...]]:
+    """The lines as people and models see them, without what they hold of secrets that go on beyond them, and the kinds
+    of those. Reads the files."""
+    files: dict[Path, _Searched] = {}
+    texts: list[str] = []
+    kinds: dict[str, None] = {}
+    for line in lines:
+        rest = line.rest
+        if line.path and line.number and secrecy != "allow":
+            if line.path not in files:
+                files[line.path] = _searched(line.path)
+            rest, cut = without_fragments(rest, files[line.path].around(line.number))
+            kinds |= dict.fromkeys(cut)
+        path = workspace.shown(line.path).replace("\n", "\\n") if line.path else line.text
+        texts.append(clean_text(path + (f":{rest}" if rest else "")))
+    return texts, tuple(kinds)
+
+
+@frozen
+class _Searched:
+    """The lines of a file, and whether secrets of several lines may stand there."""
+
+    lines: list[str]
+    keys: bool
+
+    def around(self, number: int) -> str:
+        """What a secret in line ``number`` may be a part of."""
+        near = NEAR if self.keys else 0
+        return "\n".join(self.lines[max(0, number - 1 - near) : number + near])
+
+
+def _searched(path: Path) -> _Searched:
+    try:
+        data = read_regular(path, MAX_BYTES)
+    except OSError:
+        return _Searched([], keys=False)
+    text = plain_lines(detect(data).decode(data))
+    return _Searched(text.split("\n"), keys=has_long_secrets(text))
+
+
+def _result(found: Found, lines: list[str], search: Search, meta: dict[str, Any]) -> ToolResult:
+    cut = found.cut
     unread = "\n[some files or folders could not be read]" if found.unread else ""
     if found.left_out:
         unread += f"\n[{found.left_out} is a pipe, not a file: it was left out]"
@@ -290,4 +368,5 @@ def _result(found: Found, search: Search) -> ToolResult:
     if cut:
         lines = [*lines, f"[only the first {len(lines)} {unit}s; search a smaller folder, or use mode files or count]"]
     text = "\n".join(lines) + unread
-    return ToolResult(text, Prose(text), summary=summary, kind="listing" if search.mode == "files" else "hits")
+    kind = "listing" if search.mode == "files" else "hits"
+    return ToolResult(text, Prose(text), summary=summary, kind=kind, meta=meta)

@@ -13,7 +13,7 @@ from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.sharing import Sharing
+from ba_tui.permissions.sharing import Secrecy, Sharing
 from ba_tui.permissions.trust import Trust
 from ba_tui.resources import Places, bundled
 from ba_tui.sessions.artifacts import Artifacts
@@ -53,11 +53,13 @@ from ba_tui.tools.workers import WorkerSettings
 
 @frozen
 class Place:
-    """Where tools work: the ``workspace``, the ``shell`` for commands and ripgrep's path, None where it is missing."""
+    """Where tools work: the ``workspace``, the ``shell`` for commands and ripgrep's path, None where it is missing;
+    whether secrets are kept from models."""
 
     workspace: Workspace
     shell: Shell
     rg: Path | None
+    secrecy: Secrecy = "redact"
 
 
 @frozen
@@ -109,12 +111,12 @@ def builtin_tools(definitions: Mapping[str, Definition], place: Place, means: Me
     seen = SeenFiles()
     shells = means.shells if means else None
     tools = (
-        read_file_tool(definitions["read_file"], workspace, seen, means.modalities if means else None),
+        read_file_tool(definitions["read_file"], workspace, seen, means.modalities if means else None, place.secrecy),
         write_file_tool(definitions["write_file"], workspace, seen),
         edit_file_tool(definitions["edit_file"], workspace, seen),
         list_files_tool(definitions["list_files"], workspace),
         glob_tool(definitions["glob"], workspace),
-        grep_tool(definitions["grep"], workspace, place.rg),
+        grep_tool(definitions["grep"], workspace, place.rg, place.secrecy),
         shell_tool(definitions["shell"], workspace, place.shell, shells, means.runner if means else UNCONFINED),
         todo_write_tool(definitions["todo_write"]),
         todo_read_tool(definitions["todo_read"]),
@@ -133,7 +135,7 @@ def further_tools(definitions: Mapping[str, Definition], place: Place, means: Me
         python_tool(definitions["python"], workspace, place.shell, means.python, shells),
         shell_output_tool(definitions["shell_output"], shells),
         shell_kill_tool(definitions["shell_kill"], shells),
-        read_artifact_tool(definitions["read_artifact"], means.results, place.rg),
+        read_artifact_tool(definitions["read_artifact"], means.results, place.rg, place.secrecy),
         *web_tools(definitions, means.web),
         recall_tool(definitions["recall"], means.history),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -186,3 +187,42 @@ async def test_refusals(reading: Tool, shelf: Artifacts, tmp_path: Path) -> None
     shelf.path(made.ref).unlink()
     for args in ({}, {"search": "x"}, {"search": "x", "regex": True}, {"byte": 1}, {"path": "/1"}):
         assert "has expired" in (await read(reading, ref=made.ref, **args)).text
+
+
+BODY = [f"{number}{'A1b2C3d4E5f6G7h8' * 4}"[:64] for number in range(1_000, 1_006)]
+KEYED = "\n".join(["before", "-----BEGIN RSA PRIVATE KEY-----", *BODY, "-----END RSA PRIVATE KEY-----", "after"])
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"offset": 4, "limit": 2},
+        {"byte": 130},
+        {"search": "1003A1b2"},
+        {"search": "1003A1b2", "regex": True, "context": 1},
+        {"search": "after", "context": 3},
+    ],
+)
+async def test_a_part_of_a_secret_is_masked_as_the_whole_is(reading: Tool, shelf: Artifacts, args: dict[str, Any]):
+    result = await read(reading, ref=shelf.store(KEYED).ref, **args)
+    assert not result.is_error
+    assert "[secret: private key]" in result.text
+    assert not any(line[:20] in result.text for line in BODY)
+
+
+async def test_a_field_that_is_called_a_password_is_one(reading: Tool, shelf: Artifacts):
+    ref = shelf.store(json.dumps({"db": {"password": "Tr0ub4dor3", "port": 5432}}), kind="json").ref
+    assert (await read(reading, ref=ref, path="/db/password")).text == '"[secret: value]"'
+    assert (await read(reading, ref=ref, path="/db/port")).text == "5432"
+
+
+async def test_head_and_tail_hold_no_part_of_a_secret(tmp_path: Path, shelf: Artifacts, reading: Tool):
+    text = "x" * 80 + "\n"
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        return ToolResult("\n".join([text * args["before"], KEYED, text * 400]))
+
+    for before in range(0, 400, 7):
+        tool = output(replace(reading, run=run), Delivery(shelf, secrecy="redact"))
+        result = await read(tool, before=before)
+        assert KEYED in result.text or not any(line[:20] in result.text for line in BODY)

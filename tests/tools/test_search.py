@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import re
+import string
 
 import pytest
 from hypothesis import given
@@ -231,3 +233,28 @@ async def test_output_is_bounded(searching: Desk) -> None:
     result = await searching.run("grep", pattern="hit", path="many.txt")
     assert "[only the first 200 lines" in result.text
     assert len((await searching.run("grep", pattern="hit", path="wide.txt")).text) < 1_000
+
+
+async def test_hard_links_of_secrets_are_left_out(searching: Desk) -> None:
+    secret = searching.write("far/away/.env", "plain words\n")
+    (searching.root / "notes.txt").hardlink_to(secret)
+    for mode in ("content", "files", "count"):
+        assert (await searching.run("grep", pattern="plain words", mode=mode)).text.startswith("No match")
+
+
+async def test_a_line_of_a_key_is_masked_as_the_whole_is(searching: Desk) -> None:
+    drawn = random.Random(5)
+    body = ["".join(drawn.choices(string.ascii_letters + string.digits, k=64)) for _ in range(6)]
+    key = ["-----BEGIN OPENSSH PRIVATE KEY-----", *body, "-----END OPENSSH PRIVATE KEY-----"]
+    searching.write("notes.txt", "\n".join(["before", *key, "after"]))
+    for args in ({"pattern": body[2][:10]}, {"pattern": body[3], "context": 1}, {"pattern": "after", "context": 3}):
+        result = await searching.run("grep", **args)
+        assert "[secret: private key]" in result.text
+        assert not any(line in result.text for line in body)
+
+
+async def test_a_token_at_the_cut_of_a_line_is_masked(searching: Desk) -> None:
+    token = "ghp_aB3dE5gH7jK9mN1pQ2sT4vW6yZ8bC0dE2fG4"
+    searching.write("wide.txt", f"here {'x ' * 137}{token} {'y ' * 200}")
+    result = await searching.run("grep", pattern="here")
+    assert token[:8] not in result.text

@@ -31,6 +31,8 @@ from ba_tui.core.results import (
 )
 from ba_tui.core.tool import Call, Level, Tool
 from ba_tui.core.values import frozen
+from ba_tui.permissions.fragments import has_long_secrets, without_fragments
+from ba_tui.permissions.sharing import Secrecy, cut_secrets
 from ba_tui.sessions.artifacts import REFERENCE, Artifacts
 from ba_tui.tools.failed import Failed, failed_result
 from ba_tui.tools.formats import BRIEF_FACTS, ROOM, failed, head_and_tail, shortened
@@ -57,10 +59,12 @@ CHOICE = {"enum": list(LEVELS), "description": "How much of a long result to giv
 
 @frozen
 class Delivery:
-    """``artifacts``: where the whole goes when a part is given; ``fullness`` of the model's window, from 0 to 1."""
+    """``artifacts``: where the whole goes when a part is given; ``fullness`` of the model's window, from 0 to 1;
+    ``secrecy``: whether secrets are kept from models."""
 
     artifacts: Artifacts | None = None
     fullness: Callable[[], float] = float
+    secrecy: Secrecy = "allow"
 
 
 NOWHERE = Delivery()
@@ -149,7 +153,12 @@ class _Handing:
         else:
             text = self._shown(result, ref, trouble)
         display = _shorter_display(result) if ref else result.display
-        return _cleaned(replace(result, display=display, artifact=ref), text)
+        kinds: tuple[str, ...] = ()
+        if self.delivery.secrecy != "allow" and (len(result.text) <= SLOW or has_long_secrets(result.text)):
+            # What head and tail hold of a secret does not look like one to whoever sees only them.
+            text, kinds = without_fragments(text, unescaped(result.text))
+        meta = {**result.meta, **cut_secrets(kinds)}
+        return _cleaned(replace(result, display=display, artifact=ref, meta=meta), text)
 
     def _kept(self, result: ToolResult) -> tuple[Artifact | None, str]:
         """The whole in a file, or words on why it is not."""

@@ -17,7 +17,7 @@ from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.core.untrusted import paintable
 from ba_tui.permissions.secrets import Secret, placeholders, redact, without
-from ba_tui.permissions.sharing import Sharing, kinds_of, looked
+from ba_tui.permissions.sharing import Sharing, kinds_cut, kinds_of, looked
 
 _NAMED = 100
 _DEEPEST = 20
@@ -40,7 +40,9 @@ def secrets(sharing: Sharing) -> Guard:
                 call.retell(redact)
                 raise
             found = await looked(result.text)
-            return await _kept(sharing, tool, found, result, (args, call)) if found else result
+            if not found and not kinds_cut(result.meta):
+                return result
+            return await _kept(sharing, tool, found, result, (args, call))
 
         return replace(tool, run=run)
 
@@ -52,7 +54,7 @@ async def _kept(
 ) -> ToolResult:
     """``result`` without the secrets that the person does not want to share."""
     args, call = of
-    withheld = sharing.withheld(result.text, found)
+    withheld, cut = sharing.withheld(result.text, found), kinds_cut(result.meta)
     said = ""
     if sharing.secrecy == "ask" and sharing.open(result.text, withheld):
         reply = await call.ask(_question(tool, args, call, withheld))
@@ -60,11 +62,12 @@ async def _kept(
         sharing.settle(result.text, withheld, share=share)
         said = "" if share else reply.text.strip()
         withheld = sharing.withheld(result.text, withheld)
-    if not withheld:
+    if not withheld and not cut:
         return result
-    if sharing.secrecy == "redact":
-        _tell(sharing, tool, args, call, withheld)
-    note = _KEPT.format(mark=" or ".join(dict.fromkeys(f"[secret: {secret.kind}]" for secret in withheld)))
+    if sharing.secrecy == "redact" or cut:
+        _tell(sharing, tool, args, call, kinds_of(withheld, cut))
+    kinds = dict.fromkeys((*(secret.kind for secret in withheld), *cut))
+    note = _KEPT.format(mark=" or ".join(f"[secret: {kind}]" for kind in kinds))
     words = f"\nThe person said: {said}" if said else ""
     return replace(result, text=f"{without(result.text, withheld)}\n{note}{words}")
 
@@ -82,8 +85,8 @@ def _question(tool: Tool, args: Mapping[str, Any], call: Call, found: tuple[Secr
     )
 
 
-def _tell(sharing: Sharing, tool: Tool, args: Mapping[str, Any], call: Call, found: tuple[Secret, ...]) -> None:
-    kinds, about = kinds_of(found), paintable(redact(tool.target(args)), newlines=False)[:_NAMED]
+def _tell(sharing: Sharing, tool: Tool, args: Mapping[str, Any], call: Call, kinds: str) -> None:
+    about = paintable(redact(tool.target(args)), newlines=False)[:_NAMED]
     if sharing.news(about, kinds):
         text = f"Kept from the model: {kinds} in the result of {tool.name} {about}".rstrip()
         call.branch.emit(Notice(f"{text}.", "info", "To be asked instead, or to share, set `secrets` to ask or allow."))

@@ -21,7 +21,7 @@ from ba_tui.core.commands import CommandLine
 from ba_tui.core.conversation import Admit
 from ba_tui.core.errors import PromptRefused, StopTurn, StorageError, UsageError
 from ba_tui.core.events import Event, Notice, ToolFinished, ToolStarted, TurnEnded, TurnStarted
-from ba_tui.core.messages import Message, Text, ToolUse, new_id, user
+from ba_tui.core.messages import STANDS_FOR, Message, Text, ToolUse, new_id, user
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.skills import Skills
@@ -115,7 +115,7 @@ class OwnCommands:
         done = await expand(command.body, arguments, partial(self._run, command, branch), self._means.clean)
         if done.ran:
             branch.emit(Notice(f"/{command.name} ran: {', '.join(map(_short, done.ran))}"))
-        text = f"The command /{command.name} stands for:\n\n{done.text}"
+        text = f"{STANDS_FOR}{command.name} stands for:\n\n{done.text}"
         model = await self._model(command, branch)
         return Sent((Message("user", (Text(text),), hidden=True),), done.spoken, command.source, model)
 

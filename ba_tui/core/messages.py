@@ -121,6 +121,12 @@ Block: TypeAlias = Annotated[
 ]
 
 
+NOTE, NOTE_END = f"<{REMINDER}>", f"</{REMINDER}>"
+"""What stands around a note of ba's own in a message of the person's role."""
+STANDS_FOR = "The command /"
+"""What the text of a file begins with that a prompt stands for."""
+
+
 @frozen
 class Usage:
     """Tokens as the vendor billed them. ``input`` excludes what was read from or written to the prompt cache."""
@@ -173,6 +179,12 @@ class Message:
         return "".join([block.text for block in self.blocks if isinstance(block, Text)])
 
     @property
+    def own_text(self) -> str:
+        """The words of the person, without notes and texts of files that were joined to them."""
+        texts = [block.text for block in self.blocks if isinstance(block, Text)]
+        return "\n".join([text for text in texts if not text.startswith((NOTE, STANDS_FOR))])
+
+    @property
     def calls(self) -> tuple[ToolUse, ...]:
         return tuple([block for block in self.blocks if isinstance(block, ToolUse)])
 
@@ -184,10 +196,6 @@ class Message:
 def user(text: str, *, origin: Origin = "user", hidden: bool = False) -> Message:
     """A message of the person, or a note in the person's role when ``origin`` says so."""
     return Message("user", (Text(text),), origin=origin, hidden=hidden)
-
-
-NOTE, NOTE_END = f"<{REMINDER}>", f"</{REMINDER}>"
-"""What stands around a note of ba's own in a message of the person's role."""
 
 
 def reminder(text: str, *blocks: Block, origin: Origin = "reminder") -> Message:

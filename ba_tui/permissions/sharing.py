@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.events import Notice
-from ba_tui.core.messages import NOTE, Message, Text
+from ba_tui.core.messages import Message
 from ba_tui.core.turn import Branch
 from ba_tui.core.untrusted import hidden_in
 from ba_tui.permissions.secrets import LARGE, Secret, find
@@ -86,7 +86,7 @@ class PromptSecrets:
             if message.id in self._seen or message.hidden or message.origin not in {"user", "steer"}:
                 continue
             self._seen.add(message.id)
-            words = _said(message)
+            words = message.own_text
             if hidden := hidden_in(words):
                 codes = ", ".join(f"U+{ord(letter):04X}" for letter in hidden[:4])
                 text = (
@@ -99,12 +99,6 @@ class PromptSecrets:
 
     async def after(self, reply: Message, branch: Branch) -> None:
         """Answers are the model's own words."""
-
-
-def _said(message: Message) -> str:
-    """The person's own words, without the notes that were joined to them."""
-    texts = [block.text for block in message.blocks if isinstance(block, Text)]
-    return "\n".join(text for text in texts if not text.startswith(NOTE))
 
 
 def _counted(kind: str, count: int) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from ba_tui.core.events import Notice
-from ba_tui.core.messages import NOTE, Message, Text
+from ba_tui.core.messages import Message
 from ba_tui.core.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
@@ -200,7 +200,4 @@ def mentioned(text: str, names: Collection[str]) -> tuple[str, ...]:
 
 def _said(message: Message) -> str:
     """The words of a person in ``message``, without the notes that go with them."""
-    if message.role != "user":
-        return ""
-    texts = [block.text for block in message.blocks if isinstance(block, Text)]
-    return "\n".join(text for text in texts if not text.startswith(NOTE))
+    return message.own_text if message.role == "user" else ""

@@ -203,10 +203,8 @@ def _of_vendors(text: str) -> Iterator[Secret]:
             if start[0].isalnum() and at and (text[at - 1].isalnum() or text[at - 1] == "_"):
                 continue
             if match := shape.rest.match(text, at + len(start)):
-                if shape.kind == "private key":
-                    yield from _private_key(text, at, match)
-                elif shape.kind == "Telegram token":
-                    yield from _telegram(text, at, match)
+                if special := _SPECIAL.get(shape.kind):
+                    yield from special(text, at, match)
                 elif _real(match[0]):
                     yield Secret(at, match.end(), shape.kind)
 
@@ -224,11 +222,38 @@ def _private_key(text: str, at: int, match: re.Match[str]) -> Iterator[Secret]:
 
 
 def _telegram(text: str, at: int, match: re.Match[str]) -> Iterator[Secret]:
+    """With the bot's number, which stands before."""
     start = at
-    while start > max(0, at - 12) and text[start - 1].isdigit():
+    while start > max(0, at - 17) and text[start - 1].isdecimal():
         start -= 1
-    if 8 <= at - start <= 10:
+    if 5 <= at - start <= 16 and (match[0].startswith("A") or looks_drawn(match[0])) and _real(match[0]):
         yield Secret(start, match.end(), "Telegram token")
+
+
+def _discord(text: str, at: int, match: re.Match[str]) -> Iterator[Secret]:
+    """Its first part says a user's number; that of a user with two factors has none."""
+    number = text[at : match.end()].partition(".")[0]
+    try:
+        said = base64.urlsafe_b64decode(number + "=" * (-len(number) % 4))
+    except ValueError:
+        said = b""
+    if number == "mfa" or (said.isdigit() and 17 <= len(said) <= 20):
+        yield Secret(at, match.end(), "Discord token")
+
+
+def _terraform(text: str, at: int, match: re.Match[str]) -> Iterator[Secret]:
+    """With the fourteen characters that stand before."""
+    if at >= 14 and text[at - 14 : at].isalnum():
+        yield Secret(at - 14, match.end(), "Terraform token")
+
+
+_SPECIAL = {
+    "private key": _private_key,
+    "Telegram token": _telegram,
+    "Discord token": _discord,
+    "Terraform token": _terraform,
+}
+"""Kinds that what stands around must confirm."""
 
 
 def _in_addresses(text: str) -> Iterator[Secret]:

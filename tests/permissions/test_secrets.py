@@ -21,6 +21,11 @@ def drawn(count: int, letters: str = LETTERS) -> str:
     return "".join(random.Random(count).choices(letters, k=count))
 
 
+def number_of(user: int) -> str:
+    """A user's number as it begins a token."""
+    return base64.urlsafe_b64encode(str(user).encode()).decode().rstrip("=")
+
+
 PEM = "\n".join(drawn(64) for _ in range(4))
 KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{PEM}\n-----END RSA PRIVATE KEY-----"
 
@@ -47,6 +52,23 @@ SECRETS = {
     "twilio": ("Twilio key", f"SK{drawn(32, HEX)}"),
     "sendgrid": ("SendGrid key", f"SG.{drawn(22)}.{drawn(43)}"),
     "telegram": ("Telegram token", f"1234567890:AA{drawn(33)}"),
+    "telegram, a short number": ("Telegram token", f"48291:AA{drawn(33)}"),
+    "telegram, another beginning": ("Telegram token", f"7812345678:A{drawn(34, LETTERS + '_-')}"),
+    "discord of 2015": ("Discord token", f"{number_of(19862248347192524)}.{drawn(6)}.{drawn(27)}"),
+    "discord": ("Discord token", f"{number_of(968556348390391859)}.G{drawn(5)}.{drawn(38, LETTERS + '_-')}"),
+    "discord, nineteen digits": ("Discord token", f"{number_of(1301590567989547028)}.G{drawn(5)}.{drawn(38)}"),
+    "discord, two factors": ("Discord token", f"mfa.{drawn(84)}"),
+    "discord webhook": ("Discord webhook", f"discord.com/api/webhooks/968556348390391859/{drawn(68)}"),
+    "discord webhook, versioned": ("Discord webhook", f"discord.com/api/v10/webhooks/968556348390391859/{drawn(68)}"),
+    "slack, rotated": ("Slack token", f"xoxe.xoxp-1-{drawn(60)}"),
+    "slack workflow": ("Slack webhook", f"hooks.slack.com/workflows/T{drawn(10)}/A{drawn(10)}/{drawn(40)}"),
+    "gitlab runner": ("GitLab token", f"GR1348941{drawn(20)}"),
+    "bedrock": ("AWS Bedrock key", f"ABSK{drawn(120)}="),
+    "airtable": ("Airtable token", f"pat{drawn(14)}.{drawn(64, HEX)}"),
+    "terraform": ("Terraform token", f"{drawn(14)}.atlasv1.{drawn(67)}"),
+    "rubygems": ("RubyGems key", f"rubygems_{drawn(48, HEX)}"),
+    "tailscale": ("Tailscale key", f"tskey-auth-{drawn(12)}CNTRL-{drawn(32)}"),
+    "pulumi": ("Pulumi token", f"pul-{drawn(40, HEX)}"),
     "azure": ("Azure storage key", f"AccountKey={drawn(86)}=="),
     "jwt": ("JSON web token", f"eyJ{drawn(20)}.eyJ{drawn(60)}.{drawn(43)}"),
     "pem": ("private key", f"-----BEGIN RSA PRIVATE KEY-----\n{PEM}\n-----END RSA PRIVATE KEY-----"),
@@ -146,6 +168,12 @@ def test_what_looks_a_little_like_that_stays(text: str) -> None:
         "token = os.environ['TOKEN']",
         "token = get_token()",
         "token: str | None = None",
+        f"12:34:56:A{drawn(34)}",
+        "localhost:8080:AUTHENTICATION_FAILED_FOR_THE_SERVER",
+        f"MTIzNDU2.{drawn(6)}.{drawn(27)}",
+        f"OTHERTHINGSTHATARENONUMBERS.{drawn(6)}.{drawn(38)}",
+        f"mfa.{drawn(20)}",
+        f"pattern.{drawn(64, HEX)}",
         "tokenizer = AutoTokenizer.from_pretrained('x')",
         "max_tokens: 4096",
         f"next_page_token: {drawn(40)}",

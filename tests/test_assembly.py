@@ -265,3 +265,47 @@ async def test_without_anybody_to_ask_flags_count_but_what_the_folder_brings_doe
     done = [event.result for event in await collect(turn, agree) if isinstance(event, ToolFinished)]
     assert [result.is_error for result in done] == [False, False, False], done
     await talk.close()
+
+
+async def test_context_files_of_a_folder_that_nobody_trusts_are_told_to_the_person_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ba_home: Path
+):
+    (tmp_path / "AGENTS.md").write_text("Theirs.\n@more.md\n")
+    (tmp_path / "more.md").write_text("More of theirs.")
+    (ba_home / "AGENTS.md").write_text("Mine.")
+    for strict in (False, True):
+        with ModelServer([Step(say="Hello.")]) as server:
+            monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
+            found = connect({"model": "openai/any"}, tmp_path, strict=strict)
+            assert "No model is told AGENTS.md (imports more.md)." in found.notices[0].text
+            talk = found.library.create()
+            await collect(talk.say("hello"))
+            await talk.close()
+        (request,) = server.requests
+        assert b"Mine." in request.body
+        assert b"heirs." not in request.body
+    trust(tmp_path)
+    assert connect({"model": "openai/any"}, tmp_path).notices == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["nonsense: 1\n", "theme: [\n", "\x00", "permissions: {deny: ['shell((']}\n", "permissions: {deny: 3}\n"]
+)
+def test_settings_of_a_folder_that_nobody_trusts_end_no_run(tmp_path: Path, text: str):
+    (tmp_path / ".ba").mkdir()
+    (tmp_path / ".ba" / "config.yaml").write_text(text)
+    assert any("config.yaml" in notice.text for notice in connect({}, tmp_path, strict=True).notices)
+    trust(tmp_path)
+    with pytest.raises(UsageError, match=r"config\.yaml"):
+        connect({}, tmp_path, strict=True)
+
+
+def test_a_settings_file_that_leads_out_of_the_project_is_not_read(tmp_path: Path):
+    (tmp_path / "work" / ".ba").mkdir(parents=True)
+    (tmp_path / "own.yaml").write_text("append_system_prompt: words from elsewhere\n")
+    (tmp_path / "work" / ".ba" / "config.yaml").symlink_to(tmp_path / "own.yaml")
+    trust(tmp_path / "work")
+    found = connect({}, tmp_path / "work")
+    assert "was not read: it leads to" in found.notices[0].text
+    talk = found.library.create()
+    assert not any("words from elsewhere" in item.text for part in talk.context() for item in part.items)

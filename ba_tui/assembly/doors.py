@@ -14,7 +14,7 @@ from ba_tui.core.conversation import Doors
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.provider import ModelInfo
-from ba_tui.core.session import Held, Standing
+from ba_tui.core.session import Standing
 from ba_tui.core.tool import Tool
 from ba_tui.core.wording import sentence
 from ba_tui.observe.logs import start_logging
@@ -114,21 +114,18 @@ def _untrusted(seen: Standing, *, attended: bool) -> list[Notice]:
     """What the folder brings and what stays off until the person trusts it."""
     if seen.state == "trusted":
         return []
-    brought = ", ".join(_named(part) for part in seen.holds)
+    brought = ", ".join("context files" if part.kind == "context" else part.kind for part in seen.holds)
+    untold = [name for part in seen.holds if part.kind == "context" for name in part.names]
+    files = f" No model is told {'; '.join(untold)}." if untold else ""
     if seen.trouble:
         return [Notice(seen.trouble, "warning", "Until then the folder can't be trusted.")]
     if attended:
-        off = f" What it brings is off: {brought}." if brought else ""
+        off = f" What it brings is off: {brought}.{files}" if brought else ""
         return [Notice(f"This folder is not trusted: ba only reads here.{off}", "warning", "/trust changes that.")]
     if not brought:
         return []
-    text = f"This folder is not trusted, so what it brings is off: {brought}."
-    return [Notice(text, "info", "Look at it and let it count: ba trust, or start with --trust.")]
-
-
-def _named(part: Held) -> str:
-    """A kind of what a folder brings; context files by name, as a model would be told all that they say."""
-    return part.kind if part.kind != "context" else f"context files ({'; '.join(part.names)})"
+    text = f"This folder is not trusted, so what it brings is off: {brought}.{files}"
+    return [Notice(text, "info", "Review it, then run `ba trust`, or start with --trust.")]
 
 
 def _catalog(where: Places, *, strict: bool) -> tuple[Catalog, list[Notice]]:

@@ -21,7 +21,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.events import Event, Notice, Rewound, Steered, TurnStarted
 from ba_tui.core.markup import OURS, neutralized
 from ba_tui.core.mentions import Weight
-from ba_tui.core.messages import Block, Message, reminder
+from ba_tui.core.messages import Block, Message, clean_text, reminder
 from ba_tui.core.results import ToolResult
 from ba_tui.core.skills import Skills
 from ba_tui.core.turn import Branch
@@ -155,7 +155,7 @@ class Attachments:
 
     def _weight(self, made: Attachment) -> Weight:
         note = made.note
-        return Weight(made.name, self._around.tokens([note]) if note else 0, made.trouble)
+        return Weight(clean_text(made.name), self._around.tokens([note]) if note else 0, made.trouble)
 
     async def made(self, words: Words, branch: Branch) -> Outcome:
         """What goes with ``words``. Tools and skills that they name are there with the next request."""

@@ -17,6 +17,7 @@ from typing import TypeAlias
 from ba_tui.context.files import LETTERS, FileIndex, Listing
 from ba_tui.context.profiles import dataset_kind
 from ba_tui.core.mentions import MentionKind, Suggestion, Weight
+from ba_tui.core.messages import clean_text
 from ba_tui.core.patterns import regex
 from ba_tui.core.values import frozen
 
@@ -194,6 +195,8 @@ class Offering:
 
 
 def _file(path: str) -> Suggestion:
+    # Bytes that are no text are found again by what they are shown as.
+    path = clean_text(path)
     if path.endswith("/"):
         return Suggestion("folder", path, path)
     kind = dataset_kind(path)

@@ -13,8 +13,10 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from ba_tui.core.markup import REMINDER, neutralized
+from ba_tui.core.patterns import regex
 from ba_tui.core.values import frozen
 
+_NO_TEXT = regex("[\0\ud800-\udfff]")
 Role: TypeAlias = Literal["user", "assistant"]
 Stop: TypeAlias = Literal[
     "end_turn",
@@ -223,7 +225,7 @@ def clean_text(text: str) -> str:
     """``text`` with lone surrogates and NULs replaced: neither survives UTF-8, JSON or a vendor's API."""
     if text.isascii() and "\0" not in text:
         return text
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def clean_json(value: Any) -> Any:

@@ -18,6 +18,7 @@ from pathlib import Path, PurePath
 from urllib.parse import unquote, urlsplit
 
 from ba_tui.core.errors import BaError
+from ba_tui.core.messages import clean_text
 from ba_tui.core.patterns import regex
 from ba_tui.core.values import frozen
 
@@ -77,6 +78,8 @@ _SECRET_NAME, _GUARDED_NAME = _any_of(SECRET_NAMES), _any_of(GUARDED_NAMES)
 _SECRET_TAIL, _GUARDED_TAIL = _tails(SECRET_TAILS), _tails(GUARDED_TAILS)
 _SECRET_PARTS, _GUARDED_PARTS = frozenset(SECRET_FOLDERS), frozenset(GUARDED_FOLDERS)
 
+UNREADABLE = "\N{REPLACEMENT CHARACTER}"
+"""What models and people are shown for bytes of a name that are no UTF-8."""
 LONGEST = 4_096
 LONGEST_NAME = 255
 
@@ -164,7 +167,7 @@ class Workspace:
         if not text.strip():
             raise PathRefused("The path is empty.", "Name a file or folder; '.' is the current one.")
         plainly = text.isascii() and len(text) <= LONGEST_NAME
-        if "\0" in text or (not plainly and any(0xD800 <= ord(char) <= 0xDFFF for char in text)):
+        if "\0" in text or not (plainly or _has_bytes(text)):
             raise PathRefused(f"{_brief(text)} holds a character that no path has.", "Check the path.")
         if not plainly and (
             len(text) > LONGEST or any(len(os.fsencode(part)) > LONGEST_NAME for part in text.split("/"))
@@ -177,10 +180,12 @@ class Workspace:
             raise PathRefused(f"{_brief(text)} names the home of an unknown user.", "Write the whole path.") from error
         if path.is_absolute():
             here = _OWN_FOLDER.match(str(path)) if cwd else None
-            return Path(cwd, str(path)[here.end() :]) if cwd and here else path
-        if path.parts and path.parts[0] in self.heads and (lent := self._lent(path)):
-            return lent
-        return (cwd or self.root) / path
+            path = Path(cwd, str(path)[here.end() :]) if cwd and here else path
+        elif path.parts and path.parts[0] in self.heads and (lent := self._lent(path)):
+            path = lent
+        else:
+            path = (cwd or self.root) / path
+        return path if plainly or UNREADABLE not in text else _as_named(path)
 
     def _lent(self, path: Path) -> Path | None:
         for one in self.lent:
@@ -265,6 +270,36 @@ def folded(text: str) -> str:
 
 def _tail(parts: list[str], patterns: re.Pattern[str]) -> bool:
     return bool(patterns.match("/" + "/".join(part.strip("/") for part in parts if part != "/")))
+
+
+def _has_bytes(text: str) -> bool:
+    """Whether ``text`` can be the name of a file at all: bytes that are no UTF-8 stand in it as Python writes them."""
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _as_named(path: Path) -> Path:
+    """``path`` with the bytes that its replacement characters were shown for, where just one name in each folder fits.
+
+    Raises:
+        PathRefused: several do.
+    """
+    found = Path(path.anchor)
+    for part in path.parts[1:]:
+        if UNREADABLE in part and not os.path.lexists(found / part):
+            try:
+                names = [name.name for name in found.iterdir() if clean_text(name.name) == part]
+            except OSError:
+                names = []
+            if len(names) > 1:
+                message = f"{_brief(part)} is the name of {len(names)} files that look alike."
+                raise PathRefused(message, "Have one of them renamed.", malformed=False)
+            part = names[0] if names else part
+        found /= part
+    return found
 
 
 def _same(one: Path, other: Path) -> bool:

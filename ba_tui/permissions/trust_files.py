@@ -64,8 +64,10 @@ class Found:
         """Where it leads, for people; empty for no link."""
         if self.target is None:
             return ""
-        away = "" if self.target.is_relative_to(root) else ", outside this project"
-        return f"{self.name} → {shown(self.target)}{', which holds secrets' if self._secret else away}"
+        inside = self.target.is_relative_to(root)
+        where = self.target.relative_to(root).as_posix() if inside else shown(self.target)
+        about = ", which holds secrets" if self._secret else "" if inside else ", outside this project"
+        return f"{self.name} → {where}{about}"
 
     def content(self) -> bytes:
         """What of it counts: of settings only those that could loosen or run something, of secrets a hash. Empty for

@@ -9,6 +9,7 @@ import asyncio
 import os
 import re
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -19,7 +20,7 @@ from ba_tui.core.patterns import regex
 from ba_tui.core.results import Command, Display, StateChange, ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Run, Tool, ToolFacts
 from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.paths import PathRefused, Workspace
 from ba_tui.tools.background import Outcome, Shells, Work
 from ba_tui.tools.command_runner import UNCONFINED, CommandRunner, RunRequest
 from ba_tui.tools.definitions import Definition
@@ -131,8 +132,10 @@ def command_tool(name: str, argument: str, definition: Definition, run: Run) -> 
 
 def start_folder(workspace: Workspace, kept: str | None) -> Path:
     """The folder the session's last command ended in, while it can be entered inside the workspace; else the root."""
-    if kept and _enterable(folder := Path(kept)) and workspace.contains(folder.resolve()):
-        return folder
+    with suppress(PathRefused):
+        # What was kept may have replacement characters for bytes of a name that are no text.
+        if kept and _enterable(folder := workspace.named(kept)) and workspace.contains(folder.resolve()):
+            return folder
     return workspace.root
 
 

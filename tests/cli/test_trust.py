@@ -56,3 +56,24 @@ def test_a_plain_folder_can_be_trusted(tmp_path: Path, capsys: pytest.CaptureFix
     assert "It brings no tools" in capsys.readouterr().out
     assert run(["trust", "--show", str(plain)]) == 0
     assert run(["trust", str(tmp_path / "nowhere")]) == 1
+
+
+def test_context_files_and_links_are_shown(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "diary.txt").write_text("mine")
+    (project / "AGENTS.md").write_text("Use tabs.\n@rules.md\n@../diary.txt\n")
+    (project / "rules.md").write_text("More.")
+    (project / "deep").mkdir()
+    (project / "deep" / "CLAUDE.md").symlink_to(tmp_path / "diary.txt")
+    (project / ".ba" / "tools" / "linked.py").symlink_to(tmp_path / "diary.txt")
+    assert run(["trust", "--show", "deep"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:5] == [
+        "context        2  AGENTS.md (imports rules.md; @../diary.txt was not read: it lies outside this project), "
+        f"deep/CLAUDE.md (was not read: it leads to {tmp_path.resolve()}/diary.txt, which lies outside this project)",
+        "tools          2  linked.py, mine.py",
+        f"link              .ba/tools/linked.py → {tmp_path.resolve()}/diary.txt, outside this project",
+        ".ba/tools/linked.py  (1 line)",
+    ]
+    run(["trust", "--yes"])
+    (project / "AGENTS.md").write_text("Use spaces.")
+    assert run(["trust", "--show"]) == 0, "instructions run nothing, so a change of them asks nothing"

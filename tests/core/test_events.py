@@ -115,7 +115,7 @@ def test_every_event_round_trips(event: Event):
 def test_an_event_with_what_json_does_not_know_is_kept_all_the_same():
     call = ToolUse("1", "x", {"a": "\ud800", "b": float("nan"), "c": {1, 2}})
     kept = event_from_json(event_to_json(events.ToolStarted(call)))
-    assert kept.call.input == {"a": "?", "b": None, "c": "{1, 2}"}  # type: ignore[union-attr]
+    assert kept.call.input == {"a": "\N{REPLACEMENT CHARACTER}", "b": None, "c": "{1, 2}"}  # type: ignore[union-attr]
 
 
 def test_every_kind_has_a_sample():
@@ -143,5 +143,5 @@ def test_cleaned_text_survives_utf8_and_holds_no_nul(text: str):
 
 def test_json_values_are_cleaned_to_their_leaves():
     assert clean_json({"a\0": ["\ud800", 1, None, float("inf"), {"b": ("x",)}]}) == {
-        "a\N{REPLACEMENT CHARACTER}": ["?", 1, None, None, {"b": ["x"]}]
+        "a\N{REPLACEMENT CHARACTER}": ["\N{REPLACEMENT CHARACTER}", 1, None, None, {"b": ["x"]}]
     }

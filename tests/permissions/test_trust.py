@@ -342,3 +342,27 @@ def test_the_persons_own_folder_is_no_project(tmp_path: Path):
     own = tmp_path / ".ba"
     write(own, "tools/mine.py", "M = 1\n")
     assert Trust(Places(own, own, own / "cache", own)).look(tmp_path).holds == ()
+
+
+def test_links_are_shown_with_their_targets(trust: Trust, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    key = tmp_path / "home" / ".ssh" / "id_rsa"
+    key.parent.mkdir(parents=True)
+    key.write_text("a key that nobody should keep a copy of")
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "SKILL.md").write_text("far")
+    (root / ".ba" / "skills").mkdir()
+    (root / ".ba" / "skills" / "far").symlink_to(tmp_path / "far")
+    (root / ".ba" / "tools" / "b.py").symlink_to("a.py")
+    (root / ".ba" / "tools" / "c.py").symlink_to(key)
+    seen = trust.look(root)
+    assert seen.links == (
+        ".ba/tools/b.py → .ba/tools/a.py",
+        ".ba/tools/c.py → ~/.ssh/id_rsa, which holds secrets",
+        f".ba/skills/far/SKILL.md → {tmp_path.resolve()}/far/SKILL.md, outside this project",
+    )
+    assert not any("a key that nobody" in file.after for file in seen.files)
+    trust.grant(seen)
+    assert not any("a key that nobody" in file.read_text() for file in tmp_path.rglob("*.json"))
+    key.write_text("another key")
+    assert not trust.trusted(root)

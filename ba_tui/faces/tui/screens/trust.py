@@ -26,8 +26,8 @@ Verdict: TypeAlias = Literal["trust", "no", "quit", "revoke"]
 IGNORED = 0.5
 """Seconds without a key until keys count: those before were meant for something else."""
 MEANING = (
-    "Yes: what it brings is loaded and may run, and ba works as your mode says.",
-    "No: ba only reads here, and nothing of the folder's own is loaded.",
+    "Yes: models are told its context files; its tools and hooks may run.",
+    "No: ba only reads here. Its context files, tools and hooks stay off.",
 )
 MEANING_LOW = ("Yes: what it brings may run.", "No: ba only reads here.")
 TITLES = {
@@ -36,7 +36,7 @@ TITLES = {
     "trusted": "You trust this folder",
 }
 CHANGED_LOW = "Changed: do you still trust it?"
-NOTHING = "It brings no tools, hooks, servers, skills, agents, commands or settings of its own."
+NOTHING = "This folder has no context files, tools, hooks, skills, commands or settings of its own."
 TIGHT = 18
 """Lines of a screen on which fewer words are used."""
 MOVES = {"pageup": "page_up", "pagedown": "page_down", "space": "page_down", "home": "home", "end": "end"}

@@ -84,6 +84,15 @@ def test_a_hard_link_is_known_as_soon_as_the_secret_is_there(ingress: Ingress, b
     assert refusal(ingress, notes, "project") == "it holds secrets"
 
 
+def test_a_hard_link_is_known_that_was_made_after_the_folders_were_looked_through(ingress: Ingress, base: Path) -> None:
+    (base / "work" / "a.md").write_text("harmless")
+    (base / "work" / "b.md").hardlink_to(base / "work" / "a.md")
+    os.utime(base / "work" / "deep" / "er", (1, 1))
+    assert ingress.text(base / "work" / "a.md", 1_000, "project") == "harmless"
+    (base / "work" / "notes.md").hardlink_to(base / "work" / "deep" / "er" / ".env")
+    assert refusal(ingress, base / "work" / "notes.md", "project") == "it holds secrets"
+
+
 def test_our_own_keys_are_secret_under_any_name(ingress: Ingress, base: Path) -> None:
     places().keys.write_text(CANARY)
     (base / "work" / "linked.md").hardlink_to(places().keys)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from ba_tui.context.instructions import Source, read_instructions
 from ba_tui.ingress import Ingress
-from ba_tui.permissions.paths import Workspace, is_secret
+from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.secrets import redact
 from ba_tui.permissions.sharing import Secrecy
 from ba_tui.permissions.trust import Trust
-from ba_tui.permissions.twins import linked_secret
+from ba_tui.permissions.twins import secret_file
 from ba_tui.resources import Places
 
 
@@ -22,10 +22,10 @@ from ba_tui.resources import Places
 def ingress_for(where: Places, root: Path, secrecy: Secrecy = "redact") -> Ingress:
     """The same value for the same project and settings. There is nobody to ask while a request is put together, so
     secrets are masked unless they are shared with every model."""
-    workspace, keys = Workspace(root), Path(os.path.realpath(where.keys))
+    workspace = Workspace(root)
 
     def secret(path: Path, status: os.stat_result) -> bool:
-        return path == keys or is_secret(path) or linked_secret(status, workspace)
+        return secret_file(path, status, workspace)
 
     return Ingress(workspace.root, (where.config,), secret, str if secrecy == "allow" else redact)
 

@@ -24,7 +24,7 @@ from ba_tui.core.turn import Branch, Turn
 from ba_tui.core.values import frozen
 from ba_tui.ingress import shown
 from ba_tui.permissions.paths import is_secret
-from ba_tui.permissions.twins import linked_secret
+from ba_tui.permissions.twins import secret_file
 from ba_tui.permissions.verdicts import Deny
 from ba_tui.tools.documents import detect
 from ba_tui.tools.formats import head_and_tail
@@ -106,7 +106,7 @@ class Mentioning:
 
     def _secret(self, path: Path) -> bool:
         try:
-            return linked_secret(path.stat(), self._stock.workspace)
+            return secret_file(path, path.stat(), self._stock.workspace)
         except OSError:
             return False
 

@@ -30,13 +30,16 @@ _LAST = frozenset(folded(text.rpartition("/")[2]) for text in (*SECRET_TAILS, *S
 
 def holds_secret(path: Path, workspace: Workspace) -> bool:
     """Whether ``path`` is called as secrets are, or its file has another such name: beside it, in a folder of the
-    workspace above it, or among the keys in the home folder. Quick; ``linked_secret`` looks everywhere."""
+    workspace above it, or among the keys in the home folder. Quick; ``secret_file`` looks everywhere."""
     return is_secret(path) or _is_twin(path, (workspace.root, *workspace.extra))
 
 
-def linked_secret(status: os.stat_result, workspace: Workspace) -> bool:
-    """Whether the file with this status is, under any name in the workspace or the home folder, one that holds secrets.
-    Blocks while folders are looked through, which only files with several names need."""
+def secret_file(path: Path, status: os.stat_result, workspace: Workspace) -> bool:
+    """Whether the file at a resolved ``path``, which has this status, holds secrets under this or any other name in the
+    workspace or the home folder; ba's own keys are secrets too. Blocks while folders are looked through, which only
+    files with several names need."""
+    if is_secret(path) or str(path) == os.path.realpath(places().keys):
+        return True
     if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
         return False
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - must not raise
@@ -45,7 +48,7 @@ def linked_secret(status: os.stat_result, workspace: Workspace) -> bool:
 
 @frozen
 class _Folder:
-    """What was found in one folder: when it had changed last, secrets with several names, folders."""
+    """What was found in one folder: when it had changed last, the inodes of secrets, folders."""
 
     changed: int
     secrets: frozenset[tuple[int, int]]
@@ -53,7 +56,7 @@ class _Folder:
 
 
 class _Index:
-    """Devices and inodes of the secret files with several names below some folders. A folder is read again only when
+    """Devices and inodes of the secret files below some folders. A folder is read again only when
     it has changed. Any thread."""
 
     def __init__(self, roots: tuple[Path, ...], home: Path) -> None:
@@ -115,9 +118,9 @@ def _scanned(path: str, changed: int) -> _Folder:
                 if entry.name != ".git":
                     below.append(entry.path)
             elif (every or (_possible(entry.name) and is_secret(PurePath(entry.path)))) and not entry.is_symlink():
+                # Also those with one name: another name, made elsewhere, does not change the time of this folder.
                 status = entry.stat(follow_symlinks=False)
-                if status.st_nlink > 1:
-                    secrets.append((status.st_dev, status.st_ino))
+                secrets.append((status.st_dev, status.st_ino))
     return _Folder(changed, frozenset(secrets), tuple(below))
 
 

@@ -21,7 +21,7 @@ from typing import BinaryIO
 
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.twins import linked_secret
+from ba_tui.permissions.twins import secret_file
 from ba_tui.resources import WholeFile, parent_folder
 from ba_tui.tools.failed import Failed, from_os
 
@@ -75,8 +75,8 @@ def opened(path: Path, shown: str, workspace: Workspace | None = None) -> Genera
         with parent_folder(path) as folder:
             file = _open_regular(folder, path.name, shown)
         with file:
-            if workspace and linked_secret(os.fstat(file.fileno()), workspace):
-                message = f"{shown} is another name of a file that holds secrets, which are neither read nor written."
+            if workspace and secret_file(path, os.fstat(file.fileno()), workspace):
+                message = f"{shown} is a name of a file that holds secrets, which are neither read nor written."
                 raise Failed("permission_denied", message, "Work without it, or ask the person.")
             yield file
     except OSError as error:

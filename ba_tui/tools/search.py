@@ -27,9 +27,9 @@ from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.permissions.fragments import NEAR, has_long_secrets, without_fragments
-from ba_tui.permissions.paths import Workspace, is_secret
+from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.sharing import Secrecy, cut_secrets
-from ba_tui.permissions.twins import linked_secret
+from ba_tui.permissions.twins import secret_file
 from ba_tui.resources import read_regular
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.disk import MAX_BYTES, no_file
@@ -103,7 +103,7 @@ def grep_tool(definition: Definition, workspace: Workspace, rg: Path | None, sec
 
     def refused(path: Path) -> bool:
         try:
-            return is_secret(path) or linked_secret(path.stat(), workspace)
+            return secret_file(path, path.stat(), workspace)
         except OSError:
             return True
 

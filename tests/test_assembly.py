@@ -13,7 +13,7 @@ import pytest
 from ba_tui.assembly import connect, trust
 from ba_tui.core.conversation import Conversation, Doors
 from ba_tui.core.errors import UsageError
-from ba_tui.core.events import Asked, Event, ToolFinished, TurnEnded
+from ba_tui.core.events import Asked, Event, Notice, ToolFinished, TurnEnded
 from ba_tui.core.questions import Reply
 from ba_tui.providers.scripted import Step
 from tests.loopback import ModelServer
@@ -309,3 +309,20 @@ def test_a_settings_file_that_leads_out_of_the_project_is_not_read(tmp_path: Pat
     assert "was not read: it leads to" in found.notices[0].text
     talk = found.library.create()
     assert not any("words from elsewhere" in item.text for part in talk.context() for item in part.items)
+
+
+async def test_what_of_context_files_was_not_read_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "AGENTS.md").write_text(f"@.env\n{'long ' * 8_000}")
+    (tmp_path / ".env").write_text("WORDS=in a file of secrets\n")
+    trust(tmp_path)
+    with ModelServer([Step(say="One."), Step(say="Two.")]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
+        talk = connect({"model": "openai/any"}, tmp_path).library.create()
+        events = [*await collect(talk.say("hello")), *await collect(talk.say("again"))]
+        await talk.close()
+    told = [(event.text, event.hint) for event in events if isinstance(event, Notice)]
+    assert told == [
+        ("AGENTS.md was cut at 32,000 characters.", "No model is told the rest: shorten it."),
+        ("AGENTS.md: @.env was not read: it holds secrets.", "No model is told what it holds."),
+    ]
+    assert not any(b"in a file of secrets" in request.body for request in server.requests)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ba_tui.hooks.turns import HookTurns
 
 
-UNREAD = "Put the text itself there, or remove it."
+UNREAD, CUT = "No model is told what it holds.", "No model is told the rest: shorten it."
 
 
 class Bench(Shop, Counter, Protocol):
@@ -186,17 +186,19 @@ class Desk:
         notes = [reminder(f"It is {now:%A, %Y-%m-%d %H:%M} ({now:%Z}).")]
         instructions = self._instructions()
         for item in instructions:
-            lines = [f"{item.shown} {item.note}."] if item.note else []
-            self._warn([*lines, *(f"{item.shown}: {why}." for why in item.refused)])
+            if item.note:
+                line = f"{item.shown} was {item.note}." if item.text else f"{item.shown} {item.note}."
+                self._warn([line], CUT if item.text else UNREAD)
+            self._warn([f"{item.shown}: {why}." for why in item.refused], UNREAD)
         if told := said(instructions, transcript.messages):
             notes.append(told)
         return notes
 
-    def _warn(self, lines: Sequence[str]) -> None:
+    def _warn(self, lines: Sequence[str], hint: str) -> None:
         """Tell once what is wrong with instructions."""
         new = [line for line in lines if line not in self._unread]
         self._unread.update(new)
-        self._broken += [Notice(line, "warning", UNREAD) for line in new]
+        self._broken += [Notice(line, "warning", hint) for line in new]
 
     def context(self, transcript: Transcript, model: str) -> Sequence[ContextPart]:
         from ba_tui.assembly.breakdown import Filling, context_parts  # noqa: PLC0415 - not before somebody looks

@@ -151,4 +151,4 @@ class Shelf:
 
 
 def _notice(problem: Problem) -> Notice:
-    return Notice(str(problem), "warning", "Correct it: ba config edit." if problem.fatal else "")
+    return Notice(sentence(str(problem)), "warning", "Correct it: ba config edit." if problem.fatal else "")

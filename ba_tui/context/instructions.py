@@ -45,20 +45,23 @@ class Source:
 @frozen
 class Instructions:
     """One file's words; ``shown`` is its path as people know it, ``note`` what is wrong with it, if anything.
-    ``imports`` are the files that were put into it, ``refused`` those that were not, each with the reason."""
+    ``imports`` are the files that were put into it, ``refused`` those that were not, each with the reason. ``target``
+    is the file that was read, empty where no link led to it."""
 
     shown: str
     text: str
     note: str = ""
     imports: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    target: str = ""
 
     @property
     def line(self) -> str:
         """What there is to know of it before it is read, in one line."""
         parts = [self.note] if self.note else []
         parts += [f"imports {', '.join(self.imports)}"] if self.imports else []
-        return f"{self.shown} ({'; '.join([*parts, *self.refused])})" if parts or self.refused else self.shown
+        name = f"{self.shown} → {self.target}" if self.target else self.shown
+        return f"{name} ({'; '.join([*parts, *self.refused])})" if parts or self.refused else name
 
 
 def read_instructions(source: Source, ingress: Ingress) -> tuple[Instructions, ...]:
@@ -136,7 +139,8 @@ def _read(path: Path, owner: Owner, ingress: Ingress) -> Instructions:
     # What a file begins, an imported one may complete: a secret, or a tag.
     text = ingress.clean(whole) if imports.taken else whole
     note = f"cut at {LIMIT:,} characters" if len(text) > LIMIT else ""
-    return Instructions(name, text[:LIMIT], note, tuple(imports.taken), tuple(imports.refused))
+    target = _target(path, owner, ingress)
+    return Instructions(name, text[:LIMIT], note, tuple(imports.taken), tuple(imports.refused), target)
 
 
 @dataclass(slots=True)
@@ -169,7 +173,8 @@ class _Imports:
             return match.group(0)
         except (OSError, ValueError, RuntimeError):
             return match.group(0)
-        self.taken[_name(path, owner, self.ingress)] = None
+        target = _target(path, owner, self.ingress)
+        self.taken[_name(path, owner, self.ingress) + (f" → {target}" if target else "")] = None
         self._left -= max(len(words), LEAST)
         return self.of(words, path.parent, within if within == "project" else owner, depth - 1)
 
@@ -184,6 +189,12 @@ def _name(path: Path, owner: Owner, ingress: Ingress) -> str:
     path = Path(os.path.normpath(path))
     inside = owner == "project" and path.is_relative_to(ingress.root)
     return _plain(str(path.relative_to(ingress.root)) if inside else shown(path))
+
+
+def _target(path: Path, owner: Owner, ingress: Ingress) -> str:
+    """Where links lead; empty where there are none."""
+    real = os.path.realpath(path)
+    return "" if real == os.path.normpath(path) else _name(Path(real), owner, ingress)
 
 
 def _plain(name: str) -> str:

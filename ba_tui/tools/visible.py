@@ -15,6 +15,7 @@ from ba_tui.core.messages import Message
 from ba_tui.core.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
+from ba_tui.core.wording import sentence
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.discovery import ToolProblem
 from ba_tui.tools.registry import SEARCH, Entry, Registry, size_of
@@ -190,7 +191,7 @@ class Joining:
     def _tell(self, problem: ToolProblem, branch: Branch) -> None:
         if (text := str(problem)) not in self._told:
             self._told.add(text)
-            branch.emit(Notice(f"A tool can't be used: {text}", "warning", "See ba tools list."))
+            branch.emit(Notice(sentence(f"A tool can't be used: {text}"), "warning", "See ba tools list."))
 
 
 def mentioned(text: str, names: Collection[str]) -> tuple[str, ...]:

@@ -50,6 +50,17 @@ def test_imports_stay_inside_the_project(project: Path):
     assert found.line == "AGENTS.md (imports more.md; @../secret.md was not read: it lies outside this project)"
 
 
+def test_links_are_listed_with_their_targets(project: Path):
+    (project / "repo" / "rules.md").write_text("inside")
+    (project / "repo" / "more.md").symlink_to("rules.md")
+    (project / "repo" / "CLAUDE.md").symlink_to("more.md")
+    (project / "repo" / "app" / "AGENTS.md").write_text("@../more.md\n@../../repo/rules.md\n")
+    whole, app = read(project)
+    assert whole.shown == "CLAUDE.md"
+    assert whole.line == "CLAUDE.md → rules.md"
+    assert app.line == "app/AGENTS.md (imports more.md → rules.md, rules.md)"
+
+
 def test_a_project_that_nobody_agreed_to_is_not_read(project: Path):
     (project / "person" / "AGENTS.md").write_text("mine")
     (project / "repo" / "AGENTS.md").write_text("theirs")

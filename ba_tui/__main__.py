@@ -19,14 +19,27 @@ def main() -> int:
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_streams()
     if argv in (["--version"], ["-V"]):
-        sys.stdout.write(f"ba {__version__}\n")
-        return 0
+        return _written(f"ba {__version__}\n")
     # While little but modules comes in, collecting garbage costs a tenth of a second; assembly turns it on again.
     gc.disable()
     try:
+        from ba_tui.cli.streams import drop_lost_narration  # noqa: PLC0415 - what was answered above needs no stderr
+
+        drop_lost_narration()
         return _handed_over(argv)
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _written(text: str) -> int:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        from ba_tui.cli.streams import output_failed  # noqa: PLC0415 - it takes longer than all of this
+
+        return output_failed(error)
+    return 0
 
 
 def _handed_over(argv: list[str]) -> int:

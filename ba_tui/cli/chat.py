@@ -6,12 +6,14 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from ba_tui.cli.launch import folder_of, open_app
+from ba_tui.cli.streams import output_failed, read_input
 from ba_tui.core.errors import UsageError
 from ba_tui.core.start import Start
 
@@ -109,6 +111,10 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
         return open_app(flags, start, folder)
     if start.resume == "pick":
         raise UsageError("-p can't show the session picker.", "Name a session: ba -p -r ID, or use -c.")
+    # Before the loop runs: while it does, the first Ctrl+C would be for a turn.
+    start = replace(start, prompt=_prompt(start.prompt))
+    if not start.prompt.strip():
+        raise UsageError("The prompt is empty.", "Type what you want to know or have done.")
     return asyncio.run(_print(flags, start, folder, timeout))
 
 
@@ -116,18 +122,16 @@ async def _print(flags: dict[str, object], start: Start, folder: Path, timeout: 
     from ba_tui.assembly import connect  # noqa: PLC0415 - only where it is used: --help stays quick
     from ba_tui.faces.headless import Printer, speak  # noqa: PLC0415
 
-    prompt = _prompt(start.prompt)
-    if not prompt.strip():
-        raise UsageError("The prompt is empty.", "Type what you want to know or have done.")
     doors = connect(flags, folder, strict=True)
     printer = Printer(doors.output_format, sys.stdout, sys.stderr)
-    return await speak(doors, Start(prompt, start.resume, start.fork), printer, timeout)
+    code = await speak(doors, Start(start.prompt, start.resume, start.fork), printer, timeout)
+    return output_failed(printer.lost, wanted=True) if printer.lost else code
 
 
 def _prompt(words: str) -> str:
     """The prompt and what was piped in, below it."""
     piped: Sequence[str] = ()
     if not sys.stdin.isatty():
-        data = sys.stdin.buffer.read().decode("utf-8", "replace")
+        data = read_input().decode("utf-8", "replace")
         piped = (data,) if data.strip() else ()
     return "\n\n".join(part for part in (words, *piped) if part)

@@ -5,7 +5,6 @@ What a command does stands in its own file; ``chat`` is the hidden one behind ``
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import sys
@@ -17,8 +16,10 @@ import typer
 from typer._click.exceptions import NoArgsIsHelpError
 
 from ba_tui.cli.help import Lines, slip
+from ba_tui.cli.streams import FULL, output_failed
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.values import frozen
+from ba_tui.core.wording import with_hint
 
 EPILOG = """\b
 Examples:
@@ -185,41 +186,33 @@ def run(argv: Sequence[str]) -> int:
         return _fail(str(error), error.hint, code=2)
     except typer.Abort:
         return 130
-    except BrokenPipeError:
-        # The reader went away (``ba … | head``): nothing to say, and nobody to say it to.
-        _drop_output()
-        return 0
+    except BrokenPipeError as error:
+        return output_failed(error)
     except SystemExit as left:
         # How typer ends in that case.
         if not isinstance(left.__context__, BrokenPipeError):
             raise
-        _drop_output()
-        return 0
+        return output_failed(left.__context__)
     except OSError as error:
         return _broken(error)
     return result if isinstance(result, int) else 0
 
 
 def _broken(error: OSError) -> int:
-    said = f"{error.strerror or error}: {error.filename or ''}".rstrip(": .")
-    full = error.errno in {errno.ENOSPC, errno.EDQUOT}
     try:
         sys.stdout.flush()
-    except OSError:
-        # What is left in the stream can't be written at the end either.
-        _drop_output()
-    return _fail(
-        f"{said}.", "Make room, or write somewhere else." if full else "Check the path and its rights.", code=2
-    )
-
-
-def _drop_output() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as refused:
+        return output_failed(refused)
+    if error.errno in FULL and not error.filename:
+        return output_failed(error)
+    said = f"{error.strerror or error}: {error.filename or ''}".rstrip(": .")
+    cure = "Make room, or write somewhere else." if error.errno in FULL else "Check the path and its rights."
+    return _fail(f"{said}.", cure, code=2)
 
 
 def _fail(message: str, hint: str, *, code: int = 1) -> int:
     from ba_tui.core.untrusted import paintable  # noqa: PLC0415 - only what went wrong pays for it
 
-    text = f"ba: {message}{' ' + hint if hint else ''}".encode("utf-8", "backslashreplace").decode()
+    text = f"ba: {with_hint(message, hint)}".encode("utf-8", "backslashreplace").decode()
     sys.stderr.write(paintable(text, newlines=False) + "\n")
     return code

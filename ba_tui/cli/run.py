@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from ba_tui.cli.config import folder_of, say
+from ba_tui.cli.streams import read_input
 from ba_tui.core.errors import ErrorInfo, StopTurn, UsageError
 from ba_tui.core.events import Asked, Event, Notice, ToolProgress, TurnEnded
 from ba_tui.core.results import ToolResult
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.wording import with_hint
 from ba_tui.faces.headless import DENIED, INFRASTRUCTURE, INTERRUPTED, LIMIT, OK, USAGE, denial, interrupts
 from ba_tui.resources import bundled, places, project_root
 
@@ -129,7 +131,7 @@ def _given(flow: Flow, params: Sequence[str], file: Path | None) -> dict[str, An
     given: dict[str, Any] = {}
     if file is not None:
         try:
-            text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8-sig")
+            text = read_input().decode("utf-8-sig") if str(file) == "-" else file.read_text("utf-8-sig")
             loaded: Any = json.loads(text)
         except (OSError, ValueError) as error:
             raise UsageError(f"{file} can't be read as JSON: {error}.", "It must hold one JSON object.") from error
@@ -273,7 +275,7 @@ class _Lines:
                     sys.stderr.write(paintable(line, newlines=False) + "\n")
                 sys.stderr.flush()
             case Notice(text=text, hint=hint):
-                say(f"{text} {hint}".rstrip())
+                say(with_hint(text, hint))
             case _:
                 pass
 

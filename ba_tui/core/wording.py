@@ -42,7 +42,13 @@ def one_line(text: str, limit: int) -> str:
 
 def sentence(text: str) -> str:
     """``text`` with a full stop, unless it ends like a sentence already."""
-    return text if text.endswith((".", "?", "!", "…")) else f"{text}."
+    text = text.rstrip()
+    return text if not text or text.rstrip("”’\"')").endswith((".", "?", "!", "…", ":")) else f"{text}."
+
+
+def with_hint(text: str, hint: str) -> str:
+    """What happened, and after a full stop what to do."""
+    return f"{sentence(text)} {hint}".strip() if hint else text.strip()
 
 
 def count(number: int, noun: str) -> str:

@@ -34,6 +34,7 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.start import Start
 from ba_tui.core.turn import Turn
 from ba_tui.core.untrusted import paintable
+from ba_tui.core.wording import with_hint
 
 SCHEMA = 1
 OK, USAGE, INFRASTRUCTURE, LIMIT, DENIED, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -177,6 +178,8 @@ class Printer:
         self._started = time.monotonic()
         self._held: list[str] | None = []
         """What start-up had to say: ``init`` comes first."""
+        self.lost: OSError | None = None
+        """Why ``out`` can't be written any more."""
 
     def begin(self, conversation: Conversation) -> None:
         if self._format == "stream-json":
@@ -193,7 +196,7 @@ class Printer:
     def finish(self, outcome: Outcome) -> None:
         if self._format == "text":
             if outcome.result:
-                self._out.write(paintable(outcome.result).rstrip("\n") + "\n")
+                self._write(paintable(outcome.result).rstrip("\n") + "\n")
             elif outcome.ending == "done" and not outcome.error:
                 self.say("The model gave no words.")
             if outcome.error:
@@ -203,10 +206,9 @@ class Printer:
             for told in refusals(outcome.denied):
                 self.say(told)
         elif self._format == "json":
-            self._out.write(_json(outcome.report(self._started)) + "\n")
+            self._write(_json(outcome.report(self._started)) + "\n")
         else:
             self._line("result", **outcome.report(self._started))
-        self._out.flush()
 
     def failed(self, error: BaError) -> None:
         """Before there was a session to talk to."""
@@ -227,7 +229,7 @@ class Printer:
             case Compressed(before=before, after=after):
                 self.say(f"Compressed the conversation: {before:,} to {after:,} tokens.")
             case Notice(text=text, hint=hint):
-                self.say(f"{text} {hint}".rstrip())
+                self.say(with_hint(text, hint))
             case _:
                 pass
 
@@ -238,8 +240,16 @@ class Printer:
                 self._held.append(line)
                 return
             line, self._held = "".join([line, *self._held] if type == "init" else [*self._held, line]), None
-        self._out.write(line)
-        self._out.flush()
+        self._write(line)
+
+    def _write(self, text: str) -> None:
+        if self.lost:
+            return
+        try:
+            self._out.write(text)
+            self._out.flush()
+        except OSError as error:
+            self.lost = error
 
 
 def _json(value: dict[str, Any]) -> str:
@@ -312,7 +322,7 @@ def denial(question: Question) -> Reply:
 
 
 async def speak(doors: Doors, start: Start, printer: Printer, timeout: float | None = None) -> int:
-    """Run ``start`` to its end and print it; returns the exit code."""
+    """Run ``start`` to its end, or until its output is lost, and print it; returns the exit code."""
     for notice in doors.notices:
         printer.event(notice)
     try:
@@ -342,6 +352,8 @@ async def speak(doors: Doors, start: Start, printer: Printer, timeout: float | N
         async for event in turn:
             outcome.apply(event)
             printer.event(event)
+            if printer.lost:
+                turn.cancel()
             if isinstance(event, Asked):
                 turn.answer(event.ask_id, denial(event.question))
         if timer:

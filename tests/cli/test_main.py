@@ -281,7 +281,8 @@ def test_an_output_that_takes_nothing_is_said_in_whole_sentences(ba: Program):
     with Path("/dev/full").open("w") as full:
         done = ba.run("-p", "-m", "scripted:hello.yaml", "hi", stdout=full)
     assert done.returncode == 2
-    assert done.stderr == "ba: No space left on device. Make room, or write somewhere else.\n"
+    full = "The output can't be written: No space left on device."
+    assert done.stderr == f"ba: {full} Make room, or write somewhere else.\n"
 
 
 def test_a_stream_cut_for_good_keeps_the_words_and_says_so(ba: Program):

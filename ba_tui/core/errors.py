@@ -7,6 +7,7 @@ BaError
 │   ├── ModelNotFound          404
 │   ├── BadRequest             400 and other refusals of the request itself
 │   │   └── ContextOverflow    the prompt is larger than the window
+│   ├── AnswerTooLarge         the model server sends more than any answer needs
 │   └── Passing                worth another try
 │       ├── RateLimited        429, with ``retry_after`` seconds when told
 │       ├── Overloaded         529, 5xx
@@ -24,6 +25,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from ba_tui.core.values import frozen
+from ba_tui.core.wording import with_hint
 
 ErrorKind: TypeAlias = Literal[
     "timeout",
@@ -59,7 +61,7 @@ class ErrorInfo:
     @property
     def with_hint(self) -> str:
         """What happened and what to do, one after the other."""
-        return f"{self.message} {self.hint}".strip()
+        return with_hint(self.message, self.hint)
 
 
 class BaError(Exception):
@@ -74,7 +76,7 @@ class BaError(Exception):
     @property
     def with_hint(self) -> str:
         """What happened and what to do, one after the other."""
-        return f"{self} {self.hint}".strip()
+        return with_hint(str(self), self.hint)
 
     def info(self) -> ErrorInfo:
         return ErrorInfo(self.kind, str(self), self.hint)
@@ -102,6 +104,10 @@ class BadRequest(ProviderError):
 
 class ContextOverflow(BadRequest):
     kind = "context_overflow"
+
+
+class AnswerTooLarge(ProviderError):
+    kind = "answer_too_large"
 
 
 class Passing(ProviderError):

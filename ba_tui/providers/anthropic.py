@@ -19,8 +19,9 @@ from ba_tui.core.provider import Chunk, ModelInfo, Request
 from ba_tui.providers import sse
 from ba_tui.providers.anthropic_wire import Assembly, encode_message, tool_to_wire
 from ba_tui.providers.bodies import Body
+from ba_tui.providers.bounds import ERROR
 from ba_tui.providers.faults import Service, check_key, check_url, from_network, from_response
-from ba_tui.providers.http import NO_KEY, http_client
+from ba_tui.providers.http import NO_KEY, beginning, http_client
 from ba_tui.providers.shapes import decode, encode, fields
 
 VARIABLE = "ANTHROPIC_API_KEY"
@@ -54,6 +55,7 @@ class AnthropicProvider:
         idle: float = 300.0,
     ) -> None:
         self._model = model
+        self._idle = idle
         self._options = dict(options or {})
         if url := base_url or os.environ.get("ANTHROPIC_BASE_URL", ""):
             check_url(url)
@@ -102,8 +104,9 @@ class AnthropicProvider:
         """See core.provider.Provider."""
         response = await self._answer(request)
         assembly = Assembly(self._model, self._service, self._body.ids)
+        stream = sse.chunks(response.aiter_bytes(), assembly, self._service, self._idle)
         try:
-            async with contextlib.aclosing(sse.chunks(response.aiter_bytes(), assembly, self._service)) as chunks:
+            async with contextlib.aclosing(stream) as chunks:
                 async for chunk in chunks:
                     yield chunk
         finally:
@@ -123,8 +126,8 @@ class AnthropicProvider:
         content = encode(body)[:-1] + b',"messages":[' + b",".join(part for part in parts if part) + b"]}"
         response = await self._sent(content, self._client.base_url.join(url.lstrip("/")))
         try:
-            found = fields(decode(await response.aread())).get("input_tokens")
-        except (httpx2.HTTPError, ValueError) as error:
+            found = fields(decode(await beginning(response, ERROR, self._idle))).get("input_tokens")
+        except ValueError as error:
             raise from_network(self._service, error) from error
         finally:
             await response.aclose()
@@ -155,7 +158,7 @@ class AnthropicProvider:
         try:
             response = await self._http.send(self._enveloped(content, url), auth=self._client.custom_auth, stream=True)
             if not response.is_success:
-                raise from_response(self._service, response.status_code, response.headers, await response.aread())
+                raise from_response(self._service, response.status_code, response.headers, response.content)
         except (anthropic.AnthropicError, httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise from_network(self._service, error) from error
         return response

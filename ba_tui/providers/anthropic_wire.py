@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import io
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -32,6 +33,7 @@ from ba_tui.core.messages import (
 )
 from ba_tui.core.provider import Chunk, ModelInfo
 from ba_tui.core.tool import Tool
+from ba_tui.providers.bounds import Load
 from ba_tui.providers.faults import Service, cut, from_event, no_answer
 from ba_tui.providers.shapes import arguments, call_id, call_name, clean, count, encode, fields, items, words
 
@@ -49,6 +51,7 @@ STOPS: Mapping[str, Stop] = {
     "model_context_window_exceeded": "context_window",
     "compaction": "pause_turn",
 }
+BILLED = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _FINISHED: frozenset[Stop] = frozenset({"end_turn", "tool_use", "stop_sequence"})
 
 
@@ -167,12 +170,7 @@ def _media_from_wire(raw: Mapping[str, Any]) -> Image | Document | None:
 
 
 def usage_from_wire(raw: Mapping[str, Any]) -> Usage:
-    return Usage(
-        count(raw.get("input_tokens")),
-        count(raw.get("output_tokens")),
-        count(raw.get("cache_read_input_tokens")),
-        count(raw.get("cache_creation_input_tokens")),
-    )
+    return Usage(*(count(raw.get(key)) for key in BILLED))
 
 
 class Assembly:
@@ -186,12 +184,13 @@ class Assembly:
         self._blocks: list[dict[str, Any]] = []
         self._at: dict[int, int] = {}
         """Which block an index stands for; the latest, where one index stands for all."""
-        self._pieces: dict[int, dict[str, list[str]]] = {}
+        self._pieces: dict[int, dict[str, io.StringIO]] = {}
         self._sizes: dict[int, int] = {}
         self._taken = taken
         self._ids: set[str] = set()
         self._usage: dict[str, Any] = {}
         self._stop = ""
+        self._load = Load(service.host)
 
     def feed(self, name: str, data: dict[str, Any]) -> Iterable[Chunk]:
         """The deltas of one event."""
@@ -220,7 +219,7 @@ class Assembly:
             case "ping" | "content_block_stop":
                 pass
             case unknown:
-                log.info("ignored event %r", unknown)
+                self._load.ignored(unknown)
         return ()
 
     def take(self, body: dict[str, Any]) -> None:
@@ -248,17 +247,21 @@ class Assembly:
         return Message("assistant", blocks, usage=usage, stop=stop, model=self._model.id, origin="assistant")
 
     def _bill(self, usage: dict[str, Any]) -> None:
-        self._usage.update({key: value for key, value in usage.items() if value})
+        self._usage.update({key: value for key in BILLED if (value := usage.get(key))})
 
     def _start(self, index: int, raw: dict[str, Any]) -> Iterable[Chunk]:
         raw = dict(raw)
+        self._load.kept(raw)
         self._at[index] = len(self._blocks)
         self._blocks.append(raw)
         if text := words(raw.get("text")):
+            self._load.words(text)
             yield TextDelta(clean_text(text))
         if text := words(raw.get("thinking")):
+            self._load.words(text)
             yield ThinkingDelta(clean_text(text))
         if raw.get("type") == "tool_use":
+            self._load.call(raw.get("input"))
             id = clean_text(words(raw.get("id")))
             # A server that gives no id, or one id twice, leaves it to us: answers are paired by it.
             new = id and id not in self._ids and id not in self._taken
@@ -271,8 +274,10 @@ class Assembly:
             if words(delta.get("type")) not in {"text_delta", "thinking_delta"}:
                 what = "The answer is broken: the model server sent a part of nothing."
                 raise ConnectionLost(what, "Send the request again.")
+            block = {"type": delta["type"].removesuffix("_delta")}
+            self._load.kept(block)
             self._at[index] = len(self._blocks)
-            self._blocks.append({"type": delta["type"].removesuffix("_delta")})
+            self._blocks.append(block)
         index = self._at[index]
         raw = self._blocks[index]
         match delta:
@@ -283,19 +288,25 @@ class Assembly:
                 self._grow(index, "thinking", text)
                 return (ThinkingDelta(clean_text(text)),)
             case {"type": "input_json_delta", "partial_json": str(text)}:
-                self._grow(index, "input", text)
+                size = self._sizes[index] = self._sizes.get(index, 0) + len(text)
+                self._load.arguments(size, text)
+                self._write(index, "input", text)
                 if raw.get("type") == "tool_use":
-                    self._sizes[index] = self._sizes.get(index, 0) + len(text)
                     id, name = clean_text(words(raw.get("id"))), clean_text(words(raw.get("name")))
-                    return (ToolInputDelta(id, name, self._sizes[index]),)
+                    return (ToolInputDelta(id, name, size),)
             case {"type": "citations_delta", "citation": citation}:
+                self._load.kept(citation)
                 raw["citations"] = [*items(raw.get("citations")), citation]
             case _:
                 self._keep(index, raw, delta)
         return ()
 
     def _grow(self, index: int, key: str, text: str) -> None:
-        self._pieces.setdefault(index, {}).setdefault(key, []).append(text)
+        self._load.words(text)
+        self._write(index, key, text)
+
+    def _write(self, index: int, key: str, text: str) -> None:
+        self._pieces.setdefault(index, {}).setdefault(key, io.StringIO()).write(text)
 
     def _keep(self, index: int, raw: dict[str, Any], delta: dict[str, Any]) -> None:
         """A delta we don't know: words grow, lists grow, anything else is as it was last told."""
@@ -303,15 +314,16 @@ class Assembly:
             if key == "type":
                 continue
             if key == "signature" or not isinstance(value, str | list):
-                raw[key] = value
+                self._load.update(raw, {key: value})
             elif isinstance(value, str):
                 self._grow(index, key, value)
             else:
+                self._load.kept(value)
                 raw[key] = items(raw.get(key)) + items(delta[key])
 
     def _block(self, index: int, raw: dict[str, Any], stop: Stop) -> Block:
         for key, pieces in self._pieces.get(index, {}).items():
-            text = "".join(pieces)
+            text = pieces.getvalue()
             if key != "input":
                 raw[key] = words(raw.get(key)) + text
             elif text.strip():

@@ -6,6 +6,7 @@ Texts of a server are quoted in one short line, and never with anything that loo
 from __future__ import annotations
 
 import re
+import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -27,9 +28,13 @@ from ba_tui.core.errors import (
 from ba_tui.core.messages import clean_text
 from ba_tui.core.patterns import regex
 from ba_tui.core.values import frozen
+from ba_tui.core.wording import one_line, sentence
 from ba_tui.providers.shapes import decode, fields, items, words
 
 LONGEST = 300
+READ = 4_000
+"""Characters of a server's words that are looked at."""
+DIRECT = "Set base_url to the address that answers itself."
 PROXY = "Check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY."
 _HOME_NET = regex(r"127(?:\.\d{1,3}){3}")
 _KEY = regex(r"\b(?:sk|pk|gsk|xai|key)[-_][\w.*\-]{6,}|\bBearer\s+\S{6,}|\bAIza[\w\-]{10,}")
@@ -78,6 +83,29 @@ _BY_CODE = {
 }
 """By the code in small letters, without what stands between its words and without ``error`` at its end."""
 
+_AUTHORITY = "If you know this server or proxy, point SSL_CERT_FILE at the certificate of its authority (PEM)."
+_CLOCK = "Check the clock of this machine; if it is right, the server needs a new certificate."
+_NAME = "Set base_url to the name that the certificate is for."
+_CERTIFICATES = {9: _CLOCK, 10: _CLOCK, 62: _NAME, 64: _NAME}
+"""By OpenSSL's number of what is wrong."""
+_PLAIN = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"}
+_REFUSED = {
+    "UNSUPPORTED_PROTOCOL",
+    "NO_PROTOCOLS_AVAILABLE",
+    "NO_SHARED_CIPHER",
+    "UNSAFE_LEGACY_RENEGOTIATION_DISABLED",
+    "DH_KEY_TOO_SMALL",
+    "EE_KEY_TOO_SMALL",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE",
+    "SSLV3_ALERT_BAD_CERTIFICATE",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN",
+    "TLSV1_ALERT_PROTOCOL_VERSION",
+    "TLSV1_ALERT_INSUFFICIENT_SECURITY",
+    "TLSV1_ALERT_UNKNOWN_CA",
+    "TLSV1_UNRECOGNIZED_NAME",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED",
+}
+
 
 @frozen
 class Service:
@@ -102,12 +130,16 @@ class Service:
         """The same of a server that is not the vendor's own."""
         return replace(self, name=self.host, variable=f"{self.variable}, or the key that is set for this provider")
 
-    def quote(self, text: str) -> str:
+    def masked(self, text: str) -> str:
         """A server's own words, fit for one line: no key, no line ends, not endless."""
+        text = clean_text(text)
         if self.key:
             text = text.replace(self.key, "…")
-        text = _KEY.sub("…", " ".join(clean_text(text).split()))
-        return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+        return one_line(_KEY.sub("…", text), LONGEST)
+
+    def quote(self, text: str) -> str:
+        """The same as a sentence in quotation marks, so that it does not run into ours."""
+        return f"“{sentence(self.masked(text))}”"
 
 
 def is_loopback(url: str) -> bool:
@@ -175,16 +207,15 @@ def from_network(service: Service, error: BaseException) -> ProviderError:
     kinds = " ".join(type(link).__name__ for link in chain)
     said = " ".join(str(link) for link in chain)
     if "Diverted" in kinds or "TooManyRedirects" in kinds:
-        to = "in circles" if "TooManyRedirects" in kinds else f"on to {service.quote(str(chain[-1]))}"
-        return BadRequest(f"{where} sends requests {to}.", "Set base_url to the address that answers itself.")
+        to = "in circles" if "TooManyRedirects" in kinds else f"on to {service.masked(str(chain[-1]))}"
+        return BadRequest(f"{where} sends requests {to}.", DIRECT)
     if "ProxyError" in kinds:
         what = f"The proxy does not lead to {where}: {service.quote(str(chain[-1]))}"
         return (ConnectionLost if str(chain[-1]).startswith("5") else BadRequest)(what, PROXY)
     if "Timeout" in kinds:
         return ConnectionLost(f"{where} did not answer in time.", "Try again, or use another model with /model.")
-    if "SSL" in f"{kinds} {said}" or "CERTIFICATE" in said:
-        hint = "Behind a company proxy, point SSL_CERT_FILE at its certificate."
-        return ConnectionLost(f"No secure connection to {where}: {service.quote(str(chain[-1]))}", hint)
+    if insecure := next((link for link in chain if isinstance(link, ssl.SSLError)), None):
+        return _insecure(service, insecure)
     if "gaierror" in kinds or "getaddrinfo" in said or "resolution" in said:
         return ConnectionLost(f"The name {where} was not found.", "Check the network, the proxy and base_url.")
     if any(isinstance(link, ConnectionRefusedError) for link in chain) or "refused" in said or "All connection" in said:
@@ -192,6 +223,20 @@ def from_network(service: Service, error: BaseException) -> ProviderError:
         hint = PROXY if _proxied(service.url) else hint
         return ConnectionLost(f"Nothing answers at {where}.", hint)
     return ConnectionLost(f"The connection to {where} broke.", "Check the network, then send the request again.")
+
+
+def _insecure(service: Service, error: ssl.SSLError) -> ProviderError:
+    """A fault of TLS. What the certificate or the settings cause does not pass by itself."""
+    where = service.host
+    if isinstance(error, ssl.SSLCertVerificationError):
+        what = f"The certificate of {where} is not accepted: {service.quote(error.verify_message or str(error))}"
+        return BadRequest(what, _CERTIFICATES.get(error.verify_code, _AUTHORITY))
+    what = f"No secure connection to {where}: {service.quote(error.reason or str(error))}"
+    if error.reason in _PLAIN:
+        return BadRequest(what, "The server seems to have no TLS: write base_url with http://.")
+    if error.reason in _REFUSED:
+        return BadRequest(what, "Check base_url and the proxy; the server and this machine have no common TLS version.")
+    return ConnectionLost(what, "Check the network, then send the request again.")
 
 
 def _proxied(url: str) -> bool:
@@ -214,8 +259,7 @@ def cut(service: Service) -> ConnectionLost:
 
 
 def _by_status(service: Service, status: int, code: str, text: str, again: float | None) -> ProviderError:
-    said = service.quote(text)
-    tail = f": {said}" if said else "."
+    tail = f": {service.quote(text)}" if text.strip() else "."
     if status == 402 or (status in {400, 403, 429} and _NO_MONEY.search(f"{code} {text}")):
         return BadRequest(f"{service.name} refuses for want of credit{tail}", "Top up the account, or use /model.")
     if status in {401, 403}:
@@ -225,6 +269,8 @@ def _by_status(service: Service, status: int, code: str, text: str, again: float
     if status == 413 or (status != 429 and _TOO_LONG.search(f"{code} {text}")):
         hint = "Start afresh with /clear, or choose a model with a larger window."
         return ContextOverflow(f"The conversation is longer than {service.model} can read{tail}", hint)
+    if status < 400:
+        return BadRequest(f"{service.host} leads elsewhere ({status}){tail}", DIRECT)
     if status == 404:
         hint = "“ba config show” shows the model and base_url; /model lists what can be chosen."
         return ModelNotFound(f"{service.host} knows no model {service.model!r}{tail}", hint)
@@ -240,13 +286,18 @@ def _by_status(service: Service, status: int, code: str, text: str, again: float
 
 
 def _said(body: object) -> tuple[str, str]:
-    """The codes and the words of an error body, wherever the server put them."""
+    """The codes and the words of an error body, wherever the server put them; the beginning of long ones."""
+    code, text = _stated(body)
+    return code[:READ], text[:READ]
+
+
+def _stated(body: object) -> tuple[str, str]:
     if isinstance(body, bytes | str):
         try:
             body = decode(body)
         except ValueError:
             text = body if isinstance(body, str) else body.decode("utf-8", "replace")
-            return _said(text[5:]) if text.startswith("data:") else ("", _of_page(text))
+            return _stated(text[5:]) if text.startswith("data:") else ("", _of_page(text))
     outer = fields(body) or fields(next(iter(items(body)), None))
     inner: Any = outer.get("error") or outer.get("detail") or outer.get("base_resp") or outer
     inner = next(iter(items(inner)), inner)

@@ -5,11 +5,15 @@ What is said over it is the vendor files' business.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ssl
+from typing import Any
 
 import httpx2
 
 from ba_tui.core.errors import UsageError
+from ba_tui.providers.bounds import ERROR
 from ba_tui.providers.faults import is_loopback
 
 CONNECT = 15.0
@@ -20,8 +24,52 @@ EMPTYING = frozenset({301, 302, 303})
 """Redirects that are followed by asking without what was to be sent."""
 
 
+REDIRECTS = 5
+ERROR_SECONDS = 10.0
+"""Seconds for the body of an error to come; what has come by then is read."""
+FRAMING = ("content-encoding", "content-length", "transfer-encoding")
+
+
 class Diverted(httpx2.RequestError):
     """A redirect on which the request would be lost, or would reach somebody else; says where to."""
+
+
+class ModelClient(httpx2.AsyncClient):
+    """A client whose responses begin within ``patience`` seconds, redirects included, however slowly headers come.
+
+    The body of an error is bounded, and there when ``send`` returns.
+    """
+
+    def __init__(self, patience: float, **options: Any) -> None:
+        super().__init__(follow_redirects=False, **options)
+        self._patience = patience
+
+    async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
+        """Raises httpx2.HTTPError; Diverted among them."""
+        options["follow_redirects"] = False
+        try:
+            async with asyncio.timeout(self._patience):
+                response = await self._arrived(request, options)
+        except TimeoutError as error:
+            raise httpx2.ReadTimeout("the headers did not come in time", request=request) from error
+        if response.is_success and not stream:
+            await response.aread()
+        return response
+
+    async def _arrived(self, request: httpx2.Request, options: dict[str, Any]) -> httpx2.Response:
+        for _ in range(REDIRECTS + 1):
+            response = await super().send(request, stream=True, **options)
+            if response.is_success:
+                return response
+            try:
+                body = await beginning(response, ERROR, ERROR_SECONDS)
+                if response.next_request is None:
+                    return _read(response, body)
+                _keep_whole(response)
+                request = response.next_request
+            finally:
+                await response.aclose()
+        raise httpx2.TooManyRedirects("Exceeded maximum allowed redirects.", request=request)
 
 
 def http_client(idle: float, url: str = "") -> httpx2.AsyncClient:
@@ -34,28 +82,43 @@ def http_client(idle: float, url: str = "") -> httpx2.AsyncClient:
     plain = url.lower().startswith("http://") and is_loopback(url)
     verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True
     try:
-        client = httpx2.AsyncClient(timeout=httpx2.Timeout(idle, connect=CONNECT), follow_redirects=True, verify=verify)
+        return ModelClient(idle + CONNECT, timeout=httpx2.Timeout(idle, connect=CONNECT), verify=verify)
     except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:
         cure = "Check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE."
         raise UsageError(f"No connection can be set up: {str(error)[:LONGEST]}", cure) from error
-    client.event_hooks["response"].append(_keep_whole)
-    return client
 
 
-async def _keep_whole(response: httpx2.Response) -> None:
-    request = response.request
-    if not response.has_redirect_location or request.method != "POST":
+async def beginning(response: httpx2.Response, limit: int, seconds: float) -> bytes:
+    """The first ``limit`` bytes of the body, decompressed; less when it breaks off or does not come in time."""
+    body = bytearray()
+    with contextlib.suppress(TimeoutError, httpx2.HTTPError, httpx2.StreamError):
+        async with asyncio.timeout(seconds), contextlib.aclosing(response.aiter_bytes()) as pieces:
+            async for piece in pieces:
+                body += piece
+                if len(body) > limit:
+                    break
+    return bytes(body[:limit])
+
+
+def _read(response: httpx2.Response, body: bytes) -> httpx2.Response:
+    """``response`` with ``body`` for its body, which is not compressed any more."""
+    headers = response.headers.copy()
+    for name in FRAMING:
+        headers.pop(name, None)
+    return httpx2.Response(
+        response.status_code, headers=headers, content=body, request=response.request, extensions=response.extensions
+    )
+
+
+def _keep_whole(response: httpx2.Response) -> None:
+    """Raises Diverted where following a redirect would lose the conversation, or show it to somebody else."""
+    request, following = response.request, response.next_request
+    if following is None or request.method != "POST":
         return
-    to = response.headers["location"]
-    if response.status_code in EMPTYING or _elsewhere(request.url, to):
-        raise Diverted(to.partition("?")[0])
+    if response.status_code in EMPTYING or _elsewhere(request.url, following.url):
+        raise Diverted(response.headers["location"].partition("?")[0])
 
 
-def _elsewhere(url: httpx2.URL, to: str) -> bool:
+def _elsewhere(url: httpx2.URL, target: httpx2.URL) -> bool:
     """Whether a conversation that was for ``url`` would go to another machine, or where it can be read on the way."""
-    try:
-        target = url.join(to)
-    except httpx2.InvalidURL:
-        # The client says what is wrong with it.
-        return False
     return target.host != url.host or (url.scheme == "https" and target.scheme != "https")

@@ -5,6 +5,7 @@ The rest of the answer is openai_wire.py's.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -12,11 +13,13 @@ from typing import Any
 
 from ba_tui.core.events import ToolInputDelta
 from ba_tui.core.messages import Opaque, ToolUse, clean_json, clean_text, new_id
-from ba_tui.providers.shapes import arguments, fields, words
+from ba_tui.providers.bounds import Load
+from ba_tui.providers.shapes import LONGEST_NAME, arguments, fields, words
 
 VENDOR = "openai"
 EXTRA = "tool_call_extra"
 NOTHING = "{}"
+LONGEST_ID = 1_000
 _KNOWN = {"index", "id", "type", "function", "name", "arguments"}
 
 
@@ -26,23 +29,25 @@ class _Call:
     told: str
     """The id as the server gave it; ours where that can't be."""
     name: str = ""
-    text: list[str] = field(default_factory=list[str])
+    text: io.StringIO = field(default_factory=io.StringIO)
+    begun: bool = False
     given: dict[str, Any] | None = None
     size: int = 0
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def write(self, text: str) -> None:
+        self.text.write(text)
+        self.size += len(text)
+        self.begun = self.begun or bool(text.strip())
 
     def read(self) -> tuple[dict[str, Any], str | None]:
         """The arguments, and the text that was none."""
         if self.given is not None:
             return arguments(self.given)
-        text = "".join(self.text)
+        text = self.text.getvalue()
         # Gateways that translate put an empty object before the pieces of the real one.
         rest = text[len(NOTHING) :].lstrip() if text.startswith(NOTHING) else ""
         return arguments(rest if rest.startswith("{") else text)
-
-    @property
-    def begun(self) -> bool:
-        return bool(self.given) or any(piece.strip() for piece in self.text)
 
     @property
     def whole(self) -> bool:
@@ -53,8 +58,9 @@ class _Call:
 class Calls:
     """Pieces in, calls out, in the order in which they began."""
 
-    def __init__(self, taken: Collection[str] = ()) -> None:
+    def __init__(self, load: Load, taken: Collection[str] = ()) -> None:
         """``taken``: ids that earlier calls have."""
+        self._load = load
         self._taken = taken
         self._all: list[_Call] = []
         self._at: dict[str, _Call] = {}
@@ -67,20 +73,22 @@ class Calls:
     def feed(self, raw: dict[str, Any]) -> ToolInputDelta:
         """Take a piece. Which call's: by its index, else by its id, else that of the one that is open."""
         function = fields(raw.get("function")) or raw
-        id, name = clean_text(words(raw.get("id"))), clean_text(words(function.get("name")))
+        id, name = clean_text(words(raw.get("id"))[:LONGEST_ID]), clean_text(words(function.get("name")))
         given = function.get("arguments")
         call = self._find(raw.get("index"), id, name, more=bool(given) and given != "")
         # The name comes whole or in pieces, and some servers repeat with every piece what there is of it.
-        call.name = name if name.startswith(call.name) else call.name + name
-        call.extra |= {key: value for key, value in raw.items() if key not in _KNOWN}
-        if isinstance(given, str):
-            call.text.append(given)
-            call.size += len(given)
-        elif isinstance(given, dict):
-            call.given = {**(call.given or {}), **fields(function["arguments"])}
-            call.size = len(json.dumps(call.given))
-        elif given:
-            call.text.append(json.dumps(given))
+        call.name = (name if name.startswith(call.name) else call.name + name)[: LONGEST_NAME + 1]
+        self._load.update(call.extra, {key: value for key, value in raw.items() if key not in _KNOWN})
+        before = call.size
+        text = given if isinstance(given, str) else json.dumps(given) if given else ""
+        if isinstance(given, dict):
+            call.given = call.given or {}
+            call.given.update(fields(function["arguments"]))
+            call.size, call.begun = call.size + len(text), bool(call.given)
+        else:
+            call.write(text)
+        if call.size > before:
+            self._load.arguments(call.size, text)
         return ToolInputDelta(call.id, call.name, call.size)
 
     def _find(self, index: object, id: str, name: str, *, more: bool) -> _Call:
@@ -99,6 +107,7 @@ class Calls:
         if found and name and found.name and not going_on and self._another(found, id, name, more=more):
             found = None
         if found is None:
+            self._load.call()
             fresh = self._fresh(id)
             found = _Call(fresh, fresh if self._by_id(id) else id or fresh)
             self._all.append(found)

@@ -48,6 +48,7 @@ class OpenAIProvider:
         idle: float = 300.0,
     ) -> None:
         self._model = model
+        self._idle = idle
         self._options = dict(options or {})
         url = base_url or os.environ.get("OPENAI_BASE_URL") or HOME
         # The key of the environment belongs to the endpoint of the environment, and to no other.
@@ -90,8 +91,9 @@ class OpenAIProvider:
             self._body.forget()
             response = await self._post(request)
         assembly = Assembly(self._model, self._service, self._body.ids)
+        stream = sse.chunks(response.aiter_bytes(), assembly, self._service, self._idle)
         try:
-            async with contextlib.aclosing(sse.chunks(response.aiter_bytes(), assembly, self._service)) as chunks:
+            async with contextlib.aclosing(stream) as chunks:
                 async for chunk in chunks:
                     yield chunk
         finally:

@@ -6,8 +6,8 @@ Pure. How it travels is openai_compat.py's business.
 from __future__ import annotations
 
 import base64
+import io
 import json
-import logging
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -28,11 +28,11 @@ from ba_tui.core.messages import (
 )
 from ba_tui.core.provider import Chunk, ModelInfo
 from ba_tui.core.tool import Tool
+from ba_tui.providers.bounds import Load
 from ba_tui.providers.faults import Service, cut, from_event, no_answer
 from ba_tui.providers.openai_calls import EXTRA, VENDOR, Calls
 from ba_tui.providers.shapes import call_id, call_name, clean, count, encode, fields, items, words
 
-log = logging.getLogger(__name__)
 ID_LENGTH = 40
 UNSEEN = "[A picture was here; this model can't see pictures.]"
 ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning", "thinking", "reasoning_text", "content"]
@@ -167,10 +167,11 @@ class Assembly:
         self.reasoning: ReasoningField | None = None
         self._model = model
         self._service = service
-        self._text: list[str] = []
-        self._thinking: list[str] = []
-        self._calls = Calls(taken)
-        self._extra: dict[str, Any] = {}
+        self._load = Load(service.host)
+        self._text = io.StringIO()
+        self._thinking = io.StringIO()
+        self._calls = Calls(self._load, taken)
+        self._details = _Details(self._load)
         self._usage: dict[str, Any] = {}
         self._stop = ""
         self._refused = False
@@ -182,7 +183,7 @@ class Assembly:
             raise from_event(self._service, data if data.get("error") or not groq else groq)
         self._bill(data.get("usage"), groq.get("usage"))
         if "choices" not in data:
-            log.info("ignored event %r", name or data.get("object") or data.get("type"))
+            self._load.ignored(name or data.get("object") or data.get("type"))
         for choice in map(fields, items(data.get("choices"))):
             if count(choice.get("index")):
                 continue
@@ -211,11 +212,11 @@ class Assembly:
         if self._stop in _GAVE_UP:
             raise from_event(self._service, {"message": "The server gave up on this answer."})
         blocks: list[Block] = []
-        if self._thinking:
-            blocks.append(Thinking(clean("".join(self._thinking))))
-        if self._extra:
-            blocks.append(Opaque(clean_json({"type": "message_extra", **self._extra}), VENDOR))
-        if text := clean("".join(self._text)):
+        if thought := self._thinking.getvalue():
+            blocks.append(Thinking(clean(thought)))
+        if self._details:
+            blocks.append(Opaque(clean_json({"type": "message_extra", DETAILS: self._details.whole()}), VENDOR))
+        if text := clean(self._text.getvalue()):
             blocks.append(Text(text))
         stop = STOPS.get(self._stop, "end_turn")
         blocks += self._calls.blocks(cut=stop not in _FINISHED)
@@ -258,11 +259,12 @@ class Assembly:
             if thought := "".join(_words_of(fields(detail)) for detail in details):
                 yield self._ponder(None, thought)
         for detail in details:
-            _merge(self._extra.setdefault(DETAILS, []), detail)
+            self._details.add(detail)
 
     def _ponder(self, key: ReasoningField | None, thought: str) -> ThinkingDelta:
         self.reasoning = key or self.reasoning
-        self._thinking.append(thought)
+        self._load.words(thought)
+        self._thinking.write(thought)
         return ThinkingDelta(clean_text(thought))
 
     def _part(self, part: object) -> Iterable[Chunk]:
@@ -277,35 +279,63 @@ class Assembly:
             yield self._speak(text)
 
     def _speak(self, text: str) -> TextDelta:
-        self._text.append(text)
+        self._load.words(text)
+        self._text.write(text)
         return TextDelta(clean_text(text))
 
     def _unsaid(self, choice: dict[str, Any]) -> dict[str, Any]:
         """What a ``message`` adds: some servers send one beside or after the deltas, with all that was said so far."""
         message = fields(choice.get("message"))
-        if not (self._text or self._thinking or self._calls):
+        if not (self._text.tell() or self._thinking.tell() or self._calls):
             return message
-        said, content = "".join(self._text), words(message.get("content"))
         if "delta" in choice:
             return {}
+        said, content = self._text.getvalue(), words(message.get("content"))
         return {"content": content[len(said) :]} if content.startswith(said) else message
 
     def _complete(self) -> bool:
         """An end mark without a reason is believed when nothing in the answer hangs in the air."""
-        return self._calls.whole and bool(self._text or self._calls)
+        return self._calls.whole and bool(self._text.tell() or self._calls)
 
 
 def _words_of(detail: Mapping[str, Any]) -> str:
     return words(detail.get("text")) or words(detail.get("summary"))
 
 
-def _merge(details: list[Any], detail: object) -> None:
-    """Add a piece of reasoning; words that continue those of the one before are joined to them."""
-    last, new = fields(details[-1] if details else None), fields(detail)
-    key = "summary" if "summary" in new else "text"
-    same = all(last.get(name) == new.get(name) for name in ("type", "index"))
-    if not (last and same and isinstance(last.get(key), str) and isinstance(new.get(key, ""), str)):
-        details.append(dict(new) if new else detail)
-        return
-    grown = words(last[key]) + words(new.get(key))
-    last.update({name: value for name, value in new.items() if value is not None}, **{key: grown})
+class _Details:
+    """Reasoning part by part; words that continue those of the part before are joined to them."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        self._all: list[Any] = []
+        self._key = ""
+        """Where the words of the last part are, which go on in ``_words``."""
+        self._words = io.StringIO()
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def add(self, detail: object) -> None:
+        last, new = fields(self._all[-1] if self._all else None), fields(detail)
+        key = "summary" if "summary" in new else "text"
+        same = all(last.get(name) == new.get(name) for name in ("type", "index"))
+        if last and same and isinstance(last.get(key), str) and isinstance(new.get(key, ""), str):
+            if key != self._key:
+                self._join(last)
+                self._key = key
+            self._load.words(words(new.get(key)))
+            self._words.write(words(new.get(key)))
+            self._load.update(last, {name: value for name, value in new.items() if value is not None and name != key})
+            return
+        self._join(last)
+        self._load.kept(detail)
+        self._all.append(dict(new) if new else detail)
+
+    def whole(self) -> list[Any]:
+        self._join(fields(self._all[-1] if self._all else None))
+        return self._all
+
+    def _join(self, last: dict[str, Any]) -> None:
+        if grown := self._words.getvalue():
+            last[self._key] = words(last.get(self._key)) + grown
+        self._key, self._words = "", io.StringIO()

@@ -17,6 +17,8 @@ from ba_tui.core.messages import clean_text
 LONGEST_NAME = 64
 DEEPEST = 200
 """Levels of JSON. Each step that goes through a value takes some of the stack, and none may run out of it later."""
+MOST_GROUPS, MOST_ITEMS = 100_000, 300_000
+"""Brackets and commas in one JSON text. Ten times as many would take a second, in which no key counts."""
 
 
 def fields(value: object) -> dict[str, Any]:
@@ -66,13 +68,16 @@ def encode(value: object) -> bytes:
 
 
 def decode(text: str | bytes) -> Any:
-    """JSON, strictly. Raises ValueError for anything else, also for nesting that nobody means."""
+    """JSON, strictly. Raises ValueError for anything else, also for more values or levels than anybody means."""
     whole = text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass")
+    groups = whole.count("{") + whole.count("[")
+    if groups > MOST_GROUPS or whole.count(",") > MOST_ITEMS:
+        raise ValueError("more values than anybody means")
     try:
         value = _strict(whole)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
-    if whole.count("{") + whole.count("[") > DEEPEST and _deep(value):
+    if groups > DEEPEST and _deep(value):
         raise ValueError("nested too deep")
     return value
 

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable
 from dataclasses import replace
 from typing import Any, Protocol, cast
 
@@ -19,6 +19,7 @@ from ba_tui.core.errors import ConnectionLost, ProviderError
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message
 from ba_tui.core.provider import Chunk
+from ba_tui.providers.bounds import ERROR, EVENT, MB, RESPONSE, SILENCES, too_large
 from ba_tui.providers.faults import Service, from_body, from_network
 from ba_tui.providers.shapes import decode, fields
 
@@ -29,6 +30,10 @@ GRACE = 0.5
 REST, WAITED, SMALL = 0.05, 0.002, 4_096
 """Seconds of rest after words that had to be waited for, when little came before them. Looking at a body costs more
 than a few words do, and people read slower than that."""
+SLICE = 0.008
+"""Seconds of work on events after which keys and signals have their turn."""
+LINE = 64
+"""Bytes that a line takes beside its text."""
 MARK = b"\xef\xbb\xbf"
 _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 _LONGEST = max(map(len, _FIELDS))
@@ -40,9 +45,17 @@ class Decoder:
     def __init__(self) -> None:
         self._rest: list[bytes] = []
         """What came after the last line end."""
+        self._unended = 0
+        """Bytes of it."""
         self._held = b""
         self._name = ""
         self._data: list[str] = []
+        self._gathered = 0
+
+    @property
+    def waiting(self) -> int:
+        """About how many bytes of memory the event takes that is not complete yet."""
+        return self._unended + self._gathered
 
     def feed(self, data: bytes) -> list[tuple[str, str]]:
         data, self._held = self._held + data, b""
@@ -51,9 +64,10 @@ class Decoder:
             data = data.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         complete, newline, rest = data.rpartition(b"\n")
         if newline:
-            complete, self._rest = b"".join((*self._rest, complete)), []
+            complete, self._rest, self._unended = b"".join((*self._rest, complete)), [], 0
         if rest:
             self._rest.append(rest)
+            self._unended += len(rest)
         if not newline:
             return []
         events: list[tuple[str, str]] = []
@@ -61,9 +75,10 @@ class Decoder:
             if not line:
                 if self._data:
                     events.append((self._name, "\n".join(self._data)))
-                self._name, self._data = "", []
+                self._name, self._data, self._gathered = "", [], 0
             elif line.startswith("data:"):
                 self._data.append(line[6:] if line.startswith("data: ") else line[5:])
+                self._gathered += len(line) + LINE
             elif line.startswith("event:"):
                 self._name = line[6:].strip()
             elif line.startswith("error:"):
@@ -101,41 +116,50 @@ class Assembly(Protocol):
         ...
 
 
-async def chunks(body: AsyncIterator[bytes], assembly: Assembly, service: Service) -> AsyncGenerator[Chunk, None]:
+async def chunks(
+    body: AsyncIterator[bytes], assembly: Assembly, service: Service, idle: float = 600.0
+) -> AsyncGenerator[Chunk, None]:
     """The deltas of a response; ``assembly`` has its message then. Neighbours that arrive together come as one.
 
-    The body tells whether it is a stream: what a server calls it can't be relied on.
+    The body tells whether it is a stream: what a server calls it can't be relied on. ``idle``: seconds in which a
+    line must come to its end.
 
     Raises:
-        ConnectionLost: the network failed, or a line is no JSON.
+        ConnectionLost: the network failed, no line came in time, or a line is no JSON.
+        AnswerTooLarge: more came than any answer needs (bounds.py).
         ProviderError: the server says that it failed, or sends no answer.
     """
+    arrivals = _Arrivals(body, service.host, idle)
     try:
         head = b""
-        async for data in body:
+        while len(head) < _LONGEST and (data := await arrivals.more()) is not None:
             head = (head + data).removeprefix(MARK).lstrip()
-            if len(head) >= _LONGEST:
-                break
         if head and not any(head.startswith(field) or field.startswith(head) for field in _FIELDS):
-            _take(b"".join([head, *[data async for data in body]]), assembly, service)
+            _take(await arrivals.whole(head), assembly, service)
             return
         decoder = Decoder()
-        trickle = _Trickle(body)
         data: bytes | None = head
         while data is not None:
             chunk = None
             for chunk in _merged(_apply(decoder.feed(data), assembly)):
+                if chunk is None:
+                    await asyncio.sleep(0)
+                    continue
+                arrivals.heard()
                 yield chunk
             if assembly.done:
                 await _drain(body)
                 break
+            if decoder.waiting > EVENT:
+                raise too_large(service.host, f"an event of more than {EVENT // MB} MB")
             if isinstance(chunk, TextDelta | ThinkingDelta):
-                await trickle.rest()
-            data = await trickle.more()
+                await arrivals.rest()
+            data = await arrivals.more()
         else:
             for chunk in _merged(_apply(decoder.close(), assembly, torn=True)):
-                yield chunk
-    except (httpx2.HTTPError, httpx2.StreamError) as error:
+                if chunk is not None:
+                    yield chunk
+    except (TimeoutError, httpx2.HTTPError, httpx2.StreamError) as error:
         raise from_network(service, error) from error
 
 
@@ -146,20 +170,59 @@ def _take(body: bytes, assembly: Assembly, service: Service) -> None:
         raise from_body(service, body) from error
 
 
-class _Trickle:
-    """A body that may come word by word: then it is looked at less often than words come."""
+class _Arrivals:
+    """The body as it comes: no more than RESPONSE bytes, a line end every ``idle`` seconds, and now and then words.
 
-    def __init__(self, body: AsyncIterator[bytes]) -> None:
+    It may come word by word: then it is looked at less often than words come.
+    """
+
+    def __init__(self, body: AsyncIterator[bytes], host: str, idle: float) -> None:
         self._body = body
+        self._host = host
+        self._idle = idle
         self._waited = False
         self._came = 0
+        self._total = 0
+        self._turn = self._line = self._heard = time.monotonic()
+        """When others had their turn, when a line ended, and when there was something of an answer, for the last time.
+        """
+
+    def heard(self) -> None:
+        """Something of an answer came, not only a sign of life."""
+        self._heard = time.monotonic()
 
     async def more(self) -> bytes | None:
+        """The next piece, None at the end. Raises TimeoutError, AnswerTooLarge."""
         begin = time.monotonic()
-        data = await anext(self._body, None)
-        self._waited = time.monotonic() - begin > WAITED
-        self._came += len(data or b"")
+        if begin - self._turn > SLICE:
+            # What is here already comes without waiting, which would keep keys and signals out.
+            await asyncio.sleep(0)
+            self._turn = begin
+        left = min(self._line + self._idle, self._heard + SILENCES * self._idle) - begin
+        async with asyncio.timeout(left):
+            data = await anext(self._body, None)
+        now = time.monotonic()
+        self._waited = now - begin > WAITED
+        if data is None:
+            return None
+        self._came += len(data)
+        self._total += len(data)
+        if self._total > RESPONSE:
+            raise too_large(self._host, f"more than {RESPONSE // MB} MB")
+        if b"\n" in data or b"\r" in data:
+            self._line = now
         return data
+
+    async def whole(self, head: bytes) -> bytes:
+        """All of a body that is no stream. Of one that can't be an answer, only the beginning is read."""
+        body, limit = bytearray(head), EVENT if head[:1] in b"{[" else ERROR
+        while (data := await self.more()) is not None:
+            body += data
+            if len(body) > limit == EVENT:
+                raise too_large(self._host, f"a JSON object of more than {EVENT // MB} MB")
+            if len(body) > limit:
+                break
+        return bytes(body)
 
     async def rest(self) -> None:
         """Nothing, unless all that had come is taken and it was little: the end of an answer is not held up."""
@@ -169,9 +232,18 @@ class _Trickle:
             self._came = 0
 
 
-def _apply(events: Iterable[tuple[str, str]], assembly: Assembly, *, torn: bool = False) -> Iterable[Chunk]:
-    """``torn``: nothing follows, so what is no JSON is the beginning of an event."""
+def _apply(
+    events: Iterable[tuple[str, str]], assembly: Assembly, *, torn: bool = False
+) -> Generator[Chunk | None, None, None]:
+    """The chunks of ``events``; None when others should have their turn.
+
+    ``torn``: nothing follows, so what is no JSON is the beginning of an event.
+    """
+    begin = time.monotonic()
     for name, text in events:
+        if time.monotonic() - begin > SLICE:
+            yield None
+            begin = time.monotonic()
         text = text.strip()
         if not text or assembly.done:
             continue
@@ -191,11 +263,10 @@ def _apply(events: Iterable[tuple[str, str]], assembly: Assembly, *, torn: bool 
             yield from assembly.feed(name, cast("dict[str, Any]", data))
         elif name == "error":
             yield from assembly.feed(name, {"error": data})
-        else:
-            log.info("ignored event %r: %s", name, type(data).__name__)
 
 
-def _merged(stream: Iterable[Chunk]) -> Iterable[Chunk]:
+def _merged(stream: Iterable[Chunk | None]) -> Iterable[Chunk | None]:
+    """Neighbours of one kind as one chunk, unless None stands between them."""
     last: Chunk | None = None
     pieces: list[str] = []
     try:
@@ -209,6 +280,8 @@ def _merged(stream: Iterable[Chunk]) -> Iterable[Chunk]:
             if last is not None:
                 yield _whole(last, pieces)
             last, pieces = chunk, [chunk.text] if isinstance(chunk, TextDelta | ThinkingDelta) else []
+            if chunk is None:
+                yield None
     except ProviderError:
         if last is not None:
             yield _whole(last, pieces)

@@ -87,7 +87,7 @@ async def declined(reply: WebReply) -> Declined:
     kind: ErrorKind = _KINDS.get(reply.status, "transient_error" if reply.status >= 500 else "execution_error")
     message = f"{reply.address} answered {reply.said}."
     if words := await _excerpt(reply):
-        message += f" The server said: {words}"
+        message += f" The server said: “{words}”"
     error = Declined(kind, message, _HINTS.get(kind, ""))
     error.retry_after = retry_after(reply.headers.get("retry-after", ""))
     return error

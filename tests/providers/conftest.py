@@ -19,6 +19,7 @@ from ba_tui.providers.scripted import Script, ScriptedProvider
 from ba_tui.providers.sse import Assembly
 from tests.loopback import ModelServer, Raw
 from tests.loopback.fixtures import model_server
+from tests.loopback.hostile import HostileServer
 
 __all__ = ["model_server"]
 CLAUDE = ModelInfo("anthropic/claude-test", "anthropic", "claude-test", vision=True, thinking=True, known=True)
@@ -40,7 +41,7 @@ async def connect() -> AsyncIterator[Connect]:
     """A provider of a vendor for a server; its connection is closed with the test."""
     opened: list[AnthropicProvider | OpenAIProvider] = []
 
-    def make(vendor: str, server: ModelServer, **options: Any) -> AnthropicProvider | OpenAIProvider:
+    def make(vendor: str, server: ModelServer | HostileServer, **options: Any) -> AnthropicProvider | OpenAIProvider:
         if vendor == "anthropic":
             provider = AnthropicProvider(
                 options.pop("model", CLAUDE), api_key="key-of-test-1234", base_url=server.url, **options

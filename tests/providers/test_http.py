@@ -15,13 +15,15 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from ba_tui.core.errors import BadRequest, ConnectionLost
+from ba_tui.core.errors import BadRequest, ConnectionLost, Overloaded
 from ba_tui.core.messages import user
 from ba_tui.core.provider import Request
 from ba_tui.providers.faults import is_loopback
 from ba_tui.providers.http import http_client
+from ba_tui.providers.retrying import Persistent
 from ba_tui.providers.scripted import Step
 from tests.loopback import ModelServer, Raw
+from tests.loopback.hostile import HostileServer, answer
 from tests.loopback.replies import JSON
 from tests.providers.conftest import Connect, until_error
 from tests.providers.test_faults import make
@@ -40,13 +42,14 @@ def test_a_name_that_begins_like_this_machine_is_another(url: str) -> None:
     assert not is_loopback(url)
 
 
-def signed_by_itself(folder: Path) -> ssl.SSLContext:
-    """A server's context with a certificate for localhost that nobody vouches for."""
+def signed_by_itself(folder: Path, days: int = 1, host: str = "localhost") -> ssl.SSLContext:
+    """A server's context with a certificate for ``host`` that nobody vouches for, good for so many days from now."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)
-    unsigned = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + datetime.timedelta(days=1))
-    made = unsigned.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), False)
+    day = datetime.timedelta(days=1)
+    unsigned = x509.CertificateBuilder(name, name, key.public_key(), 1, now - 500 * day, now + days * day)
+    made = unsigned.add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), False)
     plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     file = folder / "server.pem"
     pem = serialization.Encoding.PEM
@@ -171,3 +174,46 @@ async def test_a_proxy_in_the_way_is_named(
     assert type(error) is kind
     assert said in str(error)
     assert "HTTPS_PROXY" in error.hint
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_told_once(
+    connect: Connect, vendor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with HostileServer(answer(b"HTTP/1.1 500 No\r\n\r\n"), signed_by_itself(tmp_path)) as server:
+        got, error = await until_error(Persistent(connect(vendor, server)).stream(ASK))
+        assert type(error) is BadRequest
+        assert "certificate" in str(error)
+        assert "SSL_CERT_FILE" in error.hint
+        assert got == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
+        _, error = await until_error(connect(vendor, server).stream(ASK))
+        # What the hint says helps.
+        assert type(error) is Overloaded
+
+
+@pytest.mark.parametrize(
+    ("days", "name", "cure"),
+    [(-1, "localhost", "clock"), (1, "other.example", "base_url")],
+)
+async def test_what_is_wrong_with_a_certificate_decides_what_helps(
+    connect: Connect, vendor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int, name: str, cure: str
+) -> None:
+    context = signed_by_itself(tmp_path, days, name)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
+    with HostileServer(answer(b"HTTP/1.1 500 No\r\n\r\n"), context) as server:
+        _, error = await until_error(connect(vendor, server).stream(ASK))
+    assert type(error) is BadRequest
+    assert cure in error.hint
+    assert server.asked == 0
+
+
+async def test_a_connection_that_ends_while_it_is_secured_may_come_back(vendor: str) -> None:
+    async def gone(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10)
+        writer.transport.abort()
+
+    async with await asyncio.start_server(gone, "127.0.0.1", 0) as server:
+        provider = make(vendor, "k", f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        _, error = await until_error(provider.stream(ASK))
+        await provider.close()
+    assert type(error) is ConnectionLost

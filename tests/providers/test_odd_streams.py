@@ -165,11 +165,11 @@ async def test_a_line_that_the_end_cut_is_told_as_a_cut(vendor: str) -> None:
     [
         (
             b"<html><head><style>p{a:b}</style><title>502: Bad\ngateway</title></head><p>x</p></html>",
-            ": 502: Bad gateway",
+            ": “502: Bad gateway.”",
         ),
-        (b'data: {"error":{"message":"busy"}}\n\n', ": busy"),
-        (b"upstream connect error", ": upstream connect error"),
-        (b'{"message":"no healthy upstream"}', ": no healthy upstream"),
+        (b'data: {"error":{"message":"busy"}}\n\n', ": “busy.”"),
+        (b"upstream connect error", ": “upstream connect error.”"),
+        (b'{"message":"no healthy upstream"}', ": “no healthy upstream.”"),
     ],
 )
 def test_error_pages_are_told_in_their_own_words(body: bytes, said: str) -> None:

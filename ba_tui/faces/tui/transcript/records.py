@@ -14,6 +14,7 @@ from ba_tui.core.events import Compressed, Ending, Strategy
 from ba_tui.core.messages import Document, Image, Message, RedactedThinking, Text, Thinking, ToolUse
 from ba_tui.core.results import Command, ToolResult
 from ba_tui.core.values import frozen
+from ba_tui.core.wording import with_hint
 
 State: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled"]
 OPEN: tuple[State, ...] = ("queued", "waiting", "running")
@@ -126,7 +127,7 @@ def source(record: Record) -> str:
             head = f"{record.name} {record.target}".strip()
             return f"{head}\n{record.result.text if record.result else record.tail}".strip()
         case Note(text=text, hint=hint):
-            return f"{text} {hint}".strip()
+            return with_hint(text, hint)
         case Compaction(kept=kept, notes=notes):
             return f"{kept}\n\n{notes}".strip()
         case Retry(reason=reason):

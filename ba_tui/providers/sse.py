@@ -30,8 +30,8 @@ GRACE = 0.5
 REST, WAITED, SMALL = 0.05, 0.002, 4_096
 """Seconds of rest after words that had to be waited for, when little came before them. Looking at a body costs more
 than a few words do, and people read slower than that."""
-SLICE = 0.008
-"""Seconds of work on events after which keys and signals have their turn."""
+SLICE, PAUSE = 0.008, 0.002
+"""Seconds of work on events, and of the pause after them in which keys and signals have their turn."""
 LINE = 64
 """Bytes that a line takes beside its text."""
 MARK = b"\xef\xbb\xbf"
@@ -143,7 +143,7 @@ async def chunks(
             chunk = None
             for chunk in _merged(_apply(decoder.feed(data), assembly)):
                 if chunk is None:
-                    await asyncio.sleep(0)
+                    await asyncio.sleep(PAUSE)
                     continue
                 arrivals.heard()
                 yield chunk
@@ -196,13 +196,15 @@ class _Arrivals:
         begin = time.monotonic()
         if begin - self._turn > SLICE:
             # What is here already comes without waiting, which would keep keys and signals out.
-            await asyncio.sleep(0)
-            self._turn = begin
+            await asyncio.sleep(PAUSE)
+            self._turn = begin = time.monotonic()
         left = min(self._line + self._idle, self._heard + SILENCES * self._idle) - begin
         async with asyncio.timeout(left):
             data = await anext(self._body, None)
         now = time.monotonic()
         self._waited = now - begin > WAITED
+        if self._waited:
+            self._turn = now
         if data is None:
             return None
         self._came += len(data)

@@ -18,7 +18,7 @@ DEFINITION = regex(r" {0,3}\[[^\]]+\]:\s*\S")
 CODE_LINES = 50
 LIST_SIZE = 1_500
 PARAGRAPH_SIZE = 8_000
-TABLE_SIZE = 30_000
+TABLE_SIZE = 16_000
 
 
 class Chunk(NamedTuple):
@@ -62,15 +62,22 @@ class Chunks:
     def feed(self, text: str) -> None:
         *whole, self._rest = (self._rest + text).split("\n")
         for line in whole:
-            self._line(line.removesuffix("\r"))
+            self._line(self._shortened(line.removesuffix("\r")))
         if len(self._rest) > 3 and self._rest[0].isalpha() and not self._fence:
             self._boundary(self._rest)
-        if len(self._rest) > PARAGRAPH_SIZE:
-            at = self._rest.rfind(" ", PARAGRAPH_SIZE // 2) + 1 or len(self._rest)
-            head, self._rest = self._rest[:at], self._rest[at:]
-            self._lines.append(head)
+        self._rest = self._shortened(self._rest)
+
+    def _shortened(self, line: str) -> str:
+        """The end of a long line. What stands before it is done, piece by piece: none may take long to paint."""
+        if len(line) <= PARAGRAPH_SIZE:
+            return line
+        start = 0
+        while len(line) - start > PARAGRAPH_SIZE:
+            end = line.rfind(" ", start + PARAGRAPH_SIZE // 2, start + PARAGRAPH_SIZE) + 1 or start + PARAGRAPH_SIZE
+            self._lines.append(line[start:end])
             self._emit()
-            self._spaced = False
+            self._opens, self._spaced, start = "", False, end
+        return line[start:]
 
     def finish(self) -> None:
         """Nothing follows."""
@@ -86,7 +93,7 @@ class Chunks:
             return
         if not line.strip():
             self._blank = self._blank or bool(self._lines)
-            if self._lines:
+            if self._lines and self._size <= TABLE_SIZE:
                 self._add(line)
             return
         self._boundary(line)
@@ -104,8 +111,9 @@ class Chunks:
         self._size += len(line) + 1
 
     def _boundary(self, line: str) -> None:
-        """Cut before ``line`` when what came before can't change any more."""
-        if not self._lines or line[0] in " \t":
+        """Cut before ``line`` when what came before can't change any more, or has grown too long."""
+        indented = line[0] in " \t"
+        if not self._lines or (indented and self._size <= TABLE_SIZE):
             return
         item = bool(ITEM.match(line))
         spaced = True
@@ -134,12 +142,15 @@ class Chunks:
             self._add(line)
             if closing:
                 self._fence = ""
+            elif self._size > TABLE_SIZE:
+                self._emit()
+                self._spaced = False
         elif closing:
             self._emit(closes)
             self._fence, self._language, self._opens = "", None, ""
         else:
             self._add(line)
-            if len(self._lines) >= CODE_LINES:
+            if len(self._lines) >= CODE_LINES or self._size > PARAGRAPH_SIZE:
                 self._emit()
                 self._opens, self._spaced = "", False
 

@@ -5,12 +5,17 @@ Knows one record; where it stands in the transcript is stack.py's business.
 
 from __future__ import annotations
 
+import time
+
 from ba_tui.faces.tui.transcript.chunks import Chunk, Chunks
 from ba_tui.faces.tui.transcript.heights import Heights
 from ba_tui.faces.tui.transcript.lines import Line
 from ba_tui.faces.tui.transcript.markdown import MEASURE, painted
 from ba_tui.faces.tui.transcript.records import Prompt, Prose, Record
 from ba_tui.faces.tui.transcript.rows import GUTTER, Look, partial, rows
+
+PIECE, BUDGET = 8_000, 0.04
+"""Characters of prose that are cut into blocks at a time, and seconds after which the rest waits for the next time."""
 
 
 class Block:
@@ -60,19 +65,30 @@ class Sheet:
             self.blocks[-1].lines = None
         self._feed(record)
 
+    @property
+    def behind(self) -> bool:
+        """A part of the prose is not among the blocks yet: more came at once than can be cut without a pause."""
+        return isinstance(self.record, Prose) and self._chunks is not None and self._fed < len(self.record.text)
+
+    def catch_up(self) -> None:
+        """Take in more of what came."""
+        if self.behind and isinstance(self.record, Prose):
+            self._feed(self.record)
+
     def opened(self) -> tuple[list[Block], Heights]:
         """The blocks; prose is cut into its pieces here."""
         if self.blocks is None or self.heights is None:
             self.blocks, self.heights = [], Heights()
             if isinstance(self.record, Prose):
                 self._chunks, self._fed = Chunks(), 0
-                self._feed(self.record)
+                self._feed(self.record, self.record.open)
             else:
                 self.blocks.append(Block(None))
                 self.heights.append(self.rough)
         return self.blocks, self.heights
 
-    def _feed(self, record: Prose) -> None:
+    def _feed(self, record: Prose, paused: bool = True) -> None:
+        """Cut what came into blocks: as much as the BUDGET allows when ``paused``, else all of it."""
         blocks, heights = self.opened()
         chunks = self._chunks
         if chunks is None:
@@ -81,9 +97,11 @@ class Sheet:
         if blocks and len(blocks) > known:
             blocks.pop()
             heights.pop()
-        chunks.feed(record.text[self._fed :])
-        self._fed = len(record.text)
-        if not record.open:
+        begin = time.monotonic()
+        while self._fed < len(record.text) and not (paused and time.monotonic() - begin > BUDGET):
+            chunks.feed(record.text[self._fed : self._fed + PIECE])
+            self._fed = min(self._fed + PIECE, len(record.text))
+        if not record.open and not self.behind:
             chunks.finish()
             if chunks.definitions:
                 for block in blocks:

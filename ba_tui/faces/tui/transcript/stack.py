@@ -49,6 +49,8 @@ class Stack:
         self._edition = 0
         self._laid: deque[tuple[Block, int]] = deque()
         self._kept = 0
+        self.behind: list[Sheet] = []
+        """Sheets of prose that came faster than it could be cut into blocks."""
 
     @property
     def height(self) -> int:
@@ -82,9 +84,19 @@ class Stack:
         if type(sheet.record) is type(record):
             sheet.update(record)
             self._heights.set(at, sheet.height)
+            if sheet.behind and sheet not in self.behind:
+                self.behind.append(sheet)
             return
         later = [sheet.record for sheet in self.sheets[at + 1 :]]
         self.replace_from(at, [record, *later])
+
+    def catch_up(self) -> None:
+        """Take in more of what is ``behind``."""
+        for sheet in self.behind:
+            if sheet in self.sheets:
+                sheet.catch_up()
+                self._heights.set(self.sheets.index(sheet), sheet.height)
+        self.behind = [sheet for sheet in self.behind if sheet.behind and sheet in self.sheets]
 
     def prepend(self, sheets: list[Sheet]) -> int:
         """Older sheets above all others; returns how many places everything moved."""

@@ -154,6 +154,8 @@ class TranscriptView(Browsing, can_focus=True):
         for at in touched:
             self._stack.update(older + at, self._records.items[at])
         self._stack.replace_from(older + start, self._records.items[start:])
+        if not touched:
+            self._stack.catch_up()
         fresh = len(self._stack.sheets) - known
         if not self._following and fresh > 0:
             self._count_below(self._below + fresh)
@@ -161,6 +163,9 @@ class TranscriptView(Browsing, can_focus=True):
         self._tick_while_busy()
         spent = time.monotonic() - begin
         self._rest_until = begin + max(PACE, 8 * spent)
+        if self._stack.behind and not self._flushing:
+            self._flushing = True
+            self.set_timer(self._rest_until - time.monotonic(), self.flush)
 
     def _tick_while_busy(self) -> None:
         """One timer, once a second, and only while something runs."""

@@ -226,3 +226,28 @@ def test_widths_agree_with_the_terminal(outside_data: Path) -> None:
         cell = case["s"].replace("|", "\\|")
         row = page(f"| {cell} | x |\n|--|--|\n", 200)[0]
         assert cell_len(row.text.rsplit(" │ ", 1)[0]) == case["wcwidth"], case
+
+
+ENDLESS = {
+    "one line": "word " * 20_000,
+    "one word": "w" * 100_000,
+    "a line of code": "```\n" + "x" * 100_000,
+    "lines of code": "```\n" + ("x" * 500 + "\n") * 200,
+    "indented code": "    code\n" * 10_000,
+    "blank lines": "word" + "\n \n" * 50_000,
+    "a fence in a list": "- x\n  ```\n" + "  y = 1\n" * 10_000,
+    "a table": "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 10_000,
+}
+
+
+@pytest.mark.parametrize("step", [0, 70_000, 1_000])
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_no_piece_of_an_endless_block_grows_beyond_what_can_be_painted(kind: str, step: int) -> None:
+    chunks, source = Chunks(), ENDLESS[kind]
+    for at in range(0, len(source), step or len(source)):
+        chunks.feed(source[at : at + (step or len(source))])
+        assert len(chunks.open.text if chunks.open else "") < 20_000
+    chunks.finish()
+    assert max(len(chunk.text) for chunk in chunks.done) < 20_000
+    kept = "".join(chunk.opens + chunk.text for chunk in chunks.done)
+    assert len("".join(kept.split())) == len("".join(source.split()))

@@ -106,3 +106,15 @@ def test_search_counts_every_hit_and_goes_round() -> None:
     exact = Search("Number")
     exact.over(talk(10), 0)
     assert exact.tally == "not found"
+
+
+def test_prose_that_comes_faster_than_it_can_be_cut_is_all_there_in_the_end() -> None:
+    words = "".join(f"| {number} | cell |\n" for number in range(60_000))
+    stack = stack_of([Prompt("go"), Prose("Words.\n\n", open=True)])
+    stack.update(1, Prose("Words.\n\n" + words, open=True))
+    stack.update(1, Prose("Words.\n\n" + words + "\n\nThe end."))
+    while stack.behind:
+        stack.catch_up()
+    assert stack.window(stack.last(), 1)[0].line.text == "The end."
+    blocks = stack.sheets[1].opened()[0]
+    assert sum(block.chunk.text.count("cell") for block in blocks if block.chunk) == 60_000

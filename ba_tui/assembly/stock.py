@@ -91,6 +91,7 @@ class Stock:
         workspace = replace(shop.workspace(setting.cwd), lent=(*_lent(setting), *self.skilling.lent()))
         self.workspace = workspace
         self.results = setting.results
+        self.results.largest = int(settings.commands.output_mb * 1e6)
         self.sandbox = sandbox_for(settings, shop.where, workspace)
         self.permissions = shop.policy(workspace, self.sandbox.confined)
         self.shells = Shells(setting.results.open)

@@ -13,11 +13,10 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import asdict, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, cast, get_args
 
 from ba_tui.core.errors import StorageError
@@ -28,11 +27,11 @@ from ba_tui.core.values import frozen
 from ba_tui.sessions.journal import make_private
 from ba_tui.sessions.pages import Pages, opened
 from ba_tui.sessions.records import loads
+from ba_tui.sessions.spill import LARGEST, UNFINISHED, Spill, name_of, unstored
 from ba_tui.sessions.structure import describe, parsed
 
 FOLDER = "data"
 NOTE = ".json"
-UNFINISHED = ".unfinished-"
 NAME = regex(r"[0-9a-f]{32}")
 REFERENCE = regex(rf"{FOLDER}/({NAME.pattern})")
 PIECE = 1 << 20
@@ -56,6 +55,8 @@ class Artifacts:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.largest = LARGEST
+        """Bytes of one result; of a larger one head and tail are stored."""
         self._noting = threading.Lock()
         self._pages: dict[str, Pages] = {}
         self._tidied = False
@@ -85,7 +86,7 @@ class Artifacts:
                 self._tidied = True
                 remove_unfinished(self.folder)
             maker = Maker(call_id, tool, time.time())
-            return Spill(self.folder, lambda name, size, lines, kind: self._noted(name, (size, lines), kind, maker))
+            return Spill(self.folder, partial(self._noted, maker), self.largest)
         except OSError as error:
             raise unstored(error) from error
 
@@ -138,7 +139,7 @@ class Artifacts:
                 del self._pages[next(iter(self._pages))]
         return pages
 
-    def _noted(self, name: str, measure: tuple[int, int], kind: Kind, maker: Maker) -> Artifact:
+    def _noted(self, maker: Maker, name: str, measure: tuple[int, int], kind: Kind) -> Artifact:
         """Write down what the file ``name`` is; its earlier makers stay."""
         summary = describe(self.folder / name, kind, *measure)
         with self._noting:
@@ -160,7 +161,7 @@ class Artifacts:
                 size += len(piece)
                 lines += piece.count(b"\n")
             lines += _unended(file, size)
-        if _short(digest.hexdigest()) != name:
+        if name_of(digest) != name:
             raise StorageError(
                 f"The file of the result {ref} is damaged.", "Make the call again if it is still needed."
             )
@@ -171,66 +172,6 @@ class Artifacts:
         with self._noting, contextlib.suppress(OSError):
             _write_note(self.folder, name, rebuilt)
         return rebuilt
-
-
-class Spill:
-    """A result on its way to disk; none of it stays in memory. Left unfinished, it is removed.
-
-    ``write`` and ``finish`` raise StorageError; after that nothing is kept.
-    """
-
-    def __init__(self, folder: Path, filed: Callable[[str, int, int, Kind], Artifact]) -> None:
-        self.folder = folder
-        self._filed = filed
-        self._path = folder / f"{UNFINISHED}{secrets.token_hex(8)}"
-        self._digest = hashlib.sha256()
-        self._ends = 0
-        self._last = b"\n"
-        self.size = 0
-        handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with contextlib.suppress(OSError):
-            # Held while it is written: what nobody holds was left by a process that died.
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self._file = os.fdopen(handle, "wb")
-
-    def write(self, data: bytes) -> None:
-        try:
-            self._file.write(data)
-        except OSError as error:
-            self.drop()
-            raise unstored(error) from error
-        except ValueError as error:
-            raise StorageError("This result was given up before.", "Make the call again.") from error
-        self._digest.update(data)
-        self._ends += data.count(b"\n")
-        self._last = data[-1:] or self._last
-        self.size += len(data)
-
-    def finish(self, kind: Kind = "text") -> Artifact:
-        name = _short(self._digest.hexdigest())
-        try:
-            self._file.flush()
-            # Also over the same content from an earlier call: so it is there even if the clean-up was just taking it.
-            self._path.replace(self.folder / name)
-            self._file.close()
-            return self._filed(name, self.size, self._ends + (self._last != b"\n"), kind)
-        except (OSError, ValueError) as error:
-            self.drop()
-            raise unstored(error) from error
-
-    def drop(self) -> None:
-        with contextlib.suppress(OSError):
-            self._path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            self._file.close()
-
-    def __enter__(self) -> Spill:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.drop()
 
 
 @frozen
@@ -310,10 +251,6 @@ def _name(ref: str) -> str:
     return found[1]
 
 
-def _short(digest: str) -> str:
-    return digest[:32]
-
-
 def _kind_of(path: Path, size: int) -> Kind:
     """JSON is recognised, as far as it is read whole; for all else there is no telling."""
     if size > SMALL:
@@ -347,10 +284,3 @@ def _readable(ref: str) -> Generator[None]:
 
 def _unread(ref: str, error: OSError) -> StorageError:
     return StorageError(f"The result {ref} can't be read: {error.strerror or error}.", "Make the call again.")
-
-
-def unstored(error: Exception) -> StorageError:
-    why = getattr(error, "strerror", None) or error
-    return StorageError(
-        f"The result can't be kept in a file: {why}.", "Free some space, or check the rights of BA_HOME."
-    )

@@ -142,6 +142,9 @@ class Commands(Group):
     processes: Count = field(
         default=1024, metadata=about("Processes and threads that may run at a time; 0 for no limit.")
     )
+    output_mb: Annotated[Amount, Gt(0)] = field(
+        default=64, metadata=about("The largest result that is stored whole, in MB; of a larger one, head and tail.")
+    )
     skill_timeout: Seconds = field(default=30, metadata=about("Seconds that a script of a skill gets."))
 
 

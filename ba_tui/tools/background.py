@@ -20,7 +20,8 @@ from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.core.wording import one_line
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.processes import Listener, Process, Program, Spill
+from ba_tui.tools.printed import Spill
+from ba_tui.tools.processes import Listener, Process, Program
 
 MAX_SHELLS = 16
 """Shells that may run in the background at a time, and ended ones whose output is kept."""

@@ -17,14 +17,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from ba_tui.core.errors import StorageError
 from ba_tui.core.messages import clean_text
-from ba_tui.core.results import Kind
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox import Confinement
-from ba_tui.tools.terminal_text import Capture, coloured, open_sequence
+from ba_tui.tools.printed import NewSpill, Output
+from ba_tui.tools.terminal_text import coloured, open_sequence
 
 if TYPE_CHECKING:
     from ba_tui.tools.egress_proxy import EgressProxy
@@ -36,28 +35,8 @@ LIVE_BYTES = 8_000
 TICK_SECONDS = 0.05
 ATTEMPTS, ATTEMPT = 20, 20
 """How often, and for how many milliseconds, to try to end what lost its supervisor."""
-LARGEST = 2_000_000_000
-"""Bytes of one output that are stored at most."""
 
 Listener = Callable[[str], None]
-
-
-class Stored(Protocol):
-    @property
-    def ref(self) -> str: ...
-
-
-class Spill(Protocol):
-    """A file that a large output goes into while it comes. Each may raise OSError or StorageError."""
-
-    def write(self, data: bytes) -> None: ...
-
-    def finish(self, kind: Kind) -> Stored: ...
-
-    def drop(self) -> None: ...
-
-
-NewSpill = Callable[[], Spill]
 
 
 @frozen
@@ -82,68 +61,6 @@ class Program:
         return self.confinement.wrap(words), {**self.environment, **self.confinement.environment}
 
 
-class Output:
-    """What a program prints: head and tail in memory, and once it is large all of it in a file. Thread-safe."""
-
-    def __init__(self, new_spill: NewSpill | None = None) -> None:
-        self.ref: str | None = None
-        self.trouble = ""
-        """Why the whole is not stored although it should be."""
-        self._new_spill = new_spill
-        self._spill: Spill | None = None
-        self._capture = Capture()
-        self._lock = threading.Lock()
-
-    @property
-    def total(self) -> int:
-        return self._capture.total
-
-    def feed(self, data: bytes) -> None:
-        with self._lock:
-            self._capture.feed(data)
-        if self._new_spill is None or self._capture.total <= Capture.HEAD:
-            return
-        try:
-            if self._spill is None:
-                self._spill = self._new_spill()
-                data = self._capture.after(0)[1]
-            if self._capture.total <= LARGEST:
-                self._spill.write(data)
-            else:
-                self.trouble = f"only the first {LARGEST / 1e9:g} GB are stored"
-        except (OSError, StorageError) as error:
-            self._forget(error)
-
-    def close(self, *, keep: bool) -> None:
-        """No more will come. ``keep``: the stored whole is wanted."""
-        if self._spill is None:
-            return
-        try:
-            if keep:
-                self.ref = self._spill.finish("text").ref
-            else:
-                self._spill.drop()
-        except (OSError, StorageError) as error:
-            self._forget(error)
-
-    def _forget(self, error: Exception) -> None:
-        self.trouble = f"the whole could not be stored: {error}"
-        self._new_spill = None
-        if self._spill:
-            with suppress(OSError, StorageError):
-                self._spill.drop()
-
-    def text(self) -> str:
-        """As text with colours, its middle left out when it is large."""
-        with self._lock:
-            return self._capture.text()
-
-    def after(self, offset: int) -> tuple[int, bytes]:
-        """How many bytes from ``offset`` on are no longer in memory, and the rest."""
-        with self._lock:
-            return self._capture.after(offset)
-
-
 class _Live:
     """The output on its way to who watches, a few times a second and never more than a pane can take."""
 
@@ -156,6 +73,8 @@ class _Live:
         self._open = ""
         self._skipped = 0
         self._due = False
+        self.note = ""
+        """What is wrong with storing it; shown with what is skipped, which it would else go by with."""
 
     def feed(self, data: bytes) -> None:
         """Called by the reading thread."""
@@ -181,7 +100,7 @@ class _Live:
         if skipped:
             self._decoder.reset()
             data = data.lstrip(bytes(range(0x80, 0xC0)))
-            self._open = f"\n[… {skipped} bytes not shown live …]\n"
+            self._open = f"\n[… {skipped} bytes not shown live{f'; {self.note}' if self.note else ''} …]\n"
         text = self._open + self._decoder.decode(data)
         cut = open_sequence(text)
         text, self._open = text[:cut], text[cut:]
@@ -341,6 +260,7 @@ class Process:
             return None
         if data:
             self.output.feed(data)
+            self._live.note = self.output.trouble
             self._live.feed(data)
         return data
 

@@ -203,14 +203,16 @@ def observed(outcome: Outcome, shown: str, seconds: float, notes: list[str]) -> 
     text = text or "(no output)"
     if notes:
         text += f"\n[{'; '.join(notes)}]"
-    return ToolResult(text, display, summary=f"exit {code}", artifact=printed.ref)
+    cut = f", {printed.trouble}" if printed.trouble else ""
+    return ToolResult(text, display, summary=f"exit {code}{cut}", artifact=printed.ref)
 
 
 def _stored(job: Work) -> list[str]:
     """Words about an output that is kept whole, or should be."""
     printed = job.process.output
-    words = [f"all {printed.total:,} bytes: read_artifact {printed.ref}"] if printed.ref else []
-    return [*words, *([printed.trouble] if printed.trouble else [])]
+    size = f"{printed.total:,} bytes"
+    how = f"{printed.trouble} of {size}" if printed.trouble else f"all {size}"
+    return [f"{how}: read_artifact {printed.ref}"] if printed.ref else [printed.trouble] if printed.trouble else []
 
 
 def _enterable(folder: Path) -> bool:

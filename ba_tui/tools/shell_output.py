@@ -65,7 +65,7 @@ def state(job: Work) -> str:
         doing = "ended" if job.exit_code is None else f"ended with exit code {job.exit_code}"
     parts = [f"{job.id} {doing}", f"{seconds:.0f} s", f"{output.total:,} bytes printed"]
     if output.ref:
-        parts.append(f"all of them: read_artifact {output.ref}")
+        parts.append(f"{'' if output.trouble else 'all of them: '}read_artifact {output.ref}")
     if output.trouble:
         parts.append(output.trouble)
     return ", ".join(parts)

@@ -337,6 +337,7 @@ from ba_tui.sessions.artifacts import Artifacts
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 shelf = Artifacts(Path(sys.argv[1]))
+shelf.largest = 1_000_000_000
 block = b"".join(b"line %d of many\\n" % number for number in range(60_000))
 before = peak()
 with shelf.open("c", "shell") as spill:
@@ -378,3 +379,18 @@ def test_readers_share_what_was_counted(shelf: Artifacts) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_of_a_huge_result_head_and_tail_are_stored(tmp_path: Path) -> None:
+    shelf = Artifacts(tmp_path / "data")
+    shelf.largest = 8_000
+    data = b"".join(b"line %06d\n" % number for number in range(10_000))
+    with shelf.open("call", "shell") as spill:
+        for start in range(0, len(data), 777):
+            spill.write(data[start : start + 777])
+        left, stored = spill.left_out, spill.finish("text")
+    assert left == len(data) - 8_000
+    kept = (tmp_path / stored.ref).read_bytes()
+    assert kept == data[:7_000] + f"\n[… {left:,} bytes are left out here …]\n".encode() + data[-1_000:]
+    assert (stored.size, shelf.about(stored.ref)) == (len(kept), stored)
+    assert shelf.store(data[:8_000]).size == 8_000

@@ -18,11 +18,11 @@ from ba_tui.core.errors import StorageError
 from ba_tui.core.results import Command, Kind
 from ba_tui.core.tool import Call, Tool
 from ba_tui.tools.background import Shells
-from ba_tui.tools.processes import Output, Spill, Stored
+from ba_tui.tools.printed import Output, Spill, Stored
 from ba_tui.tools.shell import Shell, shell_tool
 from ba_tui.tools.terminal_text import Capture
 from tests.tools.conftest import CHECKOUT
-from tests.tools.running import Floor, floor, until_printed, within_guards
+from tests.tools.running import Floor, floor, printed, until_printed, within_guards
 
 __all__ = ["floor"]
 
@@ -66,6 +66,8 @@ def shell_with(floor: Floor, spill: Spill) -> Tool:
 
 
 class Given:
+    largest, left_out = 64_000_000, 0
+
     """Says when it is given up."""
 
     def __init__(self) -> None:
@@ -99,6 +101,8 @@ class Ref:
 
 
 class FullDisk:
+    largest, left_out = 64_000_000, 0
+
     """A file that takes ``room`` bytes, then refuses; or refuses to be finished."""
 
     def __init__(self, room: int) -> None:
@@ -130,6 +134,8 @@ async def test_a_full_disk_costs_the_file_only(floor: Floor, room: int) -> None:
 
 
 class Kept:
+    largest, left_out = 64_000_000, 0
+
     def __init__(self) -> None:
         self.data = b""
 
@@ -186,7 +192,9 @@ from ba_tui.tools.shell import Shell, shell_tool
 
 async def main():
     root, definitions = Path.cwd(), load_definitions(Path(sys.argv[1]))
-    shells = Shells(Artifacts(root / "data").open)
+    results = Artifacts(root / "data")
+    results.largest = 1_000_000_000
+    shells = Shells(results.open)
     tool = shell_tool(definitions["shell"], Workspace(root), Shell(shutil.which("bash"), os.environ), shells)
     call = Call("call", Branch(Turn(), Transcript()))
     await tool.run({"command": "seq 20000"}, call)
@@ -233,3 +241,13 @@ async def test_two_hundred_megabytes_need_no_memory_and_the_loop_goes_on(floor: 
     stored = floor.desk.root / str(found["ref"])
     assert stored.stat().st_size == size
     stored.unlink()
+
+
+async def test_an_output_without_end_is_stored_by_head_and_tail_and_told_while_it_runs(floor: Floor) -> None:
+    floor.artifacts.largest = 2_000_000
+    result = await floor.desk.run("shell", command="yes | head -c 20000000; echo done")
+    assert 2_000_000 <= len(floor.stored(result.artifact)) < 2_000_100
+    said = "more than 2.0 MB: only head and tail are stored"
+    assert f"{said} of 20,000,005 bytes: read_artifact" in result.text
+    assert said in result.summary
+    assert said in printed(floor.desk)

@@ -10,8 +10,10 @@ import fcntl
 import hashlib
 import os
 import re
+import secrets
 import stat
 import tempfile
+import time
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedReader, FileIO
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import StorageError
+from ba_tui.core.patterns import regex
 from ba_tui.core.values import frozen
 
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 MARKS = (".ba", ".git", "pyproject.toml")
 FIRST_LOOK = 64_000
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+UNFINISHED = "unfinished"
+_TEMPORARY = regex(r"\..{0,100}\.ba-[0-9a-f]{8}\.tmp", re.DOTALL)
 
 
 @frozen
@@ -245,7 +250,73 @@ def open_places() -> Places:
     return where
 
 
-def save_whole(path: Path, text: str | Iterable[str], *, mode: int | None = None) -> None:
+def temporary_name(name: str) -> str:
+    """A name beside ``name`` for what is not finished; ``unfinished`` must know of it."""
+    return f".{name[:100]}.ba-{secrets.token_hex(4)}.tmp"
+
+
+@contextmanager
+def unfinished(temporary: Path, original: Path | None = None) -> Generator[None]:
+    """Keep a note of ``temporary`` until the block is left, so that the next start removes it if we are killed.
+
+    With ``original``, it is a file of the person's that was set aside: then it gets that name back instead.
+    """
+    entry = places().state / UNFINISHED / f"{os.getpid()}-{temporary.name[-12:-4]}"
+    try:
+        entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        entry.write_bytes(b"\0".join(map(os.fsencode, (temporary, original or ""))))
+    except OSError:
+        # Without a note it is only not cleaned up after a kill.
+        pass
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            entry.unlink()
+
+
+def clear_unfinished(where: Places, age: float = 60.0) -> list[Path]:
+    """Remove the temporary files that killed processes left, and bring back what they had set aside; the paths.
+
+    Only what is noted, named and owned as ours is touched, once its note is ``age`` seconds old.
+    """
+    cleared: list[Path] = []
+    with suppress(OSError):
+        for entry in sorted((where.state / UNFINISHED).iterdir()):
+            with suppress(OSError, ValueError):
+                if time.time() - entry.lstat().st_mtime >= age and not _runs(int(entry.name.partition("-")[0])):
+                    cleared += _cleared(entry)
+                    entry.unlink()
+    return cleared
+
+
+def _cleared(entry: Path) -> list[Path]:
+    temporary, original = map(Path, map(os.fsdecode, read_regular(entry, 20_000).split(b"\0")))
+    folder = temporary.parent
+    ours = _TEMPORARY.fullmatch(temporary.name) and temporary.name[-12:-4] == entry.name.partition("-")[2]
+    if not ours or os.path.realpath(folder) != str(folder):
+        return []
+    found = temporary.lstat()
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        return []
+    if original.name and original.parent == folder:
+        # Never over what stands there by now.
+        os.link(temporary, original, follow_symlinks=False)
+    temporary.unlink()
+    return [temporary]
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def save_whole(path: Path, text: str | bytes | Iterable[str], *, mode: int | None = None) -> None:
     """Write ``text``, or its pieces, so that the file is the old or the new one, never half. Follows a link to where
     the file lies.
 
@@ -258,18 +329,22 @@ def save_whole(path: Path, text: str | Iterable[str], *, mode: int | None = None
         target = Path(os.path.realpath(path))
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         rights = mode if mode is not None else (target.stat().st_mode & 0o777 if target.exists() else 0o600)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with open(handle, "w", encoding="utf-8", newline="") as file:
-                file.writelines((text,) if isinstance(text, str) else text)
-                file.flush()
-                os.fchmod(handle, rights)
-                os.fsync(handle)
-            os.replace(name, target)  # noqa: PTH105 - a name, not a Path
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(name)  # noqa: PTH108 - a name, not a Path
-            raise
+        temporary = target.with_name(temporary_name(target.name))
+        pieces = (text,) if isinstance(text, str | bytes) else text
+        with unfinished(temporary):
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                with open(handle, "wb") as file:
+                    for piece in pieces:
+                        file.write(piece if isinstance(piece, bytes) else piece.encode())
+                    file.flush()
+                    os.fchmod(handle, rights)
+                    os.fsync(handle)
+                temporary.replace(target)
+            except BaseException:
+                with suppress(OSError):
+                    temporary.unlink()
+                raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise StorageError(

@@ -23,7 +23,7 @@ from ba_tui.permissions.secrets import redact
 from ba_tui.permissions.trust import Trust
 from ba_tui.providers.access import Access
 from ba_tui.providers.catalog import Catalog, load_catalog
-from ba_tui.resources import Places, bundled, folder_slug, open_places, places, project_root, there
+from ba_tui.resources import Places, bundled, clear_unfinished, folder_slug, open_places, places, project_root, there
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.library import SessionLibrary
 from ba_tui.settings import Loaded, Problem, load_settings
@@ -45,6 +45,7 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, our
     if strict:
         loaded.check()
     start_logging(where, loaded.settings.log_level, redact)
+    clear_unfinished(where)
     catalog, trouble = _catalog(where, strict=strict)
     access = Access(loaded, catalog, where)
     asked = None if strict or ours else trust
@@ -89,6 +90,7 @@ def _stock(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Stock:
     loaded = load_settings(flags, where, root, trusted=trusted)
     loaded.check()
     start_logging(where, loaded.settings.log_level, redact)
+    clear_unfinished(where)
     workshop = Workshop(loaded, where, cwd, Access(loaded, _catalog(where, strict=True)[0], where))
     workshop.check(trusted=trusted)
     stock = Stock(workshop, Setting(cwd, results))

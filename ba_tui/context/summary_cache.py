@@ -9,13 +9,13 @@ import contextlib
 import hashlib
 import json
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from ba_tui.resources import read_regular
+from ba_tui.core.errors import StorageError
+from ba_tui.resources import read_regular, save_whole
 
 log = logging.getLogger(__name__)
 SUFFIX = ".json"
@@ -59,19 +59,13 @@ class SummaryCache:
         if not self._size or not self._seconds:
             return
         path = self._folder / f"{key}{SUFFIX}"
-        fresh = path.with_name(f".{key}.{os.getpid()}")
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-                json.dump({"text": text, "at": self._clock()}, file)
-            fresh.replace(path)
+            save_whole(path, json.dumps({"text": text, "at": self._clock()}), mode=0o600)
             self._written += 1
             if self._written % LOOK_EVERY == 1:
                 self._prune()
-        except OSError as error:
+        except (OSError, StorageError) as error:
             log.info("the summary %s can't be kept: %s", path, error)
-            with contextlib.suppress(OSError):
-                fresh.unlink(missing_ok=True)
 
     def _prune(self) -> None:
         aged: list[tuple[float, Path]] = []

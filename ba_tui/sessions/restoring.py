@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ba_tui.core.errors import StorageError
+from ba_tui.resources import temporary_name, unfinished
 from ba_tui.sessions.shadow import Change, Entry, Kept, Snapshot, Store
 
 LINK = "120000"
@@ -177,16 +178,21 @@ class _Work:
             if change.after is None:
                 os.unlink(name, dir_fd=folder)
             else:
-                self._put(folder, name, change.after)
+                self._put(folder, name, change, change.after)
         if change.after is None:
             _prune(self.root, change.path)
 
-    def _put(self, folder: int, name: bytes, entry: Entry) -> None:
+    def _put(self, folder: int, name: bytes, change: Change, entry: Entry) -> None:
         data = self.contents.read(entry.id)
         with contextlib.suppress(OSError):
             # A folder in its place goes when nothing is left in it.
             os.rmdir(name, dir_fd=folder)
-        made = b".%b.ba-%d" % (name[:200], os.getpid())
+        made = os.fsencode(temporary_name(os.fsdecode(name)))
+        with unfinished(self.root / os.fsdecode(change.path[: -len(name)] + made)):
+            self._exchange(folder, (made, name), entry, data)
+
+    def _exchange(self, folder: int, names: tuple[bytes, bytes], entry: Entry, data: bytes) -> None:
+        made, name = names
         try:
             if entry.mode == LINK:
                 os.symlink(data, made, dir_fd=folder)

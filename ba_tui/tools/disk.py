@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import secrets
 import stat
 import sys
 import threading
@@ -22,7 +21,7 @@ from typing import BinaryIO
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.twins import secret_file
-from ba_tui.resources import WholeFile, parent_folder
+from ba_tui.resources import WholeFile, parent_folder, temporary_name, unfinished
 from ba_tui.tools.failed import Failed, from_os
 
 MAX_BYTES = 20_000_000
@@ -109,23 +108,31 @@ def write_bytes(path: Path, data: bytes | Content, *, before: bytes | None, show
         Failed: it holds something else by now, or cannot be written; the old content is then untouched.
     """
     try:
-        with parent_folder(path, make=before is None) as folder:
-            return _replace(folder, path.name, data if isinstance(data, Content) else Content(data), before, shown)
+        temporary = path.with_name(temporary_name(path.name))
+        content = data if isinstance(data, Content) else Content(data)
+        with parent_folder(path, make=before is None) as folder, unfinished(temporary):
+            return _replace(folder, (temporary.name, path.name), content, before, shown)
     except OSError as error:
         raise _in_words(error, shown) from error
 
 
-def set_aside(path: Path, *, before: bytes, shown: str) -> Path:
-    """Take the file at ``path`` out of sight and say where it lies now. Raises Failed when it is not ``before``."""
-    aside = path.with_name(_temporary(path.name))
-    try:
-        with parent_folder(path) as folder:
-            if _held(folder, path.name, shown) != before:
-                raise Failed("validation_error", f"{shown} was changed by someone else just now.", _CHANGED_HINT)
-            os.rename(path.name, aside.name, src_dir_fd=folder, dst_dir_fd=folder)
-    except OSError as error:
-        raise _in_words(error, shown) from error
-    return aside
+@contextmanager
+def set_aside(path: Path, *, before: bytes, shown: str) -> Generator[Path]:
+    """Take the file at ``path`` out of sight; the block gets to know where it lies, and must not leave it there.
+
+    Raises:
+        Failed: it is not ``before``.
+    """
+    aside = path.with_name(temporary_name(path.name))
+    with unfinished(aside, path):
+        try:
+            with parent_folder(path) as folder:
+                if _held(folder, path.name, shown) != before:
+                    raise Failed("validation_error", f"{shown} was changed by someone else just now.", _CHANGED_HINT)
+                os.rename(path.name, aside.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except OSError as error:
+            raise _in_words(error, shown) from error
+        yield aside
 
 
 def bring_back(aside: Path, path: Path, shown: str) -> None:
@@ -152,16 +159,12 @@ def mode_of(path: Path, shown: str) -> int:
         return stat.S_IMODE(os.fstat(file.fileno()).st_mode)
 
 
-def _temporary(name: str) -> str:
-    return f".{name[:100]}.{secrets.token_hex(4)}.tmp"
-
-
-def _replace(folder: int, name: str, content: Content, before: bytes | None, shown: str) -> int:
+def _replace(folder: int, names: tuple[str, str], content: Content, before: bytes | None, shown: str) -> int:
+    temporary, name = names
     old = os.stat(name, dir_fd=folder, follow_symlinks=False) if before is not None else None
     if old and not (old.st_mode & 0o222 and os.access(name, os.W_OK, dir_fd=folder)):
         hint = "Leave it as it is, or have its rights changed first (chmod u+w)."
         raise Failed("execution_error", f"{shown} is read-only.", hint)
-    temporary = _temporary(name)
     number = os.open(
         temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from ba_tui.core.values import frozen
@@ -35,12 +35,19 @@ def commit(steps: Sequence[Step]) -> None:
     Raises:
         Failed: one could not be made; then those before it are undone, and the message says if one of them was not.
     """
+    with ExitStack() as asides:
+        _commit(steps, asides)
+
+
+def _commit(steps: Sequence[Step], asides: ExitStack) -> None:
     done: list[Callable[[], object]] = []
     try:
         for step in steps:
             if step.after is not None:
                 _write(step, step.after, done)
-        asides = [_remove(step, step.before, done) for step in steps if step.after is None and step.before is not None]
+        removed = [
+            _remove(step, step.before, done, asides) for step in steps if step.after is None and step.before is not None
+        ]
     except BaseException as error:
         stuck = [problem for undo in reversed(done) if (problem := _tried(undo))]
         if not isinstance(error, Failed):
@@ -49,7 +56,7 @@ def commit(steps: Sequence[Step]) -> None:
             message = f"{error} What was written before could not all be put back: {' '.join(stuck)}"
             raise Failed("resource_error", message, "Look at these files before anything else.") from error
         raise error.reworded(f"{error} No file was changed.") from error
-    for aside in asides:
+    for aside in removed:
         discard(aside)
 
 
@@ -59,14 +66,19 @@ def _write(step: Step, after: bytes, done: list[Callable[[], object]]) -> None:
         done.append(lambda: _remove_folders(made))
     write_bytes(step.path, Content(after, step.mode), before=step.before, shown=step.shown)
     if step.before is None:
-        done.append(lambda: discard(set_aside(step.path, before=after, shown=step.shown)))
+        done.append(lambda: _withdraw(step, after))
     else:
         before = step.before
         done.append(lambda: write_bytes(step.path, before, before=after, shown=step.shown))
 
 
-def _remove(step: Step, before: bytes, done: list[Callable[[], object]]) -> Path:
-    aside = set_aside(step.path, before=before, shown=step.shown)
+def _withdraw(step: Step, after: bytes) -> None:
+    with set_aside(step.path, before=after, shown=step.shown) as aside:
+        discard(aside)
+
+
+def _remove(step: Step, before: bytes, done: list[Callable[[], object]], asides: ExitStack) -> Path:
+    aside = asides.enter_context(set_aside(step.path, before=before, shown=step.shown))
     done.append(lambda: bring_back(aside, step.path, step.shown))
     return aside
 

@@ -260,12 +260,12 @@ if sys.argv[2] == "before the name":
     spill.write(b"half of it")
     spill._file.flush()
     os._exit(9)
-real = os.open
-def open(path, *rest):
-    if artifacts.UNFINISHED in str(path) and any(artifacts.NAME.fullmatch(p.name) for p in Path(sys.argv[1]).iterdir()):
+real = artifacts.save_whole
+def save(path, *rest, **more):
+    if any(artifacts.NAME.fullmatch(p.name) for p in Path(sys.argv[1]).iterdir()):
         os._exit(9)
-    return real(path, *rest)
-os.open = open
+    return real(path, *rest, **more)
+artifacts.save_whole = save
 shelf.store("all of it\\n", call_id="c", tool="t")
 """
 

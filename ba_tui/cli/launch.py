@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
 Flags = Mapping[str, object]
 NO_FLAGS: Flags = {}
+DUMB = frozenset({"dumb", "unknown"})
 
 
 def open_app(
     flags: Flags = NO_FLAGS, start: Start | None = None, cwd: Path | None = None, *, ours: bool = False
 ) -> int:
     """The full-screen app. What is heavy is connected after its first paint. ``ours``: ba itself made ``cwd``."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        sys.stderr.write('ba: This is no terminal. Use ba -p "…" to print one answer.\n')
+    if why := _no_screen():
+        sys.stderr.write(f'ba: {why} Use ba -p "…" to print one answer.\n')
         return 1
     # Twice the usual frames: a key shows at the next one, and nothing is drawn when nothing changes.
     os.environ.setdefault("TEXTUAL_FPS", "120")
@@ -46,6 +47,15 @@ def open_app(
     app = BaApp(connect, begin)
     app.run()
     return app.return_code or 0
+
+
+def _no_screen() -> str:
+    """Why the app can't be shown here; empty where it can."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return "Not a terminal."
+    if (kind := os.environ.get("TERM", "")) in DUMB:
+        return f"This terminal can't show the app (TERM={kind})."
+    return ""
 
 
 def folder_of(cwd: Path | None) -> Path:

@@ -24,6 +24,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 
+from ba_tui.faces.tui.colourless import Colourless
 from ba_tui.faces.tui.screens.opening import Opening
 from ba_tui.faces.tui.terminal import GroundKnown, Terminal, TerminalGone, call_for
 from ba_tui.faces.tui.themes import DARK, LIGHT, PRINTED_DARK, PRINTED_LIGHT, looks_light, read_themes, theme_of
@@ -89,6 +90,9 @@ class BaApp(App[None]):
             # Textual reads the variable when it is made; an environment without colour needs all of its children.
             os.environ["NO_COLOR"] = "1"
         super().__init__()
+        if self.no_color:
+            # In place of greys; Textual has no public way to choose them.
+            self._filters[:] = [Colourless(lambda: self.current_theme.background)]
         self.chat: ChatScreen | None = None
         """Comes right after the first paint."""
         self._connect = connect

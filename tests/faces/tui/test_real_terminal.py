@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -108,3 +110,50 @@ def test_it_leaves_when_the_window_is_closed(terminal: pexpect.spawn[str], *, bu
     pty.fileobj.close()
     pty.closed = True
     terminal.wait()
+
+
+def test_without_colour_nothing_is_coloured_not_even_grey(terminal: pexpect.spawn[str], tmp_path: Path) -> None:
+    terminal.close(force=True)
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "BA_HOME": os.environ["BA_HOME"], "BA_MODEL": "demo"}
+    env |= {"PYTHONPATH": str(CHECKOUT), "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
+    child = pexpect.spawn(
+        sys.executable,
+        ["-m", "ba_tui", "hello"],
+        cwd=str(tmp_path),
+        env={**env, "NO_COLOR": "1"},
+        encoding="utf-8",
+        dimensions=(24, 80),
+        timeout=20,
+    )
+    recording = io.StringIO()
+    child.logfile_read = recording
+    child.expect_exact("I am no model")
+    for key, shown in (("\x10", "Search"), ("\x1b", ""), ("\x0f", ""), ("\x1b", "")):
+        child.send(key)
+        if shown:
+            child.expect_exact(shown)
+    child.send("\x1b")
+    child.expect_exact("Interrupted")
+    child.send("\x11")
+    child.expect(pexpect.EOF)
+    codes = {code for found in re.findall(r"\x1b\[([\d;:]*)m", recording.getvalue()) for code in found.split(";")}
+    # Bold, italic and reverse say what colours would.
+    assert codes <= {"", "0", "1", "2", "3", "4", "7", "9", "22", "23", "24", "27"}
+    assert "7" in codes
+
+
+@pytest.mark.parametrize("args", [[], ["-r"], ["demo"], ["hello"]])
+def test_a_dumb_terminal_gets_no_full_screen(tmp_path: Path, args: list[str]) -> None:
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "BA_HOME": os.environ["BA_HOME"], "TERM": "dumb"}
+    child = pexpect.spawn(
+        sys.executable,
+        ["-m", "ba_tui", *args],
+        cwd=str(tmp_path),
+        env={**env, "PYTHONPATH": str(CHECKOUT)},
+        encoding="utf-8",
+        timeout=20,
+    )
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.before == 'ba: This terminal can\'t show the app (TERM=dumb). Use ba -p "…" to print one answer.\r\n'
+    assert child.exitstatus == 1

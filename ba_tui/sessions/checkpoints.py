@@ -19,6 +19,7 @@ from ba_tui.resources import user_home
 from ba_tui.sessions.git import Watch
 from ba_tui.sessions.restoring import Contents, check, restore
 from ba_tui.sessions.shadow import Change, Entry, Kept, Snapshot, Store
+from ba_tui.sessions.traits import FILES
 
 log = logging.getLogger(__name__)
 SHOWN = 200
@@ -60,9 +61,11 @@ class SessionCheckpoints:
 
     def undoing(self, to: str, since: Sequence[tuple[int, str]]) -> Sequence[FileChange]:
         with self._store.locked():
-            now = self._now().tree
+            as_is = self._now()
+            now = as_is.tree
             target = self._read(to)
             found = self._counted(now, target.tree)
+            found += self._unlike(as_is, target, {change.path for change in found})
             begun = [self._read(id) for _, id in since]
             # When a rewind is taken back: how it had left the files.
             left = self._store.read(f"refs/ba/{target.session}/left-{to}")
@@ -134,6 +137,21 @@ class SessionCheckpoints:
             FileChange(change.name, _kind(change), *counts.get(change.path, (0, 0)))
             for change in self._store.changed(before, after)
         ]
+
+    def _unlike(self, now: Snapshot, target: Kept, known: set[str]) -> list[FileChange]:
+        """What a rewind changes beside contents: rights of files, and empty folders."""
+        if now.traits is None or target.traits is None:
+            return []
+        old = {path: now.traits.of(path, mode) for mode, path in self._store.files(now.tree)}
+        found = [
+            FileChange(os.fsdecode(path), "changed")
+            for mode, path in self._store.files(target.tree)
+            if mode in FILES and old.get(path) not in {None, target.traits.of(path, mode)}
+        ]
+        was, then = set(now.traits.empty), set(target.traits.empty)
+        found += [FileChange(f"{path}/", "new") for path in sorted(then - was)]
+        found += [FileChange(f"{path}/", "gone") for path in sorted(was - then)]
+        return [change for change in found if change.path not in known]
 
     def _fit(self) -> None:
         """Raises StorageError for a folder that holds much more than a project."""

@@ -18,6 +18,7 @@ from types import TracebackType
 from ba_tui.core.errors import StorageError
 from ba_tui.resources import temporary_name, unfinished
 from ba_tui.sessions.shadow import Change, Entry, Kept, Snapshot, Store
+from ba_tui.sessions.traits import FILES, Traits, changed
 
 LINK = "120000"
 SAFE = 500
@@ -90,7 +91,7 @@ def restore(store: Store, now: Kept, target: Kept) -> Restored:
     """
     changes = check(store, now.tree, target.tree)
     with Contents(store) as contents:
-        work = _Work(store.root, contents, now.skipped, target.skipped, safe=len(changes) <= SAFE)
+        work = _Work(store.root, contents, now.skipped, target.skipped, target.traits, safe=len(changes) <= SAFE)
         rules = [change for change in changes if (b"/" + change.path).endswith(b"/.gitignore")]
         rest = [change for change in changes if change not in rules] if rules else changes
         # What the target's rules ignore was not in it because it was ignored, not because it was not there.
@@ -102,6 +103,10 @@ def restore(store: Store, now: Kept, target: Kept) -> Restored:
                 work.result.left.append((change.name, "it is ignored by the rules of that time"))
         work.each([change for change in gone if change.path not in ignored], work.turn)
         work.each([change for change in rest if change.after is not None], work.turn)
+    if target.traits:
+        _Traits(store.root, work.result).restore(store.files(target.tree), now.traits, target.traits)
+    else:
+        work.result.left.append(("rights of files and empty folders", "they are not in this checkpoint"))
     _verify(store, target, work.result)
     return work.result
 
@@ -148,6 +153,7 @@ class _Work:
     contents: Contents
     unkept: frozenset[str]
     unknown: frozenset[str]
+    traits: Traits | None
     safe: bool
     result: Restored = field(default_factory=Restored)
 
@@ -189,35 +195,111 @@ class _Work:
             os.rmdir(name, dir_fd=folder)
         made = os.fsencode(temporary_name(os.fsdecode(name)))
         with unfinished(self.root / os.fsdecode(change.path[: -len(name)] + made)):
-            self._exchange(folder, (made, name), entry, data)
+            rights = self.traits.of(change.path, entry.mode.encode()) if self.traits else None
+            self._exchange(folder, (made, name), (entry, rights), data)
 
-    def _exchange(self, folder: int, names: tuple[bytes, bytes], entry: Entry, data: bytes) -> None:
+    def _exchange(self, folder: int, names: tuple[bytes, bytes], kind: tuple[Entry, int | None], data: bytes) -> None:
+        entry, rights = kind
         made, name = names
         try:
             if entry.mode == LINK:
                 os.symlink(data, made, dir_fd=folder)
             else:
-                self._write(folder, (made, name), data, runs=entry.mode == "100755")
+                self._write(folder, names, data, rights if rights is not None else _rights(folder, name, entry))
             os.rename(made, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(made, dir_fd=folder)
             raise
 
-    def _write(self, folder: int, names: tuple[bytes, bytes], data: bytes, *, runs: bool) -> None:
-        made, name = names
+    def _write(self, folder: int, names: tuple[bytes, bytes], data: bytes, rights: int | None) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        fd = os.open(made, flags, 0o777 if runs else 0o666, dir_fd=folder)
+        fd = os.open(names[0], flags, 0o666 if rights is None else rights & 0o700 | 0o600, dir_fd=folder)
         with open(fd, "wb") as file:
             file.write(data)
             file.flush()
-            with contextlib.suppress(OSError):
-                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                if stat.S_ISREG(found.st_mode):
-                    rights = stat.S_IMODE(found.st_mode) & ~0o111
-                    os.fchmod(fd, rights | (rights & 0o444) >> 2 if runs else rights)
+            if rights is not None:
+                os.fchmod(fd, rights)
             if self.safe:
                 os.fsync(fd)
+
+
+def _rights(folder: int, name: bytes, entry: Entry) -> int | None:
+    """Those of the file that is there; what ``entry`` says of running is its own. None where there is none."""
+    runs = entry.mode == "100755"
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return 0o755 if runs else None
+    if not stat.S_ISREG(found.st_mode):
+        return 0o755 if runs else None
+    rights = stat.S_IMODE(found.st_mode) & ~0o111
+    return rights | (rights & 0o444) >> 2 if runs else rights
+
+
+@dataclass(slots=True)
+class _Traits:
+    """Brings back what no tree holds, and names what can't be."""
+
+    root: Path
+    result: Restored
+
+    def restore(self, files: Sequence[tuple[bytes, bytes]], now: Traits | None, target: Traits) -> None:
+        known = {path for path, _ in self.result.left}
+        for mode, path in files:
+            name = os.fsdecode(path)
+            if mode in FILES and name not in known and self._others(name, target.of(path, mode)):
+                self._try(name, lambda path=path, mode=mode: self._set(path, target.of(path, mode)))
+        for name in now.empty if now else ():
+            if name not in target.empty and os.path.lexists(self.root / name):
+                self._try(f"{name}/", lambda name=name: _remove_folder(self.root, os.fsencode(name)))
+        for name in target.empty:
+            if not os.path.lexists(self.root / name):
+                self._try(f"{name}/", lambda name=name: _make_folder(self.root, os.fsencode(name)))
+        gone = [name for name in changed(self.root, target.unkept) if name not in known]
+        self.result.left += [(name, "it was not kept: too large, or not to be read") for name in gone]
+
+    def _others(self, name: str, rights: int) -> bool:
+        try:
+            found = os.lstat(self.root / name)
+        except OSError:
+            return False
+        return stat.S_ISREG(found.st_mode) and found.st_mode & 0o777 != rights
+
+    def _set(self, path: bytes, rights: int) -> None:
+        flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with _folder(self.root, path, make=False) as (folder, name):
+            fd = os.open(name, flags, dir_fd=folder)
+            try:
+                if not stat.S_ISREG(os.fstat(fd).st_mode):
+                    return
+                # What may not be read can still be given rights, by this name alone.
+                if hasattr(os, "O_PATH"):
+                    os.chmod(f"/proc/self/fd/{fd}", rights)  # noqa: PTH101 - no path of a file
+                else:
+                    os.fchmod(fd, rights)
+            finally:
+                os.close(fd)
+
+    def _try(self, name: str, do: Callable[[], None]) -> None:
+        try:
+            do()
+        except OSError as error:
+            self.result.left.append((name, error.strerror or str(error)))
+        else:
+            if name not in self.result.done:
+                self.result.done.append(name)
+
+
+def _make_folder(root: Path, path: bytes) -> None:
+    with _folder(root, path, make=True) as (folder, name):
+        os.mkdir(name, dir_fd=folder)
+
+
+def _remove_folder(root: Path, path: bytes) -> None:
+    with _folder(root, path, make=False) as (folder, name):
+        os.rmdir(name, dir_fd=folder)
+    _prune(root, path)
 
 
 def _is(folder: int, name: bytes, entry: Entry | None) -> bool:

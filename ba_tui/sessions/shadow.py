@@ -20,6 +20,7 @@ from ba_tui.core.errors import StorageError
 from ba_tui.core.values import frozen
 from ba_tui.sessions.git import HINT, Git, Stopped, Watch, unusable
 from ba_tui.sessions.journal import make_private
+from ba_tui.sessions.traits import MOST, Traits, look, read_traits
 
 CONFIG = """[core]
 \trepositoryformatversion = 0
@@ -81,10 +82,12 @@ class Limits:
 
 @frozen
 class Snapshot:
-    """A tree, and the paths that were left out of it although no rule ignores them."""
+    """A tree, and the paths that were left out of it although no rule ignores them. ``traits``: what no tree holds,
+    None where there are too many files to look at."""
 
     tree: str
     skipped: tuple[str, ...] = ()
+    traits: Traits | None = None
 
 
 @frozen
@@ -96,6 +99,7 @@ class Kept:
     session: str
     turn: int
     skipped: frozenset[str]
+    traits: Traits | None = None
 
 
 @frozen
@@ -214,7 +218,21 @@ class Store:
             self.git("update-index", "--force-remove", "-z", "--stdin", given=b"".join(path + b"\0" for path in drop))
         if add:
             self._take_in(add, watch)
-        return Snapshot(self.git("write-tree").decode().strip(), tuple(map(os.fsdecode, skipped)))
+        tree, left = self.git("write-tree").decode().strip(), tuple(map(os.fsdecode, skipped))
+        watch.check()
+        return Snapshot(tree, left, self._traits(tree, left))
+
+    def files(self, tree: str) -> list[tuple[bytes, bytes]]:
+        """Mode and path of all that is in a tree."""
+        lines = self.git("ls-tree", "-r", "-z", tree).split(b"\0")[:-1]
+        return [(line[:6], line.partition(b"\t")[2]) for line in lines]
+
+    def _traits(self, tree: str, skipped: Sequence[str]) -> Traits | None:
+        files = self.files(tree)
+        if len(files) > MOST:
+            return None
+        others = self._list("-o", "--directory")
+        return look(self.root, files, [path for path in others if path.endswith(b"/")], skipped)
 
     def _listed(self) -> list[bytes]:
         """What is new or changed since the index was written."""
@@ -277,7 +295,8 @@ class Store:
 
     def keep(self, snapshot: Snapshot, ref: str, session: str, turn: int) -> str:
         """Keep a snapshot under ``ref``; its id. Call it with the lock held."""
-        note = json.dumps({"session": session, "turn": turn, "skipped": snapshot.skipped})
+        traits = {"traits": snapshot.traits.note()} if snapshot.traits else {}
+        note = json.dumps({"session": session, "turn": turn, "skipped": snapshot.skipped, **traits})
         id = self.git("commit-tree", snapshot.tree, "-F", "-", given=note.encode()).decode().strip()
         self.git("update-ref", f"refs/ba/{ref}", id)
         return id
@@ -291,7 +310,8 @@ class Store:
             note = cast("dict[str, Any]", json.loads(body))
             tree = head.split(b"\n")[0].removeprefix(b"tree ").decode()
             self.git("cat-file", "-e", tree)
-            return Kept(id, tree, str(note["session"]), int(note["turn"]), frozenset(note["skipped"]))
+            traits = read_traits(note.get("traits"))
+            return Kept(id, tree, str(note["session"]), int(note["turn"]), frozenset(note["skipped"]), traits)
         except (StorageError, ValueError, KeyError, TypeError):
             return None
 

@@ -14,6 +14,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from http.client import HTTPException
 from pathlib import Path
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -189,7 +190,7 @@ def _reached(model: str, address: str) -> Finding:
         except urllib.error.HTTPError as error:
             error.close()
             answers.append("")
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             answers.append(str(getattr(error, "reason", "") or error) or type(error).__name__)
 
     # Looking up a name can hang far beyond any time-out when there is no network, so nobody waits for the thread.

@@ -6,13 +6,12 @@ Loopback only, and nothing is sent but a question for the list. Talking to them 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from ba_tui.core.choices import LocalServer
 from ba_tui.core.messages import clean_text
-from ba_tui.providers.shapes import fields, items, words
+from ba_tui.providers.shapes import decode, fields, items, words
 
 PORTS: Mapping[str, int] = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080}
 TIMEOUT = 0.4
@@ -48,8 +47,8 @@ async def _get(port: int, path: str) -> Any:
             raise ValueError("no list of models")
         length = next((line[15:] for line in answer.split("\r\n") if line.startswith("content-length:")), "")
         if "transfer-encoding: chunked" in answer:
-            return json.loads(await _unchunked(reader))
-        return json.loads(await (reader.readexactly(min(int(length), LARGEST)) if length else _to_the_end(reader)))
+            return decode(await _unchunked(reader))
+        return decode(await (reader.readexactly(min(int(length), LARGEST)) if length else _to_the_end(reader)))
     finally:
         writer.close()
 

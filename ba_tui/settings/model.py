@@ -295,7 +295,7 @@ class Settings(Group):
     compression: Compression = field(default=Compression(), metadata=about("How long conversations are shortened."))
     checkpoints: Checkpoints = field(default=Checkpoints(), metadata=about("Which files can be rewound."))
     request_timeout: Annotated[float, NUMBER, Gt(0), Check(finite)] = field(
-        default=600, metadata=about("Seconds to wait for a model that sends nothing.")
+        default=600, metadata=about("Seconds to wait for a model: until its answer begins, and for each line of it.")
     )
     system_prompt_file: Path | None = field(
         default=None, metadata=about("A file with a system prompt to use instead of the built-in one.")

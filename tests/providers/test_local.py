@@ -66,6 +66,7 @@ async def test_a_silent_server_is_given_up_on() -> None:
         b'HTTP/1.1 200 OK\r\n\r\n{"data": "no list"}',
         b"HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n{}",
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 100_000,
         b"",
     ],
 )

@@ -23,6 +23,7 @@ from ba_tui.core.messages import clean_text
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox import Confinement
 from ba_tui.tools.printed import NewSpill, Output
+from ba_tui.tools.shared_memory import MemoryWatch
 from ba_tui.tools.terminal_text import coloured, open_sequence
 
 if TYPE_CHECKING:
@@ -164,6 +165,7 @@ class Process:
         self._states, inner_states = os.pipe()
         self._woken, self._wake = os.pipe()
         limits = ",".join(f"{name}={value}" for name, value in program.limits.items())
+        self.memory = MemoryWatch(program.limits.get("data"))
         self._egress = program.egress
         handed, told = self._egress.offer() if self._egress else ((), "")
         words, environment = program.command(f"{inner_states}{told}", str(program.folder), limits)
@@ -239,7 +241,7 @@ class Process:
             poll.register(end, select.POLLIN)
         reading = True
         while reading:
-            for end, _ in poll.poll():
+            for end, _ in poll.poll(self.memory.pause):
                 if end == self._printed:
                     if self._take() == b"":
                         poll.unregister(end)
@@ -247,6 +249,7 @@ class Process:
                     reading = reading and self._read_states()
                 else:
                     reading = False
+            self.memory.look(self._process.pid)
         # What is in the pipe by now belongs to it; something it left behind may go on to fill it.
         for _ in range(64):
             if not self._take():

@@ -180,6 +180,8 @@ def _result(workspace: Workspace, folder: Path, ran: tuple[Outcome, list[str]], 
 def observed(outcome: Outcome, shown: str, seconds: float, notes: list[str]) -> ToolResult:
     """What the model reads of a command in the folder ``shown``, with ``notes`` at the end when it ran through."""
     job = outcome.job
+    if note := job.process.memory.note:
+        notes = [*notes, note]
     printed, output, code = job.process.output, job.process.output.text(), job.exit_code
     display = Command(job.command, shown, output, code)
     text = plain(output).rstrip("\n")

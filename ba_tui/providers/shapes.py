@@ -13,12 +13,17 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, cast
 
 from ba_tui.core.messages import clean_text
+from ba_tui.core.patterns import regex
 
 LONGEST_NAME = 64
 DEEPEST = 200
 """Levels of JSON. Each step that goes through a value takes some of the stack, and none may run out of it later."""
 MOST_GROUPS, MOST_ITEMS = 100_000, 300_000
-"""Brackets and commas in one JSON text. Ten times as many would take a second, in which no key counts."""
+"""Brackets and commas of one JSON text. Ten times as many would take a second, in which no key counts."""
+SEARCHED = 4_000_000
+"""Characters of a text up to which those in its strings are told from those between them."""
+_STRING = regex(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+"""A string of JSON, also one without an end. It never goes back, so it takes no longer for hostile text."""
 
 
 def fields(value: object) -> dict[str, Any]:
@@ -70,16 +75,23 @@ def encode(value: object) -> bytes:
 def decode(text: str | bytes) -> Any:
     """JSON, strictly. Raises ValueError for anything else, also for more values or levels than anybody means."""
     whole = text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass")
-    groups = whole.count("{") + whole.count("[")
-    if groups > MOST_GROUPS or whole.count(",") > MOST_ITEMS:
+    if _crowded(whole) and (len(whole) > SEARCHED or _crowded(_STRING.sub("", whole))):
         raise ValueError("more values than anybody means")
     try:
         value = _strict(whole)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
-    if groups > DEEPEST and _deep(value):
+    if _groups(whole) > DEEPEST and _deep(value):
         raise ValueError("nested too deep")
     return value
+
+
+def _groups(text: str) -> int:
+    return text.count("{") + text.count("[")
+
+
+def _crowded(text: str) -> bool:
+    return _groups(text) > MOST_GROUPS or text.count(",") > MOST_ITEMS
 
 
 def _deep(value: object) -> bool:

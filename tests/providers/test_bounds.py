@@ -281,3 +281,14 @@ def test_figures_that_no_answer_needs_leave_room_for_those_that_it_does() -> Non
 def test_json_that_would_hold_everything_up_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"anybody means|too deep"):
         decode(text)
+
+
+@pytest.mark.parametrize("text", ["a,b\n" * 400_000, "[{}]" * 100_000, '\\",[' * 200_000, "\\"])
+def test_what_stands_in_a_string_is_no_value(text: str) -> None:
+    assert decode(json.dumps({"content": text})) == {"content": text}
+
+
+@pytest.mark.parametrize("text", ['"' + '\\"' * 1_000_000, '["' + "," * 400_000 + "\\", '"' * 999_999])
+def test_a_string_without_an_end_is_refused_at_once(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        decode(text + "," * 400_000)

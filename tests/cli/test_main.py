@@ -94,7 +94,7 @@ def test_the_shell_completes_commands_and_options(ba: Program, words: str, found
         (("-p", "-r", "-m", "scripted:hello.yaml", "hi"), "picker"),
         (("-p", "hi"), "ANTHROPIC_API_KEY"),
         (("--cwd", "/nowhere/at/all", "hi"), "no folder"),
-        (("hi",), "no terminal"),
+        (("hi",), "Not a terminal"),
         (("-p", "--permission-mode", "wild", "hi"), "'--permission-mode': 'wild' is not one of"),
         (("permissions", "check", "shell", "ls"), "See ba permissions check --help."),
         (("-p", "--max-loops", "0", "hi"), "'--max-loops': expected at least 1. See ba --help."),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import accumulate
@@ -127,23 +127,53 @@ def _unique(records: Iterable[Record]) -> list[Record]:
 
 
 def _current(talk: Sequence[Record], records: Sequence[Record]) -> list[Record]:
-    """Without the branches that were gone back from: what the newest entry goes back to, and what belongs to it."""
-    every = {text_of(record, "uuid"): record for record in records if record.get("uuid")}
+    """Without the branches that were gone back from: what the newest entry goes back to, what belongs to it, and all
+    that goes back to nothing: some versions and tools write no parent, or one that the file does not hold."""
     if not talk or not all(record.get("uuid") for record in talk):
         return list(talk)
-    line: set[str] = set()
-    at: str = text_of(talk[-1], "uuid")
-    while at and at not in line and at in every:
-        line.add(at)
-        at = text_of(every[at], "parentUuid") or text_of(every[at], "logicalParentUuid")
+    parents = {text_of(record, "uuid"): _parent(record) for record in records if record.get("uuid")}
+    line = _line([text_of(record, "uuid") for record in talk], parents)
     answers = {_message_id(record) for record in talk if record["uuid"] in line} - {""}
-    kept = [record for record in talk if record["uuid"] in line or _message_id(record) in answers]
+    branches = _branches(parents, line)
+    kept = [record for record in talk if record["uuid"] not in branches or _message_id(record) in answers]
+    keep = {record["uuid"] for record in kept}
     calls = {call for record in kept for call in _ids(record, "tool_use", "id")}
-    first = next(index for index, record in enumerate(talk) if record["uuid"] in line)
-    # Where the line breaks off because an entry is missing, all before it is kept.
-    lost = {text_of(record, "uuid") for record in talk[:first]} if at else set[str]()
-    keep = {record["uuid"] for record in kept} | lost
     return [record for record in talk if record["uuid"] in keep or calls & _ids(record, "tool_result", "tool_use_id")]
+
+
+def _parent(record: Record) -> str:
+    return text_of(record, "parentUuid") or text_of(record, "logicalParentUuid")
+
+
+def _line(talk: Sequence[str], parents: Mapping[str, str]) -> set[str]:
+    """What the newest of ``talk`` goes back to. Where that breaks off, the line goes on with what stands before."""
+    places = {id: place for place, id in enumerate(talk)}
+    line: set[str] = set()
+    first = len(talk)
+    while first:
+        at = talk[first - 1]
+        first -= 1
+        while at in parents and at not in line:
+            line.add(at)
+            first = min(first, places.get(at, first))
+            at = parents[at]
+    return line
+
+
+def _branches(parents: Mapping[str, str], line: Set[str]) -> set[str]:
+    """The ids that go back to one on ``line`` without being on it."""
+    found: set[str] = set()
+    rooted: set[str] = set()
+    for start in parents:
+        way: list[str] = []
+        at = start
+        while at in parents and at not in line and at not in found and at not in rooted:
+            rooted.add(at)
+            way.append(at)
+            at = parents[at]
+        if way and (at in line or at in found):
+            found.update(way)
+    return found
 
 
 def _threads(aside: Sequence[Record]) -> list[tuple[str, list[Record]]]:

@@ -150,6 +150,30 @@ def test_a_branch_that_was_gone_back_from_is_left_out_and_counted() -> None:
     assert story.abandoned == 2
 
 
+def said_in(parents: Sequence[int | None]) -> list[str]:
+    """What is taken in of entries 1, 2, 3 …, prompts and answers in turns, with these parents."""
+    records = [
+        {**entry(number, "user" if number % 2 else "assistant", text(f"say {number}"), parent=parent)}
+        for number, parent in enumerate(parents, 1)
+    ]
+    return [message.text.removeprefix("say ") for message in Transcript(events=told(records).events).messages]
+
+
+@pytest.mark.parametrize(
+    ("parents", "left_out"),
+    [
+        ([None] * 8, ""),
+        ([None, 1, 2, 3, None, 5, None, 7], ""),
+        ([None, 1, None, 2, 4, 5, None, None], ""),
+        ([None, 1, 2, 3, 4, 5, 6, None], ""),
+        ([None, 1, 2, 3, 2, 5, None, 7], "34"),
+        ([None, 1, None, 3, 4, 5, 4, 7], "56"),
+    ],
+)
+def test_entries_without_a_parent_are_kept(parents: Sequence[int | None], left_out: str) -> None:
+    assert said_in(parents) == [str(number) for number in range(1, 9) if str(number) not in left_out]
+
+
 def test_what_stands_before_a_missing_entry_is_kept() -> None:
     records = [entry(number, "user" if number % 2 else "assistant", text(f"say {number}")) for number in range(1, 9)]
     del records[3]

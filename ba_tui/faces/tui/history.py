@@ -1,4 +1,4 @@
-"""Prompts of earlier days and the unsent draft, in the person's state folder with rights 0600.
+"""Prompts of earlier days, in the person's state folder with rights 0600.
 
 All of it is file work and meant for a thread; a folder that can't be written costs the memory, never the prompt.
 """
@@ -14,37 +14,36 @@ from typing import Any
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.messages import clean_text
-from ba_tui.resources import folder_slug, read_regular, save_whole
+from ba_tui.resources import open_regular, save_whole
 
 KEPT = 1_000
-LONGEST = 100_000
 FILE_LIMIT = 20_000_000
+"""Bytes of the newest prompts that are read and kept; one that is longer than that is remembered for this run only."""
 
 
 class PromptHistory:
     """What was typed, oldest first. ``entries`` is filled by ``load``; ``add`` appends to memory and file."""
 
-    def __init__(self, state: Path, cwd: Path) -> None:
+    def __init__(self, state: Path) -> None:
         self._file = state / "history.jsonl"
-        self._draft = state / "drafts" / f"{folder_slug(cwd)}.txt"
         self.entries: list[str] = []
 
-    def load(self) -> str:
-        """Read the file, shorten it when it has grown, and return the draft left behind in this folder."""
-        with suppress(OSError):
-            lines = read_regular(self._file, FILE_LIMIT).decode("utf-8", "replace").splitlines()
+    def load(self) -> None:
+        """Read the file, and shorten it when it has grown."""
+        with suppress(OSError), open_regular(self._file) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - FILE_LIMIT))
+            # A line that is cut in two is none.
+            lines = file.read(FILE_LIMIT).decode("utf-8", "replace").splitlines()
             loaded = [text for line in lines if (text := _text(line))]
             self.entries = loaded[-KEPT:] + self.entries
-            if len(lines) > 2 * KEPT:
+            if len(lines) > 2 * KEPT or size > FILE_LIMIT:
                 with suppress(StorageError):
                     save_whole(self._file, "".join(map(_line, self.entries)), mode=0o600)
-        with suppress(OSError):
-            return read_regular(self._draft, LONGEST).decode("utf-8", "replace")
-        return ""
 
     def remember(self, text: str) -> bool:
         """Keep ``text`` for this run; False when there is nothing new to write to the file."""
-        if not text.strip() or len(text) > LONGEST or (self.entries and self.entries[-1] == text):
+        if not text.strip() or (self.entries and self.entries[-1] == text):
             return False
         self.entries.append(text)
         return True
@@ -56,15 +55,6 @@ class PromptHistory:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
             with open(os.open(self._file, flags, 0o600), "a", encoding="utf-8") as file:
                 file.write(_line(text))
-
-    def save_draft(self, text: str) -> None:
-        """Keep an unsent prompt for the next start in this folder; an empty one takes the file away."""
-        text = clean_text(text)
-        with suppress(OSError, StorageError):
-            if text.strip():
-                save_whole(self._draft, text[:LONGEST], mode=0o600)
-            else:
-                self._draft.unlink(missing_ok=True)
 
     def search(self, words: str, limit: int = 50) -> Iterator[str]:
         """Prompts that hold all of ``words``, newest first, each once."""

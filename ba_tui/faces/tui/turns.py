@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from ba_tui.core.errors import BaError, PromptRefused
 from ba_tui.core.events import Event, ToolFinished, TurnEnded
@@ -46,6 +46,8 @@ class Turns:
         self.paused = False
         self.ready = False
         """False until the session is there; what is sent before waits."""
+        self._restored = False
+        """Whether prompts of an earlier run wait for the person to send something."""
         self._sent = ""
         self.missing = ""
         """Why the model can't be asked yet."""
@@ -56,16 +58,34 @@ class Turns:
     def busy(self) -> bool:
         return self.current is not None and not self.current.ended
 
+    @property
+    def unsent(self) -> list[str]:
+        """All prompts that are in no session yet: the one that is being sent, words that join, and those that wait."""
+        turn = self.current
+        sent = [self._sent] if turn and self._sent and not turn.opened else []
+        return [*sent, *self._joining(), *self.waiting]
+
+    def _joining(self) -> list[str]:
+        return [word.text for word in self.current.inbox if word.origin == "steer"] if self.current else []
+
+    def restore(self, prompts: Sequence[str]) -> None:
+        """Queue ``prompts`` of an earlier run; they are held until the person sends something."""
+        if prompts:
+            self._restored = True
+            self.paused = not self.waiting
+            self.waiting.extend(prompts)
+
     def submit(self, text: str) -> None:
         """Send ``text``, or queue it behind what runs."""
         self.waiting.append(text)
-        self.paused = False
+        self.paused = self._restored = False
         self.send_next()
 
     def nudge(self) -> None:
         """Enter on empty input: steer with the next waiting prompt, or go on with a paused queue."""
         if not self.waiting:
             return
+        self._restored = False
         if not self.busy:
             self.paused = False
             self.send_next()
@@ -101,14 +121,14 @@ class Turns:
     def over(self, event: TurnEnded) -> None:
         """The turn ended: go on with the queue, or hold it when the person or an error stopped the turn."""
         opened = bool(self.current and self.current.opened)
-        if self.current:
-            # Words that joined too late to be heard are still to be sent.
-            self.waiting.extendleft(reversed([word.text for word in self.current.inbox if word.origin == "steer"]))
+        # Words that joined too late to be heard are still to be sent.
+        self.waiting.extendleft(reversed(self._joining()))
         self.current = None
         if self._sent and event.error and not opened:
             self._session.taken_back()
             self._refused(self._sent, PromptRefused(event.error.message, event.error.hint))
-        self.paused = bool(self.waiting) and event.reason in {"cancelled", "error", "interrupted"}
+        stopped = self._restored or event.reason in {"cancelled", "error", "interrupted"}
+        self.paused = bool(self.waiting) and stopped
         self.send_next()
 
     def cancel(self) -> bool:

@@ -157,3 +157,25 @@ def test_a_dumb_terminal_gets_no_full_screen(tmp_path: Path, args: list[str]) ->
     child.close()
     assert child.before == 'ba: This terminal can\'t show the app (TERM=dumb). Use ba -p "…" to print one answer.\r\n'
     assert child.exitstatus == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP], ids=["KILL", "HUP"])
+def test_prompts_that_wait_outlive_a_signal(
+    terminal: pexpect.spawn[str], ba_home: Path, number: signal.Signals
+) -> None:
+    terminal.expect_exact("scripted model")
+    terminal.send("hello\r")
+    terminal.expect_exact("I am no model")
+    terminal.send("\x1b[200~first\n  line two\x1b[201~\r")
+    terminal.expect_exact("1 waiting")
+    while not any("line two" in kept.read_text() for kept in ba_home.rglob("drafts/*.json")):
+        terminal.expect([pexpect.TIMEOUT], timeout=0.1)
+    terminal.kill(number)
+    terminal.expect(pexpect.EOF)
+    terminal.wait()
+    again = pexpect.spawn(
+        sys.executable, ["-m", "ba_tui"], cwd=terminal.cwd, env=terminal.env, encoding="utf-8", timeout=20
+    )
+    again.expect_exact("Not sent before ba ended: 1 prompt.")
+    again.expect_exact("first line two")
+    again.close(force=True)

@@ -22,13 +22,12 @@ from textual.worker import Worker, WorkerState
 
 from ba_tui.core.conversation import Connect
 from ba_tui.core.errors import BaError, PromptRefused
-from ba_tui.core.events import Event, Notice, TurnEnded
+from ba_tui.core.events import Event, Notice, Steered, TurnEnded, TurnStarted
 from ba_tui.core.start import Start
 from ba_tui.core.turn import Turn
 from ba_tui.core.untrusted import paintable
-from ba_tui.faces.tui.acts import inventory, trust, view
+from ba_tui.faces.tui.acts import inventory, trust, view, writing
 from ba_tui.faces.tui.commands import COMMANDS, Command, parse
-from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.meters import git_branch
 from ba_tui.faces.tui.own_commands import OwnRows
 from ba_tui.faces.tui.panes import NEEDED, Asking, Attention, Facts, ShellCount, WindowTitle
@@ -42,7 +41,7 @@ from ba_tui.faces.tui.widgets.prompt import PromptInput
 from ba_tui.faces.tui.widgets.queue import QueueLines
 from ba_tui.faces.tui.widgets.stage import Stage
 from ba_tui.faces.tui.widgets.status import StatusLine, short_folder
-from ba_tui.resources import places, user_home
+from ba_tui.resources import user_home
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.app import BaApp
@@ -124,20 +123,17 @@ class ChatScreen(Screen[None]):
         if (told := await trust.settle(self, notices)) is None:
             return
         doors, start = self.session.live[0], self.session.start
-        history = PromptHistory(places().state, self.session.cwd)
-        draft = await asyncio.to_thread(history.load)
-        self.composer.begin(history)
+        left = await writing.begin(self)
         await self.show_session()
         for notice in (*told, *self.session.untold):
             self.tell(notice)
-        if draft.strip() and not self.composer.text and not start.prompt:
-            self.composer.put_back(draft)
+        if start.prompt:
+            self.turns.waiting.appendleft(start.prompt)
+        writing.bring_back(self, left)
         self.turns.ready = True
         if doors.upkeep:
             self.run_worker(doors.upkeep, group="upkeep", exclusive=True, exit_on_error=False)
         await self.check_setup()
-        if start.prompt:
-            self.turns.waiting.appendleft(start.prompt)
         if start.resume == "pick":
             self.call_command("resume")
         self.turns.send_next()
@@ -212,12 +208,10 @@ class ChatScreen(Screen[None]):
             self._warm()
 
     async def close_session(self) -> None:
-        """Before the app leaves: stop the turn, let go of the file, keep the draft."""
-        history, conversation = self.composer.history, self.session.conversation
-        if history:
-            await asyncio.to_thread(history.save_draft, self.composer.text)
-        if conversation:
-            await conversation.close()
+        """Before the app leaves: keep what is unsent, stop the turn, let go of the file."""
+        await writing.end(self)
+        if self.session.conversation:
+            await self.session.conversation.close()
 
     def resume_hint(self) -> str:
         """How to come back to this session; empty when there is nothing to come back to."""
@@ -235,6 +229,7 @@ class ChatScreen(Screen[None]):
             self._fold(event, (*self._meters, *self._live))
             if isinstance(event, TurnEnded):
                 self.turns.over(event)
+            if isinstance(event, TurnStarted | Steered | TurnEnded):
                 self._show_queue()
 
     def _fold(self, event: Event, panes: Sequence[Pane]) -> None:
@@ -258,6 +253,7 @@ class ChatScreen(Screen[None]):
         self.queue.show(waiting, paused=paused)
         self.status.show(queue=len(waiting), paused=paused)
         self.composer.waiting = bool(waiting)
+        self.composer.keep(self.turns.unsent)
 
     def _on_ask_panel_answered(self, event: AskPanel.Answered) -> None:
         event.stop()

@@ -21,6 +21,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.mentions import Mentions, Suggestion, Weight
 from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.history import PromptHistory
+from ba_tui.faces.tui.unsent import Left, Unsent
 from ba_tui.faces.tui.widgets.completion import Candidate, Completion, Wanted, wanted
 from ba_tui.faces.tui.widgets.prompt import PromptInput
 
@@ -54,6 +55,7 @@ class Composer(Vertical):
         self.mentions: Callable[[], Mentions | None] = _none
         """What can be mentioned in the conversation that is open."""
         self.history: PromptHistory | None = None
+        self.unsent: Unsent | None = None
         self.waiting = False
         """True while prompts wait in the queue."""
         self.prompt = PromptInput()
@@ -78,9 +80,9 @@ class Composer(Vertical):
     def text(self) -> str:
         return self.prompt.value
 
-    def begin(self, history: PromptHistory) -> None:
+    def begin(self, history: PromptHistory, unsent: Unsent) -> None:
         """The session is there: what has been typed may mean something now."""
-        self.history = history
+        self.history, self.unsent = history, unsent
         self._complete()
         self._weigh_soon()
 
@@ -100,7 +102,7 @@ class Composer(Vertical):
 
     def clear(self) -> None:
         """Empty the input; what stood there is in the history."""
-        self._remember(self.prompt.value)
+        self.remember(self.prompt.value)
         self.prompt.reset()
 
     def close_popup(self) -> bool:
@@ -128,16 +130,21 @@ class Composer(Vertical):
         event.stop()
         self._offer(())
         self._searching = False
-        self._remember(event.text)
+        self.remember(event.text)
         self.post_message(self.Sent(event.text))
 
-    def _remember(self, text: str) -> None:
+    def remember(self, text: str) -> None:
+        """Add ``text`` to the history: Up brings it back."""
         self._place = None
         if self.history and self.history.remember(text):
-            self._in_thread(self.history.append, text)
+            asyncio.get_running_loop().run_in_executor(None, self.history.append, text)
 
-    def _in_thread(self, work: Callable[[str], None], text: str) -> None:
-        asyncio.get_running_loop().run_in_executor(None, work, text)
+    def keep(self, prompts: Sequence[str] | None = None) -> None:
+        """Keep what stands in the input, and ``prompts`` that wait, beyond the end of ba; None: those that did."""
+        if self.unsent:
+            left = self.unsent.left
+            self.unsent.left = Left(self.text, left.prompts if prompts is None else tuple(prompts))
+            asyncio.get_running_loop().run_in_executor(None, self.unsent.save)
 
     @on(PromptInput.Recalled)
     def _recalled(self, event: PromptInput.Recalled) -> None:
@@ -176,7 +183,7 @@ class Composer(Vertical):
         self._complete()
         if self._draft_timer:
             self._draft_timer.stop()
-        self._draft_timer = self.set_timer(DRAFT_DELAY, self._save_draft)
+        self._draft_timer = self.set_timer(DRAFT_DELAY, self.keep)
         self._weigh_soon()
 
     def _weigh_soon(self) -> None:
@@ -201,10 +208,6 @@ class Composer(Vertical):
         if text == self.prompt.value and (weights or self._heavy):
             self._heavy = bool(weights)
             self.post_message(self.Weighed(weights))
-
-    def _save_draft(self) -> None:
-        if self.history:
-            self._in_thread(self.history.save_draft, self.prompt.value)
 
     def _complete(self) -> None:
         if self._searching:

@@ -126,7 +126,9 @@ class PromptInput(TextArea, inherit_bindings=False):
         return self.document.get_line(row)[:column]
 
     def set_value(self, text: str) -> None:
-        """Replace everything, undoable, cursor at the end."""
+        """Replace everything, undoable, cursor at the end. What would be slow to lay out stands folded, as a paste."""
+        if len(text) > LARGE:
+            text = self.pastes.fold(self.pastes.unfold(text))
         self.replace(text, (0, 0), self.document.end)
         self.move_cursor(self.document.end)
 

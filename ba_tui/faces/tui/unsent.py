@@ -1,0 +1,144 @@
+"""What the person wrote and has not sent: the draft, and the prompts that wait. It outlives ba, however that ends.
+
+It is kept whole, in the person's state folder.
+
+Each process has a file of its own and holds a lock beside it. What processes that are gone left for a folder, the next
+one in that folder takes over.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+from ba_tui.core.errors import StorageError
+from ba_tui.core.messages import clean_text
+from ba_tui.core.values import frozen
+from ba_tui.resources import folder_slug, read_regular, save_whole
+
+FILE_LIMIT = 1 << 30
+_LOCK, _KEPT = ".lock", ".json"
+
+
+@frozen
+class Left:
+    """``draft``: what stands in the input; ``prompts``: sent, but not yet in the session's file, oldest first."""
+
+    draft: str = ""
+    prompts: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.draft.strip() or self.prompts)
+
+    def __add__(self, other: Left) -> Left:
+        drafts = [each.draft for each in (self, other) if each.draft.strip()]
+        return Left("\n\n".join(drafts), (*self.prompts, *other.prompts))
+
+
+@frozen
+class _Loose:
+    """Files of a process that is gone; ``lock`` is held until they are taken over."""
+
+    path: Path
+    lock: int
+
+
+class Unsent:
+    """``left`` is what is to be kept; ``save`` and ``take_over`` are file work and meant for a thread."""
+
+    def __init__(self, state: Path, cwd: Path) -> None:
+        self.left = Left()
+        self._folder = state / "drafts"
+        self._slug = folder_slug(cwd)
+        self._name = f"{self._slug}.{uuid.uuid4().hex[:12]}"
+        self._saved = Left()
+        self._lock: int | None = None
+        self._writing = threading.Lock()
+        self._closed = False
+
+    def take_over(self) -> Left:
+        """What was left in this folder, the oldest first; from now on it is in the file of this process."""
+        found, loose = Left(), list[_Loose]()
+        with suppress(OSError):
+            locks = sorted(self._folder.glob(f"{self._slug}.*{_LOCK}"), key=lambda path: path.stat().st_mtime)
+            for path in locks:
+                if path.name != self._name + _LOCK and (fd := _locked(path, os.O_RDWR)) is not None:
+                    loose.append(_Loose(path.with_suffix(_KEPT), fd))
+        taken: list[_Loose] = []
+        for each in loose:
+            with suppress(OSError, ValueError, TypeError, KeyError):
+                found += _read(each.path)
+                taken.append(each)
+        self.left = found + self.left
+        # What this process could not write down stays where it is.
+        if not self.save():
+            taken = []
+        for each in loose:
+            if each in taken:
+                each.path.unlink(missing_ok=True)
+                each.path.with_suffix(_LOCK).unlink(missing_ok=True)
+            os.close(each.lock)
+        return found
+
+    def save(self) -> bool:
+        """Write down what is left to send, if that changed; False when it can't be written."""
+        with self._writing, suppress(OSError, StorageError):
+            left = self.left
+            if left != self._saved and not self._closed:
+                self._write(left)
+                self._saved = left
+            return True
+        return False
+
+    def close(self) -> None:
+        """Save for the last time; another process may take it over from now on."""
+        self.save()
+        with self._writing:
+            self._closed = True
+            if self._lock is not None:
+                with suppress(OSError):
+                    if not self._saved:
+                        self._path(_LOCK).unlink(missing_ok=True)
+                os.close(self._lock)
+                self._lock = None
+
+    def _write(self, left: Left) -> None:
+        if not left:
+            self._path(_KEPT).unlink(missing_ok=True)
+            return
+        if self._lock is None:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = _locked(self._path(_LOCK), os.O_RDWR | os.O_CREAT)
+        kept = {"draft": clean_text(left.draft), "prompts": list(map(clean_text, left.prompts))}
+        save_whole(self._path(_KEPT), json.dumps(kept, ensure_ascii=False), mode=0o600)
+
+    def _path(self, suffix: str) -> Path:
+        return self._folder / (self._name + suffix)
+
+
+def _locked(path: Path, flags: int) -> int | None:
+    """The descriptor of ``path``, locked; None when another process holds it. Where there are no locks nobody does."""
+    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    except OSError:
+        pass
+    return fd
+
+
+def _read(path: Path) -> Left:
+    """Raises OSError, ValueError, TypeError, KeyError for what can't be read; a file that is gone holds nothing."""
+    try:
+        kept = cast("dict[str, Any]", json.loads(read_regular(path, FILE_LIMIT)))
+    except FileNotFoundError:
+        return Left()
+    return Left(str(kept["draft"]), tuple(str(each) for each in kept["prompts"]))

@@ -1,0 +1,180 @@
+"""What is written and not sent outlives the app, however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual import events
+
+from ba_tui.core.start import Start
+from ba_tui.faces.tui.history import PromptHistory
+from ba_tui.faces.tui.unsent import Left, Unsent
+from ba_tui.faces.tui.widgets.prompt import LARGE
+from tests.faces.tui.conftest import running
+from tests.faces.tui.fakes import World
+
+LONG = "".join(f"{number}:\n\tretries: 3  \n\n" for number in range(20_000))
+FORK = multiprocessing.get_context("spawn")
+
+
+def left_in(state: Path) -> list[str]:
+    return [file.name for file in (state / "drafts").iterdir()] if (state / "drafts").exists() else []
+
+
+async def test_a_long_draft_is_kept_whole(world: World) -> None:
+    assert len(LONG) > 3 * LARGE
+    async with running(world) as hand:
+        await hand.type("Use this: ")
+        hand.chat.composer.prompt.post_message(events.Paste(LONG))
+        await hand.until(lambda: "[Pasted" in hand.text)
+        await hand.app.action_quit()
+    async with running(world) as hand:
+        await hand.until(lambda: hand.text)
+        assert hand.chat.composer.text == f"Use this: {LONG}"
+        assert len(hand.text) < 100
+        await hand.press("enter")
+        await hand.idle()
+    assert world.script.requests[-1].messages[-1].text == f"Use this: {LONG}"
+
+
+async def test_a_long_prompt_that_is_cleared_comes_back_from_the_history(world: World) -> None:
+    async with running(world) as hand:
+        hand.chat.composer.put_back(LONG)
+        hand.chat.composer.clear()
+        await hand.press("up")
+        assert hand.chat.composer.text == LONG
+        await hand.app.action_quit()
+    async with running(world) as hand:
+        await hand.press("up")
+        await hand.until(lambda: hand.text)
+        assert hand.chat.composer.text == LONG
+
+
+async def test_waiting_prompts_outlive_quitting_and_are_held(world: World, state: Path) -> None:
+    world.script.turns = [["one", asyncio.Event()]]
+    async with running(world) as hand:
+        await hand.send("a")
+        await hand.until(lambda: "one" in hand.said())
+        for text in ("joins", LONG, "c"):
+            await hand.send(text)
+        hand.chat.turns.nudge()
+        await hand.type("a draft")
+        await hand.app.action_quit()
+    world.script.turns = [["two"], ["three"], ["four"], ["five"]]
+    asked = len(world.script.requests)
+    async with running(world) as hand:
+        assert list(hand.chat.turns.waiting) == ["joins", LONG, "c"]
+        assert hand.text == "a draft"
+        assert "Not sent before ba ended: 3 prompts." in hand.said()
+        assert "paused" in hand.status
+        assert len(world.script.requests) == asked
+        hand.chat.composer.prompt.reset()
+        await hand.press("enter")
+        await hand.until(lambda: "four" in hand.said())
+        said = [request.messages[-1].text for request in world.script.requests[asked:]]
+        assert said == ["joins", LONG, "c"]
+        await hand.app.action_quit()
+    assert left_in(state) == []
+
+
+async def test_a_prompt_at_the_start_goes_before_what_was_left(world: World) -> None:
+    world.script.turns = [["one"]]
+    async with running(world) as hand:
+        hand.chat.turns.restore(["later"])
+        await hand.type("a draft")
+        await hand.app.action_quit()
+    async with running(world, Start(prompt="now")) as hand:
+        await hand.until(lambda: "one" in hand.said())
+        await hand.idle()
+        assert list(hand.chat.turns.waiting) == ["later"]
+        assert hand.chat.turns.paused
+        assert not hand.text
+        await hand.press("up")
+        assert hand.text == "later"
+
+
+def test_what_a_process_leaves_is_taken_over_once_and_only_in_its_folder(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    first = Unsent(tmp_path, here)
+    first.left = Left("one", ("a", "b"))
+    assert first.save()
+    files = list((tmp_path / "drafts").iterdir())
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    # It still runs.
+    assert not Unsent(tmp_path, here).take_over()
+    first.close()
+    assert not Unsent(tmp_path, there).take_over()
+    second = Unsent(tmp_path, here)
+    second.left = Left("typed", ("c",))
+    assert second.take_over() == Left("one", ("a", "b"))
+    assert second.left == Left("one\n\ntyped", ("a", "b", "c"))
+    assert not Unsent(tmp_path, here).take_over()
+    second.close()
+    third = Unsent(tmp_path, here)
+    assert third.take_over() == second.left
+    third.left = Left()
+    third.close()
+    assert list((tmp_path / "drafts").iterdir()) == []
+
+
+def _leave(state: Path, text: str) -> None:
+    unsent = Unsent(state, state)
+    unsent.left = Left(text, (text,))
+    unsent.save()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_killed_processes_left_is_all_taken_over(tmp_path: Path) -> None:
+    for text in ("first", "second"):
+        process = FORK.Process(target=_leave, args=(tmp_path, text))
+        process.start()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+    assert Unsent(tmp_path, tmp_path).take_over() == Left("first\n\nsecond", ("first", "second"))
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"draft": 1}', b'{"draft": "", "prompts": 5}'])
+def test_a_damaged_file_is_left_alone(tmp_path: Path, damage: bytes) -> None:
+    first = Unsent(tmp_path, tmp_path)
+    first.left = Left("one")
+    first.save()
+    first.close()
+    (file,) = (tmp_path / "drafts").glob("*.json")
+    file.write_bytes(damage)
+    assert not Unsent(tmp_path, tmp_path).take_over()
+    assert file.read_bytes() == damage
+
+
+def test_a_folder_that_cannot_be_written_keeps_what_is_there(tmp_path: Path, monkeypatch: Any) -> None:
+    first = Unsent(tmp_path, tmp_path)
+    first.left = Left("one")
+    first.save()
+    first.close()
+    second = Unsent(tmp_path, tmp_path)
+    monkeypatch.setattr(os, "replace", _full)
+    assert second.take_over() == Left("one")
+    monkeypatch.undo()
+    del second
+    assert Unsent(tmp_path, tmp_path).take_over() == Left("one")
+
+
+def _full(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_large_history_gives_its_newest(tmp_path: Path) -> None:
+    history = PromptHistory(tmp_path)
+    for number in range(30):
+        history.append(f"{number} " + "x" * 1_000_000)
+    again = PromptHistory(tmp_path)
+    again.load()
+    assert again.entries[-1].startswith("29 ")
+    assert 15 < len(again.entries) < 20
+    assert (tmp_path / "history.jsonl").stat().st_size < 20_000_000

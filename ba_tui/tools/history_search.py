@@ -40,10 +40,12 @@ _BROKEN = {"cancelled": "cut off by the person", "error": "broke off", "max_toke
 
 @frozen
 class Part:
-    """Something said or done in a round: ``who`` in a few words, and the words themselves."""
+    """Something said or done in a round: ``who`` in a few words, and the words themselves. ``person``: the person
+    wrote them."""
 
     who: str
     text: str
+    person: bool = False
 
 
 @dataclass(slots=True)
@@ -105,9 +107,10 @@ def _part(event: Event, names: dict[str, str], leaving_out: str) -> Part | None:
     by = "" if event.agent == "main" else f" of {event.agent}"
     match event:
         case TurnStarted(prompt=message) if not message.hidden:
-            return Part(f"prompt{by}", message.text)
+            return Part(f"prompt{by}", message.text, person=event.agent == "main")
         case Steered(message=message) if not message.hidden:
-            return Part("the person, meanwhile" if message.origin == "steer" else message.origin, message.text)
+            steered = message.origin == "steer"
+            return Part("the person, meanwhile" if steered else message.origin, message.text, person=steered)
         case MessageDone(message=message):
             return Part(f"answer{by}{_how_broken(message)}", message.text)
         case ToolStarted(call=call) if call.name != leaving_out:
@@ -120,7 +123,7 @@ def _part(event: Event, names: dict[str, str], leaving_out: str) -> Part | None:
         case Asked(question=question) if question.kind == "choice":
             return Part(f"question{by}", question.text)
         case Answered(reply=reply):
-            return Part("the person's answer", reply.text)
+            return Part("the person's answer", reply.text, person=True)
         case Notice(text=text):
             return Part("notice", text)
         case TurnEnded(error=error) if error:

@@ -43,7 +43,8 @@ def recall_tool(definition: Definition, history: History) -> Tool:
         found = await asyncio.to_thread(rounds, events, leaving_out=NAME)
         query: str = args.get("query", "")
         if "round" in args:
-            return _whole(found, int(args["round"]), int(args.get("to", args["round"])))
+            first, last = int(args["round"]), int(args.get("to", args["round"]))
+            return _whole(found, first, last, person=bool(args.get("person")))
         if not words_of(query):
             return _overview(found)
         matches = await asyncio.to_thread(search, found, query)
@@ -75,7 +76,8 @@ def _listed(matches: Sequence[Match], query: str, limit: int, total: int) -> Too
     return ToolResult(text, Prose(text), summary=count(len(matches), "round"), kind="hits")
 
 
-def _whole(history: Sequence[Round], first: int, last: int) -> ToolResult:
+def _whole(history: Sequence[Round], first: int, last: int, *, person: bool) -> ToolResult:
+    """``person``: only what the person wrote, however long it is."""
     if not history or first > len(history) or last < first:
         there = f"the rounds 1 to {len(history)}" if history else "no rounds yet"
         hint = "Give round, and to when it should be more than one."
@@ -83,8 +85,8 @@ def _whole(history: Sequence[Round], first: int, last: int) -> ToolResult:
             "not_found", f"There is no round {first}{f' to {last}' if last != first else ''}; there are {there}.", hint
         )
     chosen = history[first - 1 : last]
-    text = "\n\n".join(f"# {_title(item)}\n\n" + "\n\n".join(map(_said, item.parts)) for item in chosen)
-    if len(text) > MAX_CHARS:
+    text = "\n\n".join(f"# {_title(item)}\n\n{_all_said(item, person=person)}" for item in chosen)
+    if len(text) > MAX_CHARS and not person:
         text = shortened(text, MAX_CHARS)
     return ToolResult(text, Prose(shortened(text, DISPLAY_CHARS)), summary=count(len(chosen), "round"))
 
@@ -100,8 +102,12 @@ def _opening(item: Round) -> str:
     return one_line(item.parts[0].text, OPENING_CHARS) if item.parts else ""
 
 
+def _all_said(item: Round, *, person: bool) -> str:
+    return "\n\n".join(_said(part) for part in item.parts if part.person or not person)
+
+
 def _said(part: Part) -> str:
-    return f"[{part.who}]\n{part.text.strip()}"
+    return f"[{part.who}]\n{part.text if part.person else part.text.strip()}"
 
 
 def _title(item: Round) -> str:

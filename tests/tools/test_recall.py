@@ -206,3 +206,22 @@ def test_a_word_that_was_said_is_found(prompts: list[str], data: st.DataObject) 
         return
     word = data.draw(st.sampled_from(words))
     assert search(rounds([TurnStarted(user(prompt)) for prompt in prompts]), word)
+
+
+async def test_what_the_person_wrote_is_read_byte_for_byte(desk: Desk) -> None:
+    words = "  first:\n\tretries: 3\n\n  second:\n\tretries: 3  \n"
+    events = [
+        TurnStarted(user(words)),
+        ToolStarted(ToolUse("c1", "read_file", {"path": "a.txt"})),
+        ToolFinished("c1", ToolResult("result " * 1_000)),
+        Steered(user("faster,\n  please", origin="steer")),
+        Steered(reminder("it is late")),
+        Answered("q", Reply("text", "the  left one")),
+        said("Done."),
+        TurnEnded("done"),
+    ]
+    result = await Recaller(desk, events)(round=1, person=True)
+    for part in (words, "faster,\n  please", "the  left one"):
+        assert part in result.text
+    for other in ("result", "late", "Done."):
+        assert other not in result.text

@@ -22,6 +22,7 @@ from ba_tui.core.errors import ProviderError, UsageError
 from ba_tui.core.events import Event
 from ba_tui.core.messages import Message
 from ba_tui.core.provider import ModelInfo, Provider
+from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
 from ba_tui.providers.access import Access
@@ -53,11 +54,12 @@ class Sizes:
 
 @frozen
 class Ties:
-    """What else a compression has to do with: hooks, notes to be said again, the events so far."""
+    """What else a compression has to do with, as in Means: hooks, notes to be said again, the events so far, tools."""
 
     veto: Callable[[str, str], Awaitable[str | None]]
     again: Callable[[Transcript], Sequence[Message]]
     events: Callable[[], Awaitable[Sequence[Event]]]
+    tools: Callable[[], Sequence[Tool]]
 
 
 class Pen:
@@ -109,7 +111,7 @@ class Condensing:
         cache = SummaryCache(shop.where.cache / SUMMARIES, chosen.cache_size, chosen.cache_hours)
         writer = Writer(self._pen.model, self._pen.provider, prompt)
         summarizer = Summarizer(writer, chosen, cache, sizes.count)
-        means = Means(gauge, summarizer, shop.budget, ties.veto, ties.again, ties.events)
+        means = Means(gauge, summarizer, shop.budget, ties.veto, ties.again, ties.events, ties.tools)
         self.compressor = Compressor(chosen, means)
         self._limits = Limits(self.spending, sizes.model, settings.max_cost, settings.max_tokens)
         self._nearly = NearlyFull(gauge, chosen.trigger, automatic=chosen.enabled)

@@ -27,6 +27,7 @@ from ba_tui.core.events import Notice
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.provider import ModelInfo, Provider
 from ba_tui.core.session import ContextPart, Inventory, RuleLine
+from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.wording import sentence
@@ -43,6 +44,7 @@ from ba_tui.sessions.journal import JournalFile
 from ba_tui.settings import Loaded
 from ba_tui.tools.background import EndedShells
 from ba_tui.tools.modalities import Modalities
+from ba_tui.tools.recall import NAME as RECALL
 from ba_tui.tools.todos import UnfinishedTodos
 from ba_tui.tools.visible import Joining, Visible
 
@@ -109,7 +111,7 @@ class Desk:
         self._tokens = Tokens(workshop.where, self._in_use, cwd)
         self._broken += [Notice(text, "warning") for text in self._tokens.problems]
         sizes = Sizes(self._in_use, self._tokens.count, self._fixed, self._size)
-        self._condensing = Condensing(workshop, sizes, Ties(self._veto, self._said_again, history))
+        self._condensing = Condensing(workshop, sizes, Ties(self._veto, self._said_again, history, self._with_recall))
         self.condenser, self.spending = self._condensing.compressor, self._condensing.spending
         first = joined(prompt, self.skilling.own_catalogue)
         self._visible = Visible(self._stock.registry, self._stock.search, system=first)
@@ -246,6 +248,11 @@ class Desk:
     def _said_again(self, transcript: Transcript) -> Sequence[Message]:
         told = said(self._instructions(), transcript.messages)
         return [told] if told else []
+
+    def _with_recall(self) -> Sequence[Tool]:
+        """The tools of the next request, once notes stand for earlier rounds."""
+        self._visible.show([RECALL])
+        return self._visible.visible()
 
     def _fullness(self) -> float:
         """How full the window was at the newest answer, from 0 to 1."""

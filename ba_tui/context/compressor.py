@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from ba_tui.context import selection
 from ba_tui.context.gauge import Gauge, uncounted
-from ba_tui.context.rounds import Compression, Keep, opening, turn_start
+from ba_tui.context.reminders import without_stale
+from ba_tui.context.rounds import Compression, Keep, is_compressed, opening, turn_start
 from ba_tui.context.selection import Budget, Case, choose
 from ba_tui.context.summarize import NOTHING, Bill, NoSummary, Summarizer, Summary
 from ba_tui.core.errors import ProviderError, UsageError
 from ba_tui.core.events import Compressed, Event, Notice, Steered
 from ba_tui.core.messages import Message, Usage
+from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
@@ -31,6 +33,8 @@ log = logging.getLogger(__name__)
 Trigger: TypeAlias = Literal["auto", "manual", "overflow"]
 LEAST = 400
 """Tokens that the messages get even where the system prompt and the tools leave no room."""
+TOOLS = 300
+"""Tokens kept for the tools that join when a conversation is compressed."""
 WORTH = 0.98
 """What is not made smaller than this share is left as it is."""
 
@@ -69,7 +73,8 @@ class Choices(selection.Choices, Protocol):
 @frozen
 class Means:
     """``veto``: why it must not be done now, by trigger and focus; ``again``: notes that a compression may have taken
-    away and that must be said again; ``events``: all of the session so far."""
+    away and that must be said again; ``events``: all of the session so far; ``tools``: lists the tools that read what
+    was compressed, and returns all that are listed then."""
 
     gauge: Gauge
     summarizer: Summarizer | None = None
@@ -77,6 +82,7 @@ class Means:
     veto: Callable[[str, str], Awaitable[str | None]] = _no_veto
     again: Callable[[Transcript], Sequence[Message]] = _nothing_again
     events: Callable[[], Awaitable[Sequence[Event]]] = _no_events
+    tools: Callable[[], Sequence[Tool]] | None = None
 
 
 @frozen
@@ -106,12 +112,18 @@ class Compressor:
         self._left: dict[str, int] = {}
         """The size at which compressing a branch did not help, or was not allowed."""
         self._again: set[str] = set()
+        self._listed = False
+        """Whether the tools that read what was compressed are listed."""
         self._owed = NOTHING
         """For summaries that came to nothing; goes out with the next compression."""
 
     async def before(self, branch: Branch) -> None:
         """Compresses when the window is too full for what comes."""
-        transcript = self._transcripts[branch.name] = branch.transcript
+        transcript = branch.transcript
+        if self._transcripts.get(branch.name) is not transcript and any(map(is_compressed, transcript.messages)):
+            # A session that goes on: its notes name tools.
+            self.tools()
+        self._transcripts[branch.name] = transcript
         await self._adopt(branch)
         if self._choices.enabled and not self._means.gauge.spacious(transcript.messages, self._choices.trigger):
             await self._means.gauge.ready(transcript.messages)
@@ -169,6 +181,11 @@ class Compressor:
             return None
         return await self._compress(name, transcript, "overflow", messages=messages)
 
+    def tools(self, given: Sequence[Tool] = ()) -> Sequence[Tool]:
+        """List the tools that read what was compressed; returns all tools of the next request, by default ``given``."""
+        self._listed = True
+        return self._means.tools() if self._means.tools else given
+
     async def close(self) -> None:
         """Nobody waits for summaries any more."""
         for draft in self._drafts.values():
@@ -193,7 +210,7 @@ class Compressor:
         *,
         messages: Sequence[Message] | None = None,
     ) -> Compressed | None:
-        given = tuple(transcript.messages if messages is None else messages)
+        given = without_stale(transcript.messages if messages is None else messages)
         task = await asyncio.to_thread(self._task, given, transcript, trigger, focus)
         way, parts = await asyncio.to_thread(self._way, task)
         self._drop(name)
@@ -219,7 +236,7 @@ class Compressor:
 
     def _task(self, messages: tuple[Message, ...], transcript: Transcript, trigger: Trigger, focus: str) -> Task:
         gauge, choices = self._means.gauge, self._choices
-        ratio, fixed = gauge.ratio(messages), gauge.fixed()
+        ratio, fixed = gauge.ratio(messages), gauge.fixed() + (0 if self._listed or not self._means.tools else TOOLS)
         used = round(ratio * gauge.estimate(messages))
         goal = gauge.room * choices.target
         if trigger != "auto":
@@ -259,7 +276,7 @@ class Compressor:
         return self._checked(task, _ways().extract(task.messages, task.target, count, keep, task.focus))
 
     def _with_summary(self, task: Task, parts: Split, summary: Summary) -> Compression:
-        messages = (*opening(_ways().notes(summary, parts.source, task.todos)), *parts.rest)
+        messages = (*self._noted(task, parts, summary), *parts.rest)
         count, keep = self._means.gauge.count, Keep(parts.keep, task.starts)
         kept = _kept(parts, summary)
         if count(messages) > task.target:
@@ -267,6 +284,10 @@ class Compressor:
             kept += "; long results of these were shortened" if made.stubs else ""
             messages = made.messages
         return self._checked(task, Compression(messages, turn_start(messages, task.starts), kept))
+
+    def _noted(self, task: Task, parts: Split, summary: Summary) -> tuple[Message, ...]:
+        notes = _ways().with_summary(summary, task.todos, parts.source, task.starts)
+        return opening(_ways().within(notes, task.target, self._means.gauge.count))
 
     def _checked(self, task: Task, made: Compression) -> Compression:
         """What goes out always fits and is always sound."""
@@ -276,9 +297,10 @@ class Compressor:
             log.error("a compression broke a rule: %s", wrong[0])
             made = _ways().truncate(task.messages, task.target, count, Keep(0, task.starts))
         if wrong and _ways().faults(made.messages, task.messages):
-            made = Compression(_ways().fit(task.messages, task.target, count), 0, "the end of the last words")
+            messages = _ways().fit(task.messages, task.target, count, task.starts)
+            made = Compression(messages, 0, "the last words of the person")
         if count(made.messages) > task.limit:
-            messages = _ways().fit(made.messages, task.target, count)
+            messages = _ways().fit(made.messages, task.target, count, task.starts)
             made = Compression(messages, turn_start(messages, task.starts), made.kept, made.stubs)
         return made
 
@@ -296,6 +318,7 @@ class Compressor:
         return self._event(task, made, way, after, bill)
 
     def _event(self, task: Task, made: Compression, way: selection.Way, after: int, bill: Bill) -> Compressed:
+        self.tools()
         cost, used = self._billed(bill)
         messages = uncounted(made.messages)
         return Compressed(messages, way, task.used, after, cost, made.kept, made.turn_start, used)
@@ -347,7 +370,7 @@ class Compressor:
             return
         given = tuple(transcript.messages)
         task = await asyncio.to_thread(self._task, given, transcript, "auto", "")
-        messages = (*opening(_ways().notes(summary, draft.parts.source, transcript.todos)), *rest)
+        messages = (*self._noted(task, draft.parts, summary), *without_stale(rest))
         made = Compression(messages, turn_start(messages, task.starts), _kept(draft.parts, summary))
         gauge = self._means.gauge
         after = round(task.ratio * gauge.estimate(messages))

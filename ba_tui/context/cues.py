@@ -115,8 +115,19 @@ _CODE = (
 )
 _ENDS = ("{", ";", "(", "):", ",", "->")
 _RAISED = regex(r"\w(?:Error|Exception)\b|\b(?:raise|throw|panic|catch)\b")
-RAISING = 3.5
+RAISING = 5.0
+_FAULT = regex(
+    r"\s*(?:E  +|[\w.]*(?:Error|Exception)\b|(?:npm )?ERR!?|error\b|fatal\b|panic\b|FAILED\b|[-*] [A-Z]\d{3} )",
+    re.IGNORECASE,
+)
+FAULT = 3.0
+"""What a line counts more that begins with the name of an error."""
+_TICKET = regex(r"\b[A-Z]{2,8}-\d{2,}\b")
+TICKET = 1.5
+_FILE = regex(r"(?:[\w.-]+/){1,8}[\w.-]+\.?\w+")
 _GUTTER = regex(r"\s*\d+[:|\t→]\s*")
+_NUMBER = regex(r"(?<!\d)\d[\d,]*(?:\d{2}|\.\d)")
+"""Three digits, or a fraction."""
 _DIGITS = str.maketrans("0123456789", "0000000000")
 
 
@@ -134,6 +145,8 @@ def prose_score(text: str) -> float:
         score += 1.5
     if known.figure.search(text):
         score += 2.0
+    elif _NUMBER.search(text):
+        score += 1.6
     elif masked(text) != text:
         score += 0.8
     if known.date.search(text):
@@ -158,11 +171,14 @@ def decided(text: str) -> bool:
 def line_score(line: str) -> float:
     """The same for a line that a tool printed: cheap, because there are many of them."""
     if code(line):
-        # Of a program, the lines that count are those where something goes wrong or is caught.
-        return (RAISING if _RAISED.search(line) else 0.3) if any(map(line.__contains__, _BAD)) else 0.0
+        # Of a program, the lines that count are those where something goes wrong or is caught, and what names a ticket.
+        named = TICKET if _TICKET.search(line) else 0.0
+        if any(map(line.__contains__, _BAD)):
+            return named + (RAISING if _RAISED.search(line) else 0.3)
+        return named
     score = 0.0
     if any(map(line.__contains__, _BAD)):
-        score += 3.0
+        score += 3.0 + (FAULT if _FAULT.match(line) else 0.0)
     if any(map(line.__contains__, _TELLING)):
         score += 1.5
     if masked(line) != line:
@@ -170,6 +186,10 @@ def line_score(line: str) -> float:
         if cues().figure.search(line):
             score += 0.8
     if "://" in line:
+        score += 0.6
+    if _TICKET.search(line):
+        score += TICKET
+    if _FILE.search(line):
         score += 0.6
     if ": " in line or " = " in line or "：" in line:
         score += 0.3

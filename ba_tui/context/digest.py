@@ -1,71 +1,55 @@
-"""The notes that stand for old rounds: choosing facts for the room there is, writing them down, reading them again.
+"""What the notes that stand for old rounds hold: the person's texts first, and facts for the room that is left.
 
-Every line says by its beginning what it is, so that a second compression finds the facts of the first.
+What a fact is stands in facts.py, how a text is cut in words.py, and what notes look like in notes.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ba_tui.context.cues import code, line_score, prose_score
-from ba_tui.context.facts import OPENING, OPENS, Fact, Facts, Kind, newest, open_todos
+from ba_tui.context.cues import code
+from ba_tui.context.facts import Fact, Facts, Kind, newest, open_todos, spoken
+from ba_tui.context.notes import PREFIX, LeftOut, Notes, read, written
 from ba_tui.context.rounds import Count, Round, opening
-from ba_tui.core.messages import Message
-from ba_tui.core.patterns import regex
+from ba_tui.context.words import AROUND, allotted
+from ba_tui.core.messages import Message, Text
 
-HEAD = "Notes on the earlier rounds of this conversation, taken because it grew too long."
-_HOW = "Nothing is lost: recall(round=N) gives a round whole, recall(query=…) finds words in all of them."
-_SECTIONS: dict[Kind, str] = {
-    "standing": "Standing instructions",
-    "goal": "The first request",
-    "todo": "Open todos",
-    "decision": "Decisions",
-    "trouble": "Errors not resolved",
-    "note": "Summary so far",
-    "file": "Files",
-}
-_KINDS: dict[str, Kind] = {title: kind for kind, title in _SECTIONS.items()}
-_PREFIX: dict[Kind, str] = {"person": "> ", "said": "- ", "step": "", "seen": "  · "}
-_URGENCY: dict[Kind, float] = {
-    "standing": 12.0,
-    "decision": 2.0,
-    "todo": 12.0,
-    "goal": 4.0,
-    "trouble": 2.0,
-    "note": 3.0,
-    "person": 1.5,
-}
-_SHARES: dict[Kind, float] = {
-    "standing": 0.4,
+WORDS_SHARE = 0.25
+"""The part of all messages that texts of the person in earlier rounds have before one of them is cut."""
+FACTS_SHARE = 0.3
+"""The part of the notes that is left to facts, however much the person wrote."""
+FACTS_LEAST, SMALL_SHARE = 300, 0.6
+"""Tokens that facts have at least, where that is no more than this part of the notes."""
+CODE = 600
+"""Bytes that lines of code may have beyond their share: in short conversations they are most of what there is."""
+_HEADING = 14
+_URGENCY: Mapping[Kind, float] = {"decision": 2.0, "todo": 12.0, "trouble": 2.0, "note": 3.0, "person": 1.5}
+_SHARES: Mapping[str, float] = {
+    "code": 0.2,
+    "person": 0.15,
     "decision": 0.3,
     "todo": 0.2,
-    "goal": 0.45,
     "trouble": 0.25,
     "file": 0.15,
     "note": 0.8,
 }
-"""How much of the room each section may take, so that none crowds out the rest."""
-_HEADING = 14
-_NUMBERED = regex(r"^- \[round (\d+)\] (.*)$")
-_ROUND = regex(r"^## Round (\d+)$")
-_BEFORE: dict[Kind, float] = {
-    "standing": 9,
-    "decision": 7,
-    "goal": 8,
-    "todo": 6,
-    "trouble": 5,
-    "note": 7,
-    "person": 6,
-    "file": 5,
-}
+"""How much of the room each section may take, and lines of code, so that none crowds out the rest."""
 
 
-def facts_before(
-    earlier: Sequence[Message], rounds: Sequence[Round], later: Sequence[Message], focus: str = ""
-) -> list[Fact]:
-    """What is to be known of ``rounds`` and of the notes ``earlier`` than them, where ``later`` stays as it is."""
-    facts = [*read(earlier), *Facts(rounds, focus, later).gather()]
+def notes_before(
+    earlier: Sequence[Message],
+    rounds: Sequence[Round],
+    later: Sequence[Message],
+    lost: Sequence[tuple[int, str]] = (),
+    focus: str = "",
+) -> Notes:
+    """All that is to be known of ``rounds`` and of the notes ``earlier`` than them, where ``later`` stays as it is but
+    for what is ``lost`` of the person's texts in it."""
+    before = read(earlier)
+    gathered = Facts(rounds, focus, later, before.facts).gather()
+    facts = list(gathered.facts)
+    facts += [fact for number, text in lost for fact in spoken(number, text, 0)]
     listed = open_todos(message for item in rounds for message in item.messages)
     if open_todos(later) is not None:
         listed = []
@@ -73,7 +57,65 @@ def facts_before(
         last = rounds[-1].number if rounds else 0
         facts = [fact for fact in facts if fact.kind != "todo"]
         facts += [Fact("todo", last, -1, text, 8.0) for text in listed]
-    return newest(facts)
+    return Notes((*before.texts, *gathered.texts), tuple(newest(facts)), before.left_out)
+
+
+def chosen(all_: Notes, room: int, words: int, count: Count) -> tuple[Message, ...]:
+    """The best of ``all_`` as opening messages of at most ``room`` tokens, of which the person's texts have at most
+    ``words``; nothing when not even a line fits."""
+    facts_least = max(int(room * FACTS_SHARE), min(int(room * SMALL_SHARE), FACTS_LEAST)) if all_.facts else 0
+    most = min(words, room - facts_least)
+    kept, best, spoken_for = all_, tuple[Message, ...](), 0
+    for share in (most, most * 6 // 10, most * 3 // 10, -1) if all_.texts or all_.left_out.texts else ():
+        kept = _with_texts(all_, share, count)
+        bare = opening(written(replace(kept, facts=())))
+        spoken_for = count(bare)
+        if spoken_for <= room:
+            best = bare
+            break
+    bytes_ = max(0, room - spoken_for) * 3
+    for _ in range(5):
+        facts = pick(kept.facts, bytes_)
+        if not facts:
+            break
+        made = opening(written(replace(kept, facts=tuple(facts))))
+        size = count(made)
+        if size <= room:
+            best = made
+            if len(facts) == len(kept.facts) or size > room * 0.93:
+                break
+        left, used = max(1, room - spoken_for), max(1, size - spoken_for)
+        bytes_ = int(bytes_ * max(0.4, min(1.8, left * 0.965 / used)))
+    return best
+
+
+def size_of_texts(notes: Notes, count: Count) -> int:
+    """Tokens of all texts of the person, with the lines that announce them."""
+    blocks = [block for text in notes.texts for block in text.blocks]
+    return count([Message("user", tuple(blocks), id="")]) + len(notes.texts) * AROUND // 4 if blocks else 0
+
+
+def within(notes: Notes, target: int, count: Count) -> Sequence[Text]:
+    """``notes`` as blocks, with no more of the person's texts than messages of ``target`` tokens may hold."""
+    return written(_with_texts(notes, int(target * WORDS_SHARE), count))
+
+
+def _with_texts(all_: Notes, room: int, count: Count) -> Notes:
+    """``all_`` with the texts in ``room`` tokens, and with facts of what is cut or left out of them."""
+    texts, tokens = all_.texts, size_of_texts(all_, count)
+    if tokens <= room:
+        return all_
+    if room < 0:
+        return replace(all_, texts=(), left_out=all_.left_out + LeftOut.of(texts))
+    bytes_ = sum(text.size + AROUND for text in texts) * room / tokens
+    shorter = allotted(texts, int(bytes_))
+    left_out = all_.left_out
+    said: list[Fact] = []
+    for text, short in zip(texts, shorter, strict=True):
+        if short is None:
+            left_out += LeftOut(1, text.lines)
+        said += spoken(text.round, text.lost(short or replace(text, head="", tail="")), text.place)
+    return Notes(tuple(short for short in shorter if short), tuple(newest([*said, *all_.facts])), left_out)
 
 
 def pick(facts: Sequence[Fact], room: int) -> list[Fact]:
@@ -82,7 +124,7 @@ def pick(facts: Sequence[Fact], room: int) -> list[Fact]:
     ranked = sorted(facts, key=lambda fact: -fact.score * _URGENCY.get(fact.kind, 1.0) / (fact.cost + 20) ** 0.6)
     left = room
     taken: dict[int, Fact] = {}
-    spent: dict[Kind, int] = {}
+    spent: dict[str, int] = {}
     rounds: set[int] = set()
     for fact in ranked:
         if left < 20:
@@ -94,129 +136,16 @@ def pick(facts: Sequence[Fact], room: int) -> list[Fact]:
         if fact.kind == "seen" and step is not None and id(step) not in taken:
             wanted.append(step)
         cost = sum(item.cost for item in wanted)
-        if fact.kind in _PREFIX and fact.round not in rounds:
+        if fact.kind in PREFIX and fact.round not in rounds:
             cost += _HEADING
-        share = _SHARES.get(fact.kind)
-        used = spent.get(fact.kind, 0)
-        if cost > left or (share is not None and used + cost > share * room):
+        kind = "code" if fact.kind == "seen" and code(fact.text) else fact.kind
+        share = _SHARES.get(kind)
+        used = spent.get(kind, 0)
+        if cost > left or (share is not None and used + cost > share * room + (CODE if kind == "code" else 0)):
             continue
         left -= cost
-        spent[fact.kind] = used + cost
+        spent[kind] = used + cost
         taken |= {id(item): item for item in wanted}
-        if fact.kind in _PREFIX:
+        if fact.kind in PREFIX:
             rounds.add(fact.round)
     return sorted(taken.values(), key=lambda fact: (fact.round, fact.place))
-
-
-def written(chosen: Sequence[Fact]) -> str:
-    """``chosen`` as notes."""
-    parts = [f"{HEAD}\n{_HOW}"]
-    for kind, title in _SECTIONS.items():
-        of_kind = [fact for fact in chosen if fact.kind == kind]
-        if of_kind:
-            parts.append("\n".join([f"## {title}", *(_section_line(fact) for fact in of_kind)]))
-    rounds: dict[int, list[Fact]] = {}
-    for fact in chosen:
-        if fact.kind in _PREFIX:
-            rounds.setdefault(fact.round, []).append(fact)
-    parts += ["\n".join([f"## Round {number}", *_runs(items)]) for number, items in rounds.items()]
-    return "\n\n".join(parts)
-
-
-def _section_line(fact: Fact) -> str:
-    return fact.text if fact.kind in ("goal", "note") else f"- [round {fact.round}] {fact.text}"
-
-
-def _runs(items: Iterable[Fact]) -> Iterator[str]:
-    """The lines of a round; the same call several times in a row is one."""
-    last, times = "", 0
-    for fact in items:
-        line = f"{_PREFIX[fact.kind]}{fact.text}"
-        if line == last:
-            times += 1
-            continue
-        if last:
-            yield last if times == 1 else f"{last} (×{times})"
-        last, times = line, 1
-    if last:
-        yield last if times == 1 else f"{last} (×{times})"
-
-
-def read(messages: Sequence[Message]) -> list[Fact]:
-    """The facts in the notes that an earlier compression left; what it did not write itself reads as a summary."""
-    facts: list[Fact] = []
-    for message in messages:
-        if message.role == "user" and message.text.strip():
-            before = len(facts)
-            facts += [_moved(fact, before) for fact in _read(message.text)]
-    # They come before anything that the rounds hold.
-    return [_moved(fact, -len(facts)) for fact in facts]
-
-
-def _moved(fact: Fact, by: int) -> Fact:
-    return replace(fact, place=fact.place + by, step=fact.step + by if fact.kind == "seen" else -1)
-
-
-def _read(text: str) -> Iterator[Fact]:
-    own = text.startswith(HEAD)
-    kind: Kind | None = None if own else "note"
-    number = step = opened = 0
-    place = -1
-    for line in text.splitlines()[2 if own else 0 :]:
-        if not line.strip():
-            continue
-        if own and line.startswith("## "):
-            heading = _ROUND.match(line)
-            number = int(heading[1]) if heading else 0
-            kind = None if heading else _KINDS.get(line[3:], "note")
-            continue
-        if not own and line.startswith("## "):
-            # What stands before a model's summary, because no summary may lose it.
-            kind = _KINDS.get(line[3:], "note")
-            if kind in ("goal", "todo"):
-                continue
-            kind = "note"
-        place += 1
-        if kind is not None:
-            numbered = _NUMBERED.match(line) if kind not in ("goal", "note") else None
-            round_ = int(numbered[1]) if numbered else 1
-            opens = kind == "goal" and opened < OPENING
-            opened += opens
-            text = numbered[2] if numbered else line
-            yield Fact(kind, round_, place, text, _BEFORE[kind] + (OPENS if opens else 0.0))
-        elif line.startswith(("✓", "✗")):
-            step = place
-            yield Fact("step", number, place, line, 2.0)
-        else:
-            yield _word(line, number, place, step)
-
-
-def _word(line: str, number: int, place: int, step: int) -> Fact:
-    """A line of a round. It was chosen once for what it says, and counts for that again."""
-    if line.startswith(_PREFIX["seen"]):
-        text = line.removeprefix(_PREFIX["seen"])
-        return Fact("seen", number, place, text, 0.8 + min(1.0 if code(text) else 9.0, line_score(text)), step)
-    if line.startswith(_PREFIX["person"]):
-        return Fact("person", number, place, line.removeprefix(_PREFIX["person"]), _BEFORE["person"])
-    text = line.removeprefix(_PREFIX["said"])
-    return Fact("said", number, place, text, 1.5 + prose_score(text))
-
-
-def notes(facts: Sequence[Fact], room: int, count: Count) -> tuple[Message, ...]:
-    """The best of ``facts`` as opening messages of at most ``room`` tokens; nothing when not even a line fits."""
-    if not facts:
-        return ()
-    bytes_ = room * 3
-    best: tuple[Message, ...] = ()
-    for _ in range(5):
-        chosen = pick(facts, bytes_)
-        if not chosen:
-            break
-        made = opening(written(chosen))
-        size = count(made)
-        if size <= room:
-            best = made
-            if len(chosen) == len(facts) or size > room * 0.93:
-                break
-        bytes_ = int(bytes_ * max(0.4, min(1.8, room * 0.965 / max(1, size))))
-    return best

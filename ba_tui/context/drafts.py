@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from ba_tui.context.rounds import Count, Keep, base_id, rounds_of
+from ba_tui.context.digest import WORDS_SHARE, size_of_texts
+from ba_tui.context.facts import Fact
+from ba_tui.context.notes import Notes, read
+from ba_tui.context.rounds import Count, Keep, Rounds, base_id, rounds_of
 from ba_tui.context.summarize import Summary
-from ba_tui.core.messages import Message, Text
-from ba_tui.core.patterns import regex
+from ba_tui.context.words import texts_of
+from ba_tui.core.messages import Message
 from ba_tui.core.values import frozen
 from ba_tui.core.work import Todo
-
-GOAL, TODOS = "## The first request", "## Open todos"
-LONGEST = 2_000
-"""Characters of the first request, half from either end."""
-_GOAL = regex(rf"^{GOAL}\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
 
 @frozen
@@ -37,9 +35,9 @@ class Draft:
     parts: Split
 
 
-def split(messages: Sequence[Message], keep: Keep, room: int, count: Count) -> Split | None:
-    """As many of the last rounds stay as ``keep`` says; fewer when they alone are more than ``room`` tokens or all
-    there is. None when there is only one round."""
+def split(messages: Sequence[Message], keep: Keep, target: int, count: Count) -> Split | None:
+    """As many of the last rounds stay as ``keep`` says; fewer when they and the person's texts of older rounds are
+    more than ``target`` tokens, or all there is. None when there is only one round."""
     found = rounds_of(messages, keep.starts)
     rounds = found.rounds
     best: Split | None = None
@@ -48,36 +46,38 @@ def split(messages: Sequence[Message], keep: Keep, room: int, count: Count) -> S
         source = (*found.earlier, *(message for item in head for message in item.messages))
         rest = tuple(message for item in tail for message in item.messages)
         here = Split(source, rest, kept)
-        if count(rest) <= room:
+        words = size_of_texts(_texts(Rounds(found.earlier, head)), count)
+        if count(rest) + min(words, int(target * WORDS_SHARE)) <= target:
             return here
         best = best or here
     return best
 
 
-def notes(summary: Summary, source: Sequence[Message], todos: Sequence[Todo]) -> str:
-    """``summary`` behind what no summary may lose: the first request word for word, and the open todos."""
-    goal = _first_request(source)
-    left = [f"- {todo.content}" for todo in todos if todo.status != "completed"]
-    parts = [f"{GOAL}\n{goal}" if goal else "", "\n".join([TODOS, *left]) if left else "", summary.text]
-    return "\n\n".join(part for part in parts if part)
+def with_summary(
+    summary: Summary, todos: Sequence[Todo], source: Sequence[Message], starts: Mapping[str, int]
+) -> Notes:
+    """Notes with ``summary`` and what no summary may lose: what the person wrote in ``source``, and the open todos."""
+    notes = _texts(rounds_of(source, starts))
+    last = max((text.round for text in notes.texts), default=1)
+    left = [Fact("todo", last, -1, todo.content, 0.0) for todo in todos if todo.status != "completed"]
+    return replace(notes, facts=(*notes.facts, *left), summary=summary.text)
 
 
-def _first_request(source: Sequence[Message]) -> str:
-    for message in source:
-        if message.role != "user":
-            continue
-        if message.origin == "compaction" and (found := _GOAL.search(message.text)):
-            return found[1].strip()
-        words = next((block.text for block in message.blocks if isinstance(block, Text)), "")
-        if message.origin == "user" and not message.hidden and words:
-            return words if len(words) <= LONGEST else f"{words[: LONGEST // 2]} … {words[-LONGEST // 2 :]}"
-    return ""
+def _texts(parts: Rounds) -> Notes:
+    """What the person wrote, as far as the notes of an earlier compression and the rounds have it."""
+    before = read(parts.earlier)
+    facts = tuple(fact for fact in before.facts if fact.kind == "person")
+    found = [text for item in parts.rounds for text in texts_of(item)]
+    later = [replace(text, place=place) for place, text in enumerate(found)]
+    return Notes((*before.texts, *later), facts, before.left_out)
 
 
 def drafted(parts: Split, messages: Sequence[Message]) -> tuple[str, ...] | None:
     """The ids of those of ``messages`` that stand for ``parts.source``; None when the rest is not all there."""
     place = _begin(parts, messages)
-    return None if place is None else tuple(message.id for message in messages[:place])
+    if place is None or list(map(base_id, messages[place:])) != list(map(base_id, parts.rest)):
+        return None
+    return tuple(message.id for message in messages[:place])
 
 
 def placed(draft: Draft, messages: Sequence[Message]) -> Sequence[Message] | None:

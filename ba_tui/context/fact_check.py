@@ -1,6 +1,6 @@
-"""What a summary left out: instructions, paths, addresses and figures of the source that it does not hold.
+"""What a summary left out: paths, addresses and figures of the source that it does not hold.
 
-Pure, and by rules only; English and Chinese.
+Pure, and by rules only; English and Chinese. What the person wrote is not checked: it stays beside the summary.
 """
 
 from __future__ import annotations
@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ba_tui.context.rounds import Count
+from ba_tui.context.notes import read
+from ba_tui.context.rounds import Count, rounds_of
+from ba_tui.context.words import texts_of
 from ba_tui.core.messages import Message, Text, ToolUse, user
 from ba_tui.core.patterns import regex
 from ba_tui.core.wording import clipped
@@ -18,12 +20,6 @@ LONGEST = 240
 """Characters of one fact."""
 SCANNED = 20_000
 """Characters of one text that are looked at, half from either end."""
-_INSTRUCTION = regex(
-    r"\b(?:always|never|must(?: not)?|do not|don['’]t|from now on|make sure|remember (?:that|to)|i am|i['’]m|my name is"
-    r"|prefer|only ever|at all times|in future|keep in mind|no matter what)\b"
-    r"|请|以后|不要|必须|总是|永远|务必|禁止|记住|我是|我叫|始终|千万|一律",
-    re.IGNORECASE,
-)
 _URL = regex(r"\bhttps?://[^\s<>\"'`)\]}，。；、）】]{4,200}")
 _PATH = regex(
     r"(?<![\w/.:])(?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){1,12}[\w.@+-]{1,80}(?<![.,:])"
@@ -38,17 +34,16 @@ _FIGURE = regex(
 )
 _DATE = regex(r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2})?|\d{1,4}年\d{1,2}月(?:\d{1,2}日)?|\d{1,2}月\d{1,2}日")
 _SENTENCE = regex(r"[^\n。！？!?.]*(?:\.(?=\S)[^\n。！？!?.]*)*[。！？!?.]?")
-_WORD = regex(r"[a-z0-9]{3,}|[\u4e00-\u9fff]")
 
 
 def left_out(source: Sequence[Message], summary: str, room: int, count: Count) -> list[str]:
     """Facts of ``source`` that ``summary`` lacks, the weightiest kind first and the newest of a kind first, in at
     most ``room`` tokens."""
     found: list[str] = []
-    held = _normal(summary)
+    held = _normal("\n".join([summary, *_theirs(source)]))
     spent = 0
     for fact, marks in _facts(source):
-        if all(_holds(held, _normal(mark)) for mark in marks) or _told(fact, marks, held):
+        if all(_holds(held, _normal(mark)) for mark in marks):
             continue
         cost = count([user(fact)])
         if spent + cost > room:
@@ -74,26 +69,10 @@ def _holds(held: str, mark: str) -> bool:
     return mark in held
 
 
-def _told(fact: str, marks: Sequence[str], held: str) -> bool:
-    """An instruction may be told in other words: most of its own are enough."""
-    if list(marks) != [fact]:
-        return False
-    words = set(_WORD.findall(_normal(fact)))
-    return bool(words) and sum(word in held for word in words) >= 0.85 * len(words)
-
-
 def _facts(source: Sequence[Message]) -> Iterator[tuple[str, Sequence[str]]]:
     """Each with the marks that a summary must hold, or the fact itself is to be added."""
     newest = list(reversed(source))
-    said = [(message, text) for message in newest for text in _texts(message)]
-    theirs = [text for message, text in said if message.role == "user" and not message.hidden]
-    # The notes of a compression before this one: what they hold must not be lost either.
-    theirs += [text for message, text in said if message.origin == "compaction" and message.role == "user"]
-    for text in theirs:
-        for sentence in _sentences(text):
-            if _INSTRUCTION.search(sentence):
-                yield sentence, (sentence,)
-    spoken = [text for message, text in said if not message.hidden or message.origin == "compaction"]
+    spoken = [text for message in newest for text in _texts(message)]
     yield from _named(_URL, spoken)
     yield from _named(_PATH, [*_arguments(newest), *spoken])
     for text in spoken:
@@ -106,7 +85,7 @@ def _facts(source: Sequence[Message]) -> Iterator[tuple[str, Sequence[str]]]:
 def _named(pattern: re.Pattern[str], texts: Iterable[str]) -> Iterator[tuple[str, Sequence[str]]]:
     seen: set[str] = set()
     for text in texts:
-        for name in pattern.findall(text):
+        for name in (found.rstrip(".,;:!?") for found in pattern.findall(text)):
             if name not in seen:
                 seen.add(name)
                 yield name, (name,) if "/" not in name.strip("/") else (name.rstrip("/"),)
@@ -126,10 +105,21 @@ def _arguments(messages: Iterable[Message]) -> Iterator[str]:
 
 
 def _texts(message: Message) -> Iterator[str]:
-    for block in message.blocks:
-        if isinstance(block, Text) and not block.text.startswith("<system-reminder>"):
-            text = block.text
-            yield text if len(text) <= SCANNED else f"{text[: SCANNED // 2]}\n{text[-SCANNED // 2 :]}"
+    """What the agent said, and what the notes of an earlier compression hold of it."""
+    if message.origin == "compaction":
+        yield from (fact.text for fact in read([message]).facts)
+    elif message.role == "assistant":
+        yield from (_scanned(block.text) for block in message.blocks if isinstance(block, Text))
+
+
+def _theirs(source: Sequence[Message]) -> Iterator[str]:
+    parts = rounds_of(source)
+    for text in (*read(parts.earlier).texts, *(text for item in parts.rounds for text in texts_of(item))):
+        yield from (_scanned(block.text) for block in text.blocks)
+
+
+def _scanned(text: str) -> str:
+    return text if len(text) <= SCANNED else f"{text[: SCANNED // 2]}\n{text[-SCANNED // 2 :]}"
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -6,29 +6,30 @@ Each has a score. Which are kept, and how they are written down, is said in dige
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import nlargest
 from typing import Any, Literal, TypeAlias, cast
 
-from ba_tui.context.cues import decided, masked, prose_score, standing
-from ba_tui.context.importance import FADING, Importance, importance, weight
-from ba_tui.context.novelty import Phrases, scored_lines
+from ba_tui.context.cues import decided, line_score, masked, prose_score, standing
+from ba_tui.context.importance import FADING, Importance, weight
+from ba_tui.context.novelty import Known, Phrases, scored_lines
 from ba_tui.context.rounds import Round
-from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse
+from ba_tui.context.words import PASTED, Written, is_answer, lines_in, written_in
+from ba_tui.core.messages import Document, Image, Message, Text, ToolOutput, ToolUse
 from ba_tui.core.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.core.wording import one_line
 
-Kind: TypeAlias = Literal[
-    "goal", "standing", "todo", "decision", "trouble", "person", "said", "step", "seen", "file", "note"
-]
+Kind: TypeAlias = Literal["person", "todo", "decision", "trouble", "said", "step", "seen", "file", "note"]
+"""``person``: a sentence of a text of the person that is cut or left out; ``note``: a line of a model's summary."""
 LONGEST = 300
 """Characters of one fact; what is longer is several."""
 NOVEL = 0.6
-OPENING, OPENS = 3, 14.0
-"""Sentences with which the first request opens, and what each counts more: they say what it is about."""
+SCANNED = 200_000
+"""Characters of a lost text that are looked at, half from either end."""
+INSTRUCTING = 5.0
+"""What a sentence counts more that gives an instruction for all that follows."""
 OF_A_RESULT = 40
 """Lines of one result that are looked at more closely."""
 _SENTENCE = regex(
@@ -36,7 +37,14 @@ _SENTENCE = regex(
 )
 """Not behind the number of a list's item."""
 _EMPTY = regex(r"\W*(?:```\w*)?")
-_FAILING = regex(r"\[?exit (?:code|status):? [1-9]|Traceback \(most recent|^=+ .*\d+ failed|^FAILED ", re.MULTILINE)
+_COMMANDS = ("command", "cmd", "code", "script")
+"""Arguments of calls that run something: of all others only ``is_error`` says that they failed."""
+_TOLD = ("shell", "python", "run_skill_script")
+"""Tools of ours: they end with the exit code when it is not zero."""
+_EXIT = regex(r"\[?exit (?:code|status):? (\d+)[^\n]*\s*\Z", re.IGNORECASE)
+_BROKE = regex(
+    r"^Traceback \(most recent[^\0]*^[\w.]+(?:Error|Exception)\b[^\n]*\s*\Z|^=+ .*\d+ failed|^FAILED ", re.MULTILINE
+)
 _CHANGING = ("edit", "write", "create", "patch", "replace", "move", "delete", "rename", "insert", "save")
 _TARGETS = (
     "path",
@@ -109,9 +117,14 @@ def target(call: ToolUse) -> str:
     return one_line(str(value)[:400], 100)
 
 
-def failed(output: ToolOutput) -> bool:
-    """True also for a command that ran and ended badly."""
-    return output.is_error or _FAILING.search(output.content[-4_000:]) is not None
+def failed(output: ToolOutput, call: ToolUse | None) -> bool:
+    """True also for a command that ran and ended badly. A file that was read may speak of any error."""
+    if output.is_error or call is None or not any(isinstance(call.input.get(name), str) for name in _COMMANDS):
+        return output.is_error
+    end = output.content[-4_000:]
+    if found := _EXIT.search(end):
+        return int(found[1]) != 0
+    return call.name not in _TOLD and _BROKE.search(end) is not None
 
 
 def open_todos(messages: Iterable[Message]) -> list[str] | None:
@@ -141,85 +154,90 @@ def _items(value: Any) -> list[tuple[str, str]]:
     return found
 
 
-class Facts:
-    """Gathers the facts of old rounds, oldest first. ``focus``: words whose facts count more; ``later``: the messages
-    that stay, in which a call that failed before may have succeeded."""
+@frozen
+class Gathered:
+    """What rounds hold: ``texts`` that the person wrote, and ``facts`` of everything else."""
 
-    def __init__(self, rounds: Sequence[Round], focus: str = "", later: Sequence[Message] = ()) -> None:
+    texts: tuple[Written, ...]
+    facts: tuple[Fact, ...]
+
+
+class Facts:
+    """Gathers the facts of old rounds, oldest first, behind ``earlier`` ones. ``focus``: words whose facts count more;
+    ``later``: the messages that stay, in which a call that failed before may have succeeded."""
+
+    def __init__(
+        self, rounds: Sequence[Round], focus: str = "", later: Sequence[Message] = (), earlier: Sequence[Fact] = ()
+    ) -> None:
         self._rounds = rounds
         self._calls = 0
         self._focus = [word for word in re.split(r"[\s,，、;；]+", focus.casefold()) if len(word) > 1]
         self._place = 0
         self._found: list[Fact] = []
+        self._texts: list[Written] = []
+        self._names: dict[str, ToolUse] = {}
         self._files: dict[str, tuple[bool, int]] = {}
-        self._shapes = Counter(
-            masked(line)
-            for item in rounds
-            for message in item.messages
-            for block in message.blocks
-            if isinstance(block, ToolOutput)
-            for line in block.content.splitlines()
-        )
+        results = (block for item in rounds for message in item.messages for block in message.blocks)
+        self._known = Known.of(block.content for block in results if isinstance(block, ToolOutput))
         whole = [*(message for item in rounds for message in item.messages), *later]
-        answers = (message.text for message in whole if message.role == "assistant")
+        answers = [message.text for message in whole if message.role == "assistant"]
+        answers += [fact.text for fact in earlier if fact.kind == "said"]
         self._phrases = Phrases(sentence for text in answers for sentence in sentences(text))
+        self._earlier = earlier
         self._settled = _successes(whole)
 
-    def gather(self) -> list[Fact]:
+    def gather(self) -> Gathered:
         span = max(1, len(self._rounds) - 1)
         for number, item in enumerate(self._rounds):
-            self._round(item, 1 - number / span, goal=item.number == 1)
+            self._round(item, 1 - number / span)
         for path, (was_changed, number) in self._files.items():
             self._add("file", number, f"{path} ({'changed' if was_changed else 'read'})", 7.0 if was_changed else 1.5)
-        return newest(self._found)
+        return Gathered(tuple(self._texts), (*map(self._again, self._earlier), *self._found))
 
-    def _round(self, item: Round, age: float, *, goal: bool) -> None:
+    def _again(self, fact: Fact) -> Fact:
+        """A fact of earlier notes: what has come to be said over and over since then counts less."""
+        novelty = self._phrases.novelty(fact.text) if fact.kind == "said" else 1.0
+        return replace(fact, score=self._focused(fact.text, fact.score * novelty))
+
+    def _round(self, item: Round, age: float) -> None:
         messages = item.messages
         for place, message in enumerate(messages):
             later = messages[place + 1] if place + 1 < len(messages) else None
             outputs = {out.tool_use_id: out for out in later.blocks if isinstance(out, ToolOutput)} if later else {}
+            for found in written_in(message, item.number, begins=place == 0, calls=self._names):
+                self._texts.append(replace(found.written, place=self._place))
+                self._place += 1 + lines_in(found.written.head)
             for block in message.blocks:
                 match block:
-                    case Text():
-                        self._prose(item.number, message, block, age, opens=goal and place == 0)
+                    case Text() if message.role == "assistant":
+                        self._prose(item.number, message, block, age)
                     case ToolUse() as call:
+                        self._names[call.id] = call
                         self._call(item.number, call, outputs.get(call.id), age)
+                    case Image(media_type=kind) | Document(media_type=kind):
+                        self._add("said", item.number, f"[{kind} from the person, no longer shown]", 6.0)
                     case _:
                         pass
 
-    def _prose(self, number: int, message: Message, block: Text, age: float, *, opens: bool) -> None:
-        level = importance(message, block)
-        if level is Importance.LOW and message.origin in ("reminder", "tool"):
-            return
-        person = level is Importance.CRITICAL
+    def _prose(self, number: int, message: Message, block: Text, age: float) -> None:
         said = [sentence.strip() for sentence in sentences(block.text) if not _EMPTY.fullmatch(sentence)]
-        each = weight(level, age, len(said)) * (1.5 if not message.calls and not person else 1.0)
-        for place, sentence in enumerate(said):
-            score = each + prose_score(sentence) * (1.3 if person else 1.0) * (1 - FADING * age)
-            if person:
-                score += level / 2 if place == 0 else 0.0
-            else:
-                score *= self._phrases.novelty(sentence)
-            kind: Kind = "person" if person else "said" if message.role == "assistant" else "note"
-            if kind == "said" and self._phrases.novelty(sentence) > NOVEL and decided(sentence):
-                kind = "decision"
-            if person and opens:
-                kind, score = "goal", score + 4 + (OPENS if place < OPENING else 0)
-            elif person and len(said) <= 80 and standing(sentence):
-                kind, score = "standing", score + 4
-            self._add(kind, number, sentence, score)
+        each = weight(Importance.MEDIUM, age, len(said)) * (1.0 if message.calls else 3.5)
+        for sentence in said:
+            novelty = self._phrases.novelty(sentence)
+            score = (each + prose_score(sentence) * (1 - FADING * age)) * novelty
+            self._add("decision" if novelty > NOVEL and decided(sentence) else "said", number, sentence, score)
 
     def _call(self, number: int, call: ToolUse, output: ToolOutput | None, age: float) -> None:
         changing = any(word in call.name.lower() for word in _CHANGING)
         for path in paths(call):
             self._files[path] = (changing or self._files.pop(path, (False, 0))[0], number)
-        bad = output is not None and failed(output)
+        bad = output is not None and failed(output, call)
         self._calls += 1
         trouble = bad and self._settled.get(_key(call), 0) < self._calls
         step = self._place
         score = (2.0 + (2.0 if bad else 1.5 if changing else 0.0)) * (1 - FADING * age)
         self._add("step", number, f"{'✗' if bad else '✓'} {call.name} {target(call)}".rstrip(), score)
-        if output is not None:
+        if output is not None and not is_answer(call, output):
             found = list(lines(output.content))
             level = Importance.CRITICAL if trouble else Importance.HIGH
             lead = f"{call.name} {target(call)[:60]}: " if trouble else ""
@@ -230,7 +248,7 @@ class Facts:
                 self._lines(number, step, found, weight(Importance.LOW, age, len(found)))
 
     def _lines(self, number: int, step: int, found: list[str], each: float, lead: str = "") -> None:
-        ranked = nlargest(OF_A_RESULT, scored_lines(found, self._shapes, each))
+        ranked = nlargest(OF_A_RESULT, scored_lines(found, self._known, each))
         for rank, (score, line) in enumerate(ranked):
             # The best lines of an unresolved failure stand apart; the others stay with their call.
             apart = lead != "" and rank < 2
@@ -250,6 +268,24 @@ class Facts:
         return score + 5.0 * sum(word in low for word in self._focus)
 
 
+def spoken(number: int, lost: str, place: int) -> list[Fact]:
+    """The sentences of ``lost``, which the person wrote in round ``number`` and the notes don't show; of a paste, the
+    lines that tell most. ``place``: that of its first line."""
+    shown = lost if len(lost) <= SCANNED else f"{lost[: SCANNED // 2]}\n{lost[-SCANNED // 2 :]}"
+    if shown.count("\n") > PASTED:
+        found = list(lines(shown))
+        scored = scored_lines(found, Known(), weight(Importance.HIGH, 0.0, len(found)))
+        best = nlargest(OF_A_RESULT, scored)
+        return [Fact("seen", number, place + line, found[line].strip(), score) for score, line in best]
+    said = [sentence.strip() for sentence in sentences(shown) if not _EMPTY.fullmatch(sentence)]
+    each = weight(Importance.CRITICAL, 0.0, len(said))
+    return [Fact("person", number, place, sentence, each + score) for sentence in said if (score := _worth(sentence))]
+
+
+def _worth(sentence: str) -> float:
+    return max(prose_score(sentence), line_score(sentence)) + (INSTRUCTING if standing(sentence) else 0.0)
+
+
 def newest(found: Sequence[Fact]) -> list[Fact]:
     """``found`` without repetitions: the newest stays. What was said again with other figures counts less."""
     kept: dict[tuple[str, str], Fact] = {}
@@ -258,7 +294,7 @@ def newest(found: Sequence[Fact]) -> list[Fact]:
         key = ("step" if fact.kind == "step" else "", " ".join(fact.text.casefold().split()))
         if key in kept:
             continue
-        if fact.kind in ("person", "said", "decision", "standing"):
+        if fact.kind in ("person", "said", "decision"):
             shape = masked(key[1])
             if shape in shapes:
                 fact = replace(fact, score=fact.score * 0.3)
@@ -292,6 +328,6 @@ def _successes(messages: Sequence[Message]) -> dict[tuple[str, str], int]:
         for call in message.calls:
             number += 1
             output = outputs.get(call.id)
-            if output is not None and not failed(output):
+            if output is not None and not failed(output, call):
                 found[_key(call)] = number
     return found

@@ -6,10 +6,14 @@ It leaves out from the front, then cuts long texts. What is worth keeping is not
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
-from ba_tui.context.rounds import Count, changed, rounds_of
+from ba_tui.context.notes import LeftOut, Notes, read, written
+from ba_tui.context.rounds import Count, Rounds, base_id, changed, opening, rounds_of
+from ba_tui.context.stubs import Cut, replaced
+from ba_tui.context.words import texts_in, texts_of, written_in
 from ba_tui.core.messages import (
     Block,
     Document,
@@ -21,42 +25,68 @@ from ba_tui.core.messages import (
     Thinking,
     ToolOutput,
     ToolUse,
+    reminder,
     user,
 )
 
+GO_ON = "Go on."
 CUT = "\n[… cut to fit; recall gives the whole …]\n"
-ROOMS = (8_000, 2_000, 500, 120)
-"""Characters that each text of the last messages is cut to, one after the other, until they fit."""
-WIDE = (500_000, 250_000, 120_000, 60_000, 30_000, 15_000, *ROOMS)
-"""The same, as long as nothing has to go for it: one enormous message keeps what there is room for."""
+WIDE = (500_000, 250_000, 120_000, 60_000, 30_000, 15_000, 8_000, 4_000)
+"""Characters that each text is cut to, one after the other, until all messages fit."""
+ROOMS = (2_000, 500, 120)
+"""The same for the newest messages, where older ones have to go."""
 
 
-def fit(messages: Sequence[Message], limit: int, count: Count) -> tuple[Message, ...]:
-    """``messages``, or as much of them as ``limit`` tokens hold: at the very least the last words of the person."""
+def fit(
+    messages: Sequence[Message], limit: int, count: Count, starts: Mapping[str, int] | None = None
+) -> tuple[Message, ...]:
+    """``messages``, or as much of them as ``limit`` tokens hold: at the very least the last words of the person.
+    ``starts``: the numbers of rounds, as in rounds.Keep."""
     if count(messages) <= limit:
         return tuple(messages)
-    notes = rounds_of(messages).earlier
-    kept = list(messages[len(notes) :])
-    for room in (None, *ROOMS):
-        if room == ROOMS[0] and (found := _cut_only(notes, kept, limit, count)):
-            return found
-        shorter = kept if room is None else [_cut(message, room) for message in kept]
-        for opening in (notes, tuple(_cut(note, room) for note in notes) if room else ()):
-            left = limit - count(opening)
-            if found := next((part for part in _shorter(shorter, left, count) if count(part) <= left), None):
-                return (*opening, *found)
-    return (_words(kept or list(messages), limit, count),)
-
-
-def _cut_only(
-    notes: Sequence[Message], kept: Sequence[Message], limit: int, count: Count
-) -> tuple[Message, ...] | None:
-    """All of ``kept``, with no more cut from its long texts than must be."""
+    parts = rounds_of(messages, starts)
     for room in WIDE:
-        shorter = (*notes, *(_cut(message, room) for message in kept))
+        shorter = (*parts.earlier, *_all_cut(parts, room))
         if count(shorter) <= limit:
             return shorter
+    before = read(parts.earlier)
+    for room, notes in product(ROOMS, (before, Notes(left_out=before.left_out + LeftOut.of(before.texts)), None)):
+        if found := _newest(parts, _all_cut(parts, room), notes, limit, count):
+            return found
+    return (_words(parts, limit, count),)
+
+
+def _newest(
+    parts: Rounds, messages: Sequence[Message], notes: Notes | None, limit: int, count: Count
+) -> tuple[Message, ...] | None:
+    """As many of the newest of ``messages`` as have room behind ``notes``, which say how much of the person's texts
+    is left out."""
+    left = limit
+    for _ in range(2):
+        found = next((part for part in _shorter(messages, left, count) if count(part) <= left), None)
+        if found is None:
+            return None
+        before = _saying_what_is_gone(parts, found, notes) if notes else ()
+        if count((*before, *found)) <= limit:
+            return (*before, *found)
+        left = limit - count(before)
     return None
+
+
+def _saying_what_is_gone(parts: Rounds, found: Sequence[Message], notes: Notes) -> tuple[Message, ...]:
+    there = set(map(base_id, found))
+    gone = [text for item in parts.rounds for message, text in texts_in(item) if base_id(message) not in there]
+    whole = replace(notes, left_out=notes.left_out + LeftOut.of(gone))
+    return opening(written(whole)) if whole != Notes() else ()
+
+
+def _all_cut(parts: Rounds, room: int) -> list[Message]:
+    """The messages of all rounds with their texts cut to ``room``."""
+    return [
+        _cut(message, room, item.number, begins=place == 0)
+        for item in parts.rounds
+        for place, message in enumerate(item.messages)
+    ]
 
 
 def _shorter(messages: Sequence[Message], limit: int, count: Count) -> Iterator[Sequence[Message]]:
@@ -92,8 +122,16 @@ def _starts(messages: Sequence[Message]) -> list[int]:
     return found or [0]
 
 
-def _cut(message: Message, room: int) -> Message:
-    blocks = tuple(_smaller(block, room) for block in message.blocks if not _droppable(block, message))
+def _cut(message: Message, room: int, number: int, *, begins: bool) -> Message:
+    theirs = {
+        place.index: Cut(place.written.within(room).blocks, place.span)
+        for place in written_in(message, number, begins=begins, calls={})
+    }
+    ours = {
+        index: Cut(() if _droppable(block, message) else (_smaller(block, room),))
+        for index, block in enumerate(message.blocks)
+    }
+    blocks = replaced(message.blocks, ours | theirs)
     return changed(message, blocks) if blocks != message.blocks else message
 
 
@@ -119,30 +157,35 @@ def _smaller(block: Block, room: int) -> Block:
         case ToolUse(malformed=str() as malformed) if len(malformed) > room:
             return replace(block, malformed=ends(malformed, room))
         case Image(media_type=kind) | Document(media_type=kind):
-            return Text(f"[{kind}, left out to fit]")
+            return reminder(f"A file ({kind}) was left out to make the request fit.").blocks[0]
         case _:
             return block
 
 
-def _words(messages: Sequence[Message], limit: int, count: Count) -> Message:
+def _words(parts: Rounds, limit: int, count: Count) -> Message:
     """The person's last words alone, cut until they fit."""
-    said = [message for message in messages if message.role == "user" and message.text.strip()]
-    last = next((message for message in reversed(said) if message.origin == "user"), said[-1] if said else None)
-    words = last.text if last else "Go on."
+    said = [(item, text) for item in parts.rounds for text in texts_of(item)]
+    if not said:
+        return _largest(user(GO_ON), len(GO_ON), lambda room: (Text(GO_ON[:room]),), limit, count)
+    item, last = said[-1]
+    message = _largest(item.messages[0], last.size, lambda room: last.within(room).blocks, limit, count)
+    if count([message]) <= limit:
+        return message
+    # Not even a mark has room.
+    plain = last.head.lstrip() or last.tail.lstrip()
+    return _largest(item.messages[0], len(plain), lambda room: (Text(plain[:room]),), limit, count)
 
-    def made(room: int) -> Message:
-        blocks = (Text(ends(words, room)),)
-        return changed(last, blocks) if last else replace(user("Go on."), blocks=blocks)
 
-    return made(_largest(len(words), lambda room: count([made(room)]) <= limit))
-
-
-def _largest(most: int, fits: Callable[[int], bool]) -> int:
+def _largest(
+    message: Message, most: int, made: Callable[[int], tuple[Block, ...]], limit: int, count: Count
+) -> Message:
+    """``message`` with what ``made`` makes of the largest room, at most ``most``, in which it fits."""
     low, high = 1, max(1, most)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
+        fits = count([replace(message, blocks=made(middle))]) <= limit
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return changed(message, made(low))
 
 
 def ends(text: str, room: int) -> str:

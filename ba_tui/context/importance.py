@@ -8,30 +8,17 @@ from __future__ import annotations
 from enum import IntEnum
 from math import sqrt
 
-from ba_tui.core.messages import Block, Message, ToolOutput
-
-NOTES = ("reminder", "skill", "memory", "compaction")
-REMINDER = "<system-reminder>"
 FADING = 0.45
 """How much less the oldest counts than the newest."""
 
 
 class Importance(IntEnum):
+    """The person's words and errors, then what tools saw, then thoughts, then what a call was given."""
+
     LOW = 1
     MEDIUM = 3
     HIGH = 4
     CRITICAL = 8
-
-
-def importance(message: Message, block: Block) -> Importance:
-    """The person's words and errors, then what tools saw, then thoughts, then the system's notes."""
-    if isinstance(block, ToolOutput):
-        return Importance.CRITICAL if block.is_error else Importance.HIGH
-    if message.role == "assistant":
-        return Importance.MEDIUM
-    if message.hidden or message.origin in NOTES or getattr(block, "text", "").startswith(REMINDER):
-        return Importance.LOW
-    return Importance.CRITICAL
 
 
 def weight(level: Importance, age: float, parts: int) -> float:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field
 from functools import lru_cache
 from itertools import pairwise
 from math import log2
 from typing import NamedTuple
 
-from ba_tui.context.cues import body, code, line_score, masked
+from ba_tui.context.cues import RAISING, body, code, line_score, masked
 from ba_tui.core.patterns import regex
+from ba_tui.core.values import frozen
 
 _WORD = regex(r"[^\W\d_]+|\d", re.UNICODE)
 _WIDE = regex(r"[\u3040-\u9fff\uac00-\ud7af]")
@@ -22,6 +24,8 @@ _FORM = str.maketrans("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234
 _BEGINNING = 14
 _FEW = 8
 STRANGER = 3.0
+RARE = 4.0
+"""One of 2 to the power of so many lines: that often a line of code raises an error in usual conversations."""
 
 
 class Phrases:
@@ -59,20 +63,35 @@ def _look(line: str) -> _Look:
     return _Look(body(line)[:_BEGINNING].translate(_FORM), masked(line), line_score(line), code(line))
 
 
-def scored_lines(found: Sequence[str], shapes: Counter[str], each: float) -> Iterator[tuple[float, int]]:
-    """Score and place of each line of a result: more for one that is unlike the others, less for what repeats.
+@frozen
+class Known:
+    """What is known of all lines that tools printed. ``shapes``: how many different lines are alike but for their
+    digits; ``raising``: what a line of code that raises or catches an error counts, the more the fewer there are."""
 
-    ``shapes``: how often lines that differ in their digits only occur in the conversation; ``each``: what any line
-    of this result counts.
-    """
+    shapes: Counter[str] = field(default_factory=Counter[str])
+    raising: float = 1.0
+
+    @staticmethod
+    def of(texts: Iterable[str]) -> Known:
+        """A line that comes again and again, as when a file is read anew, counts once."""
+        lines = {line for text in texts for line in text.splitlines()}
+        looks = [_look(line) for line in lines]
+        raising = sum(look.code and look.score >= RAISING for look in looks)
+        rarity = log2(len(lines) / raising) / RARE if raising else 1.0
+        return Known(Counter(look.shape for look in looks), min(1.5, max(0.5, rarity)))
+
+
+def scored_lines(found: Sequence[str], known: Known, each: float) -> Iterator[tuple[float, int]]:
+    """Score and place of each line of a result: more for one that is unlike the others, less for what repeats.
+    ``each``: what any line of this result counts."""
     count = len(found)
     looks = [_look(line) for line in found]
     beginnings = Counter(look.form for look in looks)
     uniform = 1 - len(beginnings) / count if count >= _FEW else 0.0
     for place, look in enumerate(looks):
         alike = beginnings[look.form]
-        often = max(1, shapes[look.shape])
-        said = look.score
+        often = max(1, known.shapes[look.shape])
+        said = look.score * known.raising if look.code else look.score
         if count >= _FEW and alike > 2:
             said /= 1 + log2(alike) / 3
         score = each * (1.5 if place < 2 or place >= count - 3 else 1.0) + said

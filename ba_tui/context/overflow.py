@@ -46,7 +46,8 @@ class Fitting:
         yield done
         if shown:
             yield MessageRestarted()
-        async with contextlib.aclosing(self._answer(replace(request, messages=done.messages))) as chunks:
+        shorter = replace(request, messages=done.messages, tools=self._compressor.tools(request.tools))
+        async with contextlib.aclosing(self._answer(shorter)) as chunks:
             async for chunk in chunks:
                 yield chunk
 

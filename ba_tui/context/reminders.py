@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from ba_tui.context.gauge import Gauge
-from ba_tui.context.rounds import base_id
+from ba_tui.context.rounds import changed, rounds_of
 from ba_tui.core.events import Steered
 from ba_tui.core.messages import Message, Text, reminder
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
-from ba_tui.core.wording import clipped
 
 GOAL = 1_500
-"""Characters of the goal that are said again."""
+"""Bytes of the goal that are said again."""
+_FULL = "The context window is"
+_STALE = f"<system-reminder>\n{_FULL} "
 EARLY = 0.9
 """The share of the level at which it is compressed."""
 
@@ -45,11 +47,24 @@ class Refocus:
 
 
 def _goal(transcript: Transcript) -> str:
-    """The person's own words of the first round that is still there."""
-    for message in transcript.messages:
-        if base_id(message) in transcript.rounds and message.origin == "user":
-            return clipped(next((block.text for block in message.blocks if isinstance(block, Text)), ""), GOAL)
-    return ""
+    """What the person asked for first, also when only notes hold it by now."""
+    from ba_tui.context.notes import read  # noqa: PLC0415 - most conversations need no such reminder
+    from ba_tui.context.words import texts_of  # noqa: PLC0415
+
+    parts = rounds_of(transcript.messages, transcript.rounds)
+    texts = [*read(parts.earlier).texts, *(text for item in parts.rounds[:1] for text in texts_of(item))]
+    first = next((text.within(GOAL) for text in texts if text.round == 1), None)
+    return "".join(block.text for block in first.blocks) if first else ""
+
+
+def without_stale(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """``messages`` without reminders of a full window: a compression makes them untrue."""
+    return tuple(map(_without_stale, messages))
+
+
+def _without_stale(message: Message) -> Message:
+    kept = [block for block in message.blocks if not (isinstance(block, Text) and block.text.startswith(_STALE))]
+    return changed(message, kept) if message.role == "user" and 0 < len(kept) < len(message.blocks) else message
 
 
 class NearlyFull:
@@ -78,7 +93,7 @@ class NearlyFull:
                 if self._automatic
                 else "Come to an end, and say what is left to do; the person can compress the conversation: /compact."
             )
-            branch.emit(Steered(reminder(f"The context window is {share:.0%} full. {what}")))
+            branch.emit(Steered(reminder(f"{_FULL} {share:.0%} full. {what}")))
 
     async def after(self, reply: Message, branch: Branch) -> None:
         """Nothing to say at the end."""

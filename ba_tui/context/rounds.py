@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TypeAlias
 
-from ba_tui.core.messages import Block, Message, Text, ToolOutput, user
+from ba_tui.core.messages import Block, Message, Text, ToolOutput
 from ba_tui.core.values import frozen
 
 Count: TypeAlias = Callable[[Sequence[Message]], int]
 """Tokens of messages."""
 
 ACKNOWLEDGED = "I have read these notes and go on from them."
+CHANGED = "~"
 
 
 @frozen
@@ -99,19 +100,29 @@ def _answers(message: Message) -> bool:
     return any(isinstance(block, ToolOutput) for block in message.blocks)
 
 
-def opening(text: str) -> tuple[Message, Message]:
-    """``text`` as the notes that a compressed conversation opens with, and an answer, so that roles alternate."""
+def opening(blocks: Sequence[Block]) -> tuple[Message, Message]:
+    """``blocks`` as the notes that a compressed conversation opens with, and an answer, so that roles alternate."""
     answer = Message("assistant", (Text(ACKNOWLEDGED),), stop="end_turn", origin="compaction", hidden=True)
-    return user(text, origin="compaction", hidden=True), answer
+    return Message("user", tuple(blocks), origin="compaction", hidden=True), answer
 
 
 def changed(message: Message, blocks: Iterable[Block]) -> Message:
     """``message`` with other blocks and so with another id, which still tells whose it was."""
     blocks = tuple(blocks)
     mark = zlib.crc32(repr(blocks).encode("utf-8", "replace"))
-    return replace(message, blocks=blocks, id=f"{base_id(message)}~{mark:08x}")
+    return replace(message, blocks=blocks, id=f"{base_id(message)}{CHANGED}{mark:08x}")
 
 
 def base_id(message: Message) -> str:
     """The id that ``message`` had before it was shortened."""
-    return message.id.partition("~")[0]
+    return message.id.partition(CHANGED)[0]
+
+
+def is_changed(message: Message) -> bool:
+    """True for a message that a compression shortened."""
+    return CHANGED in message.id
+
+
+def is_compressed(message: Message) -> bool:
+    """True for a message that a compression shortened or wrote."""
+    return is_changed(message) or message.origin == "compaction"

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ba_tui.context.cues import code, masked, standing
-from ba_tui.context.facts import failed, lines, sentences, target
+from ba_tui.context.facts import failed, lines, target
 from ba_tui.context.importance import Importance, weight
-from ba_tui.context.novelty import scored_lines
+from ba_tui.context.novelty import Known, scored_lines
 from ba_tui.context.rounds import Round, changed
-from ba_tui.core.messages import Block, Image, Message, Text, ToolOutput, ToolUse
+from ba_tui.context.words import ANSWER, ASKING, Written, is_answer, written_in
+from ba_tui.core.messages import Block, Image, Message, ToolOutput, ToolUse, reminder
 from ba_tui.core.patterns import regex
 from ba_tui.core.values import frozen
 
 BULKY = 1_200
 """Bytes from which an observation is worth cutting."""
 LONG = 1_000
-"""The same for what the person said."""
-PASTED = 40
-"""Line ends from which the person's words were hardly typed."""
-HEAD = 0.4
-"""The part of a stub of the person's words that is their beginning, word for word."""
-STANDING = 4.0
+"""The same for what the person wrote."""
 LEAST = 160
 MARK = "[stub · "
 _WHOLE = regex(r"\bdata/[\w.-]+")
@@ -31,15 +25,26 @@ _PICTURE = 2_000
 
 
 @frozen
+class Cut:
+    """``blocks`` in the place of ``span`` others."""
+
+    blocks: tuple[Block, ...]
+    span: int = 1
+
+
+@frozen
 class Observation:
-    """A bulky result, or long words of the person: where it stands, what it is, and how large it is in bytes."""
+    """A bulky result, or a long text of the person: where it stands, what it is, and how large it is in bytes.
+    ``span``: how many blocks it takes; ``bad``: the call failed."""
 
     message: int
     block: int
     round: int
     call: str
     size: int
-    output: ToolOutput | Text
+    output: ToolOutput | Written
+    span: int = 1
+    bad: bool = False
 
     @property
     def title(self) -> str:
@@ -48,25 +53,40 @@ class Observation:
     @property
     def alone(self) -> Message:
         """To be counted."""
-        return Message("user", (self.output,), origin="tool", id="")
+        return holding(self.output)
+
+
+def holding(output: ToolOutput | Written) -> Message:
+    """A message with nothing else, to be counted."""
+    return Message("user", blocks_of(output), origin="tool", id="")
+
+
+def blocks_of(output: ToolOutput | Written) -> tuple[Block, ...]:
+    return output.blocks if isinstance(output, Written) else (output,)
 
 
 def observations(rounds: Sequence[Round], offset: int = 0, *, words: bool = False) -> list[Observation]:
     """The bulky results in ``rounds``, oldest first; the first message of the first round counts as ``offset``.
-    With ``words`` also what the person said at length."""
+    With ``words`` also what the person wrote at length."""
     found: list[Observation] = []
     place = offset
     for item in rounds:
-        names: dict[str, str] = {}
-        for message in item.messages:
+        calls: dict[str, ToolUse] = {}
+        for number, message in enumerate(item.messages):
             for index, block in enumerate(message.blocks):
                 if isinstance(block, ToolUse):
-                    names[block.id] = f"{block.name} {target(block)}".strip()
+                    calls[block.id] = block
                 elif isinstance(block, ToolOutput) and (size := _size(block)) > BULKY:
-                    call = names.get(block.tool_use_id, "a call")
-                    found.append(Observation(place, index, item.number, call, size, block))
-                elif words and isinstance(block, Text) and message.role == "user" and (size := _length(block)) > LONG:
-                    found.append(Observation(place, index, item.number, "words of the person", size, block))
+                    call = calls.get(block.tool_use_id)
+                    name = f"{call.name} {target(call)}".strip() if call else "a call"
+                    if words or call is None or not is_answer(call, block):
+                        bad = failed(block, call)
+                        found.append(Observation(place, index, item.number, name, size, block, bad=bad))
+            if words:
+                for text in written_in(message, item.number, begins=number == 0, calls={}):
+                    if text.written.size > LONG:
+                        here = (place, text.index, item.number, "a text of the person", text.written.size)
+                        found.append(Observation(*here, text.written, text.span))
             place += 1
     return found
 
@@ -77,15 +97,14 @@ def _size(output: ToolOutput) -> int:
     return len(output.content.encode("utf-8", "replace")) + _PICTURE * len(output.attachments)
 
 
-def _length(said: Text) -> int:
-    return 0 if said.text.startswith(MARK) else len(said.text.encode("utf-8", "replace"))
-
-
-def stub(found: Observation, room: int, shapes: Counter[str] | None = None) -> ToolOutput | Text:
+def stub(found: Observation, room: int, known: Known | None = None) -> ToolOutput | Written:
     """``found`` in about ``room`` bytes."""
     output = found.output
-    if isinstance(output, Text):
-        return _said(found, output.text, room)
+    if isinstance(output, Written):
+        return output.within(room)
+    if output.content.startswith(ANSWER) and found.call.startswith(ASKING):
+        answer = Written(found.round, output.content.removeprefix(ANSWER)).within(room)
+        return replace(output, content=ANSWER + "".join(block.text for block in answer.blocks))
     every = list(lines(output.content))
     parts = [f"{MARK}{found.title} · {len(output.content.splitlines())} lines"]
     if output.attachments:
@@ -93,26 +112,10 @@ def stub(found: Observation, room: int, shapes: Counter[str] | None = None) -> T
     whole = _WHOLE.search(output.content)
     back = f"recall(round={found.round})" + (f" or read_artifact {whole[0]}" if whole else "")
     parts.append(f"whole: {back}]")
-    level = Importance.CRITICAL if failed(output) else Importance.HIGH
-    scores = scored_lines(every, shapes or Counter(), weight(level, 0.0, len(every)))
+    level = Importance.CRITICAL if found.bad else Importance.HIGH
+    scores = scored_lines(every, known or Known(), weight(level, 0.0, len(every)))
     kept = _telling(every, scores, max(LEAST, room) - 120)
     return replace(output, content="\n".join([" · ".join(parts), *kept]), attachments=())
-
-
-def _said(found: Observation, text: str, room: int) -> Text:
-    """The person's words: how they begin, then what says most."""
-    every = list(lines(text) if text.count("\n") > PASTED else sentences(text))
-    mark = f"{MARK}{found.title} · {len(every)} sentences · whole: recall(round={found.round})]"
-    left = max(LEAST, room) - 120
-    first, head = 0, int(left * HEAD)
-    while first < len(every) and (size := _bytes(every[first])) <= head:
-        head, left, first = head - size, left - size, first + 1
-    scores = (
-        (score + (STANDING if standing(every[place]) and not code(every[place]) else 0.0), place)
-        for score, place in scored_lines(every, Counter(), 1.0)
-        if place >= first
-    )
-    return Text("\n".join([mark, *every[:first], *_telling(every, scores, left)]))
 
 
 def _telling(every: list[str], scores: Iterable[tuple[float, int]], room: int) -> list[str]:
@@ -136,33 +139,40 @@ def _bytes(line: str) -> int:
     return len(line.encode("utf-8", "replace")) + 1
 
 
-def shapes_of(found: Sequence[Observation]) -> Counter[str]:
-    """How often each shape of line occurs in all of them."""
-    return Counter(
-        masked(line)
-        for item in found
-        if isinstance(item.output, ToolOutput)
-        for line in item.output.content.splitlines()
-    )
+def known_of(found: Sequence[Observation]) -> Known:
+    """What is known of the lines of all of them."""
+    return Known.of(item.output.content for item in found if isinstance(item.output, ToolOutput))
 
 
-def with_stubs(messages: Sequence[Message], cut: Mapping[tuple[int, int], Block]) -> list[Message]:
-    """``messages`` with the blocks at (message, block) put in place of theirs."""
+def with_stubs(messages: Sequence[Message], cut: Mapping[tuple[int, int], Cut]) -> list[Message]:
+    """``messages`` with what stands at (message, block) replaced."""
     result = list(messages)
     for place in {place for place, _ in cut}:
-        blocks = [cut.get((place, index), block) for index, block in enumerate(result[place].blocks)]
-        result[place] = changed(result[place], blocks)
+        here = {index: each for (message, index), each in cut.items() if message == place}
+        result[place] = changed(result[place], replaced(result[place].blocks, here))
     return result
 
 
-def pictures(rounds: Sequence[Round], offset: int = 0) -> dict[tuple[int, int], Block]:
+def replaced(blocks: Sequence[Block], cut: Mapping[int, Cut]) -> tuple[Block, ...]:
+    """``blocks`` with those at the places in ``cut`` replaced."""
+    found: list[Block] = []
+    index = 0
+    while index < len(blocks):
+        here = cut.get(index)
+        found += here.blocks if here else (blocks[index],)
+        index += here.span if here else 1
+    return tuple(found)
+
+
+def pictures(rounds: Sequence[Round], offset: int = 0) -> dict[tuple[int, int], Cut]:
     """Words in place of the pictures that the person gave in ``rounds``."""
-    found: dict[tuple[int, int], Block] = {}
+    found: dict[tuple[int, int], Cut] = {}
     place = offset
     for item in rounds:
         for message in item.messages:
             for index, block in enumerate(message.blocks):
                 if isinstance(block, Image):
-                    found[place, index] = Text(f"[{block.media_type} of round {item.number}, no longer shown]")
+                    said = f"A picture ({block.media_type}) of round {item.number} is no longer shown."
+                    found[place, index] = Cut(reminder(said).blocks)
             place += 1
     return found

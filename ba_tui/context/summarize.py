@@ -15,7 +15,7 @@ from typing import Protocol, cast
 from ba_tui.context.rounds import Count
 from ba_tui.context.summary_cache import SummaryCache, digest
 from ba_tui.core.errors import ProviderError
-from ba_tui.core.messages import Document, Image, Message, Opaque, Text, ToolOutput, ToolUse, Usage, user
+from ba_tui.core.messages import Document, Image, Message, Opaque, Text, ToolOutput, ToolUse, Usage, is_reminder, user
 from ba_tui.core.provider import Chunk, ModelInfo, Provider, Request
 from ba_tui.core.values import frozen
 
@@ -178,6 +178,7 @@ def record(source: Sequence[Message], longest: int) -> str:
 
 
 def _parts(message: Message, longest: int) -> list[str]:
+    """Without the reminders that went with a prompt: what they say was true then."""
     who = "agent" if message.role == "assistant" else "person"
     if message.origin == "compaction":
         who = "earlier notes"
@@ -186,7 +187,7 @@ def _parts(message: Message, longest: int) -> list[str]:
     parts: list[str] = []
     for block in message.blocks:
         match block:
-            case Text(text=text) if text.strip():
+            case Text(text=text) if text.strip() and (message.role == "assistant" or not is_reminder(text)):
                 parts.append(f"[{who}]\n{_short(text.strip(), WORDS)}")
             case ToolUse(name=name, input=given):
                 shown = json.dumps(given, ensure_ascii=False, default=str)

@@ -5,15 +5,17 @@ The newest counts most. What the notes are is said in digest.py, how a result is
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from typing import Any
 
 from ba_tui.context.fit import fit
-from ba_tui.context.rounds import Count, Round
-from ba_tui.context.stubs import Observation, observations, shapes_of, stub, with_stubs
-from ba_tui.core.messages import Block, Message, Text
+from ba_tui.context.novelty import Known
+from ba_tui.context.rounds import Count, Round, base_id
+from ba_tui.context.stubs import Cut, Observation, blocks_of, holding, known_of, observations, stub, with_stubs
+from ba_tui.context.words import Written
+from ba_tui.core.messages import Message, ToolOutput
 from ba_tui.core.values import frozen
 
 HALF = 2
@@ -27,8 +29,8 @@ REACH, NEAR = 1.4, 2_500
 """How far back steps stay, without their bulk: what they had whole, as a multiple of their room; or so many tokens."""
 LARGEST_STUB, LONGEST_STUB = 0.3, 1_500
 """What a stub keeps at most: so much of what it stands for, and so many bytes."""
-OF_THE_ROOM, OF_A_REQUEST = 0.5, 0.6
-"""Its bytes for each token of the room, at most; and those of the request that the current round is about."""
+OF_THE_ROOM, OF_A_TEXT = 0.5, 0.6
+"""Its bytes for each token of the room, at most; and those of a text of the person for each token of the target."""
 
 
 @frozen
@@ -39,6 +41,8 @@ class Tail:
     moved: tuple[Round, ...] = ()
     cut: tuple[str, ...] = ()
     whole: tuple[Round, ...] = ()
+    lost: tuple[tuple[int, str], ...] = ()
+    """What is missing of texts of the person, with the number of its round."""
 
     @property
     def messages(self) -> list[Message]:
@@ -59,9 +63,9 @@ class Shortening:
     """The current round has so little that nothing of it is cut."""
     long: bool = False
     """Its request alone takes too much."""
-    shapes: Counter[str] = field(default_factory=Counter[str])
-    known: dict[int, tuple[Block, int]] = field(default_factory=dict[int, tuple[Block, int]])
-    """The smallest that each long text can be, and the tokens that saves, by the id of its block."""
+    lines: Known | None = None
+    known: dict[int, tuple[ToolOutput | Written, int]] = field(default_factory=dict[int, Any])
+    """The smallest that each long text can be, and the tokens that saves, by what identifies the text."""
 
     def run(self) -> Tail:
         whole = Tail(self.rounds)
@@ -70,7 +74,7 @@ class Shortening:
         half = self.target // HALF
         current = self.count(flat(self.rounds[-1:]))
         self.spared = current <= half
-        self.long = len(self.rounds[-1].messages) > 1 and self.count(self.rounds[-1].messages[:1]) > half
+        self.long = self.count(self.rounds[-1].messages[:1]) > half
         if not self.long and (cut := self._cut(self.rounds, self.room, words=False)) is not None:
             return cut
         # Cutting results is not enough: the oldest become notes.
@@ -79,14 +83,22 @@ class Shortening:
         room = min(self.room, most, max(usual, SMALL))
         if self.spared:
             room = max(room, current)
-        moved, kept = self._parted(room)
-        tail = self._cut(kept, room) or Tail(tuple(kept))
-        if self.count(tail.messages) > self.room:
-            # One enormous message: it is cut, so that the notes keep their part.
-            fitted = fit(tail.messages, self.room, self.count)
-            tail = Tail((Round(kept[-1].number, fitted),), cut=tail.cut)
-            return replace(tail, moved=tuple(moved))
-        return replace(tail, moved=tuple(moved), whole=tuple(kept))
+        moved, kept, tail = list[Round](), list(self.rounds), whole
+        for part in (room, int(room * 0.6), 0):
+            moved, kept = self._parted(part)
+            tail = self._cut(kept, room) or Tail(tuple(kept))
+            if self.count(tail.messages) <= min(self.room, most):
+                return replace(tail, moved=tuple(moved), whole=tuple(kept))
+        # One enormous message: it is cut, so that the notes keep their part.
+        starts = {base_id(item.messages[0]): item.number for item in kept}
+        fitted = fit(tail.messages, min(self.room, most), self.count, starts)
+        return Tail((Round(kept[-1].number, fitted),), tuple(moved), tail.cut)
+
+    def lighter(self, tail: Tail, room: int) -> Tail:
+        """``tail`` in ``room`` tokens if that is possible without fewer rounds or shorter texts of the person."""
+        if not tail.whole:
+            return self._cut(self.rounds, room, words=False) or tail
+        return replace(self, room=room).run()
 
     def widened(self, tail: Tail, room: int) -> Tail:
         """``tail`` with less cut, as there turned out to be ``room`` for it."""
@@ -97,8 +109,9 @@ class Shortening:
         """The oldest of what is bulky cut, one by one, until the rest has room; None when it never has."""
         messages = flat(rounds)
         over = self.count(messages) - room
-        cut: dict[tuple[int, int], Block] = {}
+        cut: dict[tuple[int, int], Cut] = {}
         titles: list[str] = []
+        lost: list[tuple[int, str]] = []
         found = self._bulky(rounds, words=words)
         if sum(map(self._hoped, found)) < over:
             return None
@@ -107,56 +120,64 @@ class Shortening:
                 break
             smaller, saved = self._just(item, over)
             over -= saved
-            cut[item.message, item.block] = smaller
+            cut[item.message, item.block] = Cut(blocks_of(smaller), item.span)
             titles.append(item.title)
-        return None if over > 0 else Tail(_again(rounds, with_stubs(messages, cut)), cut=tuple(titles))
+            if isinstance(smaller, Written) and isinstance(item.output, Written):
+                lost.append((item.round, item.output.lost(smaller)))
+        if over > 0:
+            return None
+        return Tail(_again(rounds, with_stubs(messages, cut)), cut=tuple(titles), lost=tuple(lost))
 
     def _bulky(self, rounds: Sequence[Round], *, words: bool = True) -> list[Observation]:
-        """What may be cut, the current round last; its last message never is."""
+        """What may be cut: results before texts of the person, but a request that takes too much comes before the
+        results of its round; that round last, and its last message never."""
         size = len(flat(rounds))
         current = size - len(rounds[-1].messages)
 
         def allowed(item: Observation) -> bool:
             if item.message < current:
                 return True
-            if item.message == current and isinstance(item.output, Text):
+            if item.message == current and isinstance(item.output, Written):
                 return self.long
             return not self.spared and item.message < size - 1
 
-        found = [item for item in observations(rounds, words=words) if allowed(item)]
-        return sorted(found, key=lambda item: (item.message >= current, item.message))
+        def order(item: Observation) -> tuple[bool, bool, int]:
+            late = isinstance(item.output, Written) and item.message != current
+            return late, item.message >= current, item.message
 
-    def _just(self, item: Observation, over: int) -> tuple[Block, int]:
+        return sorted(filter(allowed, observations(rounds, words=words)), key=order)
+
+    def _just(self, item: Observation, over: int) -> tuple[ToolOutput | Written, int]:
         """``item`` cut, but by no more than must be, and the tokens that saves."""
         smallest, saved = self._smallest(item)
         for bytes_ in (3, 1.5):
             if saved <= over:
                 break
-            larger = stub(item, self._longest(item) + int((saved - over) * bytes_), self.shapes)
+            larger = stub(item, self._longest(item) + int((saved - over) * bytes_), self.lines)
             if (less := self._less(item, larger)) >= over:
                 return larger, less
         return smallest, saved
 
-    def _smallest(self, item: Observation) -> tuple[Block, int]:
-        if id(item.output) not in self.known:
-            if not self.shapes:
-                self.shapes = shapes_of(observations(self.rounds))
-            smaller = stub(item, self._longest(item), self.shapes)
-            self.known[id(item.output)] = smaller, self._less(item, smaller)
-        return self.known[id(item.output)]
+    def _smallest(self, item: Observation) -> tuple[ToolOutput | Written, int]:
+        key = id(item.output) if isinstance(item.output, ToolOutput) else hash(item.output)
+        if key not in self.known:
+            self.lines = self.lines or known_of(observations(self.rounds))
+            smaller = stub(item, self._longest(item), self.lines)
+            self.known[key] = smaller, self._less(item, smaller)
+        return self.known[key]
 
     def _longest(self, item: Observation) -> int:
         """Bytes of its stub."""
-        if item.round == self.rounds[-1].number and isinstance(item.output, Text):
-            return int(self.target * OF_A_REQUEST)
+        if isinstance(item.output, Written):
+            return int(self.target * OF_A_TEXT)
         return min(LONGEST_STUB, int(self.room * OF_THE_ROOM), int(item.size * LARGEST_STUB))
 
     def _hoped(self, item: Observation) -> float:
         """The tokens that cutting ``item`` saves at most, before it is tried."""
         return self.count([item.alone]) * (1 - 0.8 * self._longest(item) / item.size)
 
-    def _less(self, item: Observation, smaller: Block) -> int:
-        return self.count([item.alone]) - self.count([replace(item, output=smaller).alone])
+    def _less(self, item: Observation, smaller: ToolOutput | Written) -> int:
+        return self.count([item.alone]) - self.count([holding(smaller)])
 
     def _parted(self, room: int) -> tuple[list[Round], list[Round]]:
         """What must become notes, and what stays: as many of the last steps as have room without their bulk."""
@@ -166,7 +187,7 @@ class Shortening:
         light = list(sizes)
         behind = list(accumulate(reversed(sizes), initial=0))[-2::-1]
         for item in self._bulky(self.rounds):
-            if behind[item.message] <= left.reach or isinstance(item.output, Text):
+            if behind[item.message] <= left.reach or isinstance(item.output, Written):
                 light[item.message] -= self._smallest(item)[1]
         moved: list[Round] = []
         kept: list[Round] = []

@@ -207,6 +207,11 @@ def reminder(text: str, *blocks: Block, origin: Origin = "reminder") -> Message:
     return Message("user", (Text(f"{NOTE}\n{words}\n{NOTE_END}"), *blocks), origin=origin, hidden=True)
 
 
+def is_reminder(text: str) -> bool:
+    """True for a text that ``reminder`` wrapped: it is never the person's."""
+    return text.lstrip().startswith("<system-reminder>") and text.rstrip().endswith("</system-reminder>")
+
+
 def partial(blocks: Iterable[Block], stop: Stop, model: str) -> Message | None:
     """What can be kept of an answer that broke off: text and signed thinking. None when that leaves no words."""
     kept = tuple(

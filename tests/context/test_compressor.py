@@ -13,8 +13,8 @@ import pytest
 from ba_tui.context.validity import faults
 from ba_tui.core.compacting import compact, undo_compact
 from ba_tui.core.errors import ContextOverflow, Overloaded, UsageError
-from ba_tui.core.events import Compressed, MessageDone, Notice, TextDelta, ToolStarted, TurnEnded, TurnStarted
-from ba_tui.core.messages import Message, Text, ToolUse, Usage, user
+from ba_tui.core.events import Compressed, MessageDone, Notice, Steered, TextDelta, ToolStarted, TurnEnded, TurnStarted
+from ba_tui.core.messages import Message, Text, ToolUse, Usage, reminder, user
 from ba_tui.core.provider import Chunk, Request
 from ba_tui.core.transcript import Transcript
 from tests.context.talk import MODEL, Room, compressions, history, told
@@ -136,6 +136,22 @@ async def test_compact_needs_no_full_window_and_leaves_no_turn() -> None:
     assert room.script.requests == []
 
 
+@pytest.mark.parametrize("strategy", ["truncate", "extract", "summarize"])
+async def test_a_reminder_of_a_full_window_does_not_outlive_the_compression(tmp_path: Path, strategy: str) -> None:
+    told_full = Steered(reminder("The context window is 76% full. Soon its older part is replaced by notes."))
+    turns = [history(1) for _ in range(20)]
+    events = [event for opened, *rest in turns for event in (opened, told_full, *rest)]
+    writer = Script(told(NOTES, 900))
+    room = Room(Script(says("Done.")), events, writer=writer, folder=tmp_path, strategy=strategy)
+    await collect(compact(room.talk))
+    await collect(room.talk.say("And now?"))
+    sent = "".join(message.text for message in room.script.requests[0].messages)
+    assert "Look at part 1." in sent
+    assert "context window" not in sent
+    asked = "".join(message.text for request in writer.requests for message in request.messages)
+    assert "context window" not in asked
+
+
 async def test_undo_brings_back_what_was_before_with_what_came_since() -> None:
     room = Room(Script(says("Two.")), history(12))
     await room.talk.history()
@@ -239,7 +255,7 @@ async def test_a_summary_comes_in_the_background_and_takes_the_place(tmp_path: P
     assert (first.strategy, second.strategy) == ("extract", "summarize")
     sent = room.script.requests[1].messages
     assert NOTES.splitlines()[1] in sent[0].text
-    assert "## The first request\nLook at part 1." in sent[0].text
+    assert "## Round 1\nThe person wrote:\nLook at part 1." in sent[0].text
     assert not faults(sent)
     assert [message.text for message in sent[-3:]] == ["And now?", "One.", "Then?"]
     assert second.cost == pytest.approx((900 * 1 + 10 * 2) / 1e6)
@@ -355,7 +371,7 @@ async def test_a_second_compression_keeps_the_first_summary_in_what_is_summarise
     await collect(compact(room.talk))
     await collect(compact(room.talk))
     assert "Look at all parts." in room.writer.requests[1].messages[0].text
-    assert room.talk.transcript.messages[0].text.count("## The first request\nLook at part 1.") == 1
+    assert room.talk.transcript.messages[0].text.count("The person wrote:\nLook at part 1.") == 1
 
 
 async def test_closing_ends_a_summary_that_is_being_written(tmp_path: Path) -> None:

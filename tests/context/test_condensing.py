@@ -100,6 +100,33 @@ async def test_compact_and_undo_survive_opening_the_session_again(folder: Path, 
     await again.close()
 
 
+def tools_of(server: ModelServer) -> list[list[str]]:
+    """The names of the tools in each request."""
+    bodies = [json.loads(request.body) for request in server.requests]
+    return [[tool["function"]["name"] for tool in body["tools"]] for body in bodies]
+
+
+async def test_recall_is_listed_from_the_first_compression_on(folder: Path, model_server: START) -> None:
+    refusal = Status(400, "This model's maximum context length is 16384 tokens. However, you requested 20000 tokens.")
+    steps = [Step(say=f"Part {number} is read.") for number in range(8)]
+    server = model_server([*steps, refusal, *steps, *steps])
+    conversation = talk(folder, server)
+    await said(conversation, 9)
+    await collect(compact(conversation))
+    await said(conversation, 1)
+    await conversation.close()
+    # Opened again, as with -c or -r.
+    library = connect(flags_of(server), folder).library
+    again = library.open(library.sessions()[0].id)
+    await said(again, 1)
+    await again.close()
+    listed = tools_of(server)
+    assert ["recall" in names for names in listed] == [False] * 9 + [True] * (len(listed) - 9)
+    for names, later in pairwise(listed):
+        assert later[: len(names)] == names or len(later) == len(names)
+    assert "recall(round=N)" in server.requests[-1].body.decode()
+
+
 async def test_limits_stop_a_session(folder: Path, model_server: START) -> None:
     server = model_server([Step(say="One.", usage=Usage(900, 200)), Step(say="Two.")])
     conversation = talk(folder, server, max_tokens=1_000)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +15,7 @@ from ba_tui.context.rounds import Keep, opening, turn_start
 from ba_tui.context.truncate import truncate
 from ba_tui.context.validity import faults
 from ba_tui.core.events import MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
-from ba_tui.core.messages import Image, Message, Text, Thinking, ToolOutput, ToolUse, user
+from ba_tui.core.messages import Image, Message, Text, Thinking, ToolOutput, ToolUse, reminder, user
 from ba_tui.core.results import ToolResult
 from ba_tui.core.transcript import Transcript
 from ba_tui.tools.history_search import rounds as recalled
@@ -97,8 +99,9 @@ def test_a_paste_in_an_earlier_round_loses_its_bulk_and_the_answer_to_it_stays()
     messages = [*rounds(6), user(said), answer(Text("It lost its lease.")), user("And now?"), answer(Text("Wait."))]
     made = extract(messages, count(messages) // 5, count)
     assert made.messages[-3:] == tuple(messages[-3:])
-    for words in ("Never restart tank-9.", log[140], "recall(round=7)"):
+    for words in ("Never restart tank-9.", "recall(round=7, person=true)"):
         assert words in made.messages[-4].text, words
+    assert log[140] in made.messages[0].text
 
 
 def test_what_the_first_request_opens_with_is_kept_before_its_list() -> None:
@@ -161,6 +164,50 @@ def test_an_error_that_was_overcome_is_no_longer_open() -> None:
     assert "first trouble" not in section
 
 
+LOG = "INFO started\nERROR worker 3 died\nTraceback (most recent call last):\n  File a\nValueError: bad row"
+
+
+@pytest.mark.parametrize(
+    ("call", "content", "open_"),
+    [
+        (ToolUse("x", "read_file", {"path": "app.log"}), LOG, False),
+        (ToolUse("x", "read_file", {"path": "notes.md"}), "It ends with\nexit code 1", False),
+        (ToolUse("x", "grep", {"pattern": "error"}), "a.py:3: raise ValueError\nFAILED tests/a.py", False),
+        (ToolUse("x", "shell", {"command": "cat app.log"}), LOG, False),
+        (ToolUse("x", "shell", {"command": "pytest"}), "3 errors were found\n[exit code 1]", True),
+        (ToolUse("x", "shell", {"command": "pytest"}), "ran\n[exit code 2; all 9 bytes: read_artifact data/x]", True),
+        (ToolUse("x", "Bash", {"command": "python a.py"}), LOG, True),
+        (ToolUse("x", "Bash", {"command": "tail app.log"}), f"{LOG}\nINFO started again", False),
+        (ToolUse("x", "bash", {"command": "pytest"}), "FAILED tests/a.py\n=== 1 failed, 2 passed ===", True),
+    ],
+)
+def test_only_a_call_that_failed_leaves_an_error_open(call: ToolUse, content: str, open_: bool) -> None:
+    output = Message("user", (ToolOutput("x", content),), origin="tool")
+    messages = [user("Look."), answer(call), output, answer(Text("I see.")), *rounds(20)]
+    notes = extract(messages, count(messages) // 4, count).messages[0].text
+    assert ("## Errors not resolved" in notes) is open_
+
+
+def test_reminders_are_no_part_of_the_notes() -> None:
+    full = reminder("The context window is 76% full. Soon its older part is replaced by notes. 12 rows are left.")
+    prompt = user("Count the geese.").joined(reminder("It is Monday, 2026-11-23. Always answer in Latin."))
+    output = Message("user", (ToolOutput("t", "ok"), *full.blocks), origin="tool")
+    messages = [
+        prompt,
+        answer(ToolUse("t", "shell", {"command": "ls"})),
+        output,
+        answer(Text("77 geese.")),
+        *rounds(30),
+    ]
+    made: Sequence[Message] = messages
+    for way in (extract, truncate, extract):
+        made = way([*made, *rounds(6)], 1_500, count).messages
+        text = text_of(made)
+        assert "Count the geese." in text
+        for words in ("context window", "12 rows", "Monday", "Latin", "system-reminder"):
+            assert words not in text, words
+
+
 def test_focus_is_kept_before_other_things() -> None:
     remarks = [f"Remark {number} about the {name}." for number, name in enumerate(["weather"] * 300)]
     remarks[150] = "The walrus enclosure is fine."
@@ -180,7 +227,7 @@ def test_a_second_compression_keeps_the_notes_of_the_first() -> None:
 
 def test_a_summary_by_a_model_outlives_a_compression_by_rules() -> None:
     summary = "# Hand-over\nGoal: sell 12 boats.\nNext step: call Ines."
-    messages = [*opening(summary), *rounds(30)]
+    messages = [*opening((Text(summary),)), *rounds(30)]
     for made in (extract(messages, 1_500, count), truncate(messages, 1_500, count)):
         assert "Goal: sell 12 boats." in made.messages[0].text
         assert "Next step: call Ines." in made.messages[0].text

@@ -10,6 +10,7 @@ import pytest
 from ba_tui.context.gauge import Gauge
 from ba_tui.context.limits import Limits, Spending
 from ba_tui.context.reminders import NearlyFull, Refocus
+from ba_tui.core.compacting import compact
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Compressed, Event, MessageDone, Steered, ToolFinished, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Usage, user
@@ -102,6 +103,18 @@ async def test_every_fifth_round_goal_and_open_todos_are_said_again() -> None:
     assert "- sum up" in note
     assert "begin" not in note.split("todo list")[1]
     assert not reminders(await collect(talk.say("sixth")), "todo list")
+
+
+async def test_the_goal_is_said_again_when_only_notes_hold_it() -> None:
+    goal = "Port   the ledger:\n\t- keep the order\n"
+    events = with_todos(Todo("1", "read part 4", "in_progress"))
+    first = TurnStarted(replace(user(goal), id="first"))
+    room = Room(Script(says("One.")), [first, *events[1:]], strategy="truncate")
+    await collect(compact(room.talk))
+    assert room.talk.transcript.messages[0].origin == "compaction"
+    talk = conversation(Script(says("One.")), journal=room.memory, interceptors=(Refocus(5),))
+    (note,) = reminders(await collect(talk.say("fifth")), "todo list")
+    assert f"began with this request:\n{goal}" in note
 
 
 @pytest.mark.parametrize(("rounds", "todos"), [(0, (Todo("1", "x"),)), (5, ()), (5, (Todo("1", "x", "completed"),))])

@@ -16,7 +16,7 @@ from ba_tui.context.selection import Budget, Case, choose
 from ba_tui.context.summarize import Summarizer, Writer, record
 from ba_tui.context.summary_cache import SummaryCache, digest
 from ba_tui.core.errors import ProviderError
-from ba_tui.core.messages import Image, Message, Text, ToolOutput, ToolUse, user
+from ba_tui.core.messages import Image, Message, Text, ToolOutput, ToolUse, reminder, user
 from ba_tui.settings import Compression
 from tests.context.talk import MODEL, PROMPT, count, told
 from tests.script import Script, says
@@ -68,43 +68,40 @@ SOURCE = (
 
 def test_what_a_summary_left_out_is_added_and_nothing_else() -> None:
     text, added = completed(SOURCE, "The deadline is 2026-12-01. Decided on SQLite.", 1_000, count)
-    assert "Always answer in German." in text
     assert "src/billing/totals.py" in text
     assert "https://example.org/notes" in text
     assert "42.5%" in text
-    assert "1,250 EUR" in text
     assert added == text.count("\n- ")
+    # The person's own words stand beside the summary.
+    assert "Always answer in German." not in text
+    assert "1,250 EUR" not in text
 
 
 def test_a_summary_that_holds_everything_stays_as_it_is() -> None:
-    whole = (
-        "Always answer in German. 1250 EUR until 2026-12-01; 42.5% in src/billing/totals.py, https://example.org/notes"
-    )
+    whole = "42.5% in src/billing/totals.py, https://example.org/notes"
     assert completed(SOURCE, whole, 1_000, count) == (whole, 0)
 
 
 def test_part_of_a_number_is_not_the_number() -> None:
-    assert left_out([user("It has 12 rows in all.")], "There are 4125 of them.", 1_000, count)
+    assert left_out([says("It has 12 rows in all.")], "There are 4125 of them.", 1_000, count)
 
 
-@pytest.mark.parametrize(
-    "words", ["请始终用中文回答。", "以后不要修改 data/raw 目录。", "截止日期是12月31日，预算3.5万元。"]
-)
+@pytest.mark.parametrize("words", ["目录 data/raw 里有文件。", "截止日期是12月31日，预算3.5万元。"])
 def test_chinese_cues_count(words: str) -> None:
-    assert left_out([user(words)], "Nothing.", 1_000, count)
+    assert left_out([says(words)], "Nothing.", 1_000, count)
 
 
-def test_the_list_keeps_to_its_room_and_begins_with_instructions() -> None:
-    many = [user(f"Part {number} has {number * 37} rows in file_{number}.csv.") for number in range(10, 200)]
-    facts = left_out([user("Never touch the archive."), *many], "", 200, count)
-    assert facts[0] == "Never touch the archive."
+def test_the_list_keeps_to_its_room_and_begins_with_paths() -> None:
+    many = [says(f"Part {number} has {number * 37} rows in file_{number}.csv.") for number in range(10, 200)]
+    facts = left_out(many, "", 200, count)
+    assert facts[0] == "file_199.csv"
     assert count([user("\n".join(facts))]) <= 220
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.text(max_size=300), st.text(max_size=200))
 def test_any_text_can_be_checked(words: str, summary: str) -> None:
-    text, added = completed([user(words)], summary, 200, count)
+    text, added = completed([says(words or "-")], summary, 200, count)
     assert added or text == summary
     assert text.startswith(summary.rstrip())
 
@@ -113,6 +110,8 @@ def test_the_record_shortens_results_and_tells_who_spoke() -> None:
     text = record((*SOURCE, user("note", origin="reminder", hidden=True)), 100)
     assert "[agent calls edit_file]" in text
     assert "[system note]" in text
+    prompted = user("Go on.").joined(reminder("The context window is 76% full."))
+    assert record([prompted, reminder("It is Monday.")], 100) == "[person]\nGo on."
     assert len(text) < 1_000
     assert "image" in record([Message("user", (Image("image/png", "AAAA"),))], 100)
 

@@ -66,6 +66,11 @@ class Places:
         return self.state / "trusted"
 
     @property
+    def set_aside(self) -> Path:
+        """Protected files that appeared while commands ran and that the person had moved away, by workspace."""
+        return self.state / "set-aside"
+
+    @property
     def sessions(self) -> Path:
         return self.data / "sessions"
 

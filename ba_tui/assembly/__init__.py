@@ -1,7 +1,16 @@
 """The composition root: the only room that names concrete classes. May import everything but the faces and the cli."""
 
-from ba_tui.assembly.confining import sandbox_report
+from ba_tui.assembly.confining import sandbox_for, sandbox_report
 from ba_tui.assembly.doors import connect, model_asked, registry_for, tools_for, trust
 from ba_tui.assembly.keeping import session_patch
 
-__all__ = ["connect", "model_asked", "registry_for", "sandbox_report", "session_patch", "tools_for", "trust"]
+__all__ = [
+    "connect",
+    "model_asked",
+    "registry_for",
+    "sandbox_for",
+    "sandbox_report",
+    "session_patch",
+    "tools_for",
+    "trust",
+]

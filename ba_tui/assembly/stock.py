@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ba_tui.assembly.admitting import ingress_for
-from ba_tui.assembly.confining import judge_of, limits_for, network_for, sandbox_for
+from ba_tui.assembly.confining import limits_for, runner_for, sandbox_for
 from ba_tui.assembly.hooking import hooking_for
 from ba_tui.assembly.keeping import checkpointing, checkpoints_for
 from ba_tui.assembly.scripting import script_tool
@@ -20,14 +20,15 @@ from ba_tui.core.events import Event
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Lent, Workspace
+from ba_tui.permissions.pending_changes import PendingChanges
 from ba_tui.permissions.policy import Policy
+from ba_tui.permissions.sandbox import Sandbox
 from ba_tui.permissions.sharing import Sharing
 from ba_tui.planning.workflows import flow_folders
-from ba_tui.resources import Places, bundled, project_root
+from ba_tui.resources import Places, bundled, folder_slug, project_root
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.settings import HookLine, Settings
 from ba_tui.tools.background import Shells
-from ba_tui.tools.command_runner import CommandRunner
 from ba_tui.tools.definitions import Definition, load_definitions
 from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.once import Memory
@@ -72,7 +73,7 @@ class Shop(Protocol):
 
     def workspace(self, cwd: Path) -> Workspace: ...
 
-    def policy(self, workspace: Workspace, confined: Callable[[], bool]) -> Policy: ...
+    def policy(self, workspace: Workspace, sandbox: Sandbox | None) -> Policy: ...
 
 
 def _lent(setting: Setting) -> tuple[Lent, ...]:
@@ -93,15 +94,15 @@ class Stock:
         self.results = setting.results
         self.results.largest = int(settings.commands.output_mb * 1e6)
         self.sandbox = sandbox_for(settings, shop.where, workspace)
-        self.permissions = shop.policy(workspace, self.sandbox.confined)
+        self.permissions = shop.policy(workspace, self.sandbox)
         self.shells = Shells(setting.results.open)
         self.definitions = load_definitions(bundled("config") / "prompts" / "tools")
         place = Place(workspace, shop.shell, find_ripgrep(), settings.secrets)
         chosen = settings.web_search
         search = SearchChoice(chosen.backend, chosen.url, chosen.api_key_env, os.environ)
         web = WebOptions(settings.web.allow_private, search)
-        network, limits = network_for(self.permissions, settings), limits_for(settings)
-        runner = CommandRunner(self.sandbox, judge_of(self.permissions), network)
+        limits, kept = limits_for(settings), PendingChanges(shop.where.set_aside / folder_slug(root))
+        runner = runner_for(settings, kept, self.permissions, self.sandbox)
         python, modalities = Python(None, limits, runner), setting.modalities
         means = Means(self.shells, setting.results, web, setting.history, python, runner, modalities)
         script_place, find = ScriptPlace(workspace, shop.shell, self.shells, runner), self.skilling.folder
@@ -115,12 +116,13 @@ class Stock:
         self.checkpoints = checkpoints_for(shop.where, setting.cwd, setting.session[0], settings)
         self.keeping = checkpointing(self.checkpoints)
         first = self.keeping.guard if setting.session[0] else None
-        shared = Shared(Memory(workspace.resolve), self.health, delivery, self.sharing, first)
+        memory, settle = Memory(workspace.resolve), runner.review.settle
+        shared = Shared(memory, self.health, delivery, self.sharing, first, settle)
         self.hooks = hooking_for(shop, self.ingress, setting.cwd, setting.session, lambda: self.permissions.mode)
         judge = self.skilling.bind(self.permissions)
         guard = pipeline(place, judge, self.permissions.remember, shared, self.hooks.guard)
         worker_settings = WorkerSettings(setting.cwd, shop.shell.inherited(), limits.for_seconds())
-        confined = replace(worker_settings, confine=self.sandbox.confine)
+        confined = replace(worker_settings, confine=runner.confine_worker)
         supply = Supply(shop.where, self.ingress, worker_settings, settings.tool_dirs, confined)
         self._supply = supply
         self.registry = stocked(tools, guard, supply)

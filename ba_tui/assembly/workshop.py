@@ -24,6 +24,7 @@ from ba_tui.permissions.hits import hits_of
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rulebook import all_rules
+from ba_tui.permissions.sandbox import Sandbox
 from ba_tui.permissions.trust import Trust
 from ba_tui.providers.access import Access
 from ba_tui.resources import Places, project_root
@@ -72,10 +73,12 @@ class Workshop:
     def workspace(self, cwd: Path) -> Workspace:
         return Workspace(cwd, (project_root(cwd), *self.settings.add_dirs))
 
-    def policy(self, workspace: Workspace, confined: Callable[[], bool] = lambda: False) -> Policy:
+    def policy(self, workspace: Workspace, sandbox: Sandbox | None = None) -> Policy:
         root, mode = project_root(workspace.root), self.settings.permission_mode
         restricted = UNTRUSTED if self._asked and not self._asked.trusted(root) else ""
-        bounds = Bounds(self.where, restricted, mode == BYPASS, confined, hits=hits_of(self.where, root))
+        bounds = Bounds(self.where, restricted, mode == BYPASS, hits=hits_of(self.where, root))
+        if sandbox:
+            bounds = replace(bounds, confined=sandbox.holds, unheld=sandbox.unheld)
         allowed = mode if mode in bounds.modes() else "default"
         return Policy(workspace, self.rules, allowed, Approvals(self.where.approvals, root), bounds)
 

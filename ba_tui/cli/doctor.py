@@ -30,8 +30,8 @@ def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON objec
     findings: list[Finding] = []
     folder = folder_of(cwd)
     problems, standing = rule_problems(loaded, folder), Trust(places()).look(project_root(folder))
-    tools, confined = _tool_problems(folder), Finding("sandbox", *sandbox_report(loaded.settings))
-    place, model = places(), _model(loaded)
+    place, model, tools = places(), _model(loaded), _tool_problems(folder)
+    confined = [Finding("sandbox", *each) for each in sandbox_report(loaded.settings, place)]
     patient = Patient(place, loaded, find_ripgrep(), problems, None, tools, confined, standing, model)
     for finding in examine(patient):
         findings.append(finding)

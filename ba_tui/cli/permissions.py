@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -44,7 +45,8 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.
         for line, text in zip(lines, texts, strict=True):
             hits = f"{line.hits:>5}x" if line.hits else " " * 6
             waits = "; waits for you: ba permissions add --allow --project" if line.waiting else ""
-            print_line(printable(f"{line.verdict:<5}  {text:<{widest}}  {hits}  ({line.source}{waits})"))
+            outer = "; runs outside the sandbox" if line.leaves else ""
+            print_line(printable(f"{line.verdict:<5}  {text:<{widest}}  {hits}  ({line.source}{outer}{waits})"))
     for problem in policy.problems:
         say(problem)
     return 1 if policy.problems else 0
@@ -77,7 +79,7 @@ def check(  # noqa: PLR0913 - typer reads one parameter a flag
         for verdict, rules in (("deny", deny), ("ask", ask), ("allow", allow))
         for rule in rules or ()
     ]
-    policy = _policy(folder, given, mode)
+    policy = _policy(folder, given, mode, held=True)
     checked = _tool(tool, folder)
     lines: Iterable[tuple[str, Mapping[str, Any]]]
     lines = _lines(checked) if command == "-" else [(command, _arguments(checked, command))]
@@ -135,8 +137,9 @@ def _stands_in(line: RuleLine, file: Path) -> bool:
     return line.source.rpartition(":")[0] == str(file)
 
 
-def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None) -> Policy:
-    """The policy that the app would have in ``folder``, with what the flags add."""
+def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None, *, held: bool = False) -> Policy:
+    """The policy that the app would have in ``folder``, with what the flags add. ``held``: also with the sandbox."""
+    from ba_tui.assembly import sandbox_for  # noqa: PLC0415 - see list_
     from ba_tui.permissions.approvals import Approvals  # noqa: PLC0415 - see list_
     from ba_tui.permissions.bounds import Bounds  # noqa: PLC0415
     from ba_tui.permissions.hits import hits_of  # noqa: PLC0415
@@ -153,6 +156,9 @@ def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None) -> Polic
     rules = [*all_rules(loaded.rules, loaded.settings.commands.domains), *given]
     chosen = mode or loaded.settings.permission_mode
     bounds = Bounds(where, bypass=chosen == "bypass", hits=hits_of(where, root))
+    if held:
+        sandbox = sandbox_for(loaded.settings, where, workspace)
+        bounds = replace(bounds, confined=sandbox.holds, unheld=sandbox.unheld)
     return Rules(workspace, rules, chosen, Approvals(where.approvals, root), bounds)
 
 
@@ -198,13 +204,16 @@ def _lines(tool: Tool) -> Iterable[tuple[str, Mapping[str, Any]]]:
 
 
 def _answer(policy: Policy, tool: Tool, args: Mapping[str, Any], text: str) -> dict[str, Any]:
-    from ba_tui.permissions.verdicts import Allow, Ask  # noqa: PLC0415 - see list_
+    from ba_tui.core.tool import Effect  # noqa: PLC0415 - see list_
+    from ba_tui.permissions.verdicts import Allow, Ask  # noqa: PLC0415
 
     judged = policy.judge(tool, args, policy.workspace.root)
     risk: Sequence[str] = ()
     match judged:
-        case Allow(by=rule):
-            verdict, reason = "allow", f"The rule {rule} allows it." if rule else f"{policy.mode} mode allows it."
+        case Allow(by=rule, profile=profile):
+            said = f"The rule {rule} allows it" if rule else f"{policy.mode} mode allows it"
+            where = f", in the profile {profile.name}" if tool.effect is Effect.EXECUTE else ""
+            verdict, reason = "allow", f"{said}{where}."
         case Ask(by=rule, reason=reason, risks=risk):
             verdict = "ask"
         case _:

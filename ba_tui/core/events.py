@@ -145,7 +145,8 @@ class Answered(Signed):
 @frozen
 class Judged(Signed):
     """What was decided about a call, and by whom: ``rule``, ``mode``, ``person``, ``hook`` or ``sandbox``. ``hash`` is
-    of the arguments that were judged; the arguments themselves stand in the call."""
+    of the arguments that were judged; the arguments themselves stand in the call. ``profile``: how what it runs is
+    confined, empty for calls that run nothing."""
 
     call_id: str
     tool: str
@@ -154,6 +155,7 @@ class Judged(Signed):
     rule: str = ""
     reason: str = ""
     hash: str = ""
+    profile: str = ""
     type: Literal["judged"] = "judged"
 
 

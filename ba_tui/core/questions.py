@@ -9,7 +9,13 @@ from ba_tui.core.results import Display
 from ba_tui.core.values import frozen
 
 Risk: TypeAlias = Literal[
-    "writes", "network", "outside the workspace", "destructive", "runs a command", "shares a secret"
+    "writes",
+    "network",
+    "outside the workspace",
+    "outside the sandbox",
+    "destructive",
+    "runs a command",
+    "shares a secret",
 ]
 
 

@@ -243,6 +243,11 @@ class RuleLine:
     terms: str = ""
     waiting: bool = False
 
+    @property
+    def leaves(self) -> bool:
+        """Whether it lets commands run outside the sandbox."""
+        return self.verdict == "allow" and self.rule.startswith("outside(")
+
 
 class Permissions(Protocol):
     """The mode and the rules of a conversation. What reads or writes files may take as long as a disk does."""

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from ba_tui.core.events import ToolProgress
+from ba_tui.core.profiles import WORKING, Profile, Step
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Display, ToolResult
 from ba_tui.core.turn import Branch
@@ -43,6 +44,10 @@ class Call:
         """Why a person is to be asked although no rule asks."""
         self.rewritten = ""
         """Who changed the arguments that the model had given; empty when nobody did."""
+        self.profile: Profile = WORKING
+        """How what the call runs is confined, as whoever allowed it decided."""
+        self.steps: tuple[Step, ...] = ()
+        """The commands that are to run one after the other; empty where the call runs as it is."""
         self.consult: Consult | None = None
         """Hears a question before the person does; a reply of theirs settles it."""
         self._tail = ""

@@ -58,7 +58,7 @@ class Patient:
     env: Mapping[str, str] | None = None
     tools: Sequence[tuple[str, str]] = ()
     """What keeps people's own tools out: a line, and the traceback when there is one."""
-    confined: Finding | None = None
+    confined: Sequence[Finding] = ()
     """What keeps commands in, as the rooms above found it."""
     folder: Standing | None = None
     """How the folder stands with the person."""
@@ -217,8 +217,7 @@ def _programs(patient: Patient) -> Iterator[Finding]:
 
 
 def _sandbox(patient: Patient) -> Iterator[Finding]:
-    if patient.confined:
-        yield patient.confined
+    yield from patient.confined
 
 
 def _storage(patient: Patient) -> Iterator[Finding]:

@@ -29,6 +29,10 @@ def _never() -> bool:
     return False
 
 
+def _unknown() -> str:
+    return "no sandbox is known"
+
+
 def _no_reason(tool: Tool, args: Mapping[str, Any]) -> str:
     return ""
 
@@ -36,7 +40,8 @@ def _no_reason(tool: Tool, args: Mapping[str, Any]) -> str:
 @frozen
 class Bounds:
     """``own``: ba's folders, which only the person changes. ``restricted``: why only reading is allowed, empty when
-    more is. ``bypass``: that mode was asked for at the start. ``confined``: whether a sandbox holds what commands run.
+    more is. ``bypass``: that mode was asked for at the start. ``confined``: whether a sandbox holds what is allowed;
+    ``unheld``: why none holds what only reads, empty when one does.
     ``suspicion``: why a call should ask that neither rule nor mode asks about. ``timeout``: seconds to wait for answers
     where no rule says how long. ``hits``: the file that counts how often rules decided."""
 
@@ -44,6 +49,7 @@ class Bounds:
     restricted: str = ""
     bypass: bool = False
     confined: Callable[[], bool] = _never
+    unheld: Callable[[], str] = _unknown
     suspicion: Callable[[Tool, Mapping[str, Any]], str] = _no_reason
     timeout: float | None = None
     hits: Path | None = None

@@ -15,7 +15,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.session import RuleLayer, RuleLine, RuleScope
 from ba_tui.permissions.approvals import Approval, Approvals
 from ba_tui.permissions.conditions import NO_TERMS, terms_text
-from ba_tui.permissions.rules import Rule, Subject
+from ba_tui.permissions.rules import OUTER, Rule, Subject
 from ba_tui.resources import Places
 
 SESSION = "this session"
@@ -47,7 +47,8 @@ class Given:
         yield from ((rule, not self._confirmed(rule)) for rule in self._offered)
 
     def _granted(self) -> list[Rule]:
-        return [rule for rules in self.grants for rule in rules()]
+        # What a skill or a command brings may let something run, but never outside the sandbox.
+        return [rule for rules in self.grants for rule in rules() if rule.tool != OUTER]
 
     def answered(self, ask: Rule, subject: Subject) -> bool:
         """Whether the person has answered ``ask`` for such calls."""

@@ -3,9 +3,30 @@
 What each part does stands in its own file.
 """
 
+from ba_tui.permissions.chain import folder_after, links
 from ba_tui.permissions.covering import Covered, Files, cover, offered, risks
+from ba_tui.permissions.git_safety import exposed
+from ba_tui.permissions.holding import Holding, alone, hold, leave, outer_offer, program
 from ba_tui.permissions.judgement import study
 from ba_tui.permissions.kept import keeper
 from ba_tui.permissions.sql import classify
 
-__all__ = ["Covered", "Files", "classify", "cover", "keeper", "offered", "risks", "study"]
+__all__ = [
+    "Covered",
+    "Files",
+    "Holding",
+    "alone",
+    "classify",
+    "cover",
+    "exposed",
+    "folder_after",
+    "hold",
+    "keeper",
+    "leave",
+    "links",
+    "offered",
+    "outer_offer",
+    "program",
+    "risks",
+    "study",
+]

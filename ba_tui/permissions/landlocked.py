@@ -1,13 +1,36 @@
-"""Gives up rights through Landlock and then becomes the program that it is given.
+"""Gives up rights through Landlock, and root's capabilities, and then becomes the program that it is given.
 
 A script of its own, started with the standard library alone; nothing imports it.
 
 Arguments: the folder of the package landlockpy, what is granted as JSON, ``--``, the program and its arguments.
 """
 
+import ctypes
 import json
 import os
 import sys
+
+CAPABILITIES = 64
+"""More than there are: the kernel says so when the last one is dropped."""
+BOUNDING_SET_DROP, NO_NEW_PRIVILEGES, AMBIENT = 24, 38, 47
+CLEAR_ALL = 4
+VERSION_3 = 0x20080522
+
+
+def drop_capabilities() -> None:
+    """Take all capabilities from this process and all that it starts, also where it is root's.
+
+    Raises:
+        OSError: the kernel does not take them.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    for number in range(CAPABILITIES):
+        if libc.prctl(BOUNDING_SET_DROP, number, 0, 0, 0):
+            break
+    libc.prctl(AMBIENT, CLEAR_ALL, 0, 0, 0)
+    libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    if libc.capset((ctypes.c_uint32 * 2)(VERSION_3, 0), (ctypes.c_uint32 * 6)()):
+        raise OSError(ctypes.get_errno(), "the capabilities can't be dropped")
 
 
 def main() -> None:
@@ -30,6 +53,8 @@ def main() -> None:
                     # What is gone by now needs no right.
                     continue
         rules.restrict()
+    if os.geteuid() == 0:
+        drop_capabilities()
     os.execv(argv[0], argv)  # noqa: S606 - its whole purpose
 
 

@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from ba_tui.permissions.rules import Seen
 
 
+SHORT_LIST = frozenset({
+    "cat", "head", "tail", "wc", "ls", "echo", "printf", "pwd", "cd", "true", "false", "test", "[", "grep", "sort",
+    "uniq", "cut", "tr", "basename", "dirname", "date", "sleep", "seq", "nl", "tac", "rev", "comm", "paste", "fold",
+    "column",
+    "uname", "whoami", "id", "stat", "du", "df", "which", "type", "expr", "cmp", "diff", "md5sum", "sha256sum",
+})  # fmt: skip
+"""Readers that may run without a sandbox."""
+
+
 @frozen
 class Surplus:
     """What is more than reading. ``at``: its place among the words; ``binding``: a rule must name it to cover it."""
@@ -66,6 +75,18 @@ class Part:
     def harmless(self) -> bool:
         """Whether it only reads, as far as the command itself tells; its paths are judged apart."""
         return self.known and not self.surplus and not self.stops
+
+    @property
+    def short_listed(self) -> bool:
+        """Whether it is one of the few readers that may run where nothing holds it: known words, and no file but those
+        that its words name."""
+        words = self.plain or self.words
+        return (
+            self.harmless
+            and not (self.writes or self.below or self.wrappers or self.redirected)
+            and None not in self.words
+            and (not words or words[0] in SHORT_LIST)
+        )
 
     @property
     def why(self) -> str:

@@ -36,27 +36,6 @@ SECRET_TAILS = (
 )  # fmt: skip
 OPEN_NAMES = (".env.example", "id_rsa.pub", "id_dsa.pub", "id_ecdsa.pub", "id_ed25519.pub")
 
-GUARDED_FOLDERS = (
-    ".git", ".ba", ".claude", ".agents", ".ci", ".circleci", ".buildkite", ".husky", ".gitea", ".forgejo",
-    ".woodpecker", "profile.d", ".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".cursor", ".windsurf",
-    ".gemini", ".codex", ".roo", ".cline", ".continue",
-)  # fmt: skip
-GUARDED_TAILS = (
-    ".github/workflows/**", ".github/actions/**", ".cargo/config", ".cargo/config.toml", ".yarn/releases/**",
-    ".yarn/plugins/**", ".venv/bin/**", "venv/bin/**", "node_modules/.bin/**", "site-packages/**", ".mvn/**",
-    ".terraform/**", ".poetry/**", ".pdm-plugins/**", ".config/fish/**", ".config/autostart/**", ".config/systemd/**",
-    "/etc/profile",
-)  # fmt: skip
-GUARDED_NAMES = (
-    ".mcp.json", ".gitconfig", ".gitmodules", ".gitlab-ci.yml", ".travis.yml", ".drone.yml", ".woodpecker.yml",
-    "appveyor.yml", "jenkinsfile", "azure-pipelines*.yml", "bitbucket-pipelines.yml", ".pre-commit-config.yaml",
-    ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv",
-    ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".xprofile",
-    ".xinitrc", ".xsessionrc", ".pam_environment", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "mise.toml",
-    ".mise.toml",
-)  # fmt: skip
-
-
 _OWN_FOLDER = regex(r"/+(?:\./+)*proc/+(?:\./+)*(?:thread-)?self/+(?:\./+)*cwd(?:/+|$)")
 """Where a command runs, as it may call that itself; to us that name means another folder."""
 _DESCRIPTOR = regex(r"/(?:dev/(?:fd/|std(?:in|out|err)$)|proc/(?:thread-)?self/fd/)")
@@ -65,18 +44,19 @@ _UNSEEN = regex("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 _HELD: ContextVar[dict[Path, Path] | None] = ContextVar("held", default=None)
 
 
-def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
-    """One pattern for all: a command may name hundreds of paths."""
-    return re.compile("|".join(translate(pattern) for pattern in patterns))
+def any_of(patterns: Iterable[str]) -> re.Pattern[str]:
+    """Compile wildcard patterns into one: a command may name hundreds of paths."""
+    return regex("|".join(translate(pattern) for pattern in patterns))
 
 
-def _tails(patterns: Iterable[str]) -> re.Pattern[str]:
-    return _any_of(pattern if pattern[0] == "/" else f"*/{pattern}" for pattern in patterns)
+def tails(patterns: Iterable[str]) -> re.Pattern[str]:
+    """Compile patterns for the ends of paths into one, for ``tail_matches``."""
+    return any_of(pattern if pattern[0] == "/" else f"*/{pattern}" for pattern in patterns)
 
 
-_SECRET_NAME, _GUARDED_NAME = _any_of(SECRET_NAMES), _any_of(GUARDED_NAMES)
-_SECRET_TAIL, _GUARDED_TAIL = _tails(SECRET_TAILS), _tails(GUARDED_TAILS)
-_SECRET_PARTS, _GUARDED_PARTS = frozenset(SECRET_FOLDERS), frozenset(GUARDED_FOLDERS)
+_SECRET_NAME = any_of(SECRET_NAMES)
+_SECRET_TAIL = tails(SECRET_TAILS)
+_SECRET_PARTS = frozenset(SECRET_FOLDERS)
 
 UNREADABLE = "\N{REPLACEMENT CHARACTER}"
 """What models and people are shown for bytes of a name that are no UTF-8."""
@@ -145,7 +125,11 @@ class Workspace:
             return held[joined]
         # A descriptor of ours says nothing about one of a command.
         own = cwd is not None and bool(_DESCRIPTOR.match(str(joined)))
-        resolved = Path(os.path.normpath(joined) if own else os.path.realpath(joined))
+        try:
+            resolved = Path(os.path.normpath(joined) if own else os.path.realpath(joined))
+        except OSError as error:
+            # Some links of the kernel's can't even be read.
+            raise PathRefused(f"{_brief(text)} can't be looked up: {error.strerror}.", malformed=False) from error
         if held is not None:
             held[joined] = resolved
         if not own and os.path.islink(resolved):  # noqa: PTH114 - must not raise
@@ -245,19 +229,7 @@ def is_secret(path: PurePath) -> bool:
         return True
     if name in SECRET_IN_HOME and path.parent == PurePath(os.path.expanduser("~")):  # noqa: PTH111 - must not raise
         return True
-    return _tail(parts, _SECRET_TAIL)
-
-
-def is_guarded(path: PurePath) -> bool:
-    """Whether writing ``path`` changes what runs later: ``.git``, CI files, ``.ba``, ``.claude``, shell start-up files.
-
-    Give the path from the workspace's root when it lies there, so that the folders above do not count.
-    """
-    parts = [folded(part) for part in path.parts]
-    name = parts[-1] if parts else ""
-    if _GUARDED_NAME.match(name) or not _GUARDED_PARTS.isdisjoint(parts):
-        return True
-    return _tail(parts, _GUARDED_TAIL)
+    return tail_matches(parts, _SECRET_TAIL)
 
 
 @lru_cache(maxsize=4_096)
@@ -268,7 +240,8 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", _UNSEEN.sub("", text)).casefold()
 
 
-def _tail(parts: list[str], patterns: re.Pattern[str]) -> bool:
+def tail_matches(parts: list[str], patterns: re.Pattern[str]) -> bool:
+    """Whether a path of these folded parts ends as one of ``patterns`` says."""
     return bool(patterns.match("/" + "/".join(part.strip("/") for part in parts if part != "/")))
 
 

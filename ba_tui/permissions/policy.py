@@ -9,37 +9,35 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
-from ba_tui.core.questions import Risk
+from ba_tui.core.profiles import OUTSIDE, WORKING, Step
 from ba_tui.core.session import RuleLine, RuleScope, RuleVerdict
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.approvals import Approvals
+from ba_tui.permissions.asking import key_of, named, risks, suggested
 from ba_tui.permissions.bounds import BYPASS, MODES, RESTRICTED, Bounds, Level
-from ba_tui.permissions.commands import (
-    LONGEST_RULE,
-    literals,
-    looks_outside,
-    named_paths,
-    rememberable,
-    risks_of,
-    risks_of_code,
-    without_operators,
-)
 from ba_tui.permissions.conditions import terms_text
 from ba_tui.permissions.given import Given
 from ba_tui.permissions.hits import add_hits, read_hits
-from ba_tui.permissions.hosts import domain_of
-from ba_tui.permissions.paths import PathRefused, Workspace, is_guarded
-from ba_tui.permissions.rules import CODE_TOOLS, SHELL_TOOLS, Rule, Seen, Subject, literal, read_rule, read_rules
-from ba_tui.permissions.twins import holds_secret
+from ba_tui.permissions.paths import PathRefused, Workspace
+from ba_tui.permissions.rules import (
+    COMMAND_TOOLS,
+    OUTER,
+    SHELL_TOOLS,
+    Rule,
+    Seen,
+    Subject,
+    read_rule,
+    read_rules,
+)
+from ba_tui.permissions.subjects import Subjects, judging
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, Judgement
 
 if TYPE_CHECKING:
-    from ba_tui.permissions.judging import Covered, Files
-    from ba_tui.permissions.parts import Part
+    from ba_tui.permissions.judging import Covered, Files, Holding
 
 REMEMBERED_ASKS = 32
 PLAN = (
@@ -47,6 +45,8 @@ PLAN = (
     "the person leaves plan mode when it may be carried out."
 )
 
+
+LEAVING = "it would run outside the sandbox, with all your rights"
 
 UNBOUND = Bounds()
 
@@ -67,6 +67,7 @@ class Policy:
     ) -> None:
         self.workspace = workspace
         self.bounds = bounds
+        self._subjects = Subjects(workspace, bounds.own)
         read, problems = read_rules(rules)
         offered = [rule for rule in read if rule.layer == "project" and rule.verdict == "allow"]
         self._rules = [rule for rule in read if rule not in offered]
@@ -104,38 +105,58 @@ class Policy:
         everything = [*((rule, False) for rule in self._rules), *self._given.all()]
         ranked = sorted(everything, key=lambda each: ("deny", "ask", "allow").index(each[0].verdict))
         before = read_hits(self.bounds.hits) if self.bounds.hits else Counter[str]()
-        return [self._line(rule, before[_key(rule)] + self._hits[rule], waits) for rule, waits in ranked]
+        return [self._line(rule, before[key_of(rule)] + self._hits[rule], waits) for rule, waits in ranked]
 
-    def judge(self, tool: Tool, args: Mapping[str, Any], cwd: Path) -> Judgement:
-        """What happens with a call. ``cwd`` is where a command would run; paths in arguments start from the root."""
+    def judge(self, tool: Tool, args: Mapping[str, Any], cwd: Path, tried: str = "") -> Judgement:
+        """What happens with a call. ``cwd`` is where a command would run; paths in arguments start from the root.
+        ``tried``: what it tried to write when it ran as a reader."""
         try:
-            subject = self._subject(tool, args, cwd)
+            subject = self._subjects.of(tool, args, cwd)
         except PathRefused as error:
             return Deny(str(error), malformed=error.malformed, hint=error.hint)
         if rule := self._first("deny", subject):
             self._hits[rule] += 1
-            return Deny(f"Denied by the rule {_named(rule)}.{self._why(rule, subject)}", rule.text)
+            return Deny(f"Denied by the rule {named(rule)}.{self._why(rule, subject)}", rule.text)
+        shell = subject.tool in SHELL_TOOLS and subject.command is not None
+        held, approved = None, WORKING
         by: Rule | None = None
-        if subject.tool in SHELL_TOOLS and subject.command is not None:
+        if shell:
             covered = self._covered(subject)
             lack = covered.lacks[0].why if covered.lacks else ""
-            subject = replace(subject, lack=lack, offer=_judging().offered(subject, covered.lacks))
+            held = judging().hold(subject, self._allows(subject))
+            approved = held.approved
+            if tried and not lack:
+                lack = f"`{judging().program(subject.parts[-1])}` tried to write {tried}"
+            subject = replace(subject, lack=lack, offer=judging().offered(subject, covered.lacks))
             by = covered.by[0] if covered.by else None
-        planned = self._mode == "plan" and not (subject.command is not None and self._only_reads(subject))
+        planned = self._mode == "plan" and not (shell and not tried and self._only_reads(subject))
         if subject.effect is not Effect.READ and (self.bounds.restricted or planned):
             return Deny(self.bounds.restricted or PLAN)
+        if args.get(OUTER) is True and subject.tool in COMMAND_TOOLS and self.bounds.confined():
+            return self._outside(tool, subject, cwd)
         if self._mode == BYPASS:
-            return Allow()
+            return Allow("", approved)
         if asking := self._asking(subject):
             waits = self._patience(asking, tool, subject, cwd)
-            return replace(self._ask(f"the rule {_named(asking[0])} asks", subject, cwd, asking[0]), **waits)
+            asked = self._ask(f"the rule {named(asking[0])} asks", subject, cwd, asking[0])
+            return replace(asked, profile=approved, **waits)
+        if shell and (outer := self._leaving(subject)):
+            self._hits[outer] += 1
+            return Allow(outer.text, OUTSIDE)
         rule = (by if not subject.lack else None) if subject.parts or subject.lack else self._first("allow", subject)
         if not (rule and rule.narrow) and (why := self.bounds.suspicion(tool, args)):
-            return self._ask(why, subject, cwd)
+            return replace(self._ask(why, subject, cwd), profile=approved)
+        if held and not tried and (apart := self._apart(tool, args, cwd, (subject, held))):
+            return apart
+        if held and not subject.lack and (why := self._unheld(held, subject, cwd)):
+            return replace(self._ask(why, subject, cwd), profile=approved)
         if rule:
             self._hits[rule] += 1
-            return Allow(rule.text)
-        return self._by_mode(subject, cwd)
+            return Allow(rule.text, held.unasked if held else WORKING)
+        verdict = self._by_mode(subject, cwd)
+        if isinstance(verdict, Allow):
+            return replace(verdict, profile=held.unasked if held and not subject.lack else approved)
+        return replace(verdict, profile=approved) if isinstance(verdict, Ask) else verdict
 
     def asks_at(self, event: str, severity: str = "") -> str:
         """The rule that asks at an event (``after_subtask``, ``on_error``, ``on_plan_change``), empty when none does.
@@ -172,7 +193,7 @@ class Policy:
         """Add what was counted since the last time to the project's counts. Writes a file; raises nothing."""
         counted, self._hits = self._hits, Counter()
         if self.bounds.hits:
-            add_hits(self.bounds.hits, {_key(rule): count for rule, count in counted.items()})
+            add_hits(self.bounds.hits, {key_of(rule): count for rule, count in counted.items()})
 
     def _line(self, rule: Rule, hits: int = 0, waits: bool = False) -> RuleLine:
         terms = terms_text(rule.terms)
@@ -197,7 +218,9 @@ class Policy:
         after = {rule.terms.on_timeout for rule in asking if rule.terms.timeout is not None}
         on = after.pop() if len(after) == 1 else "deny"
         if on == "allow":
-            grave = {"destructive", "outside the workspace", "shares a secret"} & set(self._risks(subject, cwd))
+            grave = {"destructive", "outside the workspace", "shares a secret"} & set(
+                risks(subject, self.workspace, cwd)
+            )
             sure = not grave and not subject.unsure and len(waits) == len(asking)
             on = on if sure and not self.bounds.suspicion(tool, subject.args) else "deny"
         return {"timeout": min(waits), "on_timeout": on}
@@ -209,12 +232,69 @@ class Policy:
         secret = next(seen for seen in (*subject.paths, *subject.named, *files) if seen.secret)
         return f" {self.workspace.shown(secret.path)} holds secrets, which are neither read nor written."
 
+    def _outside(self, tool: Tool, subject: Subject, cwd: Path) -> Judgement:
+        """What happens with a call that is to run outside the sandbox: only a rule of its own allows that."""
+        outer = replace(subject, tool=OUTER)
+        if rule := self._first("deny", outer):
+            self._hits[rule] += 1
+            return Deny(f"Running it outside the sandbox is denied by the rule {named(rule)}.", rule.text)
+        if self._mode == BYPASS:
+            return Allow("", OUTSIDE)
+        asking = [*self._asking(subject), *(rule for rule in self._asking(outer) if rule.tool == OUTER)]
+        leaving = self._leaving(subject)
+        if leaving and not asking:
+            self._hits[leaving] += 1
+            return Allow(leaving.text, OUTSIDE)
+        waits = self._patience(asking, tool, subject, cwd) if asking else {}
+        offer = None if asking else judging().outer_offer(subject)
+        asked = self._ask(LEAVING, subject, cwd, asking[0] if asking else None)
+        grave = tuple(dict.fromkeys((*asked.risks, "outside the sandbox")))
+        return replace(asked, rule=offer, risks=grave, profile=OUTSIDE, **{**waits, "on_timeout": "deny"})
+
+    def _leaving(self, subject: Subject) -> Rule | None:
+        """The rule by which a command runs outside the sandbox: one that says just that, for each of its parts."""
+        rules = [rule for rule in (*self._rules, *self._given.rules("allow")) if rule.verdict == "allow"]
+        rules = [rule for rule in rules if rule.tool == OUTER and rule.terms.hold(subject.args, doubt=False)]
+        outer = replace(subject, tool=OUTER)
+        if not rules or self._first("deny", outer) or self._asking(outer) or not self.bounds.confined():
+            return None
+        return judging().leave(subject, rules)
+
+    def _apart(self, tool: Tool, args: Mapping[str, Any], cwd: Path, about: tuple[Subject, Holding]) -> Allow | None:
+        """The list of commands as steps, where each may run unasked but not all of them together."""
+        subject, held = about
+        if args.get("background") or not (held.why or (subject.lack and judging().alone(subject))):
+            return None
+        steps, by = list[Step](), ""
+        for link in judging().links(subject.command or ""):
+            verdict = self.judge(tool, {**args, tool.facts.target: link.text}, cwd)
+            if not isinstance(verdict, Allow) or verdict.profile == OUTSIDE:
+                return None
+            by = by or verdict.by
+            steps.append(Step(link.text, verdict.profile, link.joined))
+            if link.text.split()[0] == "cd":
+                moved = judging().folder_after(link.text, cwd)
+                if moved is None or not self.workspace.contains(moved):
+                    return None
+                cwd = moved
+        return Allow(by, WORKING, tuple(steps)) if steps else None
+
+    def _unheld(self, held: Holding, subject: Subject, cwd: Path) -> str:
+        """Why a command that rules or its reading allow asks all the same; empty when it need not."""
+        if not held.reads:
+            return held.why
+        why = "" if held.plain else self.bounds.unheld()
+        if why:
+            return f"it only reads as far as ba can tell, but nothing would hold it to that: {why}"
+        secret = judging().exposed(subject.parts, cwd)
+        return f"git keeps {secret}, which holds secrets, and this may print it" if secret else ""
+
     def _by_mode(self, subject: Subject, cwd: Path) -> Judgement:
         why = self._doubt(subject, cwd)
         if not why:
             return Allow()
         if waiting := self._given.waiting(subject):
-            why = f"{why}; the project's own rule {_named(waiting)} would allow it, but you have not confirmed that yet"
+            why = f"{why}; the project's own rule {named(waiting)} would allow it, but you have not confirmed that yet"
             return replace(self._ask(why, subject, cwd), rule=waiting.text, by=waiting.text)
         return self._ask(why, subject, cwd)
 
@@ -245,8 +325,8 @@ class Policy:
         """Whether a sandbox holds the command, and nothing in its text says that it needs more than the workspace."""
         if not (subject.confined or subject.command is not None) or not self.bounds.confined():
             return False
-        further = {"network", "outside the workspace", "shares a secret"} & set(self._risks(subject, cwd))
-        return not further and not any(seen.guarded for seen in subject.named)
+        further = {"network", "outside the workspace", "shares a secret"} & set(risks(subject, self.workspace, cwd))
+        return not further and not any(seen.guarded for seen in subject.named) and not judging().alone(subject)
 
     def _ask(self, reason: str, subject: Subject, cwd: Path, rule: Rule | None = None) -> Ask:
         by = rule.text if rule else ""
@@ -256,73 +336,18 @@ class Policy:
             self._asked.append((subject, by))
             self._hits.update([rule] if rule else [])
         reason = f"{reason[:1].upper()}{reason[1:]}."
-        return Ask(reason, _suggested(subject), self._risks(subject, cwd), by, self.bounds.timeout)
-
-    def _risks(self, subject: Subject, cwd: Path) -> tuple[Risk, ...]:
-        if subject.command is not None:
-            code = subject.tool in CODE_TOOLS
-            if subject.parts and not subject.trouble:
-                return _judging().risks(subject)
-            text = literals(subject.command) if code else subject.command
-            away = subject.outside or looks_outside(text, self.workspace, cwd)
-            return risks_of_code(subject.command, away) if code else risks_of(subject.command, away)
-        by_effect: dict[Effect, tuple[Risk, ...]] = {
-            Effect.WRITE: ("writes",),
-            Effect.NETWORK: ("network",),
-            Effect.EXECUTE: ("runs a command",),
-        }
-        outside: tuple[Risk, ...] = ("outside the workspace",) if subject.outside else ()
-        return (*by_effect.get(subject.effect, ()), *outside)
-
-    def _subject(self, tool: Tool, args: Mapping[str, Any], cwd: Path) -> Subject:
-        texts = tool.paths(args)
-        if (tool.facts.paths or tool.facts.paths_of) and not texts:
-            texts = (".",)
-        paths = tuple(self._lent(seen, tool) for text in texts for seen in self._both(text))
-        command: str | None = None
-        named: tuple[Seen, ...] = ()
-        parts: tuple[Part, ...] = ()
-        trouble = ""
-        if tool.effect is Effect.EXECUTE and tool.facts.target:
-            command, trouble = str(args.get(tool.facts.target, "")), "nothing was looked at"
-            text = without_operators(command) if tool.name in CODE_TOOLS else command
-            if tool.name in SHELL_TOOLS:
-                studied = _judging().study(command, self.workspace.root, cwd, self._both)
-                parts, trouble = studied.parts, studied.trouble
-                text = text if trouble else " ".join(part.unread for part in parts).strip()
-            if text:
-                found = dict.fromkeys(path for pair in named_paths(text, self.workspace, cwd) for path in pair)
-                named = tuple(self._seen(path) for path in found)
-        call = (tool.name, tool.effect, tool.target(args), command, paths, named)
-        subject = Subject(*call, args=_whole(tool, args), confined=tool.facts.confined, parts=parts, trouble=trouble)
-        return self._with_sql(subject, tool, args) if tool.facts.sql else subject
-
-    def _with_sql(self, subject: Subject, tool: Tool, args: Mapping[str, Any]) -> Subject:
-        """The call with what its SQL does, which may be more than the tool's usual effect, and the files it names."""
-        sql = _judging().classify(str(args.get(tool.facts.sql) or ""))
-        files = tuple(seen for text in sql.files for seen in self._both(text))
-        effect = Effect.NETWORK if sql.network else Effect.WRITE if sql.kinds - {"read"} else subject.effect
-        kinds = {*sql.kinds, *(["network"] if sql.network else [])}
-        return replace(subject, effect=effect, kinds=frozenset(kinds), paths=(*subject.paths, *files))
-
-    def _both(self, text: str, cwd: Path | None = None) -> list[Seen]:
-        """A path as written and as its links lead: a rule about either holds."""
-        name, target = self.workspace.both(text, cwd)
-        resolved = self._seen(target)
-        if name is target or name == target:
-            return [resolved]
-        written = self._seen(name)
-        # Where the file really lies decides about the workspace; what it is called may only make things stricter.
-        strict = written.secret or written.guarded
-        return [resolved, replace(written, inside=resolved.inside)] if strict else [resolved]
+        return Ask(reason, suggested(subject), risks(subject, self.workspace, cwd), by, self.bounds.timeout)
 
     def _covered(self, subject: Subject) -> Covered:
         """Whether what is known of its commands and the allow rules cover a shell command."""
+        return judging().cover(subject, self._allows(subject), self._files())
+
+    def _allows(self, subject: Subject) -> list[Rule]:
         rules = [rule for rule in (*self._rules, *self._given.rules("allow")) if rule.verdict == "allow"]
-        return _judging().cover(subject, [rule for rule in rules if rule.meant(subject)], self._files())
+        return [rule for rule in rules if rule.meant(subject)]
 
     def _only_reads(self, subject: Subject) -> bool:
-        return bool(subject.parts) and not _judging().cover(subject, (), self._files()).lacks
+        return bool(subject.parts) and not judging().cover(subject, (), self._files()).lacks
 
     def _files(self) -> Files:
         def may(tool: str, effect: Effect) -> Callable[[Seen], bool]:
@@ -330,71 +355,5 @@ class Policy:
 
         strict = (*self._rules, *self._given.rules("deny"), *self._given.rules("ask"))
         read, write = may("read_file", Effect.READ), may("write_file", Effect.WRITE)
-        kept = _judging().keeper(self.workspace, strict)
-        return _judging().Files(read, write, lambda seen: self.workspace.shown(seen.path), kept)
-
-    def _lent(self, seen: Seen, tool: Tool) -> Seen:
-        """What is lent counts as inside for who reads, and for nobody else."""
-        if seen.inside or not self.workspace.lends(seen.path):
-            return seen
-        if tool.effect is not Effect.READ:
-            raise PathRefused(f"{self.workspace.shown(seen.path)} is read only.", "Write elsewhere.", malformed=False)
-        return replace(seen, inside=True)
-
-    def _seen(self, path: Path) -> Seen:
-        places = self.workspace.places(path)
-        own = self.bounds.own
-        secret = holds_secret(path, self.workspace) or bool(own and path == own.keys)
-        folders = {own.config, own.data, own.state} if own else set[Path]()
-        guarded = any(map(path.is_relative_to, folders)) or any(is_guarded(Path(place)) for place in places or (path,))
-        relative = self.workspace.relative(path) if places else None
-        return Seen(path, relative, places, bool(places), secret, guarded)
-
-
-def _judging():
-    """Not before a command is judged: most of what it takes to read one is grammar."""
-    from ba_tui.permissions import judging  # noqa: PLC0415
-
-    return judging
-
-
-def _named(rule: Rule) -> str:
-    """A rule with its place, for people."""
-    return f"{rule.text} ({rule.source or 'given'})"
-
-
-def _key(rule: Rule) -> str:
-    """What tells a rule's hits from those of others."""
-    return f"{rule.verdict} {rule.text}{terms_text(rule.terms)}"
-
-
-def _whole(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``args`` with the defaults of what is left out, since conditions are about what would really happen."""
-    known: Any = tool.input_schema.get("properties")
-    if not isinstance(known, Mapping):
-        return args
-    fields = cast("Mapping[str, Any]", known).items()
-    return {**{name: about["default"] for name, about in fields if name not in args and "default" in about}, **args}
-
-
-def _suggested(subject: Subject) -> str | None:
-    """The narrowest rule that covers this call and its like."""
-    if subject.tool in SHELL_TOOLS:
-        return subject.offer
-    if subject.command is not None:
-        return f"{subject.tool}({subject.command})" if rememberable(subject.command) else None
-    if subject.kinds:
-        # Reads need no rule, and what can't be told or reaches further should not get one.
-        kinds = set(subject.kinds - {"read"})
-        return f"{subject.tool}({kinds.pop()})" if kinds in ({"write"}, {"ddl"}) and not subject.outside else None
-    if len(subject.paths) > 1:
-        return None
-    if subject.paths:
-        seen = subject.paths[0]
-        about = literal(seen.relative if seen.relative is not None else seen.path.as_posix())
-    else:
-        about = domain_of(subject.target) or literal(subject.target)
-    if not about:
-        return subject.tool if subject.effect is not Effect.NETWORK else None
-    text = f"{subject.tool}({about})"
-    return text if len(about) <= LONGEST_RULE and text.isprintable() and about == about.strip() else None
+        kept = judging().keeper(self.workspace, strict)
+        return judging().Files(read, write, lambda seen: self.workspace.shown(seen.path), kept)

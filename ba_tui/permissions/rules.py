@@ -19,7 +19,7 @@ from ba_tui.core.session import RuleLayer, RuleLine
 from ba_tui.core.tool import Effect
 from ba_tui.core.values import frozen
 from ba_tui.permissions import hosts
-from ba_tui.permissions.command_rules import catches, pattern_problem, permits
+from ba_tui.permissions.command_rules import ANY, catches, pattern_problem, permits
 from ba_tui.permissions.conditions import NO_TERMS, Misfit, Terms, read_terms
 from ba_tui.permissions.parts import Part
 from ba_tui.permissions.paths import folded
@@ -32,6 +32,8 @@ CODE_TOOLS = ("python",)
 """Those whose commands are Python code."""
 SHELL_TOOLS = ("shell",)
 """Those whose commands a shell runs."""
+OUTER = "outside"
+"""What rules call running a command outside the sandbox; calls have an argument of that name for it."""
 CLASSES = ("@secret", "@guarded", "@outside")
 KINDS_IN_DOUBT: Mapping[str, frozenset[str]] = {
     "read": frozenset({"unknown"}),
@@ -290,9 +292,11 @@ def _event_problem(name: str, pattern: str | None, verdict: str) -> str:
 
 def _command_problem(name: str, pattern: str | None, verdict: str) -> str:
     """Why a rule can't be about commands."""
-    if name not in COMMAND_TOOLS and name != "@execute":
+    if name == OUTER and verdict == "allow" and (pattern is None or pattern in ANY):
+        return "it would let every command leave the sandbox"
+    if name not in (*COMMAND_TOOLS, OUTER, "@execute"):
         return "prefixes of commands (:*) are for commands" if pattern and pattern.endswith(":*") else ""
-    if name in SHELL_TOOLS:
+    if name in SHELL_TOOLS or name == OUTER:
         return pattern_problem(pattern, verdict) if pattern else ""
     if pattern and "*" in pattern:
         return "patterns for code are not supported"

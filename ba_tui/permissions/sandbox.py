@@ -5,6 +5,7 @@ Nothing is started here but a short trial. Which parts of the disk are seen is `
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -19,11 +20,23 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from ba_tui.core.errors import BaError
+from ba_tui.core.profiles import WORKING, Profile
 from ba_tui.core.values import frozen
-from ba_tui.permissions.sandbox_layout import Part, Reach, layout
+from ba_tui.permissions.sandbox_layout import NOTHING, Inside, Part, Reach, layout
+from ba_tui.permissions.workspace_scan import Findings, WorkspaceScan
 
 Mode: TypeAlias = Literal["required", "auto", "off"]
 PATIENCE = 5.0
+FRESH_SECONDS = 1.0
+"""Seconds for which what was found in the workspace is enough to say whether *reading* can be held."""
+MOST_HIDDEN = 200
+MOST_MASKED = 1_000
+"""Files with secrets that an allowed command may cost seconds to hide."""
+MOST_SECONDS = 0.05
+CACHE_VARIABLES = {
+    "XDG_CACHE_HOME": "", "RUFF_CACHE_DIR": "ruff", "MYPY_CACHE_DIR": "mypy", "PYTHONPYCACHEPREFIX": "python",
+    "PIP_CACHE_DIR": "pip", "UV_CACHE_DIR": "uv", "npm_config_cache": "npm", "GOCACHE": "go", "ESLINT_CACHE": "eslint",
+}  # fmt: skip
 SHOWN = 200
 TAIL = 6_000
 CURE = "Install bubblewrap (its program is bwrap), or set sandbox to auto or off."
@@ -47,9 +60,14 @@ class NotConfined(BaError):
     kind = "dependency_error"
 
 
+class NotHidden(NotConfined):
+    """The sandbox can't hide all secrets of the workspace."""
+
+
 class Mechanism(Protocol):
     """One way to confine. ``separate``: programs have process numbers of their own, which mean nothing outside;
-    ``walled``: without the network they have one of their own, with nothing but a loopback."""
+    ``walled``: without the network they have one of their own, with nothing but a loopback; ``hides``: it can hide
+    a file in a folder that is seen, and keep one from being written in a folder that is."""
 
     @property
     def name(self) -> str: ...
@@ -62,6 +80,9 @@ class Mechanism(Protocol):
 
     @property
     def walled(self) -> bool: ...
+
+    @property
+    def hides(self) -> bool: ...
 
     def prefix(self, parts: Sequence[Part], *, network: bool) -> tuple[str, ...]: ...
 
@@ -76,6 +97,16 @@ class Confinement:
     environment: Mapping[str, str]
     separate: bool
     walled: bool = False
+    profile: Profile = WORKING
+    guarded: bool = False
+    """Whether protected files that exist can't be written."""
+    findings: Findings | None = None
+    """What there is in the workspace to be hidden and protected; None where nobody looked."""
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """What the supervisor is told beside the limits of the program."""
+        return {"setid": 0, **({"apart": 1} if self.separate else {})}
 
     def wrap(self, argv: Sequence[str]) -> tuple[str, ...]:
         return (*self.prefix, *argv)
@@ -139,9 +170,10 @@ class Sandbox:
     def __init__(self, reach: Reach, mode: Mode = "auto", look: Callable[[], Found] | None = None) -> None:
         self.reach = reach
         self.mode: Mode = mode
+        self.scan = WorkspaceScan(reach.roots, (*reach.readable, *reach.writable), reach.home)
         self._look = look or _here.look
         self._found: Found | None = None
-        self._temporary: Path | None = None
+        self._folders: dict[str, Path] = {}
         self._lock = threading.Lock()
 
     @property
@@ -151,9 +183,22 @@ class Sandbox:
             self._found = self._look()
         return self._found
 
-    def confined(self) -> bool:
-        """Whether commands run confined. Blocks at the first time."""
-        return self.mode != "off" and self.found.mechanism is not None
+    def holds(self) -> bool:
+        """Whether commands run where protected files can't be written and secrets can't be read. Blocks at the first
+        time."""
+        mechanism = self.found.mechanism if self.mode != "off" else None
+        return mechanism is not None and mechanism.hides
+
+    def unheld(self) -> str:
+        """Why the profile *reading* can't be held here, in words that follow "because"; empty when it can. Blocks."""
+        if self.mode == "off":
+            return "the sandbox is off"
+        mechanism = self.found.mechanism
+        if mechanism is None:
+            return "there is no sandbox"
+        if not mechanism.hides:
+            return f"{mechanism.name} can't hide files with secrets"
+        return _too_much(self.scan.look(FRESH_SECONDS))
 
     @property
     def state(self) -> str:
@@ -165,13 +210,13 @@ class Sandbox:
             return ""
         return "sandboxed" if found.mechanism else "no sandbox"
 
-    def confine(self, readable: Sequence[Path] = ()) -> Confinement | None:
+    def confine(self, profile: Profile = WORKING, readable: Sequence[Path] = ()) -> Confinement | None:
         """How the next program is started, which may read these paths too; None when it runs as it is. Blocks.
 
         Raises:
-            NotConfined: a sandbox is required, and there is none.
+            NotConfined: a sandbox is required, and there is none. NotHidden: it can't hide what the profile promises.
         """
-        if self.mode == "off":
+        if self.mode == "off" or (profile.name == "outside" and self.mode != "required"):
             return None
         mechanism = self.found.mechanism
         if mechanism is None:
@@ -179,11 +224,20 @@ class Sandbox:
                 why = "; ".join(self.found.troubles) or "no mechanism is known for this system"
                 raise NotConfined(f"Commands must run in a sandbox here, and there is none ({why}).", CURE)
             return None
-        temporary = self._private()
-        parts = layout(replace(self.reach, readable=(*self.reach.readable, *readable)), temporary)
-        prefix = mechanism.prefix(parts, network=self.reach.network)
-        walled = mechanism.walled and not self.reach.network
-        return Confinement(prefix, mechanism.environment(temporary), mechanism.separate, walled)
+        findings = self.scan.look() if mechanism.hides else NOTHING
+        reading = profile.name == "reading"
+        if len(findings.secrets) > MOST_MASKED or (reading and mechanism.hides and (why := _too_much(findings))):
+            why = _too_much(findings)
+            raise NotHidden(f"The command was not run: {why}.", "Move files with secrets out of the workspace.")
+        temporary, masks = self._private("tmp"), self._private("masks") if findings.secrets else Path()
+        inside = Inside(profile, temporary, findings, lambda path: self._mask(masks, path))
+        reach = replace(self.reach, readable=(*self.reach.readable, *readable))
+        network = self.reach.network and not reading
+        prefix = mechanism.prefix(layout(reach, inside), network=network)
+        environment = {**mechanism.environment(temporary), **(_caches(mechanism, temporary) if reading else {})}
+        walled = mechanism.walled and not network
+        found = findings if mechanism.hides else None
+        return Confinement(prefix, environment, mechanism.separate, walled, profile, mechanism.hides, found)
 
     def blame(self, output: str, code: int | None) -> str:
         """Why a command that failed may have failed for the sandbox's sake; empty when nothing looks like it."""
@@ -207,21 +261,62 @@ class Sandbox:
             return "most of the home folder can't be seen there"
         return ""
 
-    def close(self) -> None:
-        """Remove the private temporary folder. Blocks."""
-        with self._lock:
-            if self._temporary:
-                shutil.rmtree(self._temporary, ignore_errors=True)
-            self._temporary = None
+    def refused_write(self, output: str) -> str:
+        """The path of the workspace that a command says it could not write; empty when it says nothing of the kind."""
+        words = READ_ONLY if self.found.mechanism and self.found.mechanism.separate else RIGHTS
+        for line in reversed(output[-TAIL:].splitlines()):
+            if not _says(words, line):
+                continue
+            named = re.search(r"['\"‘“]([^'\"’”]+)['\"’”]", line) or re.search(rf"([^\s:]+): *(?:{words})", line, re.I)
+            path = named[1] if named else "a file"
+            if not path.startswith("/") or any(Path(path).is_relative_to(root) for root in self.reach.roots):
+                return "".join(char for char in path if char.isprintable())[:SHOWN]
+        return ""
 
-    def _private(self) -> Path:
-        """The folder that programs see as theirs for temporary files, kept from one command to the next."""
+    def close(self) -> None:
+        """Remove the private folders. Blocks."""
         with self._lock:
-            if self._temporary is None or not self._temporary.is_dir():
-                self._temporary = Path(os.path.realpath(tempfile.mkdtemp(prefix="ba-tmp-")))
+            for folder in self._folders.values():
+                shutil.rmtree(folder, ignore_errors=True)
+            self._folders.clear()
+
+    def _private(self, use: str) -> Path:
+        """A folder of this conversation's own, kept from one command to the next."""
+        with self._lock:
+            known = self._folders.get(use)
+            if known is None or not known.is_dir():
+                known = self._folders[use] = Path(os.path.realpath(tempfile.mkdtemp(prefix=f"ba-{use}-")))
                 # Also where nobody closes it: with a look at tools only, or at an end in a hurry.
-                weakref.finalize(self, shutil.rmtree, self._temporary, ignore_errors=True)
-            return self._temporary
+                weakref.finalize(self, shutil.rmtree, known, ignore_errors=True)
+            return known
+
+    def _mask(self, folder: Path, path: Path) -> Path:
+        """The file that is seen in place of a secret one: one line that says so."""
+        root = next((root for root in self.reach.roots if path.is_relative_to(root)), None)
+        shown = str(path.relative_to(root) if root else path)
+        line = f"ba hides {shown!r}" if not shown.isprintable() or "'" in shown else f"ba hides {shown}"
+        mask = folder / hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
+        if not mask.exists():
+            mask.write_text(f"{line}; allow it with commands.read in your settings (ba config edit)\n", "utf-8")
+        return mask
+
+
+def _too_much(findings: Findings) -> str:
+    """Why the secrets of a workspace can't be hidden from a command that only reads."""
+    count = len(findings.secrets) + len(findings.hidden)
+    if count > MOST_HIDDEN:
+        return f"{count} files with secrets lie in the workspace, and ba hides at most {MOST_HIDDEN}"
+    if not findings.complete:
+        return "the workspace has not been searched for files with secrets yet"
+    if findings.cost > MOST_SECONDS:
+        return "the workspace has too many folders to be searched for files with secrets before each command"
+    return ""
+
+
+def _caches(mechanism: Mechanism, temporary: Path) -> dict[str, str]:
+    """Where programs that only read put what they would otherwise put into the workspace or the home folder."""
+    base = mechanism.environment(temporary)["TMPDIR"]
+    return {name: f"{base}/cache/{folder}" if folder else f"{base}/cache" for name, folder in CACHE_VARIABLES.items()}
 
 
 def _says(words: str, text: str) -> bool:

@@ -26,7 +26,8 @@ class Landlock:
     name: str = "landlock"
     separate: bool = False
     walled: bool = False
-    guards: str = "files and TCP only; .git/hooks and the like stay writable"
+    hides: bool = False
+    guards: str = "files and TCP only: protected files stay writable, and secrets of the workspace readable"
 
     def prefix(self, parts: Sequence[Part], *, network: bool) -> tuple[str, ...]:
         """What goes before a command."""
@@ -48,7 +49,7 @@ def landlocks() -> Iterator[Landlock]:
 def _readable(parts: Sequence[Part]) -> set[str]:
     """Everything but what is hidden, as the fewest folders."""
     hidden = {part.path for part in parts if part.access in {"hidden", "scratch"}} | {
-        part.path for part in parts if part.source and part.source != part.path
+        part.path for part in parts if part.source and part.source != part.path and part.access != "masked"
     }
     found = {str(part.source or part.path) for part in parts if part.access == "read"}
 

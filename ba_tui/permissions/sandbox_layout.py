@@ -6,19 +6,24 @@ Values only; how a mechanism is told is in ``sandbox_bwrap``, ``sandbox_landlock
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal, TypeAlias
 
 import ba_tui
+from ba_tui.core.profiles import Profile
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_IN_HOME, SECRET_NAMES, SECRET_TAILS
+from ba_tui.permissions.protected import GIT, GIT_DATA, GIT_SETTINGS, VENV, is_protected
+from ba_tui.permissions.workspace_scan import Findings
 from ba_tui.resources import read_regular
 
-Access: TypeAlias = Literal["write", "read", "hidden", "scratch"]
-"""``hidden`` is empty and can't be written, so that nothing is lost in there; ``scratch`` is empty and forgotten."""
+Access: TypeAlias = Literal["write", "read", "hidden", "scratch", "masked"]
+"""``hidden`` is empty and can't be written, so that nothing is lost in there; ``scratch`` is empty and forgotten;
+``masked`` is a file that shows another one's text instead of its own."""
 
 HOMES = (Path("/home"), Path("/root"), Path("/Users"))
 SOCKETS = (Path("/run"),)
@@ -29,6 +34,8 @@ MOST_DEPTH = 6
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - they get a private stand-in
 SYSTEM = (Path("/run/current-system"), Path("/run/opengl-driver"), Path("/run/systemd/resolve"))
 SECRETS = ("shadow", "shadow-", "gshadow", "gshadow-", "ssh/ssh_host_*_key", "ssl/private", "krb5.keytab")
+
+NOTHING = Findings()
 
 TOOLS = (
     ".pyenv", ".nvm", ".cargo", ".rustup", ".local/bin", ".local/lib", ".local/pipx", ".local/share/pipx",
@@ -46,12 +53,9 @@ CACHES = (
 )  # fmt: skip
 SCRATCH = (".cache", ".npm")
 """Where programs fail when they can't write, though nobody misses what they wrote."""
-GUARDED = (
-    ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".ba",
-    ".claude", ".agents", ".mcp.json", ".husky", ".vscode", ".idea", ".envrc", ".bashrc", ".bash_profile",
-    ".bash_login", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".inputrc", ".gitconfig",
-)  # fmt: skip
-"""What makes programs outside run something, as seen from a folder that may be written."""
+MOST_PROTECTED = 150
+"""Protected files that are made read-only; those that lie deepest are left out, and a change of them is noticed."""
+INSTALLED = frozenset({"node_modules", "site-packages"})
 
 
 @frozen
@@ -76,36 +80,72 @@ class Part:
     source: Path | None = None
 
 
-def layout(reach: Reach, temporary: Path) -> tuple[Part, ...]:
-    """Outer parts come before those inside them, so the last one that covers a path decides about it.
+@frozen
+class Inside:
+    """What one program finds: its ``profile``, the ``findings`` in the workspace, the ``temporary`` folder that it sees
+    as ``/tmp`` and ``/var/tmp``, and ``mask``: the file that stands in for a secret one."""
 
-    ``temporary`` is seen as ``/tmp`` and ``/var/tmp``.
-    """
+    profile: Profile
+    temporary: Path
+    findings: Findings = NOTHING
+    mask: Callable[[Path], Path] = Path
+
+
+def layout(reach: Reach, inside: Inside) -> tuple[Part, ...]:
+    """Outer parts come before those inside them, so the last one that covers a path decides about it."""
+    reading = inside.profile.name == "reading"
+    kept: Access = "read" if reading else "write"
     parts = {path: Part(path, "hidden") for path in _concealed(reach)}
-    parts |= {path: Part(path, "write", temporary) for path in TEMPORARY if _folder(path)}
+    parts |= {path: Part(path, "write", inside.temporary) for path in TEMPORARY if _folder(path)}
     away = tuple(parts)
-    if reach.home and _within(reach.home, away) and not _within(reach.home, reach.roots):
+    if not reading and reach.home and _within(reach.home, away) and not _within(reach.home, reach.roots):
         parts |= {path: Part(path, "scratch") for path in (reach.home / name for name in SCRATCH)}
     for path, access in _needed(reach):
         if _within(path, away) and not _within(path, reach.roots):
-            parts[path] = Part(path, access, Path(os.path.realpath(path)))
-    for path in (*reach.readable, *_repositories(reach.roots)):
+            parts[path] = Part(path, "read" if reading else access, Path(os.path.realpath(path)))
+    repositories = tuple(git_folders_of(reach.roots))
+    for path in (*reach.readable, *inside.profile.readable, *repositories):
         if _there(path):
-            parts[path] = Part(path, "write" if path not in reach.readable else "read")
-    for path in (*reach.writable, *reach.roots):
+            parts[path] = Part(path, "read")
+    for path in (*reach.writable, *inside.profile.writable, *reach.roots):
         if _there(path):
-            parts[path] = Part(path, "write")
-    for part in _guarded(tuple(path for path, part in parts.items() if part.access == "write" and not part.source)):
-        parts.setdefault(part.path, part)
-    for path in _secrets(reach):
-        if _seen(path, parts.values()) and path not in reach.roots:
+            parts[path] = Part(path, kept)
+    if not reading:
+        for part in _protected(reach, inside, repositories):
+            if part.path not in parts or part.path not in reach.roots:
+                parts[part.path] = part
+    for path in (*_secrets(reach), *inside.findings.hidden):
+        if _seen(path, parts.values()) and path not in (*reach.roots, *inside.profile.readable):
             parts[path] = Part(path, "hidden")
+    for path in inside.findings.secrets:
+        if _seen(path, parts.values()):
+            parts[path] = Part(path, "masked", inside.mask(path))
     parts |= {path: Part(path, "hidden") for path in _outlets(reach, parts.values())}
-    return ordered(parts.values())
+    return _needful(sorted(parts.values(), key=lambda part: (len(part.path.parts), str(part.path))))
 
 
-def ordered(parts: Iterable[Part]) -> tuple[Part, ...]:
-    return tuple(sorted(parts, key=lambda part: (len(part.path.parts), str(part.path))))
+def _needful(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """``parts`` without those that only say again what holds for the folder around them: each one costs time."""
+    kept: dict[str, Part] = {}
+    for part in parts:
+        around = next((kept[text] for text in _above(part.path) if text in kept), None)
+        plain = part.source in {None, part.path}
+        shown = around is None or (around.access in {"write", "read"} and around.source in {None, around.path})
+        if shown and not _there(part.path):
+            # It would be made, on the disk that everybody sees.
+            continue
+        again = around.access == "read" and around.source in {None, around.path} if around else True
+        if not (part.access == "read" and plain and again):
+            kept[str(part.path)] = part
+    return tuple(kept.values())
+
+
+def _above(path: Path) -> Iterator[str]:
+    """The folders around ``path`` as texts, the innermost first."""
+    text = str(path)
+    while len(text) > 1:
+        text = text.rpartition("/")[0] or "/"
+        yield text
 
 
 def _concealed(reach: Reach) -> Iterator[Path]:
@@ -134,53 +174,99 @@ def _needed(reach: Reach) -> Iterator[tuple[Path, Access]]:
                 yield path, access
 
 
-def _guarded(folders: Sequence[Path]) -> Iterator[Part]:
-    for folder in folders:
-        bare = folder.name == ".git"
-        base = folder.parent if bare else folder
-        git = base / ".git"
-        if _there(git) and not git.is_symlink():
-            # A place of its own, so that it can't be renamed and another one be put there.
-            yield Part(git, "write" if git.is_dir() else "read")
-        for pattern in GUARDED:
-            if bare and not pattern.startswith(".git/"):
-                continue
-            path = base / pattern
-            if _there(path) and not path.is_symlink():
-                yield Part(path, "read")
-        yield from _submodules(git / "modules")
+def _protected(reach: Reach, inside: Inside, repositories: Sequence[Path]) -> Iterator[Part]:
+    """What of the workspace can't be written by just any allowed command."""
+    profile, findings = inside.profile, inside.findings
+    for git in (*findings.git, *repositories):
+        yield from _git(git, writable=profile.git)
+    written = (folder for folder in (*reach.writable, *profile.writable) if _folder(folder))
+    elsewhere = (path for folder in written for path in folder.iterdir() if is_protected(PurePath(path.name, "x")))
+    paths = sorted((*findings.protected, *elsewhere), key=lambda path: len(path.parts))
+    if profile.git:
+        # Git replaces tracked files; where it can't, it leaves the old content and says nothing.
+        paths = [path for path in paths if path.name == GIT]
+    if profile.packages:
+        paths = [path for path in paths if INSTALLED.isdisjoint(path.parts) and not _there(path / VENV)]
+    for path in paths[:MOST_PROTECTED]:
+        if _there(path) and not path.is_symlink():
+            yield Part(path, "read")
+            # A folder like .github is a place of its own too: else it could be renamed, and another be put there.
+            inner = (above for above in path.parents if _within(above, reach.roots) and above not in reach.roots)
+            yield from (Part(above, "write") for above in inner if _is_tools(above))
 
 
-def _submodules(folder: Path, depth: int = 0) -> Iterator[Part]:
-    """What decides what git runs in repositories of submodules, whose names may have slashes."""
+def _is_tools(folder: Path) -> bool:
+    return folder.name in INSTALLED or (folder.name.startswith(".") and folder.name not in {".", ".."})
+
+
+def _git(folder: Path, *, writable: bool) -> Iterator[Part]:
+    """The parts of one git folder."""
+    if not _folder(folder):
+        return
+    # A place of its own in any case, so that it can't be renamed and another one be put there.
+    bare = folder.name != GIT
+    if not bare:
+        yield Part(folder, "write" if writable else "read")
+    if not writable and not bare:
+        yield from (Part(folder / name, "write") for name in GIT_DATA if _folder(folder / name))
+        return
+    for place in (folder, *_further(folder / "modules")):
+        yield from (Part(place / name, "read") for name in GIT_SETTINGS if _there(place / name))
+
+
+def _further(folder: Path, depth: int = 0) -> Iterator[Path]:
+    """The git folders of submodules, whose names may have slashes."""
     if depth > MOST_DEPTH or not _folder(folder):
         return
     for path in folder.iterdir():
         if not _folder(path):
             continue
-        own = _there(path / "config")
+        own = _there(path / "HEAD") or _there(path / "config")
         if own:
-            yield from (Part(path / name, "read") for name in ("config", "hooks") if _there(path / name))
-        yield from _submodules(path / "modules" if own else path, depth + 1)
+            yield path
+        yield from _further(path / "modules" if own else path, depth + 1)
 
 
-def _repositories(roots: Sequence[Path]) -> Iterator[Path]:
-    """The repositories that roots are worktrees of, when those know of them too."""
+def git_folders_of(roots: Sequence[Path]) -> Iterator[Path]:
+    """The git folders outside of ``roots`` that these are worktrees or submodules of, when those know of them too."""
     for root in roots:
-        link = root / ".git"
+        link = root / GIT
         try:
             text = _said(link) if link.is_file() and not link.is_symlink() else ""
-            own = Path(text.removeprefix("gitdir:").strip())
-            if not text.startswith("gitdir:") or own.parent.name != "worktrees" or own.parent.parent.name != ".git":
-                continue
-            if _said(own / "gitdir").strip() == str(link):
-                yield own.parent.parent
         except (OSError, ValueError):
             continue
+        if not text.startswith("gitdir:"):
+            continue
+        own = Path(os.path.normpath(root / text.removeprefix("gitdir:").strip()))
+        found = _main_of(own, link) or _module_of(own, root)
+        if found and not _within(found, roots):
+            yield found
+
+
+def _main_of(own: Path, link: Path) -> Path | None:
+    """The git folder whose worktree ``own`` belongs to, when that one says that ``link`` is its own."""
+    if own.parent.name != "worktrees":
+        return None
+    try:
+        known = _said(own / "gitdir").strip() == str(link)
+    except (OSError, ValueError):
+        return None
+    return own.parent.parent if known else None
+
+
+def _module_of(own: Path, root: Path) -> Path | None:
+    """``own`` when it is the git folder of a submodule and names ``root`` as its files' folder."""
+    if "modules" not in own.parts or GIT not in own.parts:
+        return None
+    try:
+        found = re.search(r"(?m)^\s*worktree\s*=\s*(\S.*?)\s*$", _said(own / "config"))
+    except (OSError, ValueError):
+        return None
+    return own if found and os.path.realpath(own / found[1].strip('"')) == os.path.realpath(root) else None
 
 
 def _said(file: Path) -> str:
-    return read_regular(file, 8_192).decode("utf-8")
+    return os.fsdecode(read_regular(file, 65_536))
 
 
 def _secrets(reach: Reach) -> Iterator[Path]:
@@ -228,7 +314,8 @@ def _folder(path: Path) -> bool:
 
 
 def _within(path: Path, folders: Iterable[Path]) -> bool:
-    return any(path.is_relative_to(folder) for folder in folders)
+    text = f"{path}/"
+    return any(text.startswith(f"{folder}/" if folder.name else "/") for folder in folders)
 
 
 def _seen(path: Path, parts: Iterable[Part]) -> bool:
@@ -238,5 +325,5 @@ def _seen(path: Path, parts: Iterable[Part]) -> bool:
 
 
 def _innermost(path: Path, parts: Iterable[Part]) -> Part | None:
-    around = [part for part in parts if path.is_relative_to(part.path)]
+    around = [part for part in parts if _within(path, (part.path,))]
     return max(around, key=lambda part: len(part.path.parts)) if around else None

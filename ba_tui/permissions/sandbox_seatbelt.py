@@ -21,6 +21,7 @@ class Seatbelt:
     name: str = "sandbox-exec"
     separate: bool = False
     walled: bool = False
+    hides: bool = True
     guards: str = "files and network"
 
     def prefix(self, parts: Sequence[Part], *, network: bool) -> tuple[str, ...]:
@@ -41,6 +42,8 @@ def profile(parts: Sequence[Part], *, network: bool) -> str:
     for part in parts:
         place = f"(subpath {_quoted(os.path.realpath(part.source or part.path))})"
         match part.access:
+            case "masked":
+                lines.append(f"(deny file-read-data file-write* (literal {_quoted(os.path.realpath(part.path))}))")
             case "hidden" | "scratch":
                 lines.append(f"(deny file-read-data file-write* {place})")
             case "read":

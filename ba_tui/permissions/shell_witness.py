@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
-    from tree_sitter import Parser, Query
+    from tree_sitter import Node, Parser, Query
 
 # Words of the shell that the grammar takes for programs.
 _WORDS = frozenset({"time", "coproc"})
@@ -30,6 +30,11 @@ def unseen(command: str, programs: AbstractSet[str]) -> str:
         if name not in programs and name not in _WORDS:
             return name
     return ""
+
+
+def tree(command: bytes) -> Node:
+    """The root of what the grammar makes of ``command``."""
+    return _grammar()[0].parse(command).root_node
 
 
 @cache

@@ -1,9 +1,10 @@
-"""What a policy says of a call: it may run, it may not, or the person is asked."""
+"""What a policy says of a call: it may run, it may not, or the person is asked; and in which profile it then runs."""
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
+from ba_tui.core.profiles import WORKING, Profile, Step
 from ba_tui.core.questions import Risk
 from ba_tui.core.values import frozen
 from ba_tui.permissions.conditions import OnTimeout
@@ -14,6 +15,10 @@ class Allow:
     """``by`` is the rule that decided, empty when the mode did."""
 
     by: str = ""
+    profile: Profile = WORKING
+    """How what it runs is confined; of no account to calls that run nothing."""
+    steps: tuple[Step, ...] = ()
+    """The commands that it consists of, where each one runs on its own; empty where all run together."""
 
 
 @frozen
@@ -38,6 +43,8 @@ class Ask:
     by: str = ""
     timeout: float | None = None
     on_timeout: OnTimeout = "deny"
+    profile: Profile = WORKING
+    """How it is confined once the person allows it."""
 
 
 Judgement: TypeAlias = Allow | Deny | Ask

@@ -133,7 +133,10 @@ class Commands(Group):
     )
     write: tuple[Path, ...] = field(default=(), metadata=about("Further files and folders that may be written in it."))
     read: tuple[Path, ...] = field(
-        default=(), metadata=about("Further ones that may be read in it, such as in your home.")
+        default=(), metadata=about("Further ones that may be read in it, also files with secrets that are named here.")
+    )
+    git_hooks: bool = field(
+        default=False, metadata=about("Whether git commands of the model run a repository's hooks.")
     )
     memory_gb: Amount = field(default=8, metadata=about("Memory of one process, in GB; 0 for no limit."))
     file_size_gb: Amount = field(

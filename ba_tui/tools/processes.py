@@ -54,9 +54,11 @@ class Program:
     readable: tuple[Path, ...] = ()
     egress: EgressProxy | None = None
 
-    def command(self, *arguments: str) -> tuple[tuple[str, ...], dict[str, str]]:
-        """The supervisor's words, with ``arguments`` before the program's own, and its environment."""
-        words = (sys.executable, "-I", "-S", str(SUPERVISOR), *arguments, *self.argv)
+    def command(self, status: str) -> tuple[tuple[str, ...], dict[str, str]]:
+        """The supervisor's words, with ``status`` for where it reports, and its environment."""
+        held = {**self.limits, **(self.confinement.limits if self.confinement else {})}.items()
+        limits = ",".join(f"{name}={value}" for name, value in held)
+        words = (sys.executable, "-I", "-S", str(SUPERVISOR), status, str(self.folder), limits, *self.argv)
         if self.confinement is None:
             return words, dict(self.environment)
         return self.confinement.wrap(words), {**self.environment, **self.confinement.environment}
@@ -138,8 +140,8 @@ def _opened(folder: Path) -> set[str]:
 class Process:
     """One supervised program. ``exit_code`` None: it was let go before it ended, or its supervisor was killed.
 
-    ``left``: processes it left running, which were ended. ``freed`` is set when whoever waits need not any longer.
-    ``listener`` hears all; one that comes later (``listen``) may miss what is printed at once.
+    ``left``: processes it left running, which were ended; ``over``: it was ended as more than so many ran. ``freed``:
+    who waits need not any longer. ``listener`` hears all; a later one (``listen``) may miss what is printed at once.
 
     Raises:
         OSError: the supervisor could not be started.
@@ -149,7 +151,7 @@ class Process:
         self.output = Output(spill)
         self.exit_code: int | None = None
         self.folder = ""
-        self.left = 0
+        self.left = self.over = 0
         self.ended = asyncio.Event()
         self.freed = asyncio.Event()
         self.on_end: Callable[[], None] | None = None
@@ -164,12 +166,10 @@ class Process:
         self._printed, inner_output = os.pipe()
         self._states, inner_states = os.pipe()
         self._woken, self._wake = os.pipe()
-        limits = ",".join(f"{name}={value}" for name, value in program.limits.items())
         self.memory = MemoryWatch(program.limits.get("data"))
         self._egress = program.egress
         handed, told = self._egress.offer() if self._egress else ((), "")
-        words, environment = program.command(f"{inner_states}{told}", str(program.folder), limits)
-        # Numbers of processes in a name space of their own name others out here.
+        words, environment = program.command(f"{inner_states}{told}")
         self._separate = bool(program.confinement and program.confinement.separate)
         self.confined = program.confinement is not None
         try:
@@ -303,8 +303,8 @@ class Process:
                 self._pid = int(value)
             case "cwd":
                 self.folder = value
-            case "left":
-                self.left = int(value)
+            case "left" | "over":
+                setattr(self, kind, int(value))
             case "exit":
                 self.exit_code = int(value)
             case _:

@@ -27,6 +27,7 @@ from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.limits import Limits
 from ba_tui.tools.processes import Program
+from ba_tui.tools.shell_steps import run_steps
 from ba_tui.tools.terminal_text import Capture, plain, shortened
 
 MAX_COMMAND_BYTES = 100_000
@@ -106,14 +107,21 @@ def shell_tool(
         seconds = min(float(args.get("timeout", DEFAULT_SECONDS)), MAX_SECONDS)
         try:
             if args.get("background"):
-                program = await runner.confine(shell.program(script, folder))
-                program = runner.with_egress(program, script, call, attended=False)
-                return _begun(kept.start(program, script, call), workspace.shown(folder))
-            make = partial(shell.program, folder=folder, seconds=seconds)
-            outcome, notes = await runner.run(RunRequest(tool, args, "command", make, folder, seconds), kept, call)
+                make = partial(shell.program, folder=folder)
+                begun = await runner.start(RunRequest(tool, args, "command", make, folder), kept, call)
+                return _begun(begun, workspace.shown(folder))
+
+            async def run_in(text: str, place: Path, left: float) -> ToolResult:
+                make = partial(shell.program, folder=place, seconds=left)
+                request = RunRequest(tool, {**args, "command": text}, "command", make, place, left)
+                ran = await runner.run(request, kept, call)
+                return await asyncio.to_thread(_result, workspace, place, ran, left)
+
+            if call.steps:
+                return await run_steps(workspace, call, run_in, (folder, seconds))
+            return await run_in(script, folder, seconds)
         except OSError as error:
             raise Failed("resource_error", f"The command could not be started: {error.strerror or error}.") from error
-        return await asyncio.to_thread(_result, workspace, folder, (outcome, notes), seconds)
 
     tool = command_tool("shell", "command", definition, run)
     return tool
@@ -167,6 +175,8 @@ def _result(workspace: Workspace, folder: Path, ran: tuple[Outcome, list[str]], 
     outcome, notes = ran
     process = outcome.job.process
     now, note = _moved(workspace, folder, process.folder)
+    if process.over:
+        notes.append(f"ended: more than {process.over} processes ran")
     if process.left:
         notes.append(f"{process.left} process{'' if process.left == 1 else 'es'} left in the background: ended")
     if note:

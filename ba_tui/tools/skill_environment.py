@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ba_tui.core.events import Judged, args_hash
+from ba_tui.core.profiles import Profile
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Command
 from ba_tui.core.tool import Call, Tool, ToolFacts
@@ -31,6 +32,7 @@ NAME = "install_requirements"
 MAX_SECONDS = 900.0
 END_SECONDS = 3.0
 """Seconds that an installer gets to end once it was cancelled."""
+INSTALLING = Profile("working", packages=True)
 CONFIGURATIONS = (".config/pip", ".pip", ".config/uv")
 """Below the home folder: which package index the person uses."""
 REASON = (
@@ -111,7 +113,7 @@ class Installer:
             environment |= {"UV_NO_CACHE": "1", "PIP_NO_CACHE_DIR": "1"}
         limits = {"core": 0, **self.shell.limits.for_seconds(MAX_SECONDS)}
         for argv in commands:
-            program = await runner.confine(Program(argv, wanted.folder, environment, limits))
+            program = await runner.confine(Program(argv, wanted.folder, environment, limits), INSTALLING)
             try:
                 code, output = await _finished(program, call)
             except OSError as error:

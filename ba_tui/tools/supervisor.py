@@ -5,8 +5,10 @@ only the other such script imports it: worker_process.py.
 
 Arguments: the number of the status pipe, the folder to start in, limits (``cpu=60,data=4000000000`` or nothing), the
 program and its arguments. Standard input is the pipe that ba holds: any byte, or its end, means stop. Status lines go
-back: ``pid N``, ``cwd PATH``, ``left N``, ``exit N``. The program may name its last folder on file descriptor 98.
-Behind the status pipe may stand, after commas, a socket and a port: a listener on our loopback goes back through it.
+back: ``pid N``, ``cwd PATH``, ``left N``, ``over N``, ``exit N``. The program may name its last folder on file
+descriptor 98. Behind the status pipe may stand, after commas, a socket and a port: a listener on our loopback goes back
+through it. The limit ``setid=0`` lets root make no file that runs as its owner or group; ``apart=1`` says that all
+processes we see are the program's.
 """
 
 import ctypes
@@ -16,6 +18,10 @@ import select
 import signal
 import sys
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
 
 LADDER = ((0.0, signal.SIGINT), (0.6, signal.SIGTERM), (2.0, signal.SIGKILL))
 GIVE_UP_SECONDS = 2.0
@@ -73,7 +79,7 @@ def start(folder: str, limits: str, argv: "list[str]", libc: "ctypes.CDLL | None
         os.dup2(1, 2)
         os.dup2(write_end, CWD_FD)
         if limits:
-            limit(limits)
+            limit(limits, libc)
         os.execv(argv[0], argv)  # noqa: S606 - the tool's whole purpose
     except (OSError, ValueError) as error:
         os.write(2, f"The command could not be started: {getattr(error, 'strerror', None) or error}\n".encode())
@@ -91,12 +97,14 @@ def detach(libc: "ctypes.CDLL | None") -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 
 
-def limit(limits: str) -> None:
+def limit(limits: str, libc: "ctypes.CDLL | None" = None) -> None:
     """Set what ``limits`` names for this process and all it will start; never above what holds already."""
     import resource  # noqa: PLC0415 - not every program is limited
 
     for item in limits.split(","):
         name, _, value = item.partition("=")
+        if name == "setid" and libc is not None and (beyond := for_root()):
+            beyond.refuse_setid(libc)
         number = getattr(resource, f"RLIMIT_{name.upper()}", None)
         if number is None:
             continue
@@ -111,6 +119,16 @@ def limit(limits: str) -> None:
         wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         last = wanted + 5 if name == "cpu" and hard == resource.RLIM_INFINITY else wanted
         resource.setrlimit(number, (wanted, last))
+
+
+def for_root() -> "ModuleType | None":
+    """What root needs beside the kernel's limits, most of which pass it by; None for everybody else."""
+    if not LINUX or os.getuid() != 0:
+        return None
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
+    from ba_tui.tools import root_limits  # noqa: PLC0415 - for root alone
+
+    return root_limits
 
 
 def threads() -> int:
@@ -307,12 +325,17 @@ def main() -> None:
     if proxy:
         open_listener(*proxy)
     wake, libc = prepare()
+    beyond = for_root() if "nproc" in limits else None
     pid, cwd_pipe = start(folder, limits, argv, libc)
     mute()
     say(status, f"pid {pid}")
+    watch = beyond.Watch(limits) if beyond else None
     while True:
-        ready, _, _ = select.select([0, wake], [], [])
+        ready, _, _ = select.select([0, wake], [], [], watch.WAIT if watch else None)
         drain(wake)
+        if watch and watch.over():
+            say(status, f"over {watch.most}")
+            watch.end(status)
         code, more = reap(pid)
         if code is not None:
             say(status, f"cwd {last_folder(cwd_pipe)}")

@@ -31,7 +31,7 @@ from ba_tui.tools.files import read_file_tool, write_file_tool
 from ba_tui.tools.guards.breaker import Health, breaker
 from ba_tui.tools.guards.once import Memory, once
 from ba_tui.tools.guards.output import NOWHERE, Delivery, output
-from ba_tui.tools.guards.permission import Gate, Judge, Remember, permission
+from ba_tui.tools.guards.permission import Gate, Judge, Remember, Settle, permission, settled
 from ba_tui.tools.guards.repeats import repeats
 from ba_tui.tools.guards.retry import retry
 from ba_tui.tools.guards.secrets import secrets
@@ -86,6 +86,8 @@ class Shared:
     sharing: Sharing = field(default_factory=Sharing)
     checkpoint: Guard | None = None
     """Keeps the files before the first change of a turn; None where nothing is kept."""
+    settle: Settle = settled
+    """Asks about protected files that commands changed, before another one runs unasked."""
 
 
 @frozen
@@ -157,7 +159,7 @@ def pipeline(
     def folder(call: Call) -> Path:
         return start_folder(workspace, call.branch.transcript.cwd)
 
-    consent = permission(Gate(judge, remember, folder, workspace.shown))
+    consent = permission(Gate(judge, remember, folder, workspace.shown, kept.settle))
     again = repeats(writers)
 
     def guard(tool: Tool) -> Tool:

@@ -20,7 +20,7 @@ from typing import NoReturn
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 sys.dont_write_bytecode = True
 
-from ba_tui.tools.supervisor import detach, drain, end_all, limit, mute, prepare, reap, say  # noqa: E402 - the path comes first
+from ba_tui.tools.supervisor import detach, drain, end_all, for_root, limit, mute, prepare, reap, say  # noqa: E402 - the path comes first
 
 
 def work(channel: int, place: tuple[str, str], source: list[str], libc: ctypes.CDLL | None) -> NoReturn:
@@ -34,7 +34,7 @@ def work(channel: int, place: tuple[str, str], source: list[str], libc: ctypes.C
         folder, limits = place
         os.chdir(folder)
         if limits:
-            limit(limits)
+            limit(limits, libc)
         from ba_tui.tools.worker_loop import serve  # noqa: PLC0415 - the supervisor above stays small
 
         serve(channel, *source)
@@ -53,9 +53,13 @@ def main() -> None:
     if not pid:
         work(channel, place, source, libc)
     mute()
+    beyond = for_root() if "nproc" in place[1] else None
+    watch = beyond.Watch(place[1]) if beyond else None
     while True:
-        ready, _, _ = select.select([0, wake], [], [])
+        ready, _, _ = select.select([0, wake], [], [], watch.WAIT if watch else None)
         drain(wake)
+        if watch and watch.over():
+            watch.end(channel)
         code, _ = reap(pid)
         if code is not None:
             # A line of its own, also when the work ended in the middle of one.

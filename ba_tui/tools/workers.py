@@ -82,7 +82,8 @@ class Worker:
         output, inner_output = os.pipe()
         self._channel, inner = socket.socketpair()
         self._output = output
-        limits = ",".join(f"{name}={value}" for name, value in worker_settings.limits.items())
+        held = {**worker_settings.limits, **(confinement.limits if confinement else {})}
+        limits = ",".join(f"{name}={value}" for name, value in held.items())
         words = (sys.executable, "-P", str(PROGRAM), str(inner.fileno()), str(worker_settings.folder), limits,
                  code.file, code.module, code.digest)  # fmt: skip
         environment = {**worker_settings.environment, **(confinement.environment if confinement else {})}

@@ -207,6 +207,6 @@ def test_bypass_is_no_setting(ba_home: Path, capsys: pytest.CaptureFixture[str])
     (ba_home / "config.yaml").write_text("theme: dark\n")
     assert run(["config", "set", "permission_mode", "bypass"]) == 1
     capsys.readouterr()
-    assert checked(capsys, "rm -rf src", "--mode", "auto")["verdict"] == "ask"
+    assert checked(capsys, "git push", "--mode", "auto")["verdict"] == "ask"
     assert checked(capsys, "rm -rf src", "--mode", "bypass")["verdict"] == "allow"
     assert checked(capsys, "cat .env", "--mode", "bypass")["verdict"] == "deny"

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ba_tui.permissions.paths import PathRefused, Workspace, held_paths, is_guarded, is_secret
+from ba_tui.permissions.paths import PathRefused, Workspace, held_paths, is_secret
+from ba_tui.permissions.protected import is_protected
 
 
 @pytest.fixture
@@ -239,10 +240,25 @@ def test_the_persons_own_registry_login_is_a_secret(monkeypatch: pytest.MonkeyPa
         ".venv/lib/python3.11/site-packages/x.pth",
         ".mvn/jvm.config",
         ".terraform/providers/x",
+        ".envrc",
+        "web/.envrc",
+        ".husky/pre-commit",
+        ".gitmodules",
+        ".idea/workspace.xml",
+        "app.code-workspace",
+        "lefthook.yml",
+        ".Rprofile",
+        ".vimrc",
+        "bunfig.toml",
+        "pip.conf",
+        ".hg/hgrc",
+        "sitecustomize.py",
+        ".gitlab/ci/build.yml",
+        "buildspec.yml",
     ],
 )
-def test_what_decides_on_later_runs_is_guarded(path: str) -> None:
-    assert is_guarded(PurePath(path))
+def test_what_decides_on_later_runs_is_protected(path: str) -> None:
+    assert is_protected(PurePath(path))
 
 
 @pytest.mark.parametrize(
@@ -259,8 +275,8 @@ def test_what_decides_on_later_runs_is_guarded(path: str) -> None:
         "README.md",
     ],
 )
-def test_other_files_are_not_guarded(path: str) -> None:
-    assert not is_guarded(PurePath(path))
+def test_other_files_are_not_protected(path: str) -> None:
+    assert not is_protected(PurePath(path))
 
 
 segments = st.sampled_from(["..", ".", "src", "link", "out", "new", "~", "", "a.py", "deep", " ", "..."])

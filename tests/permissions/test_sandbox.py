@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from ba_tui.core.profiles import READING, WORKING, Profile
 from ba_tui.permissions.sandbox import Found, Mechanism, NotConfined, Sandbox, candidates, find
 from ba_tui.permissions.sandbox_bwrap import Bubblewrap, bubblewraps
 from ba_tui.permissions.sandbox_landlock import landlocks
-from ba_tui.permissions.sandbox_layout import Part, Reach, layout
-from ba_tui.permissions.sandbox_seatbelt import profile
+from ba_tui.permissions.sandbox_layout import Inside, Part, Reach, layout
+from ba_tui.permissions.sandbox_seatbelt import profile as seatbelt_profile
+from ba_tui.permissions.workspace_scan import WorkspaceScan
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="name spaces and Landlock are Linux's")
 Run = Callable[[str], "subprocess.CompletedProcess[str]"]
@@ -54,8 +56,8 @@ def working(ways: Iterator[Mechanism]) -> Found:
     return found
 
 
-def within(sandbox: Sandbox, root: Path) -> Run:
-    confinement = sandbox.confine()
+def within(sandbox: Sandbox, root: Path, profile: Profile = WORKING) -> Run:
+    confinement = sandbox.confine(profile)
     assert confinement is not None
 
     def run(script: str) -> subprocess.CompletedProcess[str]:
@@ -88,13 +90,14 @@ def test_what_runs_elsewhere_is_guarded_in_the_workspace(run: Run, root: Path) -
     script = (
         "for each in $(find .git/modules -name config -o -name hooks); do echo x > $each || echo x > $each/x; done;"
         "echo x > .git/hooks/pre-commit; echo x > .git/config; echo x > .ba/tools.yaml; rm -rf .ba; echo x > .mcp.json;"
-        "mv .git elsewhere; mv .mcp.json m; echo fine > .git/index; echo go on"
+        "mv .git elsewhere; mv .mcp.json m; echo x > .git/index; echo x > .git/commondir; echo go on"
     )
     assert run(script).stdout == "go on\n"
+    assert not (root / ".git" / "commondir").exists()
     assert not any(each.read_text() for each in (root / ".git" / "modules").rglob("*") if each.is_file())
     assert not any((root / ".git" / "hooks").iterdir())
     assert (root / ".git" / "config").read_text() == ""
-    assert (root / ".git" / "index").read_text() == "fine\n"
+    assert not (root / ".git" / "index").exists()
     assert list((root / ".ba").iterdir()) == []
     assert (root / ".mcp.json").read_text() == "{}"
 
@@ -189,14 +192,15 @@ def test_a_worktree_brings_its_repository_when_that_knows_it(tmp_path: Path) -> 
     (tmp_path / "one" / ".git").write_text(f"gitdir: {own}\n")
     git = tmp_path / "main" / ".git"
 
-    def seen() -> dict[Path, str]:
-        return {part.path: part.access for part in layout(Reach((tmp_path / "one",)), tmp_path / "t")}
+    def seen(profile: Profile = WORKING) -> dict[Path, str]:
+        inside = Inside(profile, tmp_path / "t", WorkspaceScan([tmp_path / "one"]).look())
+        return {part.path: part.access for part in layout(Reach((tmp_path / "one",)), inside)}
 
     assert git not in seen()
     (own / "gitdir").write_text(f"{tmp_path}/one/.git\n")
-    assert seen()[git] == "write"
-    assert seen()[git / "hooks"] == "read"
-    assert seen()[tmp_path / "one" / ".git"] == "read"
+    assert seen()[git] == seen(READING)[git] == "read"
+    alone = seen(Profile("working", git=True))
+    assert (alone[git], alone[git / "hooks"], alone[tmp_path / "one" / ".git"]) == ("write", "read", "read")
 
 
 def test_what_does_not_work_is_passed_over_and_told(tmp_path: Path, root: Path) -> None:
@@ -225,11 +229,11 @@ def test_the_state_is_told_without_a_look(root: Path) -> None:
 
     sandbox = Sandbox(Reach((root,)), look=look)
     assert (sandbox.state, looked) == ("", [])
-    assert sandbox.confined()
-    assert sandbox.confined()
+    assert sandbox.holds()
+    assert sandbox.holds()
     assert (sandbox.state, looked) == ("sandboxed", [True])
     off = Sandbox(Reach((root,)), "off", look)
-    assert (off.state, off.confined(), off.confine()) == ("no sandbox", False, None)
+    assert (off.state, off.holds(), off.confine()) == ("no sandbox", False, None)
 
 
 @pytest.mark.parametrize(
@@ -260,14 +264,14 @@ def test_a_profile_for_macos_lets_the_innermost_part_decide() -> None:
         Part(Path('/Users/a/"x'), "write"),
         Part(Path('/Users/a/"x/.ba'), "read"),
     )
-    lines = profile(parts, network=False).splitlines()
+    lines = seatbelt_profile(parts, network=False).splitlines()
     assert lines[:3] == ["(version 1)", "(allow default)", "(deny file-write*)"]
     assert lines.index('(deny file-read-data file-write* (subpath "/Users"))') < lines.index(
         '(allow file-read* file-write* (subpath "/Users/a/\\"x"))'
     )
     assert lines.index('(deny file-write* (subpath "/Users/a/\\"x/.ba"))') > 5
     assert lines[-1] == "(deny network*)"
-    assert "(deny network*)" not in profile(parts, network=True)
+    assert "(deny network*)" not in seatbelt_profile(parts, network=True)
 
 
 @linux_only

@@ -44,7 +44,7 @@ def policy(
 ) -> Policy:
     kept = Approvals(places().approvals, root)
     lines = [*(bundled_rules() if bundled else ()), *rules]
-    return Policy(Workspace(root), lines, mode, kept, bounds or Bounds(own=places()))
+    return Policy(Workspace(root), lines, mode, kept, bounds or Bounds(own=places(), unheld=str))
 
 
 def verdict(judged: Judgement) -> str:

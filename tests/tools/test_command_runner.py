@@ -1,4 +1,4 @@
-"""Commands in the sandbox first: what the model reads, who is asked before one runs outside, and how they end."""
+"""Commands in their profiles: what they can reach, what the model reads, who is asked, and how they end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import pytest
 
 from ba_tui.core.events import Judged
 from ba_tui.core.messages import ToolUse
+from ba_tui.core.profiles import OUTSIDE, READING, WORKING
 from ba_tui.core.questions import Question, Reply
+from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.permissions.sandbox import Found, Sandbox, find
 from ba_tui.permissions.sandbox_bwrap import Bubblewrap, bubblewraps
@@ -39,19 +42,33 @@ class Yard:
         self.floor = floor
         self.desk = floor.desk
         self.verdict: Allow | Deny | Ask = Ask("", None, ("runs a command",))
+        self.profile = WORKING
         self.judged: list[str] = []
-        runner = CommandRunner(sandbox, self.judge)
+        self.tried: list[str] = []
+        runner = CommandRunner(sandbox, widen=self.judge)
         shell = Shell(self.desk.bash, {**self.desk.environment, "BA_TAG": floor.tag}, limits=limits)
         definitions, workspace = self.desk.definitions, self.desk.workspace
         tools = (
             shell_tool(definitions["shell"], workspace, shell, floor.shells, runner),
             python_tool(definitions["python"], workspace, shell, Python(None, limits, runner), floor.shells),
         )
-        self.desk.tools = {**self.desk.tools, **{tool.name: within_guards(tool) for tool in tools}}
+        self.desk.tools = {**self.desk.tools, **{tool.name: within_guards(self.allowed(tool)) for tool in tools}}
 
-    def judge(self, tool: Tool, args: Mapping[str, Any], folder: Path) -> Allow | Deny | Ask:
+    def allowed(self, tool: Tool) -> Tool:
+        async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+            call.profile = self.profile
+            return await tool.run(args, call)
+
+        return replace(tool, run=run)
+
+    def judge(self, tool: Tool, args: Mapping[str, Any], cwd: Path, tried: str) -> Allow | Deny | Ask:
         self.judged.append(str(args.get("command", args.get("code"))))
+        self.tried.append(tried)
         return self.verdict
+
+    @property
+    def audit(self) -> list[Judged]:
+        return [event for event in self.desk.events if isinstance(event, Judged)]
 
     def answers(self, reply: Reply) -> list[Question]:
         asked: list[Question] = []
@@ -86,49 +103,95 @@ async def test_what_the_workspace_suffices_for_just_runs(yard: Yard) -> None:
     assert yard.judged == []
 
 
-async def test_what_failed_there_may_run_outside_when_the_person_says_so(yard: Yard) -> None:
-    asked = yard.answers(Reply("once"))
-    result = await yard.desk.run("shell", command="test -w /etc || { echo Read-only file system; exit 3; }; echo out")
-    assert result.text.startswith("out\n[this is the run outside the sandbox; before, it ran in the sandbox, and what")
-    (question,) = asked
-    assert (question.kind, question.tool, question.rule) == ("permission", "shell", None)
-    assert "It failed in the sandbox: what it wanted to write may only be read there." in question.reason
-    assert "outside the workspace" in question.risks
-
-
-async def test_a_no_leaves_the_first_run_and_the_words(yard: Yard) -> None:
-    yard.answers(Reply("deny", "use a file here"))
-    result = await yard.desk.run("shell", command="echo x > /etc/ba-test")
-    assert "Read-only file system" in result.text
-    assert "running it outside was not allowed and said: use a file here" in result.text
+async def test_nothing_leaves_the_sandbox_whatever_the_output_says(yard: Yard) -> None:
+    yard.verdict = Allow("shell(sh:*)")
+    told = [("Could not resolve host: example.org", "the network is off"), ("Read-only file system", "only be read")]
+    for words, why in told:
+        command = f"test -w /etc && touch out; touch in; echo '{words}'; exit 6"
+        result = await yard.desk.run("shell", command=command)
+        assert why in result.text
+        assert "call it with outside: true" in result.text
+        assert not (yard.desk.root / "out").exists()
+    assert (yard.desk.root / "in").exists()
+    code = "open('in2', 'w'); import sys; print('EAI_AGAIN'); sys.exit(open('/etc/ba-test', 'w'))"
+    assert "outside: true" in (await yard.desk.run("python", code=code)).text
+    assert yard.judged == []
     assert not Path("/etc/ba-test").exists()
-    (judged,) = [event for event in yard.desk.events if isinstance(event, Judged)]
-    assert (judged.verdict, judged.by, judged.reason) == ("deny", "person", "to run outside the sandbox")
 
 
-async def test_a_rule_decides_without_a_question(yard: Yard) -> None:
-    command = "test -w /etc || { echo Read-only file system; exit 3; }; echo out"
-    yard.verdict = Allow("shell(test:*)")
-    assert (await yard.desk.run("shell", command=command)).text.startswith("out\n")
-    yard.verdict = Deny("Denied by the rule shell(test).")
-    denied = (await yard.desk.run("shell", command=command)).text
-    assert "exit code 3" in denied
-    assert "it may not run outside: Denied by the rule shell(test)." in denied
+async def test_what_was_allowed_outside_runs_there(yard: Yard) -> None:
+    yard.profile = OUTSIDE
+    result = await yard.desk.run("shell", command="echo $PPID; cat /proc/1/comm")
+    assert "supervisor" not in result.text
+    assert result.text.split()[1] != "bwrap"
 
 
-async def test_a_changed_command_is_judged_anew(yard: Yard) -> None:
-    yard.answers(Reply("once", edited={"command": "echo other"}))
-    result = await yard.desk.run("shell", command="echo x > /etc/ba-test")
-    assert result.text.startswith("other\n")
-    assert "the person changed what runs to: echo other" in result.text
-    assert yard.judged == ["echo x > /etc/ba-test", "echo other"]
+async def test_a_reader_that_writes_is_offered_the_workspace_once(yard: Yard) -> None:
+    asked = yard.answers(Reply("once"))
+    yard.profile = READING
+    result = await yard.desk.run("shell", command="echo x > made && cat made")
+    assert result.text == "x\n[this is its second run, with write access: as a reader it tried to write made]"
+    (question,) = asked
+    assert (question.text, question.rule) == ("Run it with write access to the workspace?", None)
+    assert "it tried to write made." in question.reason
+    assert yard.tried == ["made"]
+    assert [(judged.verdict, judged.by, judged.profile) for judged in yard.audit] == [("allow", "person", "working")]
 
 
-async def test_code_in_python_is_confined_as_well(yard: Yard) -> None:
-    asked = yard.answers(Reply("deny"))
-    result = await yard.desk.run("python", code="open('/etc/ba-test', 'w')")
+async def test_a_no_leaves_the_reader_and_the_words(yard: Yard) -> None:
+    yard.answers(Reply("deny", "use another file"))
+    yard.profile = READING
+    result = await yard.desk.run("shell", command="echo x > made")
     assert "Read-only file system" in result.text
-    assert [question.tool for question in asked] == ["python"]
+    assert "letting it write made was not allowed and said: use another file" in result.text
+    assert not (yard.desk.root / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("verdict", "ran"),
+    [(Allow("shell(echo:*)"), True), (Allow(), True), (Deny("Plan mode: nothing is changed."), False)],
+)
+async def test_rules_and_modes_decide_about_a_reader_that_writes(yard: Yard, verdict: Allow | Deny, ran: bool) -> None:
+    yard.profile, yard.verdict = READING, verdict
+    result = await yard.desk.run("shell", command="echo x > made")
+    assert (yard.desk.root / "made").exists() == ran
+    assert ("Plan mode" in result.text) != ran
+
+
+async def test_a_reader_reaches_nothing_but_a_folder_of_its_own(yard: Yard) -> None:
+    yard.profile = READING
+    yard.desk.write(".env", "TOKEN=hunter2")
+    code = "print(open('.e' + 'nv').read())"
+    script = (
+        f'echo kept > /tmp/a; cat .env; {sys.executable} -c "{code}"; touch new 2>/dev/null || echo no;'
+        "chmod 777 .env 2>/dev/null || echo no; ls -A; true"
+    )
+    result = await yard.desk.run("shell", command=script)
+    assert "hunter2" not in result.text
+    assert result.text.count("ba hides .env; allow it with commands.read") == 2
+    assert result.text.splitlines()[-3:] == ["no", "no", ".env"]
+    assert (await yard.desk.run("shell", command="cat /tmp/a")).text == "kept"
+    assert yard.judged == []
+
+
+async def test_secrets_are_hidden_from_what_was_allowed_too(yard: Yard) -> None:
+    yard.desk.write(".env", "TOKEN=hunter2")
+    (yard.desk.root / "twin").hardlink_to(yard.desk.root / ".env")
+    (yard.desk.root / "link").symlink_to(".env")
+    code = "print(open('.e'+'nv').read(), open('twin').read(), open('link').read())"
+    assert "hunter2" not in (await yard.desk.run("python", code=code)).text
+    denied = await yard.desk.run("shell", command="echo x > .env; mv .env b; rm -f .env; ln .env c; cp .env d; cat d")
+    assert "hunter2" not in denied.text
+    assert (yard.desk.root / ".env").read_text() == "TOKEN=hunter2"
+    assert not (yard.desk.root / "c").exists()
+
+
+async def test_a_file_that_the_person_names_is_not_hidden(floor: Floor) -> None:
+    desk = floor.desk
+    secret = desk.write("sub/.env", "TOKEN=hunter2")
+    found = find(bubblewraps())
+    yard = Yard(floor, Sandbox(Reach((desk.root,), readable=(secret,)), look=lambda: found))
+    assert (await yard.desk.run("shell", command="cat sub/.env")).text == "TOKEN=hunter2"
 
 
 async def test_limits_hold_inside(floor: Floor) -> None:
@@ -156,9 +219,9 @@ async def test_a_sandbox_that_breaks_is_told(floor: Floor) -> None:
     broken = floor.desk.write("bwrap", "#!/bin/sh\necho 'bwrap: no room' >&2\nexit 1\n")
     broken.chmod(0o755)
     yard = Yard(floor, Sandbox(Reach((floor.desk.root,)), look=lambda: Found(Bubblewrap(str(broken)))))
-    asked = yard.answers(Reply("once"))
-    assert (await yard.desk.run("shell", command="echo out")).text.startswith("out\n")
-    assert "it could not be set up" in asked[0].reason
+    result = await yard.desk.run("shell", command="echo out; touch ran")
+    assert "bwrap: no room" in result.text
+    assert not (floor.desk.root / "ran").exists()
 
 
 async def test_all_it_started_ends_with_it(yard: Yard) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias, cast
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Judged, Notice, args_hash
 from ba_tui.core.messages import clean_json
+from ba_tui.core.profiles import WORKING
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Command, ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Guard, Tool
@@ -32,14 +33,25 @@ Judge: TypeAlias = Callable[[Tool, Mapping[str, Any], Path], Verdict]
 Remember: TypeAlias = Callable[[str, Literal["session", "always"]], None]
 
 
+Settle: TypeAlias = Callable[[Call], Awaitable[str]]
+
+
+async def settled(call: Call) -> str:
+    """Where nothing watches protected files."""
+    del call
+    return ""
+
+
 @frozen
 class Gate:
-    """``judge`` a call to be made in a folder; ``remember`` a rule; ``folder`` a call would run in; ``shown`` of it."""
+    """``judge`` a call to be made in a folder; ``remember`` a rule; ``folder`` a call would run in; ``shown`` of it.
+    ``settle`` what commands did to protected files: asks about it, and says why nothing may run unasked until then."""
 
     judge: Judge
     remember: Remember
     folder: Callable[[Call], Path]
     shown: Callable[[Path], str] = str
+    settle: Settle = settled
 
     async def judged(self, tool: Tool, args: Mapping[str, Any], folder: Path) -> Verdict:
         """Off the loop for what runs commands or code, every word of which is looked up on the disk, and for what goes
@@ -57,9 +69,12 @@ def permission(gate: Gate) -> Guard:
             folder = gate.folder(call)
             with held_paths():
                 verdict = concerned(await gate.judged(tool, args, folder), call)
+                if isinstance(verdict, Allow) and tool.effect is Effect.EXECUTE and (why := await gate.settle(call)):
+                    verdict = Deny(why)
                 call.branch.emit(_by_policy(verdict, tool, args, call))
                 match verdict:
-                    case Allow():
+                    case Allow(profile=profile, steps=steps):
+                        call.profile, call.steps = profile, steps
                         return await tool.run(args, call)
                     case Deny(reason=reason, malformed=malformed, hint=hint):
                         return failure("invalid_parameters" if malformed else "permission_denied", reason, hint=hint)
@@ -79,7 +94,9 @@ def concerned(verdict: Verdict, call: Call) -> Verdict:
     why = "; ".join(call.concerns)
     if isinstance(verdict, Ask):
         return replace(verdict, reason=f"{why}; {verdict.reason}")
-    return Ask(why, None)
+    steps = [step.profile for step in verdict.steps]
+    together = replace(WORKING, git=any(each.git for each in steps), packages=any(each.packages for each in steps))
+    return Ask(why, None, profile=together if steps else verdict.profile)
 
 
 def _by_policy(verdict: Verdict, tool: Tool, args: Mapping[str, Any], call: Call) -> Judged:
@@ -88,7 +105,8 @@ def _by_policy(verdict: Verdict, tool: Tool, args: Mapping[str, Any], call: Call
     by: By = "rule" if verdict.by else "mode"
     if isinstance(verdict, Ask) and call.concerns:
         by = "hook"
-    return Judged(call.id, tool.name, cast("Word", name), by, verdict.by, said, args_hash(args))
+    profile = verdict.profile.name if isinstance(verdict, Allow) and tool.effect is Effect.EXECUTE else ""
+    return Judged(call.id, tool.name, cast("Word", name), by, verdict.by, said, args_hash(args), profile)
 
 
 @frozen
@@ -116,8 +134,8 @@ class _Consent:
 
     async def _run_again(self, ask: Ask, reply: Reply, args: Mapping[str, Any], call: Call) -> ToolResult:
         """Run what the person allowed, when it is still what they were asked about."""
-        match await self.gate.judged(self.tool, args, self.folder):
-            case Deny(reason=reason) as verdict:
+        match verdict := await self.gate.judged(self.tool, args, self.folder):
+            case Deny(reason=reason):
                 call.branch.emit(_by_policy(verdict, self.tool, args, call))
                 return failure("permission_denied", reason)
             case Ask(rule=rule, risks=risks) if (rule, risks) != (ask.rule, ask.risks):
@@ -125,6 +143,7 @@ class _Consent:
                 call.branch.emit(_by_policy(Deny(message), self.tool, args, call))
                 return failure("permission_denied", message, hint="Look at the file again; it may be a link now.")
             case _:
+                call.profile = ask.profile
                 call.branch.emit(self._by_reply("allow", reply, ask, args, call))
                 keep_rule(self.gate.remember, reply, ask.rule, call)
                 result = await self.tool.run(args, call)
@@ -158,7 +177,8 @@ class _Consent:
         by: dict[str, By] = {"nobody": "rule" if ask.by else "mode", "hook": "hook"}
         rule = ask.by if reply.by == "nobody" else kept
         who = by.get(reply.by, "person")
-        return Judged(call.id, self.tool.name, word, who, rule, reply.text.strip(), args_hash(args))
+        profile = call.profile.name if word == "allow" and self.tool.effect is Effect.EXECUTE else ""
+        return Judged(call.id, self.tool.name, word, who, rule, reply.text.strip(), args_hash(args), profile)
 
     async def _run_edited(self, reply: Reply, call: Call) -> ToolResult:
         """Run what the person made of the call, when it is a call of the tool at all and no rule denies it."""
@@ -166,14 +186,15 @@ class _Consent:
         if complaint := await self.checker.complaint(edited):
             return failure("invalid_parameters", f"The person changed the arguments, but they do not fit: {complaint}")
         rule = None
-        match await self.gate.judged(self.tool, edited, self.folder):
-            case Deny(reason=reason) as verdict:
+        match verdict := await self.gate.judged(self.tool, edited, self.folder):
+            case Deny(reason=reason):
                 call.branch.emit(_by_policy(verdict, self.tool, edited, call))
                 return failure("permission_denied", f"The person changed the arguments, but: {reason}")
             case Ask(rule=rule):
                 pass
-            case Allow():
-                pass
+            case Allow(steps=steps):
+                call.steps = steps
+        call.profile = verdict.profile
         call.branch.emit(self._by_reply("allow", reply, Ask("", rule), edited, call))
         keep_rule(self.gate.remember, reply, rule, call)
         result = await outcome(self.tool, edited, call)

@@ -252,12 +252,15 @@ def _id(line: RuleLine, place: int) -> str:
 
 def _choice(id: str, line: RuleLine) -> Choice:
     hits = count(line.hits, "hit") if line.hits else ""
+    hits = "outside the sandbox" if line.leaves else hits
     state = "waits for you" if line.waiting else PLACES[line.layer] or line.source
     return Choice(id, (visible(line.rule), hits, state), words=f"{line.verdict} {line.source} {line.terms}")
 
 
 def _told(line: RuleLine) -> str:
     parts = [f"{line.rule}: {line.verdict}", _where(line), f"{line.hits} hits"]
+    if line.leaves:
+        parts.append("runs outside the sandbox")
     if line.terms:
         parts.append(f"with {line.terms}")
     if line.waiting:

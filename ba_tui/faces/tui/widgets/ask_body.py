@@ -20,7 +20,7 @@ from ba_tui.faces.tui.inspector.terminal import folder_row
 from ba_tui.faces.tui.inspector.todos import todo_rows
 
 MUTED = "$text-muted"
-GRAVE = frozenset({"destructive", "outside the workspace", "shares a secret"})
+GRAVE = frozenset({"destructive", "outside the workspace", "outside the sandbox", "shares a secret"})
 LIGHT = 6_000
 """Characters up to which a body is made on the spot, in a few milliseconds."""
 Build = Callable[[], Sequence[Row]]
@@ -86,7 +86,9 @@ def remembering(label: str, rule: str) -> Content:
 def body_builds(question: Question) -> list[Build]:
     """Functions that make the body, a quick version first; each may run in a thread."""
     if question.kind != "permission":
-        return [lambda: [*text_rows(question.text.strip(), reveal=True), *argument_rows(question.args)]]
+        # What a question with options shows is part of it, such as files that it is about.
+        shown = _previews(question.preview)[0] if question.preview else list[Row]
+        return [lambda: [*text_rows(question.text.strip(), reveal=True), *argument_rows(question.args), *shown()]]
     if question.preview is None:
         return [lambda: argument_rows(question.args) or [line(("No arguments.", "muted"))]]
     return [lambda make=make: _body(question, make) for make in _previews(question.preview)]
@@ -185,7 +187,7 @@ def _in_preview(value: object, display: Display | None) -> bool:
 def in_full(question: Question, agent: str) -> Inspected:
     """The same for the whole screen: every argument and the preview."""
     if question.kind != "permission":
-        return Inspected(heading(question), text=question.text)
+        return Inspected(heading(question), {}, question.preview, question.text)
     title = f"{question.tool} · {heading(question)}"
     note = facts(question, agent).plain
     if question.preview is None:

@@ -1,0 +1,40 @@
+"""How far a program may reach: the three profiles, as a value that goes with a call. Who confines it is elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from ba_tui.core.values import frozen
+
+ProfileName: TypeAlias = Literal["reading", "working", "outside"]
+
+
+@frozen
+class Profile:
+    """``reading``: writes nothing but a private ``/tmp``, and has no network. ``working``: writes the workspace but for
+    protected files. ``outside``: is not confined.
+
+    ``git``: a single git call, which may write git folders (their settings and hooks aside) and tracked protected
+    files. ``packages``: a package manager, which may write ``.venv`` and ``node_modules``. ``readable`` and
+    ``writable``: files elsewhere that the person, or a rule, let this command reach.
+    """
+
+    name: ProfileName
+    git: bool = False
+    packages: bool = False
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+
+
+@frozen
+class Step:
+    """One of several commands that run one after the other, each in its profile. ``joined``: it runs only when the one
+    before it succeeded."""
+
+    text: str
+    profile: Profile
+    joined: bool = False
+
+
+READING, WORKING, OUTSIDE = Profile("reading"), Profile("working"), Profile("outside")

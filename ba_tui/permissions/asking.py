@@ -1,0 +1,75 @@
+"""What a question about a call says: how risky it is, and which rule would cover it and its like.
+
+Whether there is a question at all is decided in ``policy``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ba_tui.core.questions import Risk
+from ba_tui.core.tool import Effect
+from ba_tui.permissions.commands import (
+    LONGEST_RULE,
+    literals,
+    looks_outside,
+    rememberable,
+    risks_of,
+    risks_of_code,
+)
+from ba_tui.permissions.conditions import terms_text
+from ba_tui.permissions.hosts import domain_of
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.rules import CODE_TOOLS, SHELL_TOOLS, Rule, Subject, literal
+from ba_tui.permissions.subjects import judging
+
+
+def risks(subject: Subject, workspace: Workspace, cwd: Path) -> tuple[Risk, ...]:
+    """What a person should know before allowing a call; ``cwd`` is where a command would run."""
+    if subject.command is not None:
+        code = subject.tool in CODE_TOOLS
+        if subject.parts and not subject.trouble:
+            return judging().risks(subject)
+        text = literals(subject.command) if code else subject.command
+        away = subject.outside or looks_outside(text, workspace, cwd)
+        return risks_of_code(subject.command, away) if code else risks_of(subject.command, away)
+    by_effect: dict[Effect, tuple[Risk, ...]] = {
+        Effect.WRITE: ("writes",),
+        Effect.NETWORK: ("network",),
+        Effect.EXECUTE: ("runs a command",),
+    }
+    outside: tuple[Risk, ...] = ("outside the workspace",) if subject.outside else ()
+    return (*by_effect.get(subject.effect, ()), *outside)
+
+
+def named(rule: Rule) -> str:
+    """A rule with its place, for people."""
+    return f"{rule.text} ({rule.source or 'given'})"
+
+
+def key_of(rule: Rule) -> str:
+    """What tells a rule's hits from those of others."""
+    return f"{rule.verdict} {rule.text}{terms_text(rule.terms)}"
+
+
+def suggested(subject: Subject) -> str | None:
+    """The narrowest rule that covers this call and its like."""
+    if subject.tool in SHELL_TOOLS:
+        return subject.offer
+    if subject.command is not None:
+        return f"{subject.tool}({subject.command})" if rememberable(subject.command) else None
+    if subject.kinds:
+        # Reads need no rule, and what can't be told or reaches further should not get one.
+        kinds = set(subject.kinds - {"read"})
+        return f"{subject.tool}({kinds.pop()})" if kinds in ({"write"}, {"ddl"}) and not subject.outside else None
+    if len(subject.paths) > 1:
+        return None
+    if subject.paths:
+        seen = subject.paths[0]
+        about = literal(seen.relative if seen.relative is not None else seen.path.as_posix())
+    else:
+        about = domain_of(subject.target) or literal(subject.target)
+    if not about:
+        return subject.tool if subject.effect is not Effect.NETWORK else None
+    text = f"{subject.tool}({about})"
+    return text if len(about) <= LONGEST_RULE and text.isprintable() and about == about.strip() else None

@@ -1,0 +1,213 @@
+"""Keeps git from running what a repository's own settings name, and tells which secrets a repository would print.
+
+Works through the environment, so it holds for each git that a command starts, with a sandbox and without.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from ba_tui.core.patterns import regex
+from ba_tui.core.profiles import Profile
+from ba_tui.core.values import frozen
+from ba_tui.permissions.parts import Part
+from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_NAMES, is_secret
+
+PATIENCE = 3.0
+MENTIONS = regex(r"\bgit\b")
+HOOKED = regex(r"\b(?:commit|merge|push|pull|rebase|checkout|switch|am|cherry-pick|revert)\b")
+ALWAYS = (("core.fsmonitor", "false"), ("safe.bareRepository", "explicit"))
+NO_HOOKS = (("core.hooksPath", "/dev/null"),)
+READING = (
+    *NO_HOOKS,
+    ("core.pager", "cat"),
+    ("log.showSignature", "false"),
+    ("blame.ignoreRevsFile", ""),
+    ("help.format", "man"),
+    ("man.viewer", "man"),
+)
+UNHELD = (("diff.ignoreSubmodules", "dirty"), ("status.submoduleSummary", "false"))
+"""Without a sandbox: submodules have settings of their own, which nobody has looked at."""
+VARIABLES = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+"""For reading: the index is not refreshed, and nothing that is missing is fetched."""
+OWN_DIFF = 'f() { diff -u --label "a/$1" --label "b/$1" "$2" "$5"; true; }; f "$@"'
+"""Stands in for a program that shows differences: git can't be told here to show them itself."""
+INSTEAD = {
+    "diff.external": OWN_DIFF,
+    "diff.*.command": OWN_DIFF,
+    "diff.*.textconv": "cat",
+}
+"""What programs are replaced with wherever they are set."""
+LOCAL_INSTEAD = {
+    "filter.*.clean": "",
+    "filter.*.smudge": "",
+    "filter.*.process": "",
+    "filter.*.required": "false",
+    "merge.*.driver": "false",
+    "tar.*.command": "cat",
+    "gpg.program": "gpg",
+    "gpg.*.program": "false",
+    "gpg.ssh.defaultkeycommand": "",
+    "man.*.cmd": "true",
+    "man.*.path": "true",
+    "browser.*.cmd": "true",
+    "browser.*.path": "true",
+    "web.browser": "true",
+    "help.browser": "true",
+    "pager.*": "false",
+}
+"""What they are replaced with where the repository itself sets them."""
+PRINTING = frozenset({
+    "diff", "show", "whatchanged", "grep", "cat-file", "diff-tree", "diff-index", "diff-files", "archive",
+    "format-patch", "range-diff", "blame", "annotate", "stash",
+})  # fmt: skip
+"""Subcommands that print what stands in tracked files."""
+_PATCH = regex(r"-(?:p|u|c|m|cc|S.*|G.*|L.*|-patch.*|-cc|-unified.*|-word-diff.*|-textconv)")
+
+
+def git_environment(
+    folder: Path, text: str, profile: Profile, inherited: Mapping[str, str], *, held: bool
+) -> dict[str, str]:
+    """Variables for a program in ``folder`` that runs ``text``, over those that it inherits. Blocks: asks git for the
+    settings that hold in the folder. Empty for what runs no git, or may run it as it is. ``held``: a sandbox hides
+    what lies outside of the workspace, and secrets in it."""
+    reading = profile.name == "reading"
+    if not (reading or profile.git) or not MENTIONS.search(text):
+        return {}
+    settings = [*ALWAYS, *(READING if reading else NO_HOOKS)]
+    variables = dict(VARIABLES) if reading else {}
+    if reading:
+        told = _settings(folder, inherited)
+        settings += _programs(told)
+        if not held:
+            settings += UNHELD
+            variables |= {"GIT_WORK_TREE": str(top)} if _is_moved(told) and (top := _top(folder)) else {}
+    first = int(count) if (count := inherited.get("GIT_CONFIG_COUNT", "")).isdigit() else 0
+    for number, (key, value) in enumerate(settings, first):
+        variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return {**variables, "GIT_CONFIG_COUNT": str(first + len(settings))}
+
+
+def skipped_hooks(folder: Path, text: str) -> str:
+    """The names of the hooks that git would have run for ``text`` in ``folder``; empty for none. Blocks."""
+    if not HOOKED.search(text):
+        return ""
+    said = _git(folder, os.environ, "rev-parse", "--git-path", "hooks")
+    place = folder / os.fsdecode(said.rstrip(b"\n")) if said else None
+    try:
+        found = list(place.iterdir()) if place else []
+    except OSError:
+        return ""
+    return ", ".join(sorted(path.name for path in found if path.suffix != ".sample" and os.access(path, os.X_OK)))
+
+
+def exposed(parts: Sequence[Part], folder: Path) -> str:
+    """The tracked file with secrets that a git call among ``parts`` may print, whatever hides the file itself; empty
+    when there is none. Blocks."""
+    if not any(_prints(part) for part in parts):
+        return ""
+    index = _index_of(folder)
+    if index is None:
+        return ""
+    try:
+        status = index.stat()
+    except OSError:
+        return ""
+    return _tracked(index, folder, (status.st_ino, status.st_mtime_ns, status.st_size))
+
+
+def _prints(part: Part) -> bool:
+    words = [word or "" for word in (part.plain or part.words)]
+    if words[:1] != ["git"] or len(words) < 2:
+        return False
+    named = words[words.index("--") + 1 :] if "--" in words else []
+    if named and len(named) == len(part.named) and all(seen.path.is_file() and not seen.secret for seen in part.named):
+        return False
+    if words[1] in {"log", "reflog"}:
+        return any(_PATCH.fullmatch(word) for word in words[2:])
+    return words[1] in PRINTING
+
+
+@frozen
+class Setting:
+    """One setting that git was told; ``local``: by the repository itself."""
+
+    key: str
+    value: str
+    local: bool
+
+
+def _settings(folder: Path, inherited: Mapping[str, str]) -> list[Setting]:
+    """All settings that hold in ``folder``."""
+    fields = _git(folder, inherited, "config", "-z", "--list", "--show-scope").split(b"\0")
+    found: list[Setting] = []
+    for scope, entry in zip(fields[::2], fields[1::2], strict=False):
+        key, _, value = os.fsdecode(entry).partition("\n")
+        found.append(Setting(key, value, scope in {b"local", b"worktree"}))
+    return found
+
+
+def _programs(settings: Sequence[Setting]) -> Iterator[tuple[str, str]]:
+    """Settings that keep git from running the programs that ``settings`` name."""
+    for each in settings:
+        section, _, rest = each.key.partition(".")
+        below, _, name = rest.rpartition(".")
+        general = f"{section}.*.{name}" if below else each.key
+        known = INSTEAD.get(each.key, INSTEAD.get(general))
+        if known is None and each.local and not each.value.startswith("git-lfs "):
+            known = LOCAL_INSTEAD.get(each.key, LOCAL_INSTEAD.get(general, LOCAL_INSTEAD.get(f"{section}.*")))
+        if known is not None:
+            yield each.key, known
+
+
+def _is_moved(settings: Sequence[Setting]) -> bool:
+    """Whether the repository says that its files lie elsewhere, where git would look at others' files then."""
+    return any(each.local and each.key == "core.worktree" for each in settings)
+
+
+def _top(folder: Path) -> Path | None:
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+
+
+def _index_of(folder: Path) -> Path | None:
+    top = _top(folder)
+    if top is None or (top / ".git").is_dir():
+        return top / ".git" / "index" if top else None
+    said = _git(folder, os.environ, "rev-parse", "--git-path", "index")
+    return folder / os.fsdecode(said.rstrip(b"\n")) if said else None
+
+
+@lru_cache(maxsize=16)
+def _tracked(index: Path, folder: Path, stamp: tuple[int, ...]) -> str:
+    """The first tracked file with secrets. ``stamp`` tells whether the index is still the same."""
+    del index, stamp
+    patterns = [f":(top,icase,glob)**/{name}" for name in SECRET_NAMES]
+    patterns += [f":(top,icase,glob)**/{name}/**" for name in SECRET_FOLDERS]
+    names = _git(folder, os.environ, "ls-files", "-z", "--full-name", "--", *patterns).split(b"\0")
+    return next((name for raw in names if raw and is_secret(Path(name := os.fsdecode(raw)))), "")
+
+
+def _git(folder: Path, environment: Mapping[str, str], *words: str) -> bytes:
+    """What git prints; nothing when it fails. No program of the repository's runs for what is asked here."""
+    path = shutil.which("git", path=environment.get("PATH"))
+    if path is None:
+        return b""
+    safe = [word for key, value in ALWAYS for word in ("-c", f"{key}={value}")]
+    try:
+        done = subprocess.run(
+            [path, *safe, *words],
+            cwd=folder,
+            env={**environment, **VARIABLES},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return b""
+    return done.stdout if done.returncode == 0 else b""

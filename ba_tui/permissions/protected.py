@@ -1,0 +1,63 @@
+"""Protected names: files that make other programs run something later, outside of any sandbox.
+
+The one list for the policy, the file tools and the sandbox. Nothing is opened here.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from ba_tui.permissions.paths import any_of, folded, tail_matches, tails
+
+GIT = ".git"
+GIT_DATA = ("objects", "refs")
+"""What any allowed command may write below ``.git``: neither holds anything that git runs."""
+GIT_SETTINGS = ("config", "config.worktree", "commondir", "gitdir", "hooks", "info/attributes")
+"""What decides which programs git runs."""
+
+VENV = "pyvenv.cfg"
+"""The file that makes a folder a virtual environment."""
+
+FOLDERS = (
+    GIT, ".ba", ".claude", ".agents", ".ci", ".circleci", ".buildkite", ".husky", ".gitea", ".forgejo",
+    ".woodpecker", ".semaphore", ".teamcity", "profile.d", ".vscode", ".vs", ".idea", ".zed", ".fleet", ".nvim",
+    ".devcontainer", ".cursor", ".windsurf", ".gemini", ".codex", ".opencode", ".vibe", ".roo", ".cline",
+    ".kilocode", ".continue", ".direnv", ".mise",
+)  # fmt: skip
+TAILS = (
+    ".github/workflows/**", ".github/actions/**", ".gitlab/ci/**", ".hg/hgrc", ".jj/repo/config.toml",
+    ".cargo/config", ".cargo/config.toml", ".yarn/releases/**", ".yarn/plugins/**", ".bundle/config",
+    ".venv/**", "venv/**", "node_modules/.bin/**", "site-packages/**",
+    ".mvn/**", ".terraform/**", ".poetry/**", ".pdm-plugins/**", ".config/fish/**", ".config/autostart/**",
+    ".config/systemd/**", ".config/mise.toml", ".config/mise/config.toml", "/etc/profile",
+)  # fmt: skip
+NAMES = (
+    ".mcp.json", ".gitconfig", ".gitmodules", ".hgrc", ".gitlab-ci.yml", ".travis.yml", ".drone.yml",
+    ".woodpecker.yml", ".appveyor.yml", "appveyor.yml", "jenkinsfile", "azure-pipelines*.yml",
+    "bitbucket-pipelines.yml", "cloudbuild.yaml", "cloudbuild.yml", "buildspec.yml", "codemagic.yaml",
+    ".pre-commit-config.yaml", ".pre-commit-config.yml", "lefthook*.yml", ".lefthook*.yml", ".overcommit.yml",
+    ".huskyrc*", ".envrc", "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", "mise.*.toml",
+    ".rtx.toml", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc",
+    ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".xprofile",
+    ".xinitrc", ".xsessionrc", ".pam_environment", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs",
+    "bunfig.toml", "pip.conf", "uv.toml", "poetry.toml", ".condarc", ".gemrc", "nuget.config", ".bazelrc",
+    ".bazeliskrc", ".sbtopts", ".jvmopts", "*.code-workspace", ".devcontainer.json", ".exrc", ".nvimrc",
+    ".nvim.lua", ".vimrc", ".lvimrc", ".dir-locals.el", ".gdbinit", ".lldbinit", ".psqlrc", ".sqliterc", ".rprofile",
+    ".irbrc", ".pryrc", "pyvenv.cfg", "sitecustomize.py", "usercustomize.py",
+)  # fmt: skip
+
+_NAME, _TAIL, _PARTS = any_of(NAMES), tails(TAILS), frozenset(FOLDERS)
+LAST = tuple(next(part for part in reversed(tail.split("/")) if part != "**") for tail in TAILS)
+"""The names that the ends of paths in ``TAILS`` begin to be protected with."""
+
+
+def is_protected(path: PurePath) -> bool:
+    """Whether writing ``path`` changes what runs later: git settings, CI files, shell start-up files and the like.
+
+    Give the path from the workspace's root when it lies there, so that the folders above do not count.
+    """
+    parts = [folded(part) for part in path.parts]
+    name = parts[-1] if parts else ""
+    if _NAME.match(name) or not _PARTS.isdisjoint(parts):
+        return True
+    return tail_matches(parts, _TAIL)

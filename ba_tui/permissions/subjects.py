@@ -1,0 +1,110 @@
+"""Makes of a call what rules can be compared with: its command, taken apart, and the paths that it names.
+
+What follows from that is decided in ``policy``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from ba_tui.core.tool import Effect, Tool
+from ba_tui.core.values import frozen
+from ba_tui.permissions.commands import named_paths, without_operators
+from ba_tui.permissions.paths import PathRefused, Workspace
+from ba_tui.permissions.protected import is_protected
+from ba_tui.permissions.rules import CODE_TOOLS, SHELL_TOOLS, Seen, Subject
+from ba_tui.permissions.twins import holds_secret
+from ba_tui.resources import Places
+
+if TYPE_CHECKING:
+    from ba_tui.permissions.parts import Part
+
+
+@frozen
+class Subjects:
+    """``own``: ba's folders, which only the person changes."""
+
+    workspace: Workspace
+    own: Places | None = None
+
+    def of(self, tool: Tool, args: Mapping[str, Any], cwd: Path) -> Subject:
+        """The call as rules see it; ``cwd`` is where a command would run. Raises PathRefused."""
+        texts = tool.paths(args)
+        if (tool.facts.paths or tool.facts.paths_of) and not texts:
+            texts = (".",)
+        paths = tuple(self._lent(seen, tool) for text in texts for seen in self.both(text))
+        command: str | None = None
+        named: tuple[Seen, ...] = ()
+        parts: tuple[Part, ...] = ()
+        trouble = ""
+        if tool.effect is Effect.EXECUTE and tool.facts.target:
+            command, trouble = str(args.get(tool.facts.target, "")), "nothing was looked at"
+            text = without_operators(command) if tool.name in CODE_TOOLS else command
+            if tool.name in SHELL_TOOLS:
+                studied = judging().study(command, self.workspace.root, cwd, self.both)
+                parts, trouble = studied.parts, studied.trouble
+                text = text if trouble else " ".join(part.unread for part in parts).strip()
+            if text:
+                found = dict.fromkeys(path for pair in named_paths(text, self.workspace, cwd) for path in pair)
+                named = tuple(self.seen(path) for path in found)
+        call = (tool.name, tool.effect, tool.target(args), command, paths, named)
+        subject = Subject(*call, args=_whole(tool, args), confined=tool.facts.confined, parts=parts, trouble=trouble)
+        return self._with_sql(subject, tool, args) if tool.facts.sql else subject
+
+    def _with_sql(self, subject: Subject, tool: Tool, args: Mapping[str, Any]) -> Subject:
+        """The call with what its SQL does, which may be more than the tool's usual effect, and the files it names."""
+        sql = judging().classify(str(args.get(tool.facts.sql) or ""))
+        files = tuple(seen for text in sql.files for seen in self.both(text))
+        effect = Effect.NETWORK if sql.network else Effect.WRITE if sql.kinds - {"read"} else subject.effect
+        kinds = {*sql.kinds, *(["network"] if sql.network else [])}
+        return replace(subject, effect=effect, kinds=frozenset(kinds), paths=(*subject.paths, *files))
+
+    def both(self, text: str, cwd: Path | None = None) -> list[Seen]:
+        """A path as written and as its links lead: a rule about either holds."""
+        name, target = self.workspace.both(text, cwd)
+        resolved = self.seen(target)
+        if name is target or name == target:
+            return [resolved]
+        written = self.seen(name)
+        # Where the file really lies decides about the workspace; what it is called may only make things stricter.
+        strict = written.secret or written.guarded
+        return [resolved, replace(written, inside=resolved.inside)] if strict else [resolved]
+
+    def _lent(self, seen: Seen, tool: Tool) -> Seen:
+        """What is lent counts as inside for who reads, and for nobody else."""
+        if seen.inside or not self.workspace.lends(seen.path):
+            return seen
+        if tool.effect is not Effect.READ:
+            raise PathRefused(f"{self.workspace.shown(seen.path)} is read only.", "Write elsewhere.", malformed=False)
+        return replace(seen, inside=True)
+
+    def seen(self, path: Path) -> Seen:
+        """What rules know of a resolved path."""
+        places = self.workspace.places(path)
+        own = self.own
+        secret = holds_secret(path, self.workspace) or bool(own and path == own.keys)
+        folders = {own.config, own.data, own.state} if own else set[Path]()
+        guarded = any(map(path.is_relative_to, folders)) or any(
+            is_protected(Path(place)) for place in places or (path,)
+        )
+        relative = self.workspace.relative(path) if places else None
+        return Seen(path, relative, places, bool(places), secret, guarded)
+
+
+def judging():
+    """What judging a command takes. Not before one is judged: most of it is grammar."""
+    from ba_tui.permissions import judging  # noqa: PLC0415
+
+    return judging
+
+
+def _whole(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``args`` with the defaults of what is left out, since conditions are about what would really happen."""
+    known: Any = tool.input_schema.get("properties")
+    if not isinstance(known, Mapping):
+        return args
+    fields = cast("Mapping[str, Any]", known).items()
+    return {**{name: about["default"] for name, about in fields if name not in args and "default" in about}, **args}

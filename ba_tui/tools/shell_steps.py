@@ -1,0 +1,53 @@
+"""Runs the commands of a list one after the other, each in the profile that it was allowed in, as one result.
+
+Which lists are taken apart is decided in permissions/chain.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+from ba_tui.core.results import Command, StateChange, ToolResult
+from ba_tui.core.tool import Call
+from ba_tui.permissions.paths import Workspace
+
+RunIn: TypeAlias = Callable[[str, Path, float], Awaitable[ToolResult]]
+"""Runs a text in a folder for at most so many seconds."""
+
+
+async def run_steps(workspace: Workspace, call: Call, run: RunIn, begin: tuple[Path, float]) -> ToolResult:
+    """The results of ``call.steps`` as one. ``begin``: the folder that the first one starts in, and the seconds that
+    all of them have."""
+    folder, seconds = begin
+    until = time.monotonic() + seconds
+    done: list[ToolResult] = []
+    failed = False
+    for step in call.steps:
+        if failed and step.joined:
+            continue
+        call.profile = step.profile
+        result = await run(step.text, folder, max(until - time.monotonic(), 0.1))
+        done.append(result)
+        failed = not isinstance(result.display, Command) or result.display.exit_code != 0
+        if result.is_error or (isinstance(result.display, Command) and result.display.exit_code is None):
+            break
+        if result.changes and result.changes.cwd:
+            folder = Path(result.changes.cwd)
+    return _together(workspace, done, begin[0])
+
+
+def _together(workspace: Workspace, done: list[ToolResult], begun: Path) -> ToolResult:
+    last = done[-1]
+    texts = [result.text for result in done if result.text != "(no output)"]
+    shown = [result.display for result in done if isinstance(result.display, Command)]
+    display = last.display
+    if isinstance(display, Command):
+        command = "\n".join(each.command for each in shown)
+        display = replace(display, command=command, cwd=workspace.shown(begun), output="".join(e.output for e in shown))
+    cwd = next((result.changes.cwd for result in reversed(done) if result.changes and result.changes.cwd), None)
+    changes = StateChange(cwd=cwd) if cwd and not last.is_error else None
+    return replace(last, text="\n".join(texts) or "(no output)", display=display, changes=changes)

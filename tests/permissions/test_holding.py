@@ -1,0 +1,216 @@
+"""In which profile a command runs, what nothing would hold, and how it may leave the sandbox."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ba_tui.core.events import Mode
+from ba_tui.core.session import RuleLine
+from ba_tui.permissions.bounds import Bounds
+from ba_tui.permissions.rules import read_rule
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, Judgement
+from ba_tui.resources import places
+from tests.permissions.toolset import EDIT, PYTHON, SHELL, lines, policy
+
+HELD = Bounds(unheld=str, confined=lambda: True)
+ALONE = Bounds(unheld=lambda: "there is no sandbox")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    for name in (".git", "src"):
+        (root / name).mkdir(parents=True)
+    (root / "a.txt").write_text("a")
+    (tmp_path / "other.txt").write_text("x")
+    return root
+
+
+def judged(
+    root: Path, command: str, *rules: RuleLine, mode: Mode = "default", bounds: Bounds = HELD, **args: Any
+) -> Judgement:
+    return policy(root, *rules, mode=mode, bounds=bounds).judge(SHELL, {"command": command, **args}, root)
+
+
+def profile(verdict: Judgement) -> str:
+    if isinstance(verdict, Deny):
+        return "deny"
+    told = [verdict.profile.name, *(["git"] if verdict.profile.git else [])]
+    told += ["packages"] if verdict.profile.packages else []
+    return " ".join([*(["ask"] if isinstance(verdict, Ask) else []), *told])
+
+
+@pytest.mark.parametrize(
+    ("command", "rules", "mode", "expected"),
+    [
+        ("git status && ls -la", (), "default", "reading"),
+        ("git status", ("shell(git status)",), "default", "working"),
+        ("git status && ls", ("shell(git status)",), "default", "reading"),
+        ("ls > out", ("write_file(out)",), "default", "working"),
+        ("make", ("shell(make)",), "default", "working"),
+        ("make | tail", ("shell(make)",), "default", "working"),
+        ("make | git log", ("shell(make)",), "default", "ask working"),
+        ("make", (), "default", "ask working"),
+        ("make", (), "auto", "working"),
+        ("git log", (), "auto", "reading"),
+        ("git log", (), "plan", "reading"),
+        ("git add a.txt", ("shell(git add:*)",), "default", "working git"),
+        ("cd src && git add . | tail", ("shell(git add:*)",), "default", "working git"),
+        ("git commit -m x", (), "default", "ask working git"),
+        ("git commit -m x", (), "auto", "working git"),
+        ("make | git add -A", (), "auto", "ask working git"),
+        ("npm ci", ("shell(npm ci)",), "default", "working packages"),
+        ("uv pip install x", (), "default", "ask working packages"),
+        ("python3 -m venv .venv", (), "auto", "ask working packages"),
+        ("npm run build", ("shell(npm run build)",), "default", "working"),
+        ("uv run pytest", ("shell(uv run pytest)",), "default", "working"),
+    ],
+)
+def test_the_verdict_says_in_which_profile_it_runs(
+    root: Path, command: str, rules: tuple[str, ...], mode: Mode, expected: str
+) -> None:
+    verdict = judged(root, command, *lines("allow", *rules), mode=mode)
+    assert profile(verdict) == expected, verdict
+
+
+def test_lists_of_commands_run_one_by_one_each_in_its_profile(root: Path) -> None:
+    verdict = judged(
+        root,
+        "git add -A && git commit -m 'x y'; git log -1",
+        *lines("allow", "shell(git add:*)", "shell(git commit:*)"),
+    )
+    assert isinstance(verdict, Allow)
+    told = [(step.text, step.profile.name, step.profile.git, step.joined) for step in verdict.steps]
+    assert told == [
+        ("git add -A", "working", True, False),
+        ("git commit -m 'x y'", "working", True, True),
+        ("git log -1", "reading", False, False),
+    ]
+    moved = judged(root, "cd src && git add b && make", *lines("allow", "shell(git add:*)", "shell(make)"))
+    assert isinstance(moved, Allow)
+    assert [step.text for step in moved.steps] == ["cd src", "git add b", "make"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git add -A || git commit -m x",
+        "git add -A & git commit -m x",
+        "x=1; git add $x; git commit -m x",
+        "set -e; git add -A; git commit -m x",
+        "git add -A; git commit -m x; echo $?",
+        "(git add -A; git commit -m x)",
+        "if true; then git add -A; git commit -m x; fi",
+        "git add -A && git commit -F - <<E\nx\nE",
+        "cd .. && git add -A && git commit -m x",
+        "git add -A && git commit -m x && make",
+    ],
+)
+def test_what_can_not_run_one_by_one_asks_as_a_whole(root: Path, command: str) -> None:
+    verdict = judged(root, command, *lines("allow", "shell(git add:*)", "shell(git commit:*)"))
+    assert isinstance(verdict, Ask), verdict
+    background = judged(root, "git add -A && git commit -m x", *lines("allow", "shell(git:*)"), background=True)
+    assert isinstance(background, Ask)
+
+
+def test_without_a_sandbox_only_a_short_list_runs_unasked(root: Path) -> None:
+    for command in ("ls -la", "cat a.txt | head -3", "cd src && ls", "wc -l a.txt; echo done"):
+        assert profile(judged(root, command, bounds=ALONE)) == "reading", command
+    for command in ("git status", "grep -r x .", "find . -name x", "jq . a.json", "ls && git log"):
+        verdict = judged(root, command, bounds=ALONE)
+        assert isinstance(verdict, Ask), command
+        assert "nothing would hold it to that: there is no sandbox" in verdict.reason
+    assert profile(judged(root, "git status", *lines("allow", "shell(git status)"), bounds=ALONE)) == "working"
+    assert profile(judged(root, "git log", mode="plan", bounds=ALONE)) == "ask working"
+
+
+def test_what_a_reader_tried_to_write_is_judged_by_mode_and_rule(root: Path) -> None:
+    def tried(command: str, *rules: RuleLine, mode: Mode = "default", bounds: Bounds = HELD) -> Judgement:
+        rules_of = policy(root, *rules, mode=mode, bounds=bounds)
+        return rules_of.judge(SHELL, {"command": command}, root, "x.txt")
+
+    asked = tried("ruff check .")
+    assert isinstance(asked, Ask)
+    assert "tried to write x.txt" in asked.reason
+    assert profile(asked) == "ask working"
+    assert profile(tried("ruff check .", mode="accept-edits")) == "ask working"
+    assert profile(tried("ruff check .", mode="auto")) == "working"
+    assert profile(tried("ruff check .", mode="plan")) == "deny"
+    assert profile(tried("ruff check .", *lines("deny", "shell(ruff:*)"))) == "deny"
+
+
+@pytest.mark.parametrize(
+    ("command", "rules", "expected"),
+    [
+        ("git push", ("outside(git push:*)",), "outside"),
+        ("git push origin main | tail -3", ("outside(git push:*)",), "outside"),
+        ("git push && make", ("outside(git push:*)",), "ask working git"),
+        ("git push && git log", ("outside(git push:*)",), "ask working git"),
+        ("git push --force", ("outside(git push:*)",), "ask working git"),
+        ("git push", ("shell(git push:*)", "shell", "*"), "working git"),
+        ("git push", ("outside(git pull:*)",), "ask working git"),
+    ],
+)
+def test_only_a_rule_of_its_own_leads_outside(root: Path, command: str, rules: tuple[str, ...], expected: str) -> None:
+    assert profile(judged(root, command, *lines("allow", *rules))) == expected
+
+
+def test_asking_to_leave_the_sandbox_is_its_own_question(root: Path) -> None:
+    for rules in ((), ("shell(git push:*)",), ("shell",), ("*",), ("@execute(git push)",)):
+        verdict = judged(root, "git push", *lines("allow", *rules), mode="auto", outside=True)
+        assert isinstance(verdict, Ask), rules
+        assert (verdict.profile.name, verdict.rule) == ("outside", "outside(git push)")
+        assert "outside the sandbox" in verdict.risks
+    assert profile(judged(root, "git push", *lines("allow", "outside(git push)"), outside=True)) == "outside"
+    assert profile(judged(root, "git status", outside=True)) == "ask outside"
+    denied = judged(root, "git push", *lines("allow", "outside(git push)"), *lines("deny", "outside"), outside=True)
+    assert isinstance(denied, Deny)
+    assert (
+        profile(judged(root, "git push", *lines("allow", "outside(git push)"), *lines("ask", "outside")))
+        == "ask working git"
+    )
+    assert profile(judged(root, "git push", mode="plan", outside=True)) == "deny"
+    code = policy(root, bounds=HELD).judge(PYTHON, {"code": "1", "outside": True}, root)
+    assert isinstance(code, Ask)
+    assert (code.profile.name, code.rule) == ("outside", None)
+    silent = RuleLine("shell", "ask", "test", terms=json.dumps({"timeout": 5, "on_timeout": "allow"}))
+    quiet = judged(root, "git push", silent, outside=True)
+    assert isinstance(quiet, Ask)
+    assert quiet.on_timeout == "deny"
+
+
+def test_without_a_sandbox_there_is_no_outside(root: Path) -> None:
+    assert profile(judged(root, "make", *lines("allow", "outside(make)"), bounds=ALONE)) == "ask working"
+    assert profile(judged(root, "make", *lines("allow", "shell(make)"), bounds=ALONE, outside=True)) == "working"
+
+
+def test_what_a_skill_or_a_project_says_leads_nowhere(root: Path) -> None:
+    project = RuleLine("outside(make)", "allow", "project", layer="project")
+    rules = policy(root, project, bounds=Bounds(own=places(), unheld=str, confined=lambda: True))
+    assert profile(rules.judge(SHELL, {"command": "make"}, root)) == "ask working"
+    rules.grant(lambda: [read_rule("outside(make)", "allow", "a skill")])
+    assert profile(rules.judge(SHELL, {"command": "make"}, root)) == "ask working"
+    rules.remember("outside(make)", "session")
+    assert profile(rules.judge(SHELL, {"command": "make"}, root)) == "outside"
+    assert [line.leaves for line in rules.rules() if line.rule == "outside(make)"] == [True, True]
+
+
+def test_files_elsewhere_that_a_command_names_come_with_its_profile(root: Path, tmp_path: Path) -> None:
+    read = judged(root, "cat ../other.txt")
+    assert isinstance(read, Ask)
+    assert read.profile.readable == (tmp_path / "other.txt",)
+    written = judged(root, "cp a.txt ../other.txt")
+    assert isinstance(written, Ask)
+    assert tmp_path / "other.txt" in written.profile.writable
+    assert not judged(root, "cp a.txt /etc/hosts").profile.writable  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_file_tools_ask_about_protected_files_in_every_mode(root: Path) -> None:
+    modes: tuple[Mode, ...] = ("default", "accept-edits", "auto")
+    for path in (".npmrc", ".vscode/tasks.json", "mise.toml", ".husky/x", ".github/workflows/a.yml", ".gitmodules"):
+        for mode in modes:
+            assert isinstance(policy(root, mode=mode, bounds=HELD).judge(EDIT, {"path": path}, root), Ask), path

@@ -1,0 +1,155 @@
+"""What commands do to protected files is noticed, kept in mind, and taken back on request; nobody else's work is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ba_tui.core.profiles import WORKING, Profile
+from ba_tui.permissions.pending_changes import PendingChanges
+from ba_tui.permissions.protected_watch import ProtectedWatch, Run
+from ba_tui.permissions.workspace_scan import WorkspaceScan
+
+HELD = Run("make", WORKING, guarded=True)
+LOOSE = Run("make", WORKING)
+GIT = Run("git checkout x", Profile("working", git=True), guarded=True)
+INSTALLING = Run("npm ci", Profile("working", packages=True), guarded=True)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    for name in (
+        ".git/config",
+        ".git/hooks/x.sample",
+        ".npmrc",
+        ".vscode/tasks.json",
+        ".venv/bin/python",
+        ".venv/pyvenv.cfg",
+    ):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("before")
+    return root
+
+
+@pytest.fixture
+def watch(root: Path, tmp_path: Path) -> ProtectedWatch:
+    return opened(root, tmp_path)
+
+
+def opened(root: Path, tmp_path: Path) -> ProtectedWatch:
+    return ProtectedWatch(WorkspaceScan([root]), PendingChanges(tmp_path / "aside"))
+
+
+def during(watch: ProtectedWatch, run: Run, work: Callable[[], object]) -> dict[str, tuple[bool, bytes | None]]:
+    watch.begin(run)
+    work()
+    return {change.path.name: (change.new, change.after) for change in watch.end(run)}
+
+
+def write(root: Path, *names: str, text: str = "evil") -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+def test_what_appears_is_noticed_at_any_depth(watch: ProtectedWatch, root: Path) -> None:
+    names = (".git/commondir", ".ba/config.yaml", ".mcp.json", "sub/.npmrc", ".husky/pre-commit", ".vscode/new.json",
+             ".git/hooks/pre-commit", ".git/hooks/y.sample", "a.py", "sub/.git/config")  # fmt: skip
+    found = during(watch, HELD, lambda: write(root, *names))
+    assert found == {
+        **dict.fromkeys(("commondir", "config.yaml", ".mcp.json", ".npmrc", "pre-commit", "new.json"), (True, b"evil")),
+        "config": (True, b"evil"),
+    }
+    assert len(watch.pending) == 8
+
+
+def test_what_was_read_only_was_changed_by_somebody_else(watch: ProtectedWatch, root: Path) -> None:
+    assert during(watch, HELD, lambda: write(root, ".npmrc", ".git/config")) == {}
+    changed = during(watch, LOOSE, lambda: write(root, ".npmrc", ".git/config", text="again"))
+    assert changed == {".npmrc": (False, b"again"), "config": (False, b"again")}
+
+
+def test_another_folder_in_its_place_is_a_change(watch: ProtectedWatch, root: Path) -> None:
+    def swap() -> None:
+        (root / ".vscode").rename(root / "old")
+        write(root, ".vscode/tasks.json")
+
+    assert during(watch, HELD, swap) == {"tasks.json": (False, b"evil")}
+
+
+def test_what_changes_between_commands_is_the_persons(watch: ProtectedWatch, root: Path) -> None:
+    during(watch, LOOSE, lambda: None)
+    write(root, ".npmrc", ".mcp.json")
+    assert during(watch, LOOSE, lambda: None) == {}
+    assert watch.pending == ()
+
+
+def test_git_may_change_tracked_files_and_shows_them(watch: ProtectedWatch, root: Path) -> None:
+    def checkout() -> None:
+        write(root, ".npmrc", ".git/config")
+        (root / ".vscode" / "tasks.json").unlink()
+
+    assert during(watch, GIT, checkout) == {".npmrc": (False, b"evil"), "tasks.json": (False, None)}
+    (changed, removed) = watch.pending
+    assert changed.before == removed.before == b"before"
+    watch.set_aside(watch.pending)
+    assert (root / ".npmrc").read_text() == (root / ".vscode" / "tasks.json").read_text() == "before"
+
+
+def test_package_managers_write_what_they_install_and_no_more(watch: ProtectedWatch, root: Path) -> None:
+    names = (".venv/bin/new", "node_modules/.bin/x", ".venv/lib/python3.11/site-packages/a.pth")
+    assert during(watch, INSTALLING, lambda: write(root, *names, "bunfig.toml")) == {"bunfig.toml": (True, b"evil")}
+    watch.keep(watch.pending)
+    assert set(during(watch, LOOSE, lambda: write(root, *names, text="other"))) == {"new", "x", "a.pth"}
+
+
+def test_what_is_set_aside_goes_whole_and_nothing_is_lost(watch: ProtectedWatch, root: Path) -> None:
+    (root / "sub").mkdir()
+    during(watch, HELD, lambda: write(root, ".husky/a", ".husky/b", "sub/.npmrc", ".vscode/new.json"))
+    folder = watch.set_aside(watch.pending)
+    assert not (root / ".husky").exists()
+    assert not (root / "sub" / ".npmrc").exists()
+    assert [path.name for path in (root / ".vscode").iterdir()] == ["tasks.json"]
+    kept = {path.name: path.read_text() for path in folder.rglob("*") if path.is_file()}
+    assert kept == {"a": "evil", "b": "evil", ".npmrc": "evil", "new.json": "evil"}
+    assert watch.pending == ()
+
+
+def test_what_nobody_decided_about_is_known_to_later_sessions(
+    watch: ProtectedWatch, root: Path, tmp_path: Path
+) -> None:
+    during(watch, HELD, lambda: write(root, ".mcp.json", "bunfig.toml"))
+    later = opened(root, tmp_path)
+    assert {change.path.name: change.by for change in later.pending} == {".mcp.json": "make", "bunfig.toml": "make"}
+    (root / ".mcp.json").unlink()
+    later.keep([change for change in later.pending if change.path.name == "bunfig.toml"])
+    assert opened(root, tmp_path).pending == ()
+    (tmp_path / "aside" / "pending.json").write_text(json.dumps({"broken": 1}))
+    assert opened(root, tmp_path).pending == ()
+
+
+def test_a_command_in_the_background_is_watched_until_it_ends(watch: ProtectedWatch, root: Path) -> None:
+    running = [True]
+    run = Run("make watch", WORKING, guarded=True, running=lambda: running[0])
+    watch.begin(run)
+    assert watch.check() == ()
+    write(root, ".mcp.json")
+    assert [change.by for change in watch.check()] == ["make watch"]
+    assert watch.active
+    running[0] = False
+    watch.keep(watch.check())
+    assert not watch.active
+    write(root, "bunfig.toml")
+    assert watch.check() == ()
+
+
+def test_a_link_is_shown_as_none_of_what_it_leads_to(watch: ProtectedWatch, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("secret")
+    assert during(watch, HELD, lambda: (root / "mise.toml").symlink_to(tmp_path / "key")) == {"mise.toml": (True, None)}
+    watch.set_aside(watch.pending)
+    assert (tmp_path / "key").read_text() == "secret"
+    assert not (root / "mise.toml").is_symlink()

@@ -17,7 +17,8 @@ class Profile:
 
     ``git``: a single git call, which may write git folders (their settings and hooks aside) and tracked protected
     files. ``packages``: a package manager, which may write ``.venv`` and ``node_modules``. ``readable`` and
-    ``writable``: files elsewhere that the person, or a rule, let this command reach.
+    ``writable``: files elsewhere that the person, or a rule, let this command reach. ``unhidden``: files with secrets
+    that git stores, which it would take for changed if they were hidden from it.
     """
 
     name: ProfileName
@@ -25,6 +26,7 @@ class Profile:
     packages: bool = False
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
+    unhidden: tuple[Path, ...] = ()
 
 
 @frozen

@@ -67,6 +67,8 @@ PRINTING = frozenset({
     "format-patch", "range-diff", "blame", "annotate", "stash",
 })  # fmt: skip
 """Subcommands that print what stands in tracked files."""
+STORING = frozenset({"add", "stage", "commit", "stash"})
+"""Subcommands that may store files which git does not track yet."""
 _PATCH = regex(r"-(?:p|u|c|m|cc|S.*|G.*|L.*|-patch.*|-cc|-unified.*|-word-diff.*|-textconv)")
 
 
@@ -112,17 +114,31 @@ def exposed(parts: Sequence[Part], folder: Path) -> str:
     if not any(_prints(part) for part in parts):
         return ""
     index = _index_of(folder)
+    return next(iter(_tracked(index, folder, _stamp(index))), "") if index else ""
+
+
+def stored_secrets(parts: Sequence[Part], folder: Path) -> tuple[Path, ...]:
+    """The files with secrets that a git call among ``parts`` stores, or is about to store. Blocks."""
+    calls = [words for part in parts if (words := _words(part))[:1] == ["git"] and not part.harmless]
+    return tracked_secrets(folder, new=any(set(words) & STORING for words in calls)) if calls else ()
+
+
+def tracked_secrets(folder: Path, *, new: bool = False) -> tuple[Path, ...]:
+    """The files with secrets that git tracks, ``new``: or would track, which are there now. Blocks."""
+    index = _index_of(folder)
     if index is None:
-        return ""
-    try:
-        status = index.stat()
-    except OSError:
-        return ""
-    return _tracked(index, folder, (status.st_ino, status.st_mtime_ns, status.st_size))
+        return ()
+    top = _top(folder) or folder
+    found = _listed(folder, new=True) if new else _tracked(index, folder, _stamp(index))
+    return tuple(path for name in found if (path := top / name).is_file() and not path.is_symlink())
+
+
+def _words(part: Part) -> list[str]:
+    return [word or "" for word in (part.plain or part.words)]
 
 
 def _prints(part: Part) -> bool:
-    words = [word or "" for word in (part.plain or part.words)]
+    words = _words(part)
     if words[:1] != ["git"] or len(words) < 2:
         return False
     named = words[words.index("--") + 1 :] if "--" in words else []
@@ -182,14 +198,29 @@ def _index_of(folder: Path) -> Path | None:
     return folder / os.fsdecode(said.rstrip(b"\n")) if said else None
 
 
+def _stamp(index: Path) -> tuple[int, ...]:
+    """Tells whether the index is still the same; empty while there is none."""
+    try:
+        status = index.stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
 @lru_cache(maxsize=16)
-def _tracked(index: Path, folder: Path, stamp: tuple[int, ...]) -> str:
-    """The first tracked file with secrets. ``stamp`` tells whether the index is still the same."""
-    del index, stamp
+def _tracked(index: Path, folder: Path, stamp: tuple[int, ...]) -> tuple[str, ...]:
+    """The tracked files with secrets. ``stamp`` tells whether the index is still the same."""
+    del index
+    return _listed(folder, new=False) if stamp else ()
+
+
+def _listed(folder: Path, *, new: bool) -> tuple[str, ...]:
+    """The files with secrets that git tracks, from the top; ``new``: also those that it would."""
     patterns = [f":(top,icase,glob)**/{name}" for name in SECRET_NAMES]
     patterns += [f":(top,icase,glob)**/{name}/**" for name in SECRET_FOLDERS]
-    names = _git(folder, os.environ, "ls-files", "-z", "--full-name", "--", *patterns).split(b"\0")
-    return next((name for raw in names if raw and is_secret(Path(name := os.fsdecode(raw)))), "")
+    further = ("-c", "-o", "--exclude-standard") if new else ()
+    names = _git(folder, os.environ, "ls-files", "-z", "--full-name", *further, "--", *patterns).split(b"\0")
+    return tuple(name for raw in names if raw and is_secret(Path(name := os.fsdecode(raw))))
 
 
 def _git(folder: Path, environment: Mapping[str, str], *words: str) -> bytes:

@@ -45,18 +45,20 @@ class Holding:
     """Whether all of it is on the short list of readers that nothing needs to hold."""
 
 
-def hold(subject: Subject, allows: Sequence[Rule]) -> Holding:
-    """``allows`` are the allow rules for the tool whose conditions hold."""
+def hold(subject: Subject, allows: Sequence[Rule], stored: tuple[Path, ...] = ()) -> Holding:
+    """``allows`` are the allow rules for the tool whose conditions hold; ``stored``: files with secrets that git
+    stores, which nobody but the person, or a rule for just this command, shows to it."""
     parts = subject.parts
     gits = [part for part in parts if program(part) == "git" and not part.harmless]
-    approved = Profile("working", bool(gits), any(map(_installs, parts)), *_elsewhere(parts))
+    approved = Profile("working", bool(gits), any(map(_installs, parts)), *_elsewhere(parts), stored)
     if any(rule.pattern == subject.command for rule in allows):
         return Holding(approved, approved)
     ruled = [any(_covers(rule, part) for rule in allows) for part in parts]
     plain = all(part.short_listed for part in parts)
     if not all(ruled) and all(part.harmless and not part.writes for part in parts):
         return Holding(Profile("reading", readable=approved.readable), approved, reads=True, plain=plain)
-    return Holding(approved, approved, _mixed(parts, ruled) or _together(parts, gits))
+    why = _mixed(parts, ruled) or _together(parts, gits) or seen_by_git(stored)
+    return Holding(replace(approved, unhidden=()), approved, why)
 
 
 def leave(subject: Subject, rules: Sequence[Rule]) -> Rule | None:
@@ -96,6 +98,11 @@ def _together(parts: Sequence[Part], gits: Sequence[Part]) -> str:
     if not gits or (len(gits) == 1 and all(part is gits[0] or part.short_listed for part in parts)):
         return ""
     return ALONE
+
+
+def seen_by_git(stored: Sequence[Path]) -> str:
+    """Why a git call asks whose files with secrets can't be hidden from it; empty for none."""
+    return f"git stores {stored[0].name}, which holds secrets, so it is not hidden from this command" if stored else ""
 
 
 def alone(subject: Subject) -> str:

@@ -5,8 +5,8 @@ What each part does stands in its own file.
 
 from ba_tui.permissions.chain import folder_after, links
 from ba_tui.permissions.covering import Covered, Files, cover, offered, risks
-from ba_tui.permissions.git_safety import exposed
-from ba_tui.permissions.holding import Holding, alone, hold, leave, outer_offer, program
+from ba_tui.permissions.git_safety import exposed, stored_secrets
+from ba_tui.permissions.holding import Holding, alone, hold, leave, outer_offer, program, seen_by_git
 from ba_tui.permissions.judgement import study
 from ba_tui.permissions.kept import keeper
 from ba_tui.permissions.sql import classify
@@ -28,5 +28,7 @@ __all__ = [
     "outer_offer",
     "program",
     "risks",
+    "seen_by_git",
+    "stored_secrets",
     "study",
 ]

@@ -123,8 +123,11 @@ class Policy:
         if shell:
             covered = self._covered(subject)
             lack = covered.lacks[0].why if covered.lacks else ""
-            held = judging().hold(subject, self._allows(subject))
+            stored = self._stored(subject, cwd)
+            held = judging().hold(subject, self._allows(subject), stored)
             approved = held.approved
+            if lack and stored:
+                lack = f"{lack.rstrip('.')}; {judging().seen_by_git(stored)}"
             if tried and not lack:
                 lack = f"`{judging().program(subject.parts[-1])}` tried to write {tried}"
             subject = replace(subject, lack=lack, offer=judging().offered(subject, covered.lacks))
@@ -289,6 +292,10 @@ class Policy:
         secret = judging().exposed(subject.parts, cwd)
         return f"git keeps {secret}, which holds secrets, and this may print it" if secret else ""
 
+    def _stored(self, subject: Subject, cwd: Path) -> tuple[Path, ...]:
+        """The files with secrets that a git call would take for changed if the sandbox hid them from it."""
+        return judging().stored_secrets(subject.parts, cwd) if subject.parts and self.bounds.confined() else ()
+
     def _by_mode(self, subject: Subject, cwd: Path) -> Judgement:
         why = self._doubt(subject, cwd)
         if not why:
@@ -326,7 +333,9 @@ class Policy:
         if not (subject.confined or subject.command is not None) or not self.bounds.confined():
             return False
         further = {"network", "outside the workspace", "shares a secret"} & set(risks(subject, self.workspace, cwd))
-        return not further and not any(seen.guarded for seen in subject.named) and not judging().alone(subject)
+        if further or any(seen.guarded for seen in subject.named) or judging().alone(subject):
+            return False
+        return not self._stored(subject, cwd)
 
     def _ask(self, reason: str, subject: Subject, cwd: Path, rule: Rule | None = None) -> Ask:
         by = rule.text if rule else ""

@@ -10,8 +10,6 @@ from pathlib import PurePath
 from ba_tui.permissions.paths import any_of, folded, tail_matches, tails
 
 GIT = ".git"
-GIT_DATA = ("objects", "refs")
-"""What any allowed command may write below ``.git``: neither holds anything that git runs."""
 GIT_SETTINGS = ("config", "config.worktree", "commondir", "gitdir", "hooks", "info/attributes")
 """What decides which programs git runs."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ba_tui.core.profiles import Profile
 from ba_tui.core.values import frozen
-from ba_tui.permissions.pending_changes import PendingChanges
+from ba_tui.permissions.pending_changes import Pending, PendingChanges
 from ba_tui.permissions.protected import GIT, GIT_SETTINGS, VENV
 from ba_tui.permissions.workspace_scan import Findings, WorkspaceScan
 from ba_tui.resources import read_regular
@@ -89,9 +89,12 @@ class ProtectedWatch:
         with self._lock:
             if not self._loaded:
                 self._loaded = True
-                for path, by in self._kept.read():
-                    self._pending.setdefault(path, Change(path, by, new=True, after=_content(path)))
-            gone = [path for path, change in self._pending.items() if change.new and not os.path.lexists(path)]
+                for kept in self._kept.read():
+                    after = _content(kept.path)
+                    change = Change(kept.path, kept.by, kept.new, after=after, outermost=kept.outermost)
+                    self._pending.setdefault(kept.path, change)
+            decided = ((path, change.new or change.before is None) for path, change in self._pending.items())
+            gone = [path for path, lost in decided if lost and not os.path.lexists(path)]
             for path in gone:
                 del self._pending[path]
             if gone:
@@ -173,7 +176,8 @@ class ProtectedWatch:
             path.write_bytes(change.before)
 
     def _keep(self) -> None:
-        self._kept.write((change.path, change.by) for change in self._pending.values() if change.new)
+        here = (change for change in self._pending.values() if os.path.lexists(change.path))
+        self._kept.write(Pending(each.path, each.outermost or each.path, each.by, each.new) for each in here)
 
     def _compare(self, run: Run) -> tuple[Change, ...]:
         now = self._look(contents=True)

@@ -17,7 +17,7 @@ import ba_tui
 from ba_tui.core.profiles import Profile
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_IN_HOME, SECRET_NAMES, SECRET_TAILS
-from ba_tui.permissions.protected import GIT, GIT_DATA, GIT_SETTINGS, VENV, is_protected
+from ba_tui.permissions.protected import GIT, GIT_SETTINGS, VENV, is_protected
 from ba_tui.permissions.workspace_scan import Findings
 from ba_tui.resources import read_regular
 
@@ -118,7 +118,7 @@ def layout(reach: Reach, inside: Inside) -> tuple[Part, ...]:
         if _seen(path, parts.values()) and path not in (*reach.roots, *inside.profile.readable):
             parts[path] = Part(path, "hidden")
     for path in inside.findings.secrets:
-        if _seen(path, parts.values()):
+        if path not in inside.profile.unhidden and _seen(path, parts.values()):
             parts[path] = Part(path, "masked", inside.mask(path))
     parts |= {path: Part(path, "hidden") for path in _outlets(reach, parts.values())}
     return _needful(sorted(parts.values(), key=lambda part: (len(part.path.parts), str(part.path))))
@@ -203,13 +203,11 @@ def _git(folder: Path, *, writable: bool) -> Iterator[Part]:
     """The parts of one git folder."""
     if not _folder(folder):
         return
-    # A place of its own in any case, so that it can't be renamed and another one be put there.
-    bare = folder.name != GIT
-    if not bare:
+    if folder.name == GIT:
+        # A place of its own in any case, so that it can't be renamed and another one be put there.
         yield Part(folder, "write" if writable else "read")
-    if not writable and not bare:
-        yield from (Part(folder / name, "write") for name in GIT_DATA if _folder(folder / name))
-        return
+        if not writable:
+            return
     for place in (folder, *_further(folder / "modules")):
         yield from (Part(place / name, "read") for name in GIT_SETTINGS if _there(place / name))
 

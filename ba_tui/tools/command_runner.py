@@ -167,7 +167,7 @@ class CommandRunner:
             self.watch.replace(run, replace(run, running=lambda: not outcome.job.ended))
             return outcome, []
         await self._ended(run)
-        notes = [*_unreached(program), *self._blame(outcome, profile)]
+        notes = [*_unreached(program), *_mistaken(program, request.text), *self._blame(outcome, profile)]
         if profile.git and "GIT_CONFIG_COUNT" in program.environment:
             from ba_tui.permissions.git_safety import skipped_hooks  # noqa: PLC0415 - only git needs it
 
@@ -254,6 +254,21 @@ class CommandRunner:
             return verdict.profile, ""
         said = f" and said: {reply.text.strip()}" if reply.text.strip() else ""
         return None, f"it ran as a reader; letting it write {tried} was not allowed{said}"
+
+
+def _mistaken(program: Program, text: str) -> list[str]:
+    """Files that git may call changed only because they are hidden from it."""
+    held = program.confinement
+    if held is None or held.findings is None or held.profile.name != "reading" or "git" not in text:
+        return []
+    from ba_tui.permissions.git_safety import tracked_secrets  # noqa: PLC0415 - only git needs it
+
+    hidden = [path.name for path in tracked_secrets(program.folder) if path in held.findings.secrets]
+    return (
+        [f"git sees what stands in for {', '.join(hidden[:3])}, which ba hides: it may not be changed"]
+        if hidden
+        else []
+    )
 
 
 def _unreached(program: Program) -> list[str]:

@@ -35,12 +35,15 @@ class ProtectedReview:
     async def settle(self, call: Call) -> str:
         """Ask about what commands did to protected files by now. Why nothing may run unasked; empty when all is
         decided."""
-        if self.watch is None:
+        watch = self.watch
+        if watch is None:
             return ""
-        if self.watch.active:
-            await asyncio.to_thread(self.watch.check)
+        if watch.active:
+            await asyncio.to_thread(watch.check)
         notes = await self.notes(call)
-        return f"{notes[0]}. Nothing runs unasked until the person has decided about that." if notes else ""
+        if not notes or not await asyncio.to_thread(lambda: watch.pending):
+            return ""
+        return f"{notes[0]}. Nothing runs unasked until the person has decided about that."
 
     async def notes(self, call: Call) -> list[str]:
         """What is left undecided after the person was asked, in words for the model."""

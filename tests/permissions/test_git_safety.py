@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.profiles import READING, WORKING, Profile
-from ba_tui.permissions.git_safety import exposed, git_environment, skipped_hooks
+from ba_tui.permissions.bounds import Bounds
+from ba_tui.permissions.git_safety import exposed, git_environment, skipped_hooks, stored_secrets
 from ba_tui.permissions.parts import Part
-from tests.permissions.toolset import SHELL, policy
+from ba_tui.permissions.verdicts import Allow, Ask
+from tests.permissions.toolset import SHELL, lines, policy
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 ALONE = Profile("working", git=True)
@@ -132,3 +134,26 @@ def test_secrets_that_git_keeps_are_told_before_they_are_printed(root: Path) -> 
     }
     asked = policy(root).judge(SHELL, {"command": "git diff"}, root)
     assert "sub/.env" in getattr(asked, "reason", "")
+
+
+def test_git_calls_do_not_store_what_stands_in_for_a_secret(root: Path) -> None:
+    def call(words: str) -> Part:
+        return Part(tuple(words.split()), tuple(words.split()))
+
+    (root / ".env").write_text("x")
+    (root / "folder").mkdir()
+    (root / "folder" / "id_rsa").write_text("x")
+    assert stored_secrets((call("git checkout topic"),), root) == ()
+    assert set(stored_secrets((call("git add -A"),), root / "folder")) == {root / ".env", root / "folder" / "id_rsa"}
+    (root / ".gitignore").write_text("id_rsa\n")
+    git(root, "add", "-f", ".env")
+    for words in ("git checkout topic", "git add -A", "git commit -am x", "git reset --hard"):
+        assert stored_secrets((call(words),), root) == (root / ".env",), words
+    assert stored_secrets((call("make"), call("ls")), root) == ()
+    held = policy(root, *lines("allow", "shell(git checkout:*)"), bounds=Bounds(unheld=str, confined=lambda: True))
+    asked = held.judge(SHELL, {"command": "git checkout topic"}, root)
+    assert isinstance(asked, Ask)
+    assert asked.reason == "Git stores .env, which holds secrets, so it is not hidden from this command."
+    assert asked.profile.unhidden == (root / ".env",)
+    alone = policy(root, *lines("allow", "shell(git checkout:*)")).judge(SHELL, {"command": "git checkout topic"}, root)
+    assert isinstance(alone, Allow)

@@ -132,6 +132,17 @@ def test_what_nobody_decided_about_is_known_to_later_sessions(
     assert opened(root, tmp_path).pending == ()
 
 
+def test_later_sessions_move_and_put_back_the_same(watch: ProtectedWatch, root: Path, tmp_path: Path) -> None:
+    during(watch, LOOSE, lambda: write(root, ".husky/pre-commit", ".npmrc", text="evil"))
+    later = opened(root, tmp_path)
+    assert {change.path.name: change.new for change in later.pending} == {"pre-commit": True, ".npmrc": False}
+    folder = later.set_aside(later.pending)
+    assert not (root / ".husky").exists()
+    assert not (root / ".npmrc").exists()
+    assert {path.name for path in folder.rglob("*") if path.is_file()} == {"pre-commit", ".npmrc"}
+    assert opened(root, tmp_path).pending == ()
+
+
 def test_a_command_in_the_background_is_watched_until_it_ends(watch: ProtectedWatch, root: Path) -> None:
     running = [True]
     run = Run("make watch", WORKING, guarded=True, running=lambda: running[0])

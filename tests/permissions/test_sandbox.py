@@ -40,6 +40,7 @@ def root(tmp_path: Path) -> Path:
     root = tmp_path / "work"
     (root / ".git" / "hooks").mkdir(parents=True)
     (root / ".git" / "config").write_text("")
+    (root / ".git" / "refs" / "heads").mkdir(parents=True)
     for name in ("libs/a", "libs/a/modules/b"):
         (root / ".git" / "modules" / name / "hooks").mkdir(parents=True)
         (root / ".git" / "modules" / name / "config").write_text("")
@@ -90,7 +91,8 @@ def test_what_runs_elsewhere_is_guarded_in_the_workspace(run: Run, root: Path) -
     script = (
         "for each in $(find .git/modules -name config -o -name hooks); do echo x > $each || echo x > $each/x; done;"
         "echo x > .git/hooks/pre-commit; echo x > .git/config; echo x > .ba/tools.yaml; rm -rf .ba; echo x > .mcp.json;"
-        "mv .git elsewhere; mv .mcp.json m; echo x > .git/index; echo x > .git/commondir; echo go on"
+        "mv .git elsewhere; mv .mcp.json m; echo x > .git/index; echo x > .git/commondir; "
+        "echo x > .git/refs/heads/evil; echo go on"
     )
     assert run(script).stdout == "go on\n"
     assert not (root / ".git" / "commondir").exists()
@@ -98,6 +100,7 @@ def test_what_runs_elsewhere_is_guarded_in_the_workspace(run: Run, root: Path) -
     assert not any((root / ".git" / "hooks").iterdir())
     assert (root / ".git" / "config").read_text() == ""
     assert not (root / ".git" / "index").exists()
+    assert not (root / ".git" / "refs" / "heads" / "evil").exists()
     assert list((root / ".ba").iterdir()) == []
     assert (root / ".mcp.json").read_text() == "{}"
 

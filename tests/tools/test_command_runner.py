@@ -14,7 +14,7 @@ import pytest
 
 from ba_tui.core.events import Judged
 from ba_tui.core.messages import ToolUse
-from ba_tui.core.profiles import OUTSIDE, READING, WORKING
+from ba_tui.core.profiles import OUTSIDE, READING, WORKING, Profile
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
@@ -184,6 +184,24 @@ async def test_secrets_are_hidden_from_what_was_allowed_too(yard: Yard) -> None:
     assert "hunter2" not in denied.text
     assert (yard.desk.root / ".env").read_text() == "TOKEN=hunter2"
     assert not (yard.desk.root / "c").exists()
+
+
+async def test_git_sees_the_secrets_that_it_was_shown(yard: Yard) -> None:
+    secret = yard.desk.write(".env", "TOKEN=hunter2")
+    yard.profile = Profile("working", git=True, unhidden=(secret,))
+    assert (await yard.desk.run("shell", command="cat .env; rm .env")).text == "TOKEN=hunter2"
+    assert not secret.exists()
+
+
+async def test_a_secret_that_git_takes_for_changed_is_told(yard: Yard) -> None:
+    yard.desk.write(".env", "TOKEN=hunter2")
+    yard.profile = OUTSIDE
+    await yard.desk.run("shell", command="git init -q && git add -f .env")
+    yard.profile = READING
+    shown = (await yard.desk.run("shell", command="git status --short")).text
+    assert shown.splitlines() == [
+        "AM .env", "[git sees what stands in for .env, which ba hides: it may not be changed]"
+    ]  # fmt: skip
 
 
 async def test_a_file_that_the_person_names_is_not_hidden(floor: Floor) -> None:

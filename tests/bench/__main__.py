@@ -6,7 +6,21 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.bench import caching, compressing, counting, engine, flow, long, names, rest, skills, start, steps, verdicts
+from tests.bench import (
+    caching,
+    compressing,
+    confined,
+    counting,
+    engine,
+    flow,
+    long,
+    names,
+    rest,
+    skills,
+    start,
+    steps,
+    verdicts,
+)
 from tests.bench.figures import HEAD, QUICK, Effort, Family, Figure, as_json, line
 
 FAMILIES: dict[str, Family] = {
@@ -24,6 +38,7 @@ FAMILIES: dict[str, Family] = {
     "names": names.names,
     "skills": skills.skills,
     "verdicts": verdicts.verdicts,
+    "confined": confined.confined,
     "caching": caching.caching,
     "compressing": compressing.compressing,
 }

@@ -18,7 +18,8 @@ class Profile:
     ``git``: a single git call, which may write git folders (their settings and hooks aside) and tracked protected
     files. ``packages``: a package manager, which may write ``.venv`` and ``node_modules``. ``readable`` and
     ``writable``: files elsewhere that the person, or a rule, let this command reach. ``unhidden``: files with secrets
-    that git stores, which it would take for changed if they were hidden from it.
+    that git stores, which it would take for changed if they were hidden from it. ``plain``: a reader that opens no file
+    but those that its words name, so it runs also where secrets can't all be hidden.
     """
 
     name: ProfileName
@@ -27,6 +28,7 @@ class Profile:
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     unhidden: tuple[Path, ...] = ()
+    plain: bool = False
 
 
 @frozen

@@ -41,8 +41,6 @@ class Holding:
     approved: Profile
     why: str = ""
     reads: bool = False
-    plain: bool = False
-    """Whether all of it is on the short list of readers that nothing needs to hold."""
 
 
 def hold(subject: Subject, allows: Sequence[Rule], stored: tuple[Path, ...] = ()) -> Holding:
@@ -56,9 +54,10 @@ def hold(subject: Subject, allows: Sequence[Rule], stored: tuple[Path, ...] = ()
     ruled = [any(_covers(rule, part) for rule in allows) for part in parts]
     plain = all(part.short_listed for part in parts)
     if not all(ruled) and all(part.harmless and not part.writes for part in parts):
-        return Holding(Profile("reading", readable=approved.readable), approved, reads=True, plain=plain)
-    why = _mixed(parts, ruled) or _together(parts, gits) or seen_by_git(stored)
-    return Holding(replace(approved, unhidden=()), approved, why)
+        reading = Profile("reading", readable=approved.readable, plain=plain)
+        return Holding(reading, approved, reads=True)
+    whys = (_mixed(parts, ruled) or _together(parts, gits), seen_by_git(stored))
+    return Holding(replace(approved, unhidden=()), approved, "; ".join(filter(None, whys)))
 
 
 def leave(subject: Subject, rules: Sequence[Rule]) -> Rule | None:

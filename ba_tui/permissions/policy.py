@@ -286,7 +286,7 @@ class Policy:
         """Why a command that rules or its reading allow asks all the same; empty when it need not."""
         if not held.reads:
             return held.why
-        why = "" if held.plain else self.bounds.unheld()
+        why = "" if held.unasked.plain else self.bounds.unheld()
         if why:
             return f"it only reads as far as ba can tell, but nothing would hold it to that: {why}"
         secret = judging().exposed(subject.parts, cwd)

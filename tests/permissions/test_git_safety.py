@@ -155,5 +155,9 @@ def test_git_calls_do_not_store_what_stands_in_for_a_secret(root: Path) -> None:
     assert isinstance(asked, Ask)
     assert asked.reason == "Git stores .env, which holds secrets, so it is not hidden from this command."
     assert asked.profile.unhidden == (root / ".env",)
+    several = held.judge(SHELL, {"command": "git checkout topic && git checkout other"}, root)
+    assert isinstance(several, Ask)
+    assert "runs alone" in several.reason
+    assert several.reason.endswith("git stores .env, which holds secrets, so it is not hidden from this command.")
     alone = policy(root, *lines("allow", "shell(git checkout:*)")).judge(SHELL, {"command": "git checkout topic"}, root)
     assert isinstance(alone, Allow)

@@ -204,6 +204,18 @@ async def test_a_secret_that_git_takes_for_changed_is_told(yard: Yard) -> None:
     ]  # fmt: skip
 
 
+async def test_plain_readers_run_where_there_are_too_many_secrets_to_hide(yard: Yard) -> None:
+    for number in range(201):
+        yard.desk.write(f"{number}/.env", "TOKEN=hunter2")
+    yard.profile = READING
+    refused = await yard.desk.run("shell", command="cat 1/*")
+    assert (refused.is_error, "201 files with secrets" in refused.text) == (True, True)
+    yard.profile = Profile("reading", plain=True)
+    yard.answers(Reply("deny"))
+    assert (await yard.desk.run("shell", command="echo fine; touch new")).text.startswith("fine\n")
+    assert not (yard.desk.root / "new").exists()
+
+
 async def test_a_file_that_the_person_names_is_not_hidden(floor: Floor) -> None:
     desk = floor.desk
     secret = desk.write("sub/.env", "TOKEN=hunter2")

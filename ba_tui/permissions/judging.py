@@ -4,8 +4,8 @@ What each part does stands in its own file.
 """
 
 from ba_tui.permissions.covering import Covered, Files, cover, offered, risks
-from ba_tui.permissions.judgement import study
+from ba_tui.permissions.judgement import secrets_in, study
 from ba_tui.permissions.kept import keeper
 from ba_tui.permissions.sql import classify
 
-__all__ = ["Covered", "Files", "classify", "cover", "keeper", "offered", "risks", "study"]
+__all__ = ["Covered", "Files", "classify", "cover", "keeper", "offered", "risks", "secrets_in", "study"]

@@ -28,11 +28,12 @@ class Surplus:
 @frozen
 class Below:
     """Every file below ``folder`` is read, of those with ``names`` only the ones that fit; ``hidden``: also others that
-    begin with a dot."""
+    begin with a dot; ``follows``: also what links lead to."""
 
     folder: Path
     names: tuple[str, ...] = ()
     hidden: bool = True
+    follows: bool = False
 
 
 @frozen
@@ -61,10 +62,12 @@ class Part:
     takes: Incoming = ""
     redirected: bool = False
     """Whether a redirection opens one of its files, which no word says."""
+    loose: str = ""
+    """Why it may run unasked only where a sandbox holds what reads; empty when it may anywhere."""
 
     @property
     def harmless(self) -> bool:
-        """Whether it only reads, as far as the command itself tells; its paths are judged apart."""
+        """Whether it only reads, as far as the command itself tells; its paths, and ``loose``, are judged apart."""
         return self.known and not self.surplus and not self.stops
 
     @property

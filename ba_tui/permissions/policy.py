@@ -331,7 +331,8 @@ class Policy:
         strict = (*self._rules, *self._given.rules("deny"), *self._given.rules("ask"))
         read, write = may("read_file", Effect.READ), may("write_file", Effect.WRITE)
         kept = _judging().keeper(self.workspace, strict)
-        return _judging().Files(read, write, lambda seen: self.workspace.shown(seen.path), kept)
+        secret, held = _judging().secrets_in(self._both), self.bounds.confined
+        return _judging().Files(read, write, lambda seen: self.workspace.shown(seen.path), kept, secret, held)
 
     def _lent(self, seen: Seen, tool: Tool) -> Seen:
         """What is lent counts as inside for who reads, and for nobody else."""

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from ba_tui.core.patterns import regex
 from ba_tui.permissions.shell_tokens import Findings, Token
-from ba_tui.permissions.simple import Word
+from ba_tui.permissions.simple import Listing, Word
 
 MOST_WORDS = 64
+Several = Listing | tuple[Word, ...]
 LONGEST_UNFOLDED = 1_000
 
 # Tildes that stand for a folder the shell was in.
@@ -23,7 +24,11 @@ _COUNTED = regex(r"(-?[0-9]{1,4})\.\.(-?[0-9]{1,4})")
 _INTEGER = regex(r"[-+]?[0-9]*")
 
 
-def words_of(token: Token, known: Mapping[str, str]) -> list[Word]:
+Values = Mapping[str, str | Several]
+"""What variables stand for: a text, one of several words, or some of several files."""
+
+
+def words_of(token: Token, known: Values) -> list[Word]:
     """The words that ``token`` makes: one, but for braces."""
     if token.braces and _unfolds(token):
         return _unfolded(token)
@@ -31,10 +36,12 @@ def words_of(token: Token, known: Mapping[str, str]) -> list[Word]:
     if text is not None and token.raw.startswith("~") and _ELSEWHERE.match(token.raw):
         text = None
     glob = token.pattern and _globs("".join(part.text for part in token.parts if not part.quoted))
+    if text is None and not glob and known:
+        return [Word(None, token.raw, among=_among(token, known))]
     return [Word(text, token.raw, glob)]
 
 
-def value_of(token: Token, known: Mapping[str, str]) -> str | None:
+def value_of(token: Token, known: Values) -> str | None:
     """The text of ``token`` without regard to braces and patterns, as an assignment takes it."""
     if len(token.parts) == 1 and token.parts[0].kind == "text":
         return token.parts[0].text
@@ -44,10 +51,31 @@ def value_of(token: Token, known: Mapping[str, str]) -> str | None:
             found.append(part.text)
             continue
         value = known.get(part.text) if part.kind == "variable" else None
-        if value is None or (not part.quoted and (not value or _SPLITS.search(value))):
+        if not isinstance(value, str) or (not part.quoted and (not value or _SPLITS.search(value))):
             return None
         found.append(value)
     return "".join(found)
+
+
+def _among(token: Token, known: Values) -> Several | None:
+    """The words or files that a word with one variable in it may be."""
+    parts = token.parts
+    places = [at for at, part in enumerate(parts) if part.kind != "text"]
+    if len(places) != 1 or parts[places[0]].kind != "variable":
+        return None
+    value, quoted = known.get(parts[places[0]].text), parts[places[0]].quoted
+    before, after = ("".join(part.text for part in side) for side in (parts[: places[0]], parts[places[0] + 1 :]))
+    if isinstance(value, tuple):
+        words = ((f"{before}{word.text}{after}", word) for word in value)
+        return tuple(Word(text, _as_written(text, word, before), word.glob, split=not quoted) for text, word in words)
+    if isinstance(value, Listing) and not before and not after and (quoted or not value.ended):
+        return value
+    return None
+
+
+def _as_written(text: str, word: Word, before: str) -> str:
+    """A tilde counts only where the shell saw it without quotes, at the start of a word."""
+    return text if before or not text.startswith("~") or word.raw.startswith("~") else f"'{text}'"
 
 
 def _globs(bare: str) -> bool:

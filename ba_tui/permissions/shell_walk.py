@@ -6,7 +6,7 @@ The tree comes from ``shell_syntax``; what a program or builtin runs from ``shel
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence as Several
+from collections.abc import Sequence as Many
 from dataclasses import replace
 from itertools import islice
 
@@ -20,7 +20,7 @@ from ba_tui.permissions.shell_scope import Scope, feed, incoming, printed
 from ba_tui.permissions.shell_syntax import Parser
 from ba_tui.permissions.shell_tokens import Findings, Token, Unreadable
 from ba_tui.permissions.shell_tree import Assignment, Block, Chain, Command, Pipeline, Redirection, Sequence, has_group
-from ba_tui.permissions.shell_values import value_of, words_of
+from ba_tui.permissions.shell_values import Several, value_of, words_of
 from ba_tui.permissions.shell_witness import unseen
 from ba_tui.permissions.shell_wrappers import opened
 from ba_tui.permissions.simple import Analysis, Listing, Redirect, Simple, Word
@@ -28,14 +28,17 @@ from ba_tui.permissions.simple import Analysis, Listing, Redirect, Simple, Word
 MOST_COMMANDS = 5_000
 MOST_LEARNT = 50
 DEEPEST_CODE = 8
+UNCERTAIN = "a variable may be changed in a way that is not certain"
 _CD = Word("cd", "cd")
 
 _ASSIGNERS = regex(
-    r"\b(?:" + "|".join(re.escape(name) for name in ASSIGNING if name != ".") + r"|IFS)\b|(?:^|[\s;&|])\.\s|\(\("
+    r"\b(?:"
+    + "|".join(re.escape(name) for name in ASSIGNING if name != ".")
+    + r"|IFS(?!=['\" ]{0,3}\s+read\b))\b|(?:^|[\n;&|(){}!`'\"]|\b(?:then|do|else|time)\b)[ \t]*\.\s|\(\(|\\\n"
 )
+"""What may set variables in a way that does not show: then no value is certain."""
 _FREE_NAME = regex(r"(?!BASH|EPOCH|COMP|DIRSTACK)(?:[a-z_][A-Za-z0-9_]+|[a-z]|[A-Z][A-Z0-9_]*_[A-Z0-9_]*|[A-Z])")
 _HOME = regex(r"(?<![$\w{])HOME\b")
-_CALLED_SECRET = regex(r"KEY|TOKEN|SECRET|PASS|CRED|AUTH|PRIVATE")
 _LISTS = frozenset({"COPROC", "MAPFILE", "FUNCNAME", "PIPESTATUS", "DIRSTACK", "GROUPS", "COMP_WORDS", "COMPREPLY"})
 _LEAVING = frozenset({"exit", "return"})
 
@@ -53,6 +56,8 @@ class Walk:
         self.moved = False
         self.fed = False
         self.learnt: set[str] = set()
+        self.trusted: dict[str, tuple[int, int]] = {}
+        """Variables whose value is held for certain; how often builtins and assignments set them."""
         self.taken: set[str] = set()
         self.homeless = bool(_HOME.search(command))
         self.trouble = ""
@@ -62,15 +67,29 @@ class Walk:
         tree = Parser(command, self.findings).whole()
         self._visit(tree, Scope(), ("",))
         self._functions()
+        if self._changed():
+            self.trouble = self.trouble or UNCERTAIN
         self.findings.counted |= COMPUTED & (self.findings.wild | self.findings.sources.keys())
         self.trouble = self.trouble or self._risky() or uncertain(self.findings)
         if not self.trouble and (name := unseen(command, self.findings.programs)):
             self.trouble = f"two readers differ over {name[:40]!r}"
-        bound = frozenset(self.findings.bound | self.findings.counted)
-        # What the command sets itself is no secret of the environment, but for what is called one.
-        own = {name for name in self.findings.sources if not _CALLED_SECRET.search(name)}
-        taken = frozenset((self.taken | self.findings.counted) - own)
-        return Analysis(tuple(dict.fromkeys(self.found)), self.trouble, has_group(tree), bound, taken)
+        findings = self.findings
+        bound = frozenset(findings.bound | findings.counted)
+        taken, own = frozenset(self.taken | findings.counted), frozenset(findings.bound | findings.sources.keys())
+        return Analysis(tuple(dict.fromkeys(self.found)), self.trouble, has_group(tree), bound, taken, own)
+
+    def _trust(self, name: str, value: str | Several, scope: Scope, *, read: bool = False) -> None:
+        """Take a variable for what it is set to here, by ``read`` or not; ``_changed`` looks whether that holds."""
+        scope.known[name] = value
+        self.trusted[name] = (int(read), len(self.findings.sources.get(name, ())))
+
+    def _changed(self) -> bool:
+        """Whether a variable whose value was held for certain is set in code within the command, or by a builtin."""
+        found = self.findings
+        return any(
+            (found.changed.count(name), len(found.sources.get(name, ()))) != times or name in found.counted
+            for name, times in self.trusted.items()
+        )
 
     def _risky(self) -> str:
         """A variable that the shell runs and that was set in a way other than ``NAME=value``."""
@@ -154,8 +173,9 @@ class Walk:
         if block.redirects or block.kind not in ("group", "time"):
             inner = scope.aside()
             inner.known = scope.known if block.kind == "group" else inner.known
-        if block.kind in ("coproc", "sink") or any(redirect.kind in ("read", "here") for redirect in block.redirects):
+        if block.kind in ("coproc", "sink"):
             inner.piped, inner.given = True, None
+        feed(inner, block.redirects)
         if block.kind in ("coproc", "time"):
             inner = replace(inner, wrappers=(*inner.wrappers, block.name))
         if block.kind == "function":
@@ -174,8 +194,13 @@ class Walk:
     def _loop(self, block: Block, scope: Scope, folders: Folders) -> Folders:
         start = len(self.found)
         after = folders
+        if block.words and block.name and self._once(block.name):
+            each = tuple(word for token in block.words for word in self._words(token, scope))
+            if len(each) <= MOST_LEARNT and all(word.text is not None for word in each):
+                self._trust(block.name, each, scope)
         for body in block.bodies:
-            after = self._visit(body, scope.aside(), after)[0]
+            after = self._visit(body, scope, after)[0]
+            scope = scope.aside()
         if set(after) <= set(folders):
             return folders
         del self.found[start:]
@@ -206,7 +231,7 @@ class Walk:
             parts = (part for part in (*token.parts, *token.behind) if part.kind not in ("text", "number"))
             self.taken.update(part.text for part in parts if part.text and part.text not in known)
 
-    def _runs(self, runs: Several[object], scope: Scope, folders: Folders) -> None:
+    def _runs(self, runs: Many[object], scope: Scope, folders: Folders) -> None:
         for run in runs:
             part = scope.aside()
             part.assignments = part.redirects = ()
@@ -218,7 +243,7 @@ class Walk:
         words: list[Word] = []
         for token in command.words:
             self._runs(token.runs, scope, folders)
-            words.extend(words_of(token, scope.known if self.knows else {}))
+            words.extend(self._words(token, scope))
         if self.homeless:
             words = [Word(None, word.raw) if word.text and word.text.startswith("~") else word for word in words]
         assigned = tuple((found.name, self._assigned(found, scope, folders)) for found in command.assignments)
@@ -248,6 +273,12 @@ class Walk:
                 self._add(simple, part, folders)
             return (None,), (None,)
 
+    def _words(self, token: Token, scope: Scope) -> list[Word]:
+        words = words_of(token, scope.known if self.knows else {})
+        if len(token.runs) == 1 and len(token.parts) == 1 and not token.parts[0].quoted and words[0].text is None:
+            return [replace(words[0], among=listed(token.runs[0]))]
+        return words
+
     def _assigned(self, found: Assignment, scope: Scope, folders: Folders) -> Word:
         for token in found.items or (found.value,):
             self._runs(token.runs, scope, folders)
@@ -258,7 +289,7 @@ class Walk:
         text = value_of(found.value, known)
         return Word(None if text and text.startswith("~") and self.homeless else text, found.value.raw)
 
-    def _redirects(self, redirects: Several[Redirection], scope: Scope, folders: Folders) -> tuple[Redirect, ...]:
+    def _redirects(self, redirects: Many[Redirection], scope: Scope, folders: Folders) -> tuple[Redirect, ...]:
         found: list[Redirect] = []
         for redirect in redirects:
             self._runs(redirect.target.runs, scope, folders)
@@ -272,12 +303,12 @@ class Walk:
                 found.append(Redirect("read" if redirect.kind == "read" else "write", target))
         return tuple(found)
 
-    def _running(self, assigned: Several[tuple[str, Word]]) -> None:
+    def _running(self, assigned: Many[tuple[str, Word]]) -> None:
         for name, _ in assigned:
             if name in RUNNING or name.startswith("BASH_FUNC"):
                 self.trouble = self.trouble or f"the shell may run what is in {name}"
 
-    def _learn(self, command: Command, assigned: Several[tuple[str, Word]], scope: Scope) -> None:
+    def _learn(self, command: Command, assigned: Many[tuple[str, Word]], scope: Scope) -> None:
         """Remember a variable when nothing else in the whole command can change it."""
         if not (scope.certain and self.knows):
             return
@@ -285,22 +316,24 @@ class Walk:
             if len(self.learnt) > MOST_LEARNT:
                 return
             self.learnt.add(name)
-            if word.text and not found.indexed and _FREE_NAME.fullmatch(name) and self._once(name):
-                scope.known[name] = word.text
+            if word.text and not found.indexed and self._once(name):
+                self._trust(name, word.text, scope)
 
     def _once(self, name: str) -> bool:
-        """Whether the name of a variable stands once in the whole command, but for its uses."""
-        found = re.finditer(rf"{name}(?![A-Za-z0-9_])", self.source)
-        places = (match.start() for match in found)
-        plain = (at for at in places if not re.search(r"(?:[A-Za-z0-9_]|\$|\$\{)$", self.source[max(0, at - 2) : at]))
-        return len(list(islice(plain, 2))) == 1
+        """Whether the name of a variable stands once in the whole command, but for its uses and words that hold it."""
+        if not self.knows or name in self.findings.counted or not _FREE_NAME.fullmatch(name):
+            return False
+        stands = re.finditer(rf"(?<![\w$./-])(?<!\$\{{){name}(?![\w./-])|\$\{{{name}:?=", self.source)
+        return len(list(islice(stands, 2))) == 1
 
     def _simple(self, simple: Simple, scope: Scope, folders: Folders) -> tuple[Folders, Folders]:
         words, name = simple.argv, simple.argv[0].text
         if simple.argv[0].glob:
             self.trouble = self.trouble or "the name of a program is a pattern"
         if name in ASSIGNING and scope.known:
-            raise Unreadable("a variable may be changed in a way that is not certain")
+            raise Unreadable(UNCERTAIN)
+        if name == "read" and isinstance(scope.given, Listing):
+            self._read(words, scope.given, scope)
         if name in ("cd", "chdir"):
             self._add(simple, scope, folders)
             self.moved = True
@@ -329,6 +362,14 @@ class Walk:
         for one in run.inner:
             self._inner(one, simple, scope, folders)
         return folders, folders
+
+    def _read(self, words: Many[Word], given: Listing, scope: Scope) -> None:
+        """Each line that is read then is a file of the list."""
+        texts = [word.text for word in words[1:]]
+        if len(texts) > 1 and texts[0] == "-r" and (texts[1:-1] == ["-d", ""]) == given.ended:
+            name = texts[-1] or ""
+            if (given.ended or len(texts) == 2) and self._once(name):
+                self._trust(name, given, scope, read=True)
 
     def _trap(self, simple: Simple, scope: Scope) -> None:
         """What a trap runs, runs who knows when."""

@@ -24,7 +24,7 @@ _ARGUMENT = Word('"$1"', "…")
 _ELSEWHERE = frozenset({"chroot", "unshare", "nsenter", "ssh", "systemd-run", "firejail", "chpst", "fakeroot"})
 SETTINGS = frozenset(
     ["allexport", "errexit", "errtrace", "functrace", "hashall", "noclobber", "noglob", "notify", "nounset", "onecmd",
-     "physical", "pipefail", "verbose", "xtrace", "nullglob", "globstar", "dotglob", "failglob", "nocaseglob",
+     "pipefail", "verbose", "xtrace", "nullglob", "globstar", "dotglob", "failglob", "nocaseglob",
      "nocasematch", "inherit_errexit", "checkwinsize", "globasciiranges"]
 )  # fmt: skip
 _SHELL_WORDS = frozenset(

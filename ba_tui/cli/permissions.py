@@ -136,8 +136,9 @@ def _stands_in(line: RuleLine, file: Path) -> bool:
 
 
 def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None) -> Policy:
-    """The policy that the app would have in ``folder``, with what the flags add."""
-    from ba_tui.permissions.approvals import Approvals  # noqa: PLC0415 - see list_
+    """The policy that the app would have in ``folder``, with its sandbox and with what the flags add."""
+    from ba_tui.assembly.confining import sandbox_for  # noqa: PLC0415 - see list_
+    from ba_tui.permissions.approvals import Approvals  # noqa: PLC0415
     from ba_tui.permissions.bounds import Bounds  # noqa: PLC0415
     from ba_tui.permissions.hits import hits_of  # noqa: PLC0415
     from ba_tui.permissions.paths import Workspace  # noqa: PLC0415
@@ -152,7 +153,8 @@ def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None) -> Polic
     workspace = Workspace(folder, (root, *loaded.settings.add_dirs))
     rules = [*all_rules(loaded.rules, loaded.settings.commands.domains), *given]
     chosen = mode or loaded.settings.permission_mode
-    bounds = Bounds(where, bypass=chosen == "bypass", hits=hits_of(where, root))
+    confined = sandbox_for(loaded.settings, where, workspace).confined
+    bounds = Bounds(where, bypass=chosen == "bypass", confined=confined, hits=hits_of(where, root))
     return Rules(workspace, rules, chosen, Approvals(where.approvals, root), bounds)
 
 

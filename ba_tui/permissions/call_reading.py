@@ -18,6 +18,7 @@ from ba_tui.permissions.scripts import OPEN_VARIABLES, problem_of
 from ba_tui.permissions.shell_inner import several
 from ba_tui.permissions.simple import Listing, Word
 
+MOST_NAMES = 32
 _PROGRAM_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _FILE_VALUE = regex(r"(?:fileb?://|@|[a-z-]+-file=)(.+)", re.DOTALL)
 _NUMBER = regex(r"-\d+")
@@ -298,7 +299,7 @@ class _Walk:
         if kind == FOLDER:
             self.found.folders.append(word)
         elif kind == FILE:
-            self._operand(at, word, "file")
+            self._operand(at, word, "given file")
         elif text is None:
             self._open(at, word, "value")
         elif word.glob:
@@ -374,8 +375,10 @@ class _Walk:
             if self.entry.reads:
                 why = f"`{self._name()} {word.raw}` may change something"
                 found.beyond.append(Beyond(at, why, self.entry.strict))
-        elif kind.startswith("file"):
+        elif "file" in kind:
             self._file(at, word)
+            if kind != "given file":
+                found.roots.append(word)
         elif kind.startswith("script"):
             if word.glob:
                 found.beyond.append(Beyond(at, unresolved(word)))
@@ -388,7 +391,7 @@ class _Walk:
 
     def _open(self, at: int, word: Word, kind: str) -> None:
         """A word that is known only when it runs: no more than data where it can't be an option or a file."""
-        if _substituted_file(word) and kind.startswith("file"):
+        if _substituted_file(word) and "file" in kind:
             return
         if self.entry.reads and isinstance(word.among, tuple):
             for each in word.among:
@@ -396,7 +399,7 @@ class _Walk:
                     self.found.beyond.append(Beyond(at, unresolved(word)))
                 self._operand(at, each, kind)
             return
-        if self.entry.reads and isinstance(word.among, Listing) and kind.startswith("file"):
+        if self.entry.reads and isinstance(word.among, Listing) and "file" in kind:
             self.found.lists.append(word.among)
             return
         ours = all(name in self.own or name in OPEN_VARIABLES for name in _VARIABLE.findall(word.raw))
@@ -418,14 +421,19 @@ class _Walk:
         entry, found, names = self.entry, self.found, {"always", *(name for name, _ in self.options)}
         found.tracked = bool(names & entry.tracked)
         if not names & entry.recursive:
+            found.roots = []
             return
         # A folder among them is gone through whole.
         found.lists = [replace(each, names=()) for each in found.lists]
-        found.roots = [word for _, word in self.operands if word in found.files] or [Word(".", ".")]
+        found.roots = found.roots or [Word(".", ".")]
         found.follows = bool(names & entry.follows)
         given = [value for name, value in self.options if name in _INCLUDES and value]
         wanted = [value for value in given if not value.startswith("!")]
-        found.names = tuple(name for each in wanted for name in _unfolded(each.replace("[^", "[!").strip("/")))
+        found.names = (
+            ("*",)
+            if len(wanted) > MOST_NAMES
+            else tuple(name for each in wanted for name in _unfolded(each.replace("[^", "[!").strip("/")))
+        )
         found.hidden = "hidden" not in entry.recursive or bool(names & _HIDDEN_TOO)
 
 

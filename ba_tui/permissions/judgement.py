@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,9 +25,9 @@ from ba_tui.permissions.scripts import OPEN_VARIABLES
 from ba_tui.permissions.shell_grammar import analyse
 from ba_tui.permissions.simple import Analysis, Incoming, Listing, Simple, Word
 from ba_tui.permissions.word_paths import (
+    Disk,
     TooMany,
     fits_secret,
-    matches,
     may_be_secret,
     nameable,
     odd_below,
@@ -44,6 +44,7 @@ See = Callable[[str, Path], "Several[Seen]"]
 """The paths that a text names from a folder, as written and as links lead. Raises PathRefused."""
 
 LONGEST_SHOWN = 60
+MOST_FOLDERS = 8
 _SINKS = regex(r"/dev/(?:null|zero|full)")
 """Files that anything may be written to; where a descriptor leads is known only when it runs."""
 _INPUTS = regex(r"/dev/(?:null|zero|full|stdin|fd/\d+|u?random)|/proc/self/fd/\d+")
@@ -87,6 +88,7 @@ class _Ground:
     foreign: Callable[[Path], bool]
     own: frozenset[str]
     grouped: bool
+    disk: Disk
 
 
 def study(command: str, root: Path, folder: Path, see: See) -> Study:
@@ -96,7 +98,7 @@ def study(command: str, root: Path, folder: Path, see: See) -> Study:
     # A script names the same files again and again; what was found when one was first named holds for all of it.
     once = cache(see)
     foreign = cache(partial(foreign_repository, see=once))
-    ground = _Ground(about, root, folder, once, foreign, analysis.own, analysis.grouped)
+    ground = _Ground(about, root, folder, once, foreign, analysis.own, analysis.grouped, Disk())
     parts = tuple(_Simple(simple, ground).part() for simple in analysis.commands)
     if why := _beside(analysis, about):
         parts = (*parts, _Simple(Simple((), text="a variable"), ground, stops=[why]).part())
@@ -261,7 +263,7 @@ class _Simple:
         """A program that runs what files of the project name, whatever it is told to do."""
         if (folder := self.folder) is None:
             return
-        for call, files in self.ground.about.loads.items():
+        for call, files in self.ground.about.loads.get(reading.path[0], ()):
             if reading.path[: len(call)] == call and (found := _lying(files, folder, self.ground.root)):
                 reading.beyond.append(Beyond(0, f"`{call[0]}` would run what {found} says", binding=False))
 
@@ -294,7 +296,7 @@ class _Simple:
         if folder is not None and folder != self.ground.root:
             self._look(Word(".", "."), self.reads, folder)
         for word in reading.folders:
-            if folder is None or word.text is None or word.glob:
+            if folder is None or word.text is None or word.glob or len(reading.folders) > MOST_FOLDERS:
                 return None
             self._look(word, self.reads, folder)
             folder /= path_of(word, word.text)
@@ -306,7 +308,7 @@ class _Simple:
             return []
         text = path_of(word, word.text)
         try:
-            texts = matches(text, folder) if word.glob else [text]
+            texts = self.ground.disk.matches(text, folder) if word.glob else [text]
         except TooMany:
             texts = []
         if not texts or (word.split and not all(map(_UNPARTED.fullmatch, texts))):
@@ -329,7 +331,7 @@ class _Simple:
         if not nameable(text) or (_SINKS if into is self.writes else _INPUTS).fullmatch(text):
             return
         try:
-            into.extend(self.ground.see(str(folder / text), folder))
+            into.extend(self.ground.see(os.path.join(folder, text), folder))  # noqa: PTH118 - for each word of a command
             if into is not self.reads and text.lower().startswith(("file:", "~")):
                 into.extend(self.ground.see(text, folder))
         except PathRefused:
@@ -403,8 +405,15 @@ def _says(file: Path, said: str) -> bool:
 
 def _shadowed(name: str, root: Path) -> bool:
     """Whether the search for a program finds one of the workspace first."""
-    for place in os.environ.get("PATH", "").split(os.pathsep):
-        inside = not place.startswith("/") or Path(place).is_relative_to(root)
-        if os.path.lexists(root / place / name):
-            return inside
-    return False
+    search = _search(os.environ.get("PATH", ""), str(root))
+    place = next((place for place in search if os.path.lexists(f"{root}/{place}/{name}")), "") if search else ""
+    return bool(place)
+
+
+@lru_cache(maxsize=8)
+def _search(path: str, root: str) -> tuple[str, ...]:
+    """The places of ``path``, from the root of the workspace, that lie in there."""
+    places = (
+        os.path.relpath(place or ".", root) if place.startswith("/") else place for place in path.split(os.pathsep)
+    )
+    return tuple(place for place in places if place != ".." and not place.startswith("../"))

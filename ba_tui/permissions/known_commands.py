@@ -5,7 +5,7 @@ What a particular call comes to stands in ``call_reading``, what is thought of i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from dataclasses import fields as fields_of
 from fnmatch import fnmatchcase
@@ -108,8 +108,8 @@ class Known:
     variables: frozenset[str]
     asking: Mapping[str, frozenset[str]]
     """By word, the programs that answer to it alone with their version or help, and do nothing else then."""
-    loads: Mapping[tuple[str, ...], tuple[str, ...]]
-    """By program and subcommand, the files of a project that make it run what they name, whatever it is told to do."""
+    loads: Mapping[str, Sequence[tuple[tuple[str, ...], tuple[str, ...]]]]
+    """By program: a subcommand, and the files of a project that make it run what they name, whatever it is to do."""
     offers: frozenset[tuple[str, ...]]
     """The commands that a rule with anything behind them is offered for; ``*`` stands for one word."""
     data: frozenset[tuple[str, ...]]
@@ -144,11 +144,11 @@ def known() -> Known:
             )
             for word in " ".join(data["help"]).split()
         }
-        loads = {
-            tuple(call.split("/")): tuple(files.split())
-            for calls, files in data["loads"].items()
-            for call in calls.split()
-        }
+        loads: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
+        for calls, files in data["loads"].items():
+            for call in calls.split():
+                words = tuple(call.split("/"))
+                loads.setdefault(words[0], []).append((words, tuple(files.split())))
         offers = frozenset(tuple(str(each).split()) for each in data["offers"])
         fed = frozenset(tuple(call.split("/")) for call in data["data"].split())
         wrappers, variables, scripts = (_set(data[key]) for key in ("wrappers", "variables", "scripts"))

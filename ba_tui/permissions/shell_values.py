@@ -9,17 +9,20 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ba_tui.core.patterns import regex
-from ba_tui.permissions.shell_tokens import Findings, Token
+from ba_tui.permissions.shell_tokens import Findings, Token, Unreadable
 from ba_tui.permissions.simple import Listing, Word
 
 MOST_WORDS = 64
 Several = Listing | tuple[Word, ...]
-LONGEST_UNFOLDED = 1_000
+MOST_UNFOLDED = 5_000
+"""Words that braces may make where it is not told which; more would fill the memory of the shell."""
 
 # Tildes that stand for a folder the shell was in.
 _ELSEWHERE = regex(r"~[-+0-9]")
 
 _SPLITS = regex(r"[\s*?\[\\]")
+_SEQUENCE = regex(r"([-+]?[0-9]{1,6}|.)\.\.([-+]?[0-9]{1,6}|.)(?:\.\.[-+]?[0-9]+)?", re.DOTALL)
+_LONG_SEQUENCE = regex(r"[-+]?[0-9]{7,}\.\.|[^.]*\.\.[-+]?[0-9]{7}")
 _COUNTED = regex(r"(-?[0-9]{1,4})\.\.(-?[0-9]{1,4})")
 _INTEGER = regex(r"[-+]?[0-9]*")
 
@@ -35,7 +38,7 @@ def words_of(token: Token, known: Values) -> list[Word]:
     text = value_of(token, known)
     if text is not None and token.raw.startswith("~") and _ELSEWHERE.match(token.raw):
         text = None
-    glob = token.pattern and _globs("".join(part.text for part in token.parts if not part.quoted))
+    glob = token.pattern and _globs("".join("\0" if part.quoted else part.text for part in token.parts))
     if text is None and not glob and known:
         return [Word(None, token.raw, among=_among(token, known))]
     return [Word(text, token.raw, glob)]
@@ -79,25 +82,31 @@ def _as_written(text: str, word: Word, before: str) -> str:
 
 
 def _globs(bare: str) -> bool:
-    """Whether the unquoted text of a word is a pattern."""
+    """Whether a word is a pattern; a NUL stands for what is quoted in it."""
     opening = bare.find("[")
     return "*" in bare or "?" in bare or (opening >= 0 and "]" in bare[opening + 2 :])
 
 
 def _unfolds(token: Token) -> bool:
-    if len(token.raw) > LONGEST_UNFOLDED:
-        return True
     bare = "".join(part.text if part.kind == "text" and not part.quoted else "\0" for part in token.parts)
-    return bool(re.search(r"\{.*(?:,|\.\.).*\}", bare, re.DOTALL))
+    opening = bare.find("{")
+    return opening >= 0 and ("," in bare[opening:] or ".." in bare[opening:]) and "}" in bare[opening:]
 
 
 def _unfolded(token: Token) -> list[Word]:
+    """What braces make of a word; it is not known where they are written in a way that is not certain.
+
+    Raises:
+        Unreadable: they make more words than a machine may hold.
+    """
     unknown = [Word(None, token.raw, True)]
-    if len(token.raw) > LONGEST_UNFOLDED or any(part.kind != "text" for part in token.parts):
+    if _at_most(token.raw) > MOST_UNFOLDED:
+        raise Unreadable("braces make more words than can be told")
+    if any(part.kind != "text" for part in token.parts) or token.raw.count("{") > MOST_WORDS:
         return unknown
     characters = [(char, part.quoted) for part in token.parts for char in part.text]
     bare = "".join("\0" if quoted else char for char, quoted in characters)
-    if bare.count("{") != bare.count("}") or re.search(r"\{\}|\{[^,]*\.\.[^}]*[^0-9}.,-]|\}[^{]*\}.*\{", bare):
+    if bare.count("{") != bare.count("}") or re.search(r"\{\}|\{[^,{}]*\.\.[^}]*[^0-9}.,-]|\}[^{]*\}.*\{", bare):
         return unknown
     found = _expand(characters)
     if found is None or len(found) > MOST_WORDS:
@@ -106,8 +115,33 @@ def _unfolded(token: Token) -> list[Word]:
     for piece in found:
         text = "".join(char for char, _ in piece)
         if text or any(quoted for _, quoted in piece):
-            made.append(Word(text, token.raw, _globs("".join(char for char, quoted in piece if not quoted))))
+            made.append(Word(text, token.raw, _globs("".join("\0" if quoted else char for char, quoted in piece))))
     return made
+
+
+def _at_most(raw: str) -> int:
+    """No fewer words than the braces in ``raw`` make, as far as that is below what is too many."""
+    found, open_ = 1, list[list[int]]()
+    for at, char in enumerate(raw):
+        if char == "{":
+            open_.append([at, 1])
+        elif char == "," and open_:
+            open_[-1][1] += 1
+        elif char == "}" and open_:
+            start, several = open_.pop()
+            found *= max(several, _length(raw[start + 1 : at]))
+            if found > MOST_UNFOLDED:
+                break
+    return found
+
+
+def _length(inside: str) -> int:
+    """How many words a range like ``1..9`` makes, none for other texts."""
+    match = _SEQUENCE.fullmatch(inside[:40])
+    if match is None:
+        return MOST_UNFOLDED + 1 if _LONG_SEQUENCE.match(inside[:40]) else 0
+    first, last = (int(each) if each.lstrip("-+").isdigit() else ord(each) for each in match.groups())
+    return abs(last - first) + 1
 
 
 _Characters = Sequence[tuple[str, bool]]
@@ -157,13 +191,14 @@ def _alternatives(pieces: list[_Characters]) -> list[list[tuple[str, bool]]] | N
     return found
 
 
-def is_number(token: Token, findings: Findings) -> bool:
-    """Whether ``token`` can only come to a whole number. Variables in it are noted as computed with."""
-    if token.runs:
-        findings.counted_runs.extend(token.runs)
+def numbers_in(token: Token, findings: Findings) -> list[str] | None:
+    """The variables in what can only come to a whole number, None for what may be another text. Commands whose output
+    is part of it are noted."""
+    findings.counted_runs.extend(token.runs)
+    names: list[str] = []
     for part in (*token.parts, *token.behind):
         if part.kind == "text" and not _INTEGER.fullmatch(part.text) and not _COUNTED.fullmatch(part.text.strip("{}")):
-            return False
+            return None
         if part.kind in ("variable", "unknown") and part.text:
-            findings.counted.add(part.text)
-    return True
+            names.append(part.text)
+    return names

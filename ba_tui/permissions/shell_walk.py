@@ -25,7 +25,7 @@ from ba_tui.permissions.shell_witness import unseen
 from ba_tui.permissions.shell_wrappers import opened
 from ba_tui.permissions.simple import Analysis, Listing, Redirect, Simple, Word
 
-MOST_COMMANDS = 5_000
+MOST_COMMANDS = 2_000
 MOST_LEARNT = 50
 DEEPEST_CODE = 8
 UNCERTAIN = "a variable may be changed in a way that is not certain"
@@ -183,13 +183,13 @@ class Walk:
         if block.kind == "loop":
             return self._loop(block, inner, folders)
         after = folders
-        results: list[Folders] = [folders] if block.kind == "branch" else []
+        results: Folders = folders if block.kind == "branch" else ()
         for body in block.bodies:
             after = self._visit(body, inner, after)[0]
-            results.append(after)
+            results = either(results, after)
             if block.kind == "branch":
-                after = either(*results)
-        return folders if block.kind in ("subshell", "coproc", "sink") else either(*results) if results else folders
+                after = results
+        return folders if block.kind in ("subshell", "coproc", "sink") else results or folders
 
     def _loop(self, block: Block, scope: Scope, folders: Folders) -> Folders:
         start = len(self.found)

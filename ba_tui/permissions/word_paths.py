@@ -18,8 +18,9 @@ from ba_tui.permissions.paths import LONGEST, LONGEST_NAME, SECRET_FOLDERS, SECR
 from ba_tui.permissions.simple import Listing, Word
 
 MOST_MATCHES = 200
-MOST_SCANNED = 5_000
-"""Entries of folders that are looked at for one pattern."""
+MOST_PATTERNS = 200
+MOST_SCANNED = 20_000
+"""Entries of folders that are looked at for the patterns of one command."""
 MOST_LOOKED_AT = 20_000
 
 _WILD = regex(r"[*?\[]")
@@ -54,45 +55,64 @@ def nameable(text: str) -> bool:
     return len(text) <= LONGEST and all(len(os.fsencode(part)) <= LONGEST_NAME for part in text.split("/"))
 
 
-def matches(text: str, folder: Path) -> list[str]:
-    """What the shell may make of a pattern in ``folder`` here and now; the text itself where nothing fits. Quotes are
-    gone from ``text``, and shells differ over sets in brackets, so it is rather too many names than too few.
+class Disk:
+    """Patterns on the disk, for one command: what it has looked at once it looks at no more, nor without end."""
 
-    Raises:
-        TooMany: more files fit, or have to be looked at, than are.
-    """
-    if not _WILD.search(text):
-        return [text]
-    found, left = [""], MOST_SCANNED
-    parts = text.split("/")
-    for place, part in enumerate(parts):
-        last = place == len(parts) - 1
-        if not _WILD.search(part):
-            found = [f"{path}{part}{'' if last else '/'}" for path in found]
-            continue
-        fits, made = _pattern(part), list[str]()
-        for path in found:
-            names, left = _scanned(folder / path if path else folder, left)
-            names += [".", ".."] if part.startswith(".") else []
-            hidden = part.startswith(".")
-            made += [f"{path}{name}{'' if last else '/'}" for name in names if name[0] != "." or hidden if fits(name)]
-            if len(made) > MOST_MATCHES:
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], list[str] | None] = {}
+        self._names: dict[str, list[str]] = {}
+        self._left = MOST_SCANNED
+
+    def matches(self, text: str, folder: Path) -> list[str]:
+        """What the shell may make of a pattern in ``folder`` here and now; the text itself where nothing fits. Quotes
+        are gone from ``text``, and shells differ over sets in brackets, so it is rather too many names than too few.
+
+        Raises:
+            TooMany: more files fit, or have to be looked at, than are.
+        """
+        key = text, str(folder)
+        if key not in self._found:
+            if len(self._found) > MOST_PATTERNS:
                 raise TooMany
-        found = made
-    return [path for path in found if os.path.lexists(folder / path)] or [text]
+            try:
+                self._found[key] = self._matches(text, str(folder))
+            except TooMany:
+                self._found[key] = None
+        found = self._found[key]
+        if found is None:
+            raise TooMany
+        return found
 
-
-def _scanned(folder: Path, left: int) -> tuple[list[str], int]:
-    names: list[str] = []
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                names.append(entry.name)
-                if len(names) > left:
+    def _matches(self, text: str, folder: str) -> list[str]:
+        if not _WILD.search(text):
+            return [text]
+        found, parts = [""], text.split("/")
+        for place, part in enumerate(parts):
+            end = "" if place == len(parts) - 1 else "/"
+            if not _WILD.search(part):
+                found = [f"{path}{part}{end}" for path in found]
+                continue
+            fits, hidden = _pattern(part), part.startswith(".")
+            made: list[str] = []
+            for path in found:
+                names = [*self._below(os.path.join(folder, path)), *([".", ".."] if hidden else [])]  # noqa: PTH118
+                made += [f"{path}{name}{end}" for name in names if (name[0] != "." or hidden) and fits(name)]
+                if len(made) > MOST_MATCHES:
                     raise TooMany
-    except (OSError, ValueError):
-        return [], left
-    return names, left - len(names)
+            found = made
+        return [path for path in found if os.path.lexists(os.path.join(folder, path))] or [text]  # noqa: PTH118
+
+    def _below(self, folder: str) -> list[str]:
+        if folder not in self._names:
+            try:
+                names = os.listdir(folder)  # noqa: PTH208 - a path for each would take longer than all else
+            except (OSError, ValueError):
+                names = []
+            self._left -= len(names) + 1
+            if self._left < 0:
+                raise TooMany
+            self._names[folder] = names
+        return self._names[folder]
 
 
 @lru_cache(maxsize=256)

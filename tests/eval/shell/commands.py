@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from random import Random
 
-from ba_tui.permissions.known_commands import FILE, FLAG, MAYBE, Entry, known
+from ba_tui.permissions.known_commands import FILE, FLAG, MAYBE, VALUE, Entry, known
 from tests.eval.shell.world import AWAY, FOLDERS, LINKS, PLAIN
 
 NAMES = (
@@ -47,7 +47,7 @@ CODE = (
 
 def command(random: Random) -> str:
     """One command, with up to three things around it."""
-    text = random.choice((call, call, call, redirected, git, pipeline, code))(random)
+    text = random.choice((gentle, gentle, gentle, call, call, redirected, git, pipeline, code))(random)
     for _ in range(random.choice((0, 0, 0, 1, 1, 2, 3))):
         text = random.choice(_AROUND)(random, text)
     return text
@@ -61,6 +61,63 @@ def call(random: Random) -> str:
     if name not in programs:
         name = "cat"
     return _call(random, name, programs[name])
+
+
+def gentle(random: Random) -> str:
+    """A call that may well run unasked: options that are known, mostly files that anybody may read."""
+    about = known()
+    name = random.choice(sorted(about.plain)) if random.random() < 0.7 else random.choice(sorted(about.programs))
+    entry = about.programs[name]
+    words = [name]
+    if entry.commands and random.random() < 0.7:
+        pattern = random.choice(sorted(entry.commands))
+        words += [random.choice(part.split(",")).replace("*", "x") for part in pattern]
+        entry = entry.commands[pattern]
+    options = sorted(entry.options)
+    for _ in range(random.choice((0, 1, 1, 2, 3)) if options else 0):
+        option = random.choice(options)
+        kind = entry.options[option]
+        if kind in (FLAG, MAYBE):
+            words.append(option if kind == FLAG else f"{option}{random.choice(('', '=1', '1'))}")
+        else:
+            words += [option, _mild(random) if kind != VALUE else random.choice(("1", "2", "x", "a.txt", ",", "KEY"))]
+    if len(words) > 2 and random.random() < 0.3:
+        # Options in one word, as people write them.
+        short = [word[1] for word in words if len(word) == 2 and word[0] == "-" and entry.options.get(word) == FLAG]
+        words = [word for word in words if not (len(word) == 2 and word[1] in short)] + (
+            [f"-{''.join(short)}"] if short else []
+        )
+    if entry.needs:
+        words.append(random.choice(sorted(entry.needs)))
+    for kind in (entry.operands or ("files",))[:2]:
+        words += [
+            _mild(random) if "file" in kind else random.choice(_SCRIPTS) for _ in range(random.choice((0, 1, 1, 2)))
+        ]
+    return " ".join(words)
+
+
+_SCRIPTS = (
+    "KEY",
+    ".",
+    "p",
+    "'1,2p'",
+    "s/a/b/",
+    "'{print $1}'",
+    "'NR>1{print $1}'",
+    ".name",
+    "1",
+    "+%F",
+    "-- x",
+    "'*.txt'",
+)
+
+
+def _mild(random: Random) -> str:
+    if random.random() < 0.25:
+        return _file(random)
+    return random.choice(
+        ("a.txt", "b.txt", "README.md", "src/a.py", "data.csv", "'a b.txt'", "k=v", ".", "src", "*.txt", "src/*.py")
+    )
 
 
 def _call(random: Random, name: str, entry: Entry) -> str:

@@ -8,17 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from ba_tui.core.patterns import regex
-from ba_tui.core.values import frozen
+from ba_tui.permissions.call_results import Beyond, Reading
+from ba_tui.permissions.call_search import narrow
 from ba_tui.permissions.known_commands import FILE, FLAG, FOLDER, VALUE, Entry, Known, fits
-from ba_tui.permissions.scripts import OPEN_VARIABLES, problem_of
+from ba_tui.permissions.scripts import OPEN_VARIABLES, problem_of, sql_files
 from ba_tui.permissions.shell_inner import several
 from ba_tui.permissions.simple import Listing, Word
 
-MOST_NAMES = 32
 _PROGRAM_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _FILE_VALUE = regex(r"(?:fileb?://|@|[a-z-]+-file=)(.+)", re.DOTALL)
 _NUMBER = regex(r"-\d+")
@@ -29,44 +29,8 @@ _UNPARTED = regex(r"[^\s*?\[\\]+")
 _BEGUN = regex(r"[\"']?[\w./:@%+,]")
 _MACHINE = regex(r"(?:[a-z][\w+.-]*://)?(?:[^/@\s]+@)?([\w-]+(?:\.[\w-]+)+)(?::\d+)?[/:]", re.IGNORECASE)
 _HELP = ("--help", "--version")
-_INCLUDES = ("--include", "-g", "--glob", "--iglob")
 _RUNNING = frozenset({"run", "exec", "x", "dlx", "tool", "proxy", "ssh", "rsh"})
 _GIVEN = "words that become known only when they run need a sandbox"
-
-
-@frozen
-class Beyond:
-    """Something that is more than reading. ``at``: its place in argv; ``binding``: a rule must name it to cover it."""
-
-    at: int
-    why: str
-    binding: bool = True
-
-
-@dataclass(slots=True)
-class Reading:
-    """``path``: program and subcommand by their plain names; ``files`` it reads; ``beyond`` what is not just reading;
-    ``roots``: folders below which it reads every file (with those names, hidden ones too or not, through links or not).
-    ``folders``: those in which it happens, one seen from the other."""
-
-    path: tuple[str, ...] = ()
-    known: bool = False
-    files: list[Word] = field(default_factory=list[Word])
-    touched: list[Word] = field(default_factory=list[Word])
-    """Words of commands that do more than read, which may name files."""
-    beyond: list[Beyond] = field(default_factory=list[Beyond])
-    roots: list[Word] = field(default_factory=list[Word])
-    names: tuple[str, ...] = ()
-    hidden: bool = True
-    follows: bool = False
-    tracked: bool = False
-    """Whether it shows what git has stored of files."""
-    lists: list[Listing] = field(default_factory=list[Listing])
-    """Files that it reads out of these."""
-    folders: list[Word] = field(default_factory=list[Word])
-    effects: frozenset[str] = frozenset()
-    loose: str = ""
-    """Why only a sandbox makes it harmless."""
 
 
 def plain_name(program: str) -> str:
@@ -161,7 +125,9 @@ class _Walk:
         self._missing()
         if entry.check and (problem := problem_of(entry.check, self.scripts)):
             found.beyond.append(Beyond(len(self.argv), f"`{self._name()}`: {problem}"))
-        self._recursion()
+        if entry.check == "sql":
+            found.files += [Word(file, file, glob=True) for file in sql_files(self.scripts)]
+        narrow(found, entry, self.options)
         if found.beyond and entry.reads:
             # What it does with its words is not known then.
             found.touched += self.argv[start:]
@@ -365,6 +331,9 @@ class _Walk:
             kind = kinds[0] if kinds else ""
             if kinds and not kind.endswith("s"):
                 kinds = kinds[1:]
+                if not any(each.endswith("s") for each in kinds) and several(word) and not _substituted_file(word):
+                    # What a pattern fits beside the first one is an operand too many.
+                    kind = ""
             self._operand(at, word, kind)
 
     def _operand(self, at: int, word: Word, kind: str) -> None:
@@ -416,34 +385,3 @@ class _Walk:
         text = word.text or ""
         parted = word.split and not word.glob and not _UNPARTED.fullmatch(text)
         return not parted and (self.entry.free or at > self.ended or text[:1] not in ("-", "+"))
-
-    def _recursion(self) -> None:
-        entry, found, names = self.entry, self.found, {"always", *(name for name, _ in self.options)}
-        found.tracked = bool(names & entry.tracked)
-        if not names & entry.recursive:
-            found.roots = []
-            return
-        # A folder among them is gone through whole.
-        found.lists = [replace(each, names=()) for each in found.lists]
-        found.roots = found.roots or [Word(".", ".")]
-        found.follows = bool(names & entry.follows)
-        given = [value for name, value in self.options if name in _INCLUDES and value]
-        wanted = [value for value in given if not value.startswith("!")]
-        found.names = (
-            ("*",)
-            if len(wanted) > MOST_NAMES
-            else tuple(name for each in wanted for name in _unfolded(each.replace("[^", "[!").strip("/")))
-        )
-        found.hidden = "hidden" not in entry.recursive or bool(names & _HIDDEN_TOO)
-
-
-_HIDDEN_TOO = frozenset({"--hidden", "-.", "-u", "-uu", "-uuu", "--unrestricted"})
-
-
-def _unfolded(pattern: str) -> list[str]:
-    """What braces in a pattern of a search come to; any name where they, or a backslash, may mean more."""
-    before, brace, rest = pattern.partition("{")
-    inside, end, after = rest.partition("}")
-    if set(before + after) & set("{}\\") or "{" in inside or bool(brace) != bool(end):
-        return ["*"]
-    return [f"{before}{each}{after}" for each in inside.split(",")]

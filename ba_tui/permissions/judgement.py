@@ -10,16 +10,18 @@ import re
 from collections.abc import Callable
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, field
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.core.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.permissions.call_reading import Beyond, Reading, read_call, unresolved
+from ba_tui.permissions.call_reading import read_call, unresolved
+from ba_tui.permissions.call_results import Beyond, Reading
 from ba_tui.permissions.known_commands import Known, known
 from ba_tui.permissions.parts import Below, Part, Surplus
 from ba_tui.permissions.paths import PathRefused
+from ba_tui.permissions.project_programs import lying, shadowed
 from ba_tui.permissions.repositories import foreign_repository, stored_secret
 from ba_tui.permissions.scripts import OPEN_VARIABLES
 from ba_tui.permissions.shell_grammar import analyse
@@ -28,6 +30,7 @@ from ba_tui.permissions.word_paths import (
     Disk,
     TooMany,
     fits_secret,
+    has_names,
     may_be_secret,
     nameable,
     odd_below,
@@ -35,7 +38,6 @@ from ba_tui.permissions.word_paths import (
     pieces,
     secrets_below,
 )
-from ba_tui.resources import read_regular
 
 if TYPE_CHECKING:
     from ba_tui.permissions.rules import Seen
@@ -61,7 +63,6 @@ _DANGEROUS = regex(
     r"TFILE|MAIL.*)"
 )
 _SETTING = regex(r"(?![./])(?!.*\.\.)[\w.,:;+@%=* /-]*")
-_LARGEST = 1_000_000
 _CALLED_SECRET = regex(r"KEY|TOKEN|SECRET|PASS|CRED|AUTH|PRIVATE", re.IGNORECASE)
 _COUNTERS = frozenset({"OPTIND", "HISTCMD"})
 _NAME = regex(r"([A-Za-z_]\w*)\+?(?:=|$)")
@@ -264,7 +265,7 @@ class _Simple:
         if (folder := self.folder) is None:
             return
         for call, files in self.ground.about.loads.get(reading.path[0], ()):
-            if reading.path[: len(call)] == call and (found := _lying(files, folder, self.ground.root)):
+            if reading.path[: len(call)] == call and (found := lying(files, folder, self.ground.root)):
                 reading.beyond.append(Beyond(0, f"`{call[0]}` would run what {found} says", binding=False))
 
     def _paths(self, reading: Reading) -> None:
@@ -341,7 +342,10 @@ class _Simple:
     def _redirects(self) -> None:
         for redirect in self.simple.redirects:
             target, write = redirect.target, redirect.kind == "write"
-            if target.text is None or target.glob:
+            if not write and isinstance(target.among, tuple) and self.folder is not None:
+                for word in target.among:
+                    self._look(word, self.reads, self.folder)
+            elif target.text is None or target.glob:
                 self.stops.append(unresolved(Word(None, target.raw)))
             elif (_SINKS if write else _INPUTS).fullmatch(target.text):
                 continue
@@ -375,45 +379,13 @@ class _Simple:
         if self.ground.grouped:
             return "a group in parentheses runs in a shell of its own"
         programs = (*self.simple.wrappers, reading.path[0]) if reading else self.simple.wrappers
-        if own := next((name for name in programs if _shadowed(name, self.ground.root)), ""):
+        if own := next((name for name in programs if shadowed(name, self.ground.root)), ""):
             return f"`{own}` may be a program of this folder"
-        return reading.loose if reading else ""
+        if reading and reading.loose:
+            return reading.loose
+        twin = next((seen for seen in self.reads if has_names(seen.path)), None)
+        return f"{twin.shown} is a file with other names, which may be those of secrets" if twin else ""
 
 
 def _each_once(files: list[Seen]) -> tuple[Seen, ...]:
     return tuple(files) if len(files) < 2 else tuple(dict.fromkeys(files))
-
-
-def _lying(patterns: Several[str], folder: Path, root: Path) -> str:
-    """The name of a file that fits one of ``patterns`` in ``folder`` or above it up to ``root``, and says what stands
-    behind a ``~`` there."""
-    above = [place for place in folder.parents if place.is_relative_to(root)]
-    for place in (folder, *above):
-        for pattern in patterns:
-            name, _, said = pattern.partition("~")
-            if any(place.glob(name)) if "*" in name else (place / name).exists() and _says(place / name, said):
-                return name
-    return ""
-
-
-def _says(file: Path, said: str) -> bool:
-    try:
-        return not said or bool(re.search(said, read_regular(file, _LARGEST).decode("utf-8", "replace")))
-    except OSError:
-        return True
-
-
-def _shadowed(name: str, root: Path) -> bool:
-    """Whether the search for a program finds one of the workspace first."""
-    search = _search(os.environ.get("PATH", ""), str(root))
-    place = next((place for place in search if os.path.lexists(f"{root}/{place}/{name}")), "") if search else ""
-    return bool(place)
-
-
-@lru_cache(maxsize=8)
-def _search(path: str, root: str) -> tuple[str, ...]:
-    """The places of ``path``, from the root of the workspace, that lie in there."""
-    places = (
-        os.path.relpath(place or ".", root) if place.startswith("/") else place for place in path.split(os.pathsep)
-    )
-    return tuple(place for place in places if place != ".." and not place.startswith("../"))

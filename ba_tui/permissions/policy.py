@@ -46,8 +46,6 @@ PLAN = (
     "Plan mode: nothing is changed or run now. Read what you need, then present the plan; "
     "the person leaves plan mode when it may be carried out."
 )
-
-
 UNBOUND = Bounds()
 
 
@@ -330,9 +328,10 @@ class Policy:
 
         strict = (*self._rules, *self._given.rules("deny"), *self._given.rules("ask"))
         read, write = may("read_file", Effect.READ), may("write_file", Effect.WRITE)
-        kept = _judging().keeper(self.workspace, strict)
-        secret, held = _judging().secrets_in(self._both), self.bounds.confined
-        return _judging().Files(read, write, lambda seen: self.workspace.shown(seen.path), kept, secret, held)
+        kept, secret = _judging().keeper(self.workspace, strict), _judging().secrets_in(self._both)
+        return _judging().Files(
+            read, write, lambda seen: self.workspace.shown(seen.path), kept, secret, self.bounds.confined
+        )
 
     def _lent(self, seen: Seen, tool: Tool) -> Seen:
         """What is lent counts as inside for who reads, and for nobody else."""

@@ -208,9 +208,16 @@ def sql_problem(texts: str) -> str:
         if _DOTTED.fullmatch(text.strip()):
             continue
         found = classify(text)
-        if text.lstrip().startswith(".") or found.kinds - {"read"} or not found.kinds or found.files or found.network:
+        if text.lstrip().startswith(".") or found.kinds - {"read"} or not found.kinds or found.network:
             return "it may change data, run programs or reach other files"
     return ""
+
+
+def sql_files(texts: Sequence[str]) -> list[str]:
+    """The files that SQL names beside its database."""
+    from ba_tui.permissions.sql import classify  # noqa: PLC0415 - see sql_problem
+
+    return [file for text in texts for file in classify(text).files]
 
 
 CHECKS: Mapping[str, Callable[[str], str]] = {

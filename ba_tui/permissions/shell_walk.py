@@ -5,42 +5,32 @@ The tree comes from ``shell_syntax``; what a program or builtin runs from ``shel
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence as Many
 from dataclasses import replace
-from itertools import islice
 
 from ba_tui.core.patterns import regex
 from ba_tui.permissions.shell_builtins import ASSIGNING, COMPUTED, RUNNING, checked
+from ba_tui.permissions.shell_certain import UNCERTAIN, Certain
 from ba_tui.permissions.shell_folders import Folders, either, moved
 from ba_tui.permissions.shell_inner import Inner
 from ba_tui.permissions.shell_listing import listed
 from ba_tui.permissions.shell_numbers import uncertain
 from ba_tui.permissions.shell_scope import Scope, feed, incoming, printed
 from ba_tui.permissions.shell_syntax import Parser
-from ba_tui.permissions.shell_tokens import Findings, Token, Unreadable
+from ba_tui.permissions.shell_tokens import Findings, Part, Token, Unreadable
 from ba_tui.permissions.shell_tree import Assignment, Block, Chain, Command, Pipeline, Redirection, Sequence, has_group
-from ba_tui.permissions.shell_values import Several, value_of, words_of
+from ba_tui.permissions.shell_values import value_of, words_of
 from ba_tui.permissions.shell_witness import unseen
 from ba_tui.permissions.shell_wrappers import opened
 from ba_tui.permissions.simple import Analysis, Listing, Redirect, Simple, Word
 
 MOST_COMMANDS = 2_000
-MOST_LEARNT = 50
 DEEPEST_CODE = 8
-UNCERTAIN = "a variable may be changed in a way that is not certain"
 _CD = Word("cd", "cd")
 
-_ASSIGNERS = regex(
-    r"\b(?:"
-    + "|".join(re.escape(name) for name in ASSIGNING if name != ".")
-    + r"|IFS(?!=['\" ]{0,3}\s+read\b))\b|(?:^|[\n;&|(){}!`'\"]|\b(?:then|do|else|time)\b)[ \t]*\.\s|\(\(|\\\n"
-)
-"""What may set variables in a way that does not show: then no value is certain."""
-_FREE_NAME = regex(r"(?!BASH|EPOCH|COMP|DIRSTACK)(?:[a-z_][A-Za-z0-9_]+|[a-z]|[A-Z][A-Z0-9_]*_[A-Z0-9_]*|[A-Z])")
 _HOME = regex(r"(?<![$\w{])HOME\b")
+_PWD = regex(r"(?<![$\w{])PWD\b|\$\{PWD:?=")
 _LISTS = frozenset({"COPROC", "MAPFILE", "FUNCNAME", "PIPESTATUS", "DIRSTACK", "GROUPS", "COMP_WORDS", "COMPREPLY"})
-_LEAVING = frozenset({"exit", "return"})
 
 
 class Walk:
@@ -50,16 +40,13 @@ class Walk:
         self.found: list[Simple] = []
         self.findings = Findings()
         self.source = command
-        self.knows = not _ASSIGNERS.search(command)
-        self.moved_in_function = False
+        self.values = Certain(command, self.findings)
+        self.moved = self.moved_in_function = False
         self.functions: list[tuple[int, int]] = []
-        self.moved = False
         self.fed = False
-        self.learnt: set[str] = set()
-        self.trusted: dict[str, tuple[int, int]] = {}
-        """Variables whose value is held for certain; how often builtins and assignments set them."""
-        self.taken: set[str] = set()
         self.homeless = bool(_HOME.search(command))
+        self.here = not _PWD.search(command)
+        """Whether ``PWD`` is what the shell says."""
         self.trouble = ""
 
     def run(self, command: str) -> Analysis:
@@ -67,7 +54,7 @@ class Walk:
         tree = Parser(command, self.findings).whole()
         self._visit(tree, Scope(), ("",))
         self._functions()
-        if self._changed():
+        if self.values.changed():
             self.trouble = self.trouble or UNCERTAIN
         self.findings.counted |= COMPUTED & (self.findings.wild | self.findings.sources.keys())
         self.trouble = self.trouble or self._risky() or uncertain(self.findings)
@@ -75,21 +62,11 @@ class Walk:
             self.trouble = f"two readers differ over {name[:40]!r}"
         findings = self.findings
         bound = frozenset(findings.bound | findings.counted)
-        taken, own = frozenset(self.taken | findings.counted), frozenset(findings.bound | findings.sources.keys())
-        return Analysis(tuple(dict.fromkeys(self.found)), self.trouble, has_group(tree), bound, taken, own)
-
-    def _trust(self, name: str, value: str | Several, scope: Scope, *, read: bool = False) -> None:
-        """Take a variable for what it is set to here, by ``read`` or not; ``_changed`` looks whether that holds."""
-        scope.known[name] = value
-        self.trusted[name] = (int(read), len(self.findings.sources.get(name, ())))
-
-    def _changed(self) -> bool:
-        """Whether a variable whose value was held for certain is set in code within the command, or by a builtin."""
-        found = self.findings
-        return any(
-            (found.changed.count(name), len(found.sources.get(name, ()))) != times or name in found.counted
-            for name, times in self.trusted.items()
+        taken, own = (
+            frozenset(self.values.taken | findings.counted),
+            frozenset(findings.bound | findings.sources.keys()),
         )
+        return Analysis(tuple(dict.fromkeys(self.found)), self.trouble, has_group(tree), bound, taken, own)
 
     def _risky(self) -> str:
         """A variable that the shell runs and that was set in a way other than ``NAME=value``."""
@@ -165,7 +142,7 @@ class Walk:
     def _block(self, block: Block, scope: Scope, folders: Folders) -> Folders:
         for token in block.words:
             self._runs(token.runs, scope, folders)
-            self._take(token, scope)
+            self.values.take(token, scope)
         targets = self._redirects(block.redirects, scope, folders)
         if targets:
             self._add(Simple((), redirects=targets), scope, folders)
@@ -194,10 +171,8 @@ class Walk:
     def _loop(self, block: Block, scope: Scope, folders: Folders) -> Folders:
         start = len(self.found)
         after = folders
-        if block.words and block.name and self._once(block.name):
-            each = tuple(word for token in block.words for word in self._words(token, scope))
-            if len(each) <= MOST_LEARNT and all(word.text is not None for word in each):
-                self._trust(block.name, each, scope)
+        if block.words and block.name:
+            self.values.loop(block.name, [word for token in block.words for word in self._words(token, scope)], scope)
         for body in block.bodies:
             after = self._visit(body, scope, after)[0]
             scope = scope.aside()
@@ -218,18 +193,9 @@ class Walk:
         self.moved_in_function = self.moved_in_function or self.moved
         self.moved = moved or self.moved
         self.functions.append((start, len(self.found)))
-        if block.name in ("cd", "pushd", "popd", "exit", "return", "exec", "command", "builtin", "eval"):
+        if block.name in ("cd", "pwd", "pushd", "popd", "exit", "return", "exec", "command", "builtin", "eval"):
             self.trouble = self.trouble or f"a function takes the place of {block.name!r}"
         return folders
-
-    def _take(self, token: Token, scope: Scope) -> None:
-        """Note the variables whose unknown value is taken over here."""
-        if "$" not in token.raw and not any(part.kind == "variable" for part in token.parts):
-            return
-        known = scope.known if self.knows else {}
-        if value_of(token, known) is None:
-            parts = (part for part in (*token.parts, *token.behind) if part.kind not in ("text", "number"))
-            self.taken.update(part.text for part in parts if part.text and part.text not in known)
 
     def _runs(self, runs: Many[object], scope: Scope, folders: Folders) -> None:
         for run in runs:
@@ -257,7 +223,7 @@ class Walk:
             text=command.source,
         )
         if not words:
-            self._learn(command, assigned, scope)
+            self.values.learn(command, assigned, scope)
             self._add(simple, scope, folders)
             return folders, folders
         part = scope.same()
@@ -274,18 +240,28 @@ class Walk:
             return (None,), (None,)
 
     def _words(self, token: Token, scope: Scope) -> list[Word]:
-        words = words_of(token, scope.known if self.knows else {})
+        words = words_of(self._here(token), self.values.known(scope))
         if len(token.runs) == 1 and len(token.parts) == 1 and not token.parts[0].quoted and words[0].text is None:
             return [replace(words[0], among=listed(token.runs[0]))]
         return words
 
+    def _here(self, token: Token) -> Token:
+        """``token`` with a dot for the folder that it runs in, where it asks for that."""
+        same = {("unknown", "")} if len(token.runs) == 1 and _is_pwd(token.runs[0]) else set[tuple[str, str]]()
+        if self.here and "PWD" in token.raw:
+            same.add(("variable", "PWD"))
+        if not same:
+            return token
+        dot = Part("text", ".", quoted=True)
+        return replace(token, parts=[dot if (part.kind, part.text) in same else part for part in token.parts])
+
     def _assigned(self, found: Assignment, scope: Scope, folders: Folders) -> Word:
         for token in found.items or (found.value,):
             self._runs(token.runs, scope, folders)
-            self._take(token, scope)
+            self.values.take(token, scope)
         if found.items is not None or found.append:
             return Word(None, found.value.raw)
-        known = scope.known if self.knows else {}
+        known = self.values.known(scope)
         text = value_of(found.value, known)
         return Word(None if text and text.startswith("~") and self.homeless else text, found.value.raw)
 
@@ -294,11 +270,11 @@ class Walk:
         for redirect in redirects:
             self._runs(redirect.target.runs, scope, folders)
             if redirect.body is not None:
-                self._take(redirect.body, scope)
+                self.values.take(redirect.body, scope)
                 if redirect.body is not redirect.target:
                     self._runs(redirect.body.runs, scope, folders)
             if redirect.kind in ("read", "write"):
-                words = words_of(redirect.target, scope.known if self.knows else {})
+                words = words_of(redirect.target, self.values.known(scope))
                 target = words[0] if len(words) == 1 else Word(None, redirect.target.raw)
                 found.append(Redirect("read" if redirect.kind == "read" else "write", target))
         return tuple(found)
@@ -308,24 +284,6 @@ class Walk:
             if name in RUNNING or name.startswith("BASH_FUNC"):
                 self.trouble = self.trouble or f"the shell may run what is in {name}"
 
-    def _learn(self, command: Command, assigned: Many[tuple[str, Word]], scope: Scope) -> None:
-        """Remember a variable when nothing else in the whole command can change it."""
-        if not (scope.certain and self.knows):
-            return
-        for found, (name, word) in zip(command.assignments, assigned, strict=True):
-            if len(self.learnt) > MOST_LEARNT:
-                return
-            self.learnt.add(name)
-            if word.text and not found.indexed and self._once(name):
-                self._trust(name, word.text, scope)
-
-    def _once(self, name: str) -> bool:
-        """Whether the name of a variable stands once in the whole command, but for its uses and words that hold it."""
-        if not self.knows or name in self.findings.counted or not _FREE_NAME.fullmatch(name):
-            return False
-        stands = re.finditer(rf"(?<![\w$./-])(?<!\$\{{){name}(?![\w./-])|\$\{{{name}:?=", self.source)
-        return len(list(islice(stands, 2))) == 1
-
     def _simple(self, simple: Simple, scope: Scope, folders: Folders) -> tuple[Folders, Folders]:
         words, name = simple.argv, simple.argv[0].text
         if simple.argv[0].glob:
@@ -333,7 +291,7 @@ class Walk:
         if name in ASSIGNING and scope.known:
             raise Unreadable(UNCERTAIN)
         if name == "read" and isinstance(scope.given, Listing):
-            self._read(words, scope.given, scope)
+            self.values.read(words, scope.given, scope)
         if name in ("cd", "chdir"):
             self._add(simple, scope, folders)
             self.moved = True
@@ -362,14 +320,6 @@ class Walk:
         for one in run.inner:
             self._inner(one, simple, scope, folders)
         return folders, folders
-
-    def _read(self, words: Many[Word], given: Listing, scope: Scope) -> None:
-        """Each line that is read then is a file of the list."""
-        texts = [word.text for word in words[1:]]
-        if len(texts) > 1 and texts[0] == "-r" and (texts[1:-1] == ["-d", ""]) == given.ended:
-            name = texts[-1] or ""
-            if (given.ended or len(texts) == 2) and self._once(name):
-                self._trust(name, given, scope, read=True)
 
     def _trap(self, simple: Simple, scope: Scope) -> None:
         """What a trap runs, runs who knows when."""
@@ -438,4 +388,13 @@ class Walk:
 
 
 def _leaves(command: Command) -> bool:
-    return bool(command.words) and command.words[0].bare() in _LEAVING
+    return bool(command.words) and command.words[0].bare() in ("exit", "return")
+
+
+def _is_pwd(run: object) -> bool:
+    """Whether a substitution says where it runs, and nothing else."""
+    while isinstance(run, Sequence | Chain) and len(run.items) == 1:
+        run = run.items[0]
+    if not isinstance(run, Command) or run.redirects or run.assignments:
+        return False
+    return [value_of(token, {}) for token in run.words] in (["pwd"], ["pwd", "-P"], ["pwd", "-L"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
@@ -117,9 +118,11 @@ class Disk:
 
 @lru_cache(maxsize=256)
 def _pattern(part: str) -> Callable[[str], re.Match[str] | None]:
-    """One name of a pattern. What stands in brackets may be one character or, in quotes, itself: anything fits."""
+    """One name of a pattern. What stands in brackets may be one character or, in quotes, itself, and what one character
+    is depends on the locale: anything fits."""
     start, end = part.find("["), part.rfind("]")
-    return re.compile(translate(f"{part[:start]}*{part[end + 1 :]}" if 0 <= start < end else part)).fullmatch
+    loose = f"{part[:start]}*{part[end + 1 :]}" if 0 <= start < end else part
+    return re.compile(translate(loose.replace("?", "*"))).fullmatch
 
 
 def may_be_secret(text: str) -> bool:
@@ -176,7 +179,11 @@ def secrets_below(below: Below, seems: Seems) -> str:
     for entry, inner in _entries(below.folder, wanted):
         if entry is None:
             return "?"
-        if (inner and entry.name in SECRET_FOLDERS) or (not inner and _odd(entry, seems, links=below.follows)):
+        if inner and entry.name in SECRET_FOLDERS:
+            return entry.path
+        if not inner and (
+            _odd(entry, seems, links=below.follows) or (not entry.is_symlink() and has_names(entry.path))
+        ):
             return entry.path
     return ""
 
@@ -185,7 +192,16 @@ def _odd(entry: os.DirEntry[str], seems: Seems, links: bool) -> bool:
     """Whether a file is secret by its name, or by what lies behind it: a link, or another name of the same file."""
     if entry.is_symlink():
         return links and seems(entry.path)
-    return is_secret(Path(entry.path)) or (entry.stat().st_nlink > 1 and seems(entry.path))
+    return is_secret(Path(entry.path)) or (has_names(entry.path) and seems(entry.path))
+
+
+def has_names(path: str | Path) -> bool:
+    """Whether a file has more than one name; one of the others may be that of a secret."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - for each file that a command reads
+    except (OSError, ValueError):
+        return False
+    return status.st_nlink > 1 and stat.S_ISREG(status.st_mode)
 
 
 def _entries(

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.eval.shell.commands import command
-from tests.eval.shell.execution import SETTINGS, Runner, Setting, judge_of
+from tests.eval.shell.execution import SETTINGS, Level, Runner, Setting, judge_of
 
 pytestmark = pytest.mark.skipif(not shutil.which("git") or not shutil.which("bash"), reason="needs bash and git")
 HOSTILE = [str(each) for each in yaml.safe_load((Path(__file__).parent / "hostile.yaml").read_text())]
@@ -34,7 +34,9 @@ def judges(runner: Runner) -> dict[Setting, Callable[[str, Path], bool]]:
 
 def effects(runner: Runner, judges: dict[Setting, Callable[[str, Path], bool]], text: str) -> list[str]:
     """What the command did at the levels at which it runs unasked."""
-    levels = sorted({setting.level for setting, judged in judges.items() if judged(text, runner.world.work)})
+    levels: list[Level] = sorted(
+        {setting.level for setting, judged in judges.items() if judged(text, runner.world.work)}
+    )
     found = (runner.run(text, level) for level in levels if level == "plain" or runner.confines())
     return [effect.what for effect in found if effect]
 

@@ -1,4 +1,4 @@
-"""``python -m tests.eval.shell [--count N] [--seed S]``: judges commands, runs those that need no question, and compares.
+"""``python -m tests.eval.shell [--count N] [--seed S]``: judges commands and runs those that need no question.
 
 Prints each command that had an effect or showed a secret, and ends with 1 when there was one.
 """

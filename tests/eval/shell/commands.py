@@ -23,8 +23,10 @@ NAMES = (
 TEXTS = (
     "x", "KEY", ".", "main", "-o", "--output=PWNED", "-e", "s/a/b/", "p", "1,3p", "w PWNED", "1e touch PWNED",
     "s/a/b/w PWNED", "r .env", "{print}", "NR>1{print $1}", "{print > \"PWNED\"}", "BEGIN{system(\"touch PWNED\")}",
-    "BEGIN{while((getline l < \".env\")>0)print l}", "BEGIN{print ENVIRON[\"API_KEY\"]}", "env", ".name", "$ENV.API_KEY",
-    "%s\\n", "%n", "-v", "+%F", "1", "10", "PATH", "API_KEY", "a[$(touch PWNED)]", "!touch PWNED", "ext::sh -c touch% PWNED",
+    "BEGIN{while((getline l < \".env\")>0)print l}", "BEGIN{print ENVIRON[\"API_KEY\"]}", "env", ".name",
+    "$ENV.API_KEY",
+    "%s\\n", "%n", "-v", "+%F", "1", "10", "PATH", "API_KEY", "a[$(touch PWNED)]", "!touch PWNED",
+    "ext::sh -c touch% PWNED",
     "*.py", "\\.env", "@.env", "-f.env", "--pre=./evil", "fixed", "json", "never", "name", "size",
 )  # fmt: skip
 PATTERNS = (
@@ -228,9 +230,12 @@ def git(random: Random) -> str:
               "--git-dir bare", "--work-tree=..", "-c core.fsmonitor=./evil", "-C 'd-out'", "--no-pager", "-C src",
               "-p", "--exec-path=.", "--bare", "-C bare -C ../common", "-C x: -C ../bare")  # fmt: skip
     words = [random.choice(before) for _ in range(random.choice((0, 0, 1, 1, 2)))]
-    reading = ("status", "diff", "log -p", "show", "log -1", "blame a.txt", "grep KEY", "ls-files", "cat-file -p", "branch",
-               "stash list", "tag -l", "describe --dirty", "rev-parse HEAD", "diff --stat", "show HEAD:a.txt", "remote -v",
-               "archive HEAD", "format-patch -1", "hash-object a.txt", "var -l", "config -l", "diff --no-index")  # fmt: skip
+    reading = ("status", "diff", "log -p", "show", "log -1", "blame a.txt", "grep KEY", "ls-files", "cat-file -p",
+    "branch",
+               "stash list", "tag -l", "describe --dirty", "rev-parse HEAD", "diff --stat", "show HEAD:a.txt",
+               "remote -v",
+               "archive HEAD", "format-patch -1", "hash-object a.txt", "var -l", "config -l",
+               "diff --no-index")  # fmt: skip
     more = ("--ext-diff", "--textconv", "--output=PWNED", "--outp=PWNED", "-O./evil", "--open-files=./evil", "--stdin",
             "--show-signature", "--filters", "-- e-n", "HEAD", "a.txt", "--cached", "--submodule=diff")  # fmt: skip
     tail = [random.choice((*more, _file(random))) for _ in range(random.choice((0, 0, 1, 2)))]
@@ -243,8 +248,10 @@ def pipeline(random: Random) -> str:
     first = ("find . -name '*.txt'", "find .", "ls", "git ls-files", "echo .env", "cat list.txt", "find . -print0",
              "find . -type f -name '*.py'", "printf '%s\\n' e-n", "find . -type l", "rg --files")  # fmt: skip
     last = ("xargs cat", "xargs -0 cat", "xargs -n1 head -3", "xargs -I{} cat {}", "xargs grep -n KEY", "sh", "bash",
-            'while read -r f; do cat "$f"; done', "while read f; do cat $f; done", 'while IFS= read -r f; do wc -l "$f"; done',
-            "xargs touch", "cat", "xargs -a list.txt cat", "tee PWNED", "xargs", "head -3", "xargs sh -c 'cat $0'")  # fmt: skip
+            'while read -r f; do cat "$f"; done', "while read f; do cat $f; done",
+            'while IFS= read -r f; do wc -l "$f"; done',
+            "xargs touch", "cat", "xargs -a list.txt cat", "tee PWNED", "xargs", "head -3",
+            "xargs sh -c 'cat $0'")  # fmt: skip
     return f"{random.choice(first)} | {random.choice(last)}"
 
 
@@ -262,9 +269,12 @@ def code(random: Random) -> str:
         "case x in x) {r};; esac", "for i in 1; do {r}; done", "while {r}; do break; done", "printf 'x%n' PATH; ls",
         "bash -n -c {q}", "bash -n +n evil", "set -- {q}; \"$@\"", "mapfile -C {q} -c 1 x < a.txt", "PATH=.; ls",
         "hash -p ./evil ls; ls", "enable -f ./evil x", "while :; do bash; break; done < <(echo {q})",
-        "exec 3< <(echo {q}); bash <&3", "echo {q} | bash", "ls | while read x; do {r}; done", "source evil", ". ./evil",
-        "declare -n r=PATH; r=.; ls", "readonly PATH=.; ls", "BASH_ENV=evil bash -c ls", "cd . && {r}", "pushd src; {r}",
-        "CDPATH=..; cd outside && cat private.txt", "set -P; cd d-out/..; cat outside/private.txt", "IFS=x; y=caxt; $y .env",
+        "exec 3< <(echo {q}); bash <&3", "echo {q} | bash", "ls | while read x; do {r}; done", "source evil",
+        ". ./evil",
+        "declare -n r=PATH; r=.; ls", "readonly PATH=.; ls", "BASH_ENV=evil bash -c ls", "cd . && {r}",
+        "pushd src; {r}",
+        "CDPATH=..; cd outside && cat private.txt", "set -P; cd d-out/..; cat outside/private.txt",
+        "IFS=x; y=caxt; $y .env",
     )  # fmt: skip
     return random.choice(ways).format(q=shlex.quote(inner), r=inner)
 

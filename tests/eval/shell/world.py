@@ -128,7 +128,7 @@ def _links(work: Path) -> None:
     _link(work / "d out", work.parent / "outside")
     _link(work / "d-home", work.parent / "home")
     _link(work / "loop", work / "loop")
-    os.symlink(b".env", os.fsencode(work) + b"/e\xff")
+    Path(os.fsdecode(os.fsencode(work) + b"/e\xff")).symlink_to(".env")
 
 
 def _link(path: Path, target: Path) -> None:
@@ -194,7 +194,7 @@ def _entries(folder: bytes) -> Iterator[tuple[bytes, tuple[object, ...]]]:
             status = entry.stat(follow_symlinks=False)
             facts: tuple[object, ...] = (status.st_mode, status.st_uid)
             if stat.S_ISLNK(status.st_mode):
-                yield entry.path, (*facts, os.readlink(entry.path))
+                yield entry.path, (*facts, Path(os.fsdecode(entry.path)).readlink())
             elif stat.S_ISDIR(status.st_mode):
                 yield entry.path, (*facts, status.st_mtime_ns)
                 yield from _entries(entry.path)

@@ -17,7 +17,6 @@ from ba_tui.permissions.shell_tokens import Unreadable
 from ba_tui.permissions.simple import Listing, Redirect, Word
 
 MOST_STARTS = 16
-UNKNOWN = Word(None, "…")
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "lksh", "oksh", "yash", "posh"})
 BASHES = frozenset({"bash", "rbash"})
 SETTINGS = frozenset(
@@ -33,6 +32,7 @@ _PLAIN = regex(r"[^'\"\\\x00-\x08\x0b-\x1f\x7f-\U0010ffff]+")
 """What ``xargs`` splits at blanks and takes as it is."""
 _WHOLE = frozenset({"t", "r", "verbose", "no-run-if-empty"})
 """Options of ``xargs`` with which all that it reads goes to one command."""
+_RUN = regex(r"-[a-zA-Z]*[xX]|--exec")
 _NAMED = regex(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
 
 
@@ -261,22 +261,7 @@ def _ends(words: Sequence[Word], start: int, at: int) -> bool:
 
 
 def _fd(name: str, words: Sequence[Word]) -> Opened:
-    for at, word in enumerate(words):
-        text = word.text or ""
-        if text in ("-x", "-X", "--exec", "--exec-batch"):
-            inner = list(words[at + 1 :])
-            if not inner:
-                raise Unreadable(f"{text!r} has no command")
-            if any(other.text == ";" for other in inner):
-                raise Unreadable("a command of 'fd' ends before its line does")
-            marks = ["{}", "{/}", "{//}", "{.}", "{/.}"]
-            filled = [_filled(other, marks) for other in inner]
-            if all(other.text is not None for other in filled):
-                filled.append(UNKNOWN)
-            return Opened((Inner(name, tuple(filled)),), itself=True)
-        if re.match(r"-[a-zA-Z]*[xX]|--exec", text):
-            raise Unreadable(f"the option {text[:40]!r} of {name!r} is not understood")
-    return Opened(itself=True)
+    return _anything(name, words) if any(_RUN.match(word.text or "") for word in words) else Opened(itself=True)
 
 
 def _command(name: str, words: Sequence[Word]) -> Opened:

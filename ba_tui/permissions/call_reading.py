@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from ba_tui.core.patterns import regex
-from ba_tui.core.values import frozen
-from ba_tui.permissions.known_commands import FILE, FLAG, MAYBE, VALUE, Entry, Known, fits
-from ba_tui.permissions.scripts import problem_of
+from ba_tui.permissions.call_results import Beyond, Reading
+from ba_tui.permissions.call_search import narrow
+from ba_tui.permissions.known_commands import FILE, FLAG, FOLDER, VALUE, Entry, Known, fits
+from ba_tui.permissions.scripts import OPEN_VARIABLES, problem_of, sql_files
+from ba_tui.permissions.shell_inner import several
 from ba_tui.permissions.simple import Listing, Word
-from ba_tui.permissions.word_paths import TooMany, spellings
 
 _PROGRAM_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _FILE_VALUE = regex(r"(?:fileb?://|@|[a-z-]+-file=)(.+)", re.DOTALL)
@@ -23,44 +25,12 @@ _NUMBER = regex(r"-\d+")
 _ELSEWHERE = regex(r"[^/]+:|[\w-]+(?:\.[\w-]+)+/[^/]+/")
 _WORD = regex(r"[A-Za-z0-9][\w:-]*")
 _VARIABLE = regex(r"\$\{?[!#]?([A-Za-z_]\w*)")
-_OPEN_VARIABLES = frozenset(
-    {"HOME", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "HOSTNAME", "SHLVL", "UID", "EUID", "RANDOM",
-     "SECONDS", "EPOCHSECONDS", "BASHPID", "OPTIND", "LINENO", "PPID", "TERM", "COLUMNS", "LINES", "TZ", "BASH_VERSION",
-     "OSTYPE", "HOSTTYPE", "EDITOR"}
-)  # fmt: skip
+_UNPARTED = regex(r"[^\s*?\[\\]+")
+_BEGUN = regex(r"[\"']?[\w./:@%+,]")
 _MACHINE = regex(r"(?:[a-z][\w+.-]*://)?(?:[^/@\s]+@)?([\w-]+(?:\.[\w-]+)+)(?::\d+)?[/:]", re.IGNORECASE)
 _HELP = ("--help", "--version")
-_INCLUDES = ("--include", "-g", "--glob", "--iglob")
 _RUNNING = frozenset({"run", "exec", "x", "dlx", "tool", "proxy", "ssh", "rsh"})
-
-
-@frozen
-class Beyond:
-    """Something that is more than reading. ``at``: its place in argv; ``binding``: a rule must name it to cover it."""
-
-    at: int
-    why: str
-    binding: bool = True
-
-
-@dataclass(slots=True)
-class Reading:
-    """``path``: program and subcommand by their plain names; ``files`` it reads; ``beyond`` what is not just reading;
-    ``roots``: folders below which it reads every file (with those names, hidden ones too or not)."""
-
-    path: tuple[str, ...] = ()
-    known: bool = False
-    files: list[Word] = field(default_factory=list[Word])
-    touched: list[Word] = field(default_factory=list[Word])
-    """Words of commands that do more than read, which may name files."""
-    beyond: list[Beyond] = field(default_factory=list[Beyond])
-    roots: list[Word] = field(default_factory=list[Word])
-    names: tuple[str, ...] = ()
-    hidden: bool = True
-    lists: list[Listing] = field(default_factory=list[Listing])
-    """Files that it reads out of these."""
-    effects: frozenset[str] = frozenset()
-    free: bool = False
+_GIVEN = "words that become known only when they run need a sandbox"
 
 
 def plain_name(program: str) -> str:
@@ -71,38 +41,36 @@ def plain_name(program: str) -> str:
     return program
 
 
-def read_call(argv: Sequence[Word], about: Known) -> Reading:
-    """What the call ``argv`` comes to; its program is known by its text."""
+def read_call(argv: Sequence[Word], about: Known, own: AbstractSet[str] = frozenset()) -> Reading:
+    """What the call ``argv`` comes to; its program is known by its text. ``own``: variables that the command sets."""
     name = plain_name(argv[0].text or "")
     entry = about.programs.get(name)
     if _asks_for_help(name, argv[1:], entry, about):
-        return Reading((name,), known=True)
+        return Reading((name,), known=True, loose="" if name in about.plain else _needs(name))
     if entry is None:
         return _unknown(name, argv)
-    return _Walk(entry, argv).reading()
+    reading = _Walk(entry, argv, own).reading()
+    if name not in about.plain:
+        reading.loose = reading.loose or _needs(name)
+    return reading
+
+
+def _needs(name: str) -> str:
+    return f"`{name}` runs unasked only in a sandbox"
 
 
 def _unknown(name: str, argv: Sequence[Word]) -> Reading:
     reading = Reading((name,), touched=list(argv[1:]))
     reading.beyond.append(Beyond(0, f"`{name}` is not known to only read", binding=False))
-    _unresolved(reading, argv[1:], 1)
-    return reading
-
-
-def _unresolved(reading: Reading, words: Sequence[Word], start: int) -> None:
-    for at, word in enumerate(words, start):
+    for at, word in enumerate(argv[1:], 1):
         if word.text is None and not _substituted_file(word):
             reading.beyond.append(Beyond(at, unresolved(word)))
+    return reading
 
 
 def unresolved(word: Word) -> str:
     raw = " ".join(word.raw.split())
     return f"what `{raw if len(raw) <= 40 else raw[:40] + '…'}` is becomes known only when it runs"
-
-
-def perhaps_secret(name: str) -> bool:
-    """Whether a variable of the environment may hold a secret; one in small letters is the command's own."""
-    return name not in _OPEN_VARIABLES and not name.islower()
 
 
 def _substituted_file(word: Word) -> bool:
@@ -123,15 +91,18 @@ def _asks_for_help(name: str, words: Sequence[Word], entry: Entry | None, about:
 class _Walk:
     """Goes through the words of one call."""
 
-    def __init__(self, entry: Entry, argv: Sequence[Word]) -> None:
+    def __init__(self, entry: Entry, argv: Sequence[Word], own: AbstractSet[str]) -> None:
         self.entry = entry
         self.argv = argv
-        self.found = Reading((entry.name.split()[0],), known=True, effects=entry.effects, free=entry.free)
+        self.own = own
+        self.found = Reading((entry.name.split()[0],), known=True)
         self.program = plain_name(argv[0].text or "")
         self.operands: list[tuple[int, Word]] = []
         self.options: list[tuple[str, str | None]] = []
         self.scripts: list[str] = []
         self.strange: list[tuple[int, str]] = []
+        self.ended = len(argv)
+        """Where the options end, at a ``--``."""
 
     def reading(self) -> Reading:
         start = self._enter(1)
@@ -142,37 +113,41 @@ class _Walk:
             found.beyond += [Beyond(at, self._because(name)) for at, name in self.strange if at not in noted]
         self._options(start)
         found.path = (self.program, *found.path[1:])
-        found.effects, found.free = entry.effects, entry.free
+        found.effects = entry.effects
         if not entry.reads:
-            found.beyond.append(
-                Beyond(
-                    0,
-                    entry.why.replace("{}", self._name()) or f"`{self._name()}` is not known to only read",
-                    binding=False,
-                )
-            )
+            why = entry.why.replace("{}", self._name()) or f"`{self._name()}` is not known to only read"
+            found.beyond.append(Beyond(0, why, binding=False))
             found.touched += [word for word in self.argv[start:] if word.text != "--"]
             if "*" in entry.never:
                 found.beyond += [Beyond(at, self._because("*")) for at in range(start, len(self.argv))]
         self._unnamed()
         self._assign_operands()
-        names = {name for name, _ in self.options}
-        if entry.needs and not names & entry.needs:
-            found.beyond.append(
-                Beyond(0, f"`{self._name()}` only reads with {' or '.join(sorted(entry.needs))}", False)
-            )
-        for option, others in entry.beside.items():
-            if option in names and names.isdisjoint(others.split()):
-                found.beyond.append(
-                    Beyond(0, f"`{self._name()} {option}` writes unless it has {others.split()[0]}", False)
-                )
+        self._missing()
         if entry.check and (problem := problem_of(entry.check, self.scripts)):
             found.beyond.append(Beyond(len(self.argv), f"`{self._name()}`: {problem}"))
-        self._recursion(names)
+        if entry.check == "sql":
+            found.files += [Word(file, file, glob=True) for file in sql_files(self.scripts)]
+        narrow(found, entry, self.options)
         if found.beyond and entry.reads:
             # What it does with its words is not known then.
             found.touched += self.argv[start:]
         return found
+
+    def _missing(self) -> None:
+        """Options without which it does more than read."""
+        entry, names = self.entry, {name for name, _ in self.options}
+        if entry.needs and not names & entry.needs:
+            why = f"`{self._name()}` only reads with {' or '.join(sorted(entry.needs))}"
+            self.found.beyond.append(Beyond(0, why, binding=False))
+        for option, others in entry.beside.items():
+            if option in names and names.isdisjoint(others.split()):
+                why = f"`{self._name()} {option}` writes unless it has {others.split()[0]}"
+                self.found.beyond.append(Beyond(0, why, binding=False))
+        if risky := sorted(names & entry.loose):
+            self._loosen(f"`{self._name()} {risky[0]}` runs unasked only in a sandbox")
+
+    def _loosen(self, why: str) -> None:
+        self.found.loose = self.found.loose or why
 
     def _name(self) -> str:
         return " ".join((self.program, *self.found.path[1:]))
@@ -180,7 +155,7 @@ class _Walk:
     def _because(self, option: str) -> str:
         reason = self.entry.never.get(option, "")
         shown = self._name() if option in {"*", "-*", "!"} else f"{self._name()} {option}"
-        return f"`{shown}` {reason or 'is not known to only read'}"
+        return f"`{shown}` {reason or ('is not known to only read' if self.entry.reads else 'is not known to ba')}"
 
     def _enter(self, at: int) -> int:
         """Past the options before a subcommand and the subcommand itself; ``entry`` is its then."""
@@ -218,6 +193,7 @@ class _Walk:
             word = self.argv[at]
             text = word.text
             if text == "--":
+                self.ended = at
                 self.operands += list(enumerate(self.argv[at + 1 :], at + 1))
                 return
             if text is None or not text.startswith("-") or text == "-":
@@ -227,6 +203,9 @@ class _Walk:
                     self.operands += list(enumerate(self.argv[at:], at))
                     return
                 continue
+            if self.operands and self.entry.reads and not self.entry.dashes and " " not in self.entry.name:
+                # Not every system takes an option behind operands for one.
+                self.found.files.append(replace(word, glob=False))
             at = self._option(at, known)
 
     def _option(self, at: int, known: Mapping[str, str]) -> int:
@@ -235,57 +214,63 @@ class _Walk:
         text = word.text or ""
         name, equals, value = text.partition("=")
         # A wildcard behind the = can't make it another option.
-        if word.glob and ("{" in text or not equals or not name.replace("-", "").isalnum()):
+        if word.glob and (not equals or not name.replace("-", "").isalnum()):
             self._surplus(at, text)
             return at + 1
-        if self.entry.dashes or text.startswith("--"):
-            kind = known.get(name)
-            if kind is None and "--*" in known and not any(each.startswith(name) for each in self.entry.never):
-                plain = at + 1 < len(self.argv) and not (self.argv[at + 1].text or "-").startswith("-")
-                kind = VALUE if equals or plain else FLAG
-            if kind is None and self.entry.dashes and _NUMBER.fullmatch(text) and "-#" in known:
-                return at + 1
-            if kind is None or (equals and kind == FLAG):
-                self._surplus(at, name)
-                return at + 1
-            return self._valued(at, name, kind, value if equals else None)
         if _NUMBER.fullmatch(text) and "-#" in known:
             return at + 1
-        if name in known and len(name) > 2:
-            return self._valued(at, name, known[name], value if equals else None)
+        if self.entry.dashes or text.startswith("--"):
+            return self._long(at, name, value if equals else None, known)
+        if len(name) > 2 and (name in known or name in self.entry.never):
+            return self._valued(at, name, known.get(name), value if equals else None)
         return self._cluster(at, text, known)
+
+    def _long(self, at: int, name: str, value: str | None, known: Mapping[str, str]) -> int:
+        """A long option. One that is not known whole may be any, and stands for a grave one that begins so."""
+        never = self.entry.never
+        if name not in known and len(name) > 2:
+            name = next((each for each in never if each.startswith(name)), name)
+        kind = known.get(name)
+        if kind is None and "--*" in known and name not in never:
+            plain = at + 1 < len(self.argv) and not (self.argv[at + 1].text or "-").startswith("-")
+            kind = VALUE if value is not None or plain else FLAG
+        return self._valued(at, name, kind, value)
 
     def _cluster(self, at: int, text: str, known: Mapping[str, str]) -> int:
         for place, letter in enumerate(text[1:], 1):
             name = f"-{letter}"
             kind = known.get(name)
-            rest = text[place + 1 :]
-            if kind is None:
-                self._surplus(at, name)
-                return at + 1
-            if kind == MAYBE:
-                self.options.append((name, rest or None))
-                return at + 1
             if kind != FLAG:
-                return self._valued(at, name, kind, rest or None)
+                return self._valued(at, name, kind, text[place + 1 :] or None)
             self.options.append((name, None))
         return at + 1
 
-    def _valued(self, at: int, name: str, kind: str, value: str | None) -> int:
+    def _valued(self, at: int, name: str, kind: str | None, value: str | None) -> int:
+        """An option of this kind, None for one that is not known; where the next word is."""
+        attached = value is not None
+        if kind is None or (kind == FLAG and attached):
+            self._surplus(at, name)
+            return at + 1
         word = Word(value, value) if value is not None else None
-        if word is None and kind in {VALUE, FILE} and at + 1 < len(self.argv):
-            word = self.argv[at + 1]
+        if word is None and kind in {VALUE, FILE, FOLDER} and at + 1 < len(self.argv):
             at += 1
-            if word.text is None and not _substituted_file(word):
-                self.found.beyond.append(Beyond(at, unresolved(word)))
-            elif word.text and (grave := self._grave(word.text)):
+            word = self.argv[at]
+            if word.text and (grave := self._grave(word.text)):
                 # The option before may take no value after all, or only an attached one.
                 self.found.beyond.append(Beyond(at, self._because(grave)))
         text = word.text if word else None
         self.options.append((name, text))
-        if word is not None and kind == FILE:
+        if word is None:
+            return at + 1
+        if kind == FOLDER:
+            self.found.folders.append(word)
+        elif kind == FILE:
+            self._operand(at, word, "given file")
+        elif text is None:
+            self._open(at, word, "value")
+        elif word.glob:
             self._file(at, word)
-        elif text is not None:
+        else:
             self._text(at, text)
             if name in self.entry.replaced_by:
                 self.scripts.append(text)
@@ -319,23 +304,21 @@ class _Walk:
             self.scripts.append(text if self.entry.check == "secrets" else f"-{text}")
 
     def _surplus(self, at: int, name: str) -> None:
-        """An option that is not among those of a reader."""
+        """An option that is not among those that are known. Where some do harm, it may be one of them."""
         entry = self.entry
         self.strange.append((at, name))
-        if name in entry.covered or (not entry.reads and name not in entry.never and "-*" not in entry.never):
-            if entry.reads:
-                self.found.beyond.append(Beyond(at, self._because(name), binding=False))
-            return
-        self.found.beyond.append(
-            Beyond(at, self._because("-*" if name not in entry.never and not entry.reads else name))
-        )
+        if entry.reads or entry.never:
+            option = "-*" if "-*" in entry.never and name not in entry.never else name
+            self.found.beyond.append(Beyond(at, self._because(option)))
 
     def _unnamed(self) -> None:
         """Operands that a rule must name, and their absence: then the program takes its input."""
         if "!" in self.entry.never and not self.operands:
             self.found.beyond.append(Beyond(len(self.argv), self._because("!")))
         for at, word in self.operands[:1] if self.entry.ends else self.operands:
-            patterns = (each for each in self.entry.never if each not in {"*", "-*", "!"})
+            patterns = (
+                each for each in self.entry.never if each not in {"*", "-*", "!"} and (each[0] != "-" or each == "-")
+            )
             if pattern := next((each for each in patterns if fnmatchcase(word.text or "", each)), ""):
                 self.found.beyond.append(Beyond(at, f"`{self._name()} {word.raw}` {self.entry.never[pattern]}"))
 
@@ -348,48 +331,57 @@ class _Walk:
             kind = kinds[0] if kinds else ""
             if kinds and not kind.endswith("s"):
                 kinds = kinds[1:]
+                if not any(each.endswith("s") for each in kinds) and several(word) and not _substituted_file(word):
+                    # What a pattern fits beside the first one is an operand too many.
+                    kind = ""
             self._operand(at, word, kind)
 
     def _operand(self, at: int, word: Word, kind: str) -> None:
         found = self.found
         if word.text is None:
-            if _substituted_file(word) and kind.startswith("file"):
-                return
-            if word.among and kind == "files" and self.entry.reads:
-                found.lists.append(word.among)
-                return
-            if not self.entry.free or any(map(perhaps_secret, _VARIABLE.findall(word.raw))):
-                found.beyond.append(Beyond(at, unresolved(word)))
-            return
-        if not kind:
-            binding = self.entry.strict or not self.entry.reads
+            self._open(at, word, kind)
+        elif not kind:
             if self.entry.reads:
-                found.beyond.append(Beyond(at, f"`{self._name()} {word.raw}` may change something", binding))
-        elif kind.startswith("file"):
+                why = f"`{self._name()} {word.raw}` may change something"
+                found.beyond.append(Beyond(at, why, self.entry.strict))
+        elif "file" in kind:
             self._file(at, word)
+            if kind != "given file":
+                found.roots.append(word)
         elif kind.startswith("script"):
             if word.glob:
                 found.beyond.append(Beyond(at, unresolved(word)))
             self.scripts.append(word.text)
+        elif word.glob and ("/" in word.text or not self.entry.free):
+            # The shell lists a folder then, and what fits becomes words of their own.
+            self._file(at, word)
         elif not self.entry.free:
             self._text(at, word.text)
-        elif word.glob and "/" in word.text:
-            # The shell lists a folder then.
-            self._file(at, word)
 
-    def _recursion(self, names: set[str]) -> None:
-        entry = self.entry
-        if not entry.recursive or not ("always" in entry.recursive or names & entry.recursive):
+    def _open(self, at: int, word: Word, kind: str) -> None:
+        """A word that is known only when it runs: no more than data where it can't be an option or a file."""
+        if _substituted_file(word) and "file" in kind:
             return
-        # A folder among them is gone through whole.
-        self.found.lists = [replace(each, names=()) for each in self.found.lists]
-        self.found.roots = [word for _, word in self.operands if word in self.found.files] or [Word(".", ".")]
-        given = [value for name, value in self.options if name in _INCLUDES and value]
-        includes = [value for value in given if not value.startswith("!")]
-        try:
-            wanted = [text for value in includes for text in spellings(Word(value, value, True))]
-        except TooMany:
-            wanted = ["*"]
-        self.found.names = tuple("*" if "\\" in each else each.replace("[^", "[!").strip("/") for each in wanted)
-        skips = "hidden" in entry.recursive
-        self.found.hidden = not skips or bool(names & {"--hidden", "-.", "-u", "-uu", "-uuu", "--unrestricted"})
+        if self.entry.reads and isinstance(word.among, tuple):
+            for each in word.among:
+                if not self._whole(at, each):
+                    self.found.beyond.append(Beyond(at, unresolved(word)))
+                self._operand(at, each, kind)
+            return
+        if self.entry.reads and isinstance(word.among, Listing) and "file" in kind:
+            self.found.lists.append(word.among)
+            return
+        ours = all(name in self.own or name in OPEN_VARIABLES for name in _VARIABLE.findall(word.raw))
+        if self.entry.free and ours:
+            return
+        data = kind.startswith("text") and (at > self.ended or _BEGUN.match(word.raw))
+        data = data or (kind == "value" and not several(word))
+        if not (self.entry.reads and ours and data):
+            self.found.beyond.append(Beyond(at, unresolved(word)))
+        self._loosen(_GIVEN)
+
+    def _whole(self, at: int, word: Word) -> bool:
+        """Whether a word that a variable stands for stays one, and none that reads as an option."""
+        text = word.text or ""
+        parted = word.split and not word.glob and not _UNPARTED.fullmatch(text)
+        return not parted and (self.entry.free or at > self.ended or text[:1] not in ("-", "+"))

@@ -5,6 +5,7 @@ What the parts of a command are is found in ``judgement``; the order of verdicts
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Sequence
 
@@ -17,6 +18,14 @@ from ba_tui.permissions.known_commands import known
 from ba_tui.permissions.parts import Below, Part
 from ba_tui.permissions.rules import SHELL_TOOLS, Rule, Seen, Subject
 
+_SYSTEM = regex(
+    r"/(?:usr|lib|lib32|lib64|bin|sbin|sys/fs/cgroup|sys/devices/system)(?:/.*)?"
+    r"|/etc/(?:os-release|lsb-release|debian_version|alpine-release|redhat-release|fedora-release|issue|hostname|timezone"
+    r"|localtime|shells|services|protocols|mime\.types)"
+    r"|/proc/(?:cpuinfo|meminfo|version|loadavg|uptime|stat|filesystems|mounts|self/(?:status|mounts|cgroup|limits))",
+    re.DOTALL,
+)
+"""Files that tell what a machine is and which programs it has."""
 _QUOTED = regex(r"`[^`]*`")
 _WRITING = regex(
     r"\b(?:writes?|deletes|renames|makes a folder|may change something"
@@ -35,48 +44,61 @@ class Lack:
 
 @frozen
 class Covered:
+    """``by``: the rules that cover what does more than read. Without any, and without ``lacks``, it only reads."""
+
     by: tuple[Rule, ...] = ()
     lacks: tuple[Lack, ...] = ()
+
+    @property
+    def reading(self) -> bool:
+        """Whether it may run because it only reads: the sandbox then runs it so that it can do nothing else."""
+        return not self.by and not self.lacks
 
 
 @frozen
 class Files:
     """Whether a file may be read, and written, as tools may; ``shown``: a path for people; ``kept``: which of the files
-    that are gone through a rule keeps, empty for none."""
+    that are gone through a rule keeps, empty for none; ``unheld``: why no sandbox holds what only reads, so that it
+    changes nothing and sees no secret; empty when one does."""
 
     readable: Callable[[Seen], bool]
     writable: Callable[[Seen], bool]
     shown: Callable[[Seen], str]
     kept: Callable[[Below], str]
+    secret: Callable[[Below], str]
+    unheld: Callable[[], str]
 
 
 def cover(subject: Subject, allows: Sequence[Rule], files: Files) -> Covered:
-    """``allows`` are the allow rules for the tool whose conditions hold."""
+    """``allows`` are the allow rules for the tool whose conditions hold.
+
+    What a rule allows runs with more rights than what only reads, and so does all that stands in one command with it:
+    nothing holds the rest then, so that it must be plain.
+    """
     if whole := next((rule for rule in allows if rule.pattern == subject.command), None):
         return Covered((whole,))
     if subject.trouble:
         return Covered(lacks=(Lack(None, subject.trouble, words=False),))
     # Who allows every tool has not thought of every command; who names the shell alone has.
     allows = [rule for rule in allows if rule.pattern is not None or rule.tool in SHELL_TOOLS]
-    by: dict[str, Rule] = {}
-    lacks: list[Lack] = []
-    for part in subject.parts:
-        rule = next((rule for rule in allows if names_all(rule.pattern, part)), None)
-        if rule is None:
-            rule = next((rule for rule in allows if permits(rule.pattern, part)), None)
-            lack = _lack(part, rule, files)
-            if lack is not None:
-                lacks.append(lack)
-                continue
-        if rule is not None and not (part.harmless and permits(rule.pattern, part) and not rule.pattern):
-            by.setdefault(rule.text, rule)
+    ruled = [(part, _rule_for(part, allows)) for part in subject.parts]
+    by = {rule.text: rule for part, rule in ruled if rule and not (part.harmless and rule.pattern is None)}
+    lacks = [lack for part, rule in ruled if (lack := _lack(part, rule, files, alone=not by))]
     if not subject.parts and not subject.trouble and not (subject.command or "").strip():
         lacks.append(Lack(None, "it runs nothing", words=False))
     return Covered(tuple(by.values()), tuple(lacks))
 
 
-def _lack(part: Part, rule: Rule | None, files: Files) -> Lack | None:
-    """What is lacking for ``part``, which ``rule`` covers as to its words."""
+def _rule_for(part: Part, allows: Sequence[Rule]) -> Rule | None:
+    """The rule that covers ``part`` as to its words, rather one that says all of them."""
+    exact = next((rule for rule in allows if names_all(rule.pattern, part)), None)
+    return exact or next((rule for rule in allows if permits(rule.pattern, part)), None)
+
+
+def _lack(part: Part, rule: Rule | None, files: Files, alone: bool) -> Lack | None:
+    """What is lacking for ``part``, which ``rule`` covers as to its words; ``alone``: no rule covers another part."""
+    if rule is not None and names_all(rule.pattern, part):
+        return None
     if part.stops:
         return Lack(part, part.why, words=False)
     changing = next((seen for seen in part.writes if not files.writable(seen)), None)
@@ -86,14 +108,25 @@ def _lack(part: Part, rule: Rule | None, files: Files) -> Lack | None:
         return Lack(part, f"`{_program(part)}` writes {files.shown(changing)}, and that asks in this mode", words=False)
     if rule is None and not part.harmless:
         return Lack(part, part.why)
-    away = next((seen for seen in (*part.reads, *part.named) if not seen.inside and not files.readable(seen)), None)
+    if rule is None and part.loose and (why := files.unheld() if alone else "not beside what a rule allows"):
+        return Lack(part, f"{part.loose}, and {why}")
+    return _reached(part, files, system=rule is None and alone)
+
+
+def _reached(part: Part, files: Files, system: bool) -> Lack | None:
+    """What ``part`` reads that it may not; ``system``: files that are the same everywhere are fine in a sandbox."""
+    outside = (seen for seen in (*part.reads, *part.named) if not seen.inside and not files.readable(seen))
+    away = next(
+        (seen for seen in outside if not (system and _SYSTEM.fullmatch(str(seen.path)) and not files.unheld())), None
+    )
     if away is not None:
         return Lack(
             part, f"`{_program(part)}` reaches {files.shown(away)}, which is outside the workspace", words=False
         )
-    if kept := next((why for below in part.below if (why := files.kept(below))), ""):
-        return Lack(part, f"`{_program(part)}` would read {kept}", words=False)
-    return None
+    why = next((why for below in part.below if (why := files.kept(below))), "")
+    if not why and part.below and files.unheld():
+        why = next((why for below in part.below if (why := files.secret(below))), "")
+    return Lack(part, f"`{_program(part)}` would read {why}", words=False) if why else None
 
 
 def _program(part: Part) -> str:

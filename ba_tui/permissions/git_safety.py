@@ -69,7 +69,10 @@ PRINTING = frozenset({
 """Subcommands that print what stands in tracked files."""
 STORING = frozenset({"add", "stage", "commit", "stash"})
 """Subcommands that may store files which git does not track yet."""
-_PATCH = regex(r"-(?:p|u|c|m|cc|S.*|G.*|L.*|-patch.*|-cc|-unified.*|-word-diff.*|-textconv)")
+_PATCH = regex(
+    r"-(?:p|u|c|m|cc|W|U.*|S.*|G.*|L.*|-patch.*|-cc|-unified.*|-word-diff.*|-color-words.*|-function-context|-textconv"
+    r"|-diff-merges.*|-remerge-diff|-dd|-submodule.*)"
+)
 
 
 def git_environment(
@@ -144,7 +147,7 @@ def _prints(part: Part) -> bool:
     named = words[words.index("--") + 1 :] if "--" in words else []
     if named and len(named) == len(part.named) and all(seen.path.is_file() and not seen.secret for seen in part.named):
         return False
-    if words[1] in {"log", "reflog"}:
+    if words[1] in {"log", "reflog"} or words[1:3] == ["stash", "list"]:
         return any(_PATCH.fullmatch(word) for word in words[2:])
     return words[1] in PRINTING
 

@@ -52,7 +52,7 @@ def hold(subject: Subject, allows: Sequence[Rule], stored: tuple[Path, ...] = ()
     if any(rule.pattern == subject.command for rule in allows):
         return Holding(approved, approved)
     ruled = [any(_covers(rule, part) for rule in allows) for part in parts]
-    plain = all(part.short_listed for part in parts)
+    plain = all(part.plain_reader for part in parts)
     if not all(ruled) and all(part.harmless and not part.writes for part in parts):
         reading = Profile("reading", readable=approved.readable, plain=plain)
         return Holding(reading, approved, reads=True)
@@ -69,7 +69,7 @@ def leave(subject: Subject, rules: Sequence[Rule]) -> Rule | None:
     found: list[Rule] = []
     for part in subject.parts:
         rule = next((rule for rule in rules if permits(rule.pattern, part)), None)
-        if rule is None and not part.short_listed:
+        if rule is None and not (part.plain_reader and not part.outside and not part.below):
             return None
         found += [rule] if rule else []
     return found[0] if found else None
@@ -77,7 +77,7 @@ def leave(subject: Subject, rules: Sequence[Rule]) -> Rule | None:
 
 def outer_offer(subject: Subject) -> str | None:
     """The narrowest rule that would let such a command leave the sandbox; None when none should."""
-    lacks = [Lack(part, "") for part in subject.parts if not part.short_listed]
+    lacks = [Lack(part, "") for part in subject.parts if not part.plain_reader]
     return offered(replace(subject, tool=OUTER), lacks) if lacks else None
 
 
@@ -89,12 +89,12 @@ def _mixed(parts: Sequence[Part], ruled: Sequence[bool]) -> str:
     """What of a command nothing would hold to reading, since a rule lets the rest of it write."""
     pairs = zip(parts, ruled, strict=True)
     harmless = (replace(part, writes=(), redirected=False) for part, by_rule in pairs if not by_rule and part.harmless)
-    loose = next((part for part in harmless if not part.short_listed), None)
+    loose = next((part for part in harmless if not part.plain_reader), None)
     return f"`{program(loose)}` would run where the rest of the command may write" if loose else ""
 
 
 def _together(parts: Sequence[Part], gits: Sequence[Part]) -> str:
-    if not gits or (len(gits) == 1 and all(part is gits[0] or part.short_listed for part in parts)):
+    if not gits or (len(gits) == 1 and all(part is gits[0] or part.plain_reader for part in parts)):
         return ""
     return ALONE
 

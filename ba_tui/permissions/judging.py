@@ -7,7 +7,7 @@ from ba_tui.permissions.chain import folder_after, links
 from ba_tui.permissions.covering import Covered, Files, cover, offered, risks
 from ba_tui.permissions.git_safety import exposed, stored_secrets
 from ba_tui.permissions.holding import Holding, alone, hold, leave, outer_offer, program, seen_by_git
-from ba_tui.permissions.judgement import study
+from ba_tui.permissions.judgement import secrets_in, study
 from ba_tui.permissions.kept import keeper
 from ba_tui.permissions.sql import classify
 
@@ -28,6 +28,7 @@ __all__ = [
     "outer_offer",
     "program",
     "risks",
+    "secrets_in",
     "seen_by_git",
     "stored_secrets",
     "study",

@@ -5,7 +5,7 @@ What a particular call comes to stands in ``call_reading``, what is thought of i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from dataclasses import fields as fields_of
 from fnmatch import fnmatchcase
@@ -16,8 +16,9 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.values import frozen
 from ba_tui.resources import bundled
 
-FLAG, VALUE, FILE, MAYBE = "", ":", "@", "?"
-"""Kinds of options: without a value, with one, with one that names a file, with one only when it is attached."""
+FLAG, VALUE, FILE, MAYBE, FOLDER = "", ":", "@", "?", "/"
+"""Kinds of options: without a value, with one, with one that names a file, with one only when it is attached, with the
+folder in which all else happens."""
 
 _NONE: frozenset[str] = frozenset()
 _NOTHING: Mapping[str, str] = {}
@@ -31,11 +32,11 @@ class Entry:
     ``replaced_by``: options that stand for the first operand; ``needs``: one of them must be there;
     ``dashes``: long options have one dash; ``check``: how its script is looked at; ``strict``: operands too many change
     something; ``remote``: a colon in the name of a file names another machine; ``free``: its words are only printed;
-    ``ends``: the first operand ends the options; ``covered``: options that change something, but that a rule for the
-    command covers; ``never``: what no rule covers that does not name it, with the reason; ``effects``: risks of a call
-    that does more than read; ``recursive``: options with which it reads all files below a folder (``always``);
-    ``commands``: by pattern of words, behind the ``before`` options; ``groups``: words that only lead to them;
-    ``help``: ``--help`` is understood behind any subcommand.
+    ``ends``: the first operand ends the options; ``never``: what no rule covers that does not name it, with the reason;
+    ``loose``: options that are harmless only where a sandbox holds what reads; ``effects``: risks of a call that does
+    more than read; ``recursive``, ``follows``: options (or ``always``) with which it reads all files below a folder,
+    and what links in there lead to; ``commands``: by pattern of words, behind the ``before`` options; ``groups``: words
+    that only lead to them; ``help``: ``--help`` is understood behind any subcommand.
     """
 
     name: str
@@ -50,11 +51,12 @@ class Entry:
     free: bool = False
     remote: bool = False
     ends: bool = False
-    covered: frozenset[str] = frozenset()
+    loose: frozenset[str] = frozenset()
     never: Mapping[str, str] = field(default_factory=dict[str, str])
     effects: frozenset[str] = frozenset()
     why: str = ""
     recursive: frozenset[str] = frozenset()
+    follows: frozenset[str] = frozenset()
     before: Mapping[str, str] = field(default_factory=dict[str, str])
     commands: Mapping[tuple[str, ...], Entry] = field(default_factory=dict[tuple[str, ...], "Entry"])
     dashed: frozenset[str] = frozenset()
@@ -104,14 +106,16 @@ class Known:
     variables: frozenset[str]
     asking: Mapping[str, frozenset[str]]
     """By word, the programs that answer to it alone with their version or help, and do nothing else then."""
-    loads: Mapping[tuple[str, ...], tuple[str, ...]]
-    """By program and subcommand, the files of a project that make it run what they name, whatever it is told to do."""
+    loads: Mapping[str, Sequence[tuple[tuple[str, ...], tuple[str, ...]]]]
+    """By program: a subcommand, and the files of a project that make it run what they name, whatever it is to do."""
     offers: frozenset[tuple[str, ...]]
     """The commands that a rule with anything behind them is offered for; ``*`` stands for one word."""
     data: frozenset[tuple[str, ...]]
     """The commands to which what comes in is nothing but data."""
     scripts: frozenset[str]
     """The programs to which it is data once their script is named."""
+    plain: frozenset[str]
+    """The programs that may run unasked where nothing confines them, with words that are known."""
 
 
 @lru_cache(maxsize=1)
@@ -138,15 +142,15 @@ def known() -> Known:
             )
             for word in " ".join(data["help"]).split()
         }
-        loads = {
-            tuple(call.split("/")): tuple(files.split())
-            for calls, files in data["loads"].items()
-            for call in calls.split()
-        }
+        loads: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
+        for calls, files in data["loads"].items():
+            for call in calls.split():
+                words = tuple(call.split("/"))
+                loads.setdefault(words[0], []).append((words, tuple(files.split())))
         offers = frozenset(tuple(str(each).split()) for each in data["offers"])
-        plain = frozenset(tuple(call.split("/")) for call in data["data"].split())
+        fed = frozenset(tuple(call.split("/")) for call in data["data"].split())
         wrappers, variables, scripts = (_set(data[key]) for key in ("wrappers", "variables", "scripts"))
-        return Known(programs, wrappers, variables, asking, loads, offers, plain, scripts)
+        return Known(programs, wrappers, variables, asking, loads, offers, fed, scripts, _set(data["plain"]))
     except (OSError, KeyError, TypeError, AttributeError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"{path} can't be used: {error}.", "Restore the file or install ba again.") from error
 
@@ -157,12 +161,19 @@ def _entry(name: str, given: Any, above: Entry | None) -> Entry:
     unknown = set(fields) - _FIELDS
     if unknown:
         raise ValueError(f"{name}: unknown {', '.join(sorted(unknown))}")
-    never = _reasons(fields.get("never"))
+    never, options = _reasons(fields.get("never")), _options(fields.get("options"))
     common = {name: kind for name, kind in above.options.items() if name not in never} if above else _NOTHING
+    reads = bool(fields.get("reads", "commands" not in fields))
+    # What reads may take its input; what runs code may not.
+    feared = {
+        name: why
+        for name, why in (above.never if above else _NOTHING).items()
+        if name not in options and not (reads and name == "!")
+    }
     entry = Entry(
         name,
-        reads=bool(fields.get("reads", "commands" not in fields)),
-        options={**common, **_options(fields.get("options"))},
+        reads=reads,
+        options={**common, **options},
         operands=_operands(fields, above),
         replaced_by=_set(fields.get("replaced_by")),
         needs=_set(fields.get("needs")),
@@ -172,11 +183,12 @@ def _entry(name: str, given: Any, above: Entry | None) -> Entry:
         free=bool(fields.get("free", False)),
         remote=bool(fields.get("remote", above.remote if above else False)),
         ends=bool(fields.get("ends", False)),
-        covered=_set(fields.get("covered")),
-        never={**(above.never if above else {}), **never},
+        loose=_set(fields.get("loose")),
+        never={**feared, **never},
         effects=_set(fields.get("effects"), ",") | (above.effects if above else _NONE),
-        why=str(fields.get("why", above.why if above and not fields.get("reads", "commands" not in fields) else "")),
+        why=str(fields.get("why", above.why if above and not reads else "")),
         recursive=_set(fields.get("recursive")),
+        follows=_set(fields.get("follows")),
         before=_options(fields.get("before")),
         groups=_set(fields.get("groups")),
         help=bool(fields.get("help", False)),
@@ -203,7 +215,7 @@ def _operands(fields: Mapping[str, Any], above: Entry | None) -> tuple[str, ...]
 def _options(text: object) -> dict[str, str]:
     found: dict[str, str] = {}
     for token in str(text or "").split():
-        kind = token[-1] if len(token) > 1 and token[-1] in ":@?" else ""
+        kind = token[-1] if len(token) > 1 and token[-1] in ":@?/" else ""
         found[token.removesuffix(kind) if kind else token] = kind
     return found
 

@@ -16,15 +16,6 @@ if TYPE_CHECKING:
     from ba_tui.permissions.rules import Seen
 
 
-SHORT_LIST = frozenset({
-    "cat", "head", "tail", "wc", "ls", "echo", "printf", "pwd", "cd", "true", "false", "test", "[", "grep", "sort",
-    "uniq", "cut", "tr", "basename", "dirname", "date", "sleep", "seq", "nl", "tac", "rev", "comm", "paste", "fold",
-    "column",
-    "uname", "whoami", "id", "stat", "du", "df", "which", "type", "expr", "cmp", "diff", "md5sum", "sha256sum",
-})  # fmt: skip
-"""Readers that may run without a sandbox."""
-
-
 @frozen
 class Surplus:
     """What is more than reading. ``at``: its place among the words; ``binding``: a rule must name it to cover it."""
@@ -37,11 +28,12 @@ class Surplus:
 @frozen
 class Below:
     """Every file below ``folder`` is read, of those with ``names`` only the ones that fit; ``hidden``: also others that
-    begin with a dot."""
+    begin with a dot; ``follows``: also what links lead to."""
 
     folder: Path
     names: tuple[str, ...] = ()
     hidden: bool = True
+    follows: bool = False
 
 
 @frozen
@@ -70,23 +62,18 @@ class Part:
     takes: Incoming = ""
     redirected: bool = False
     """Whether a redirection opens one of its files, which no word says."""
+    loose: str = ""
+    """Why it may run unasked only where a sandbox holds what reads; empty when it may anywhere."""
 
     @property
     def harmless(self) -> bool:
-        """Whether it only reads, as far as the command itself tells; its paths are judged apart."""
+        """Whether it only reads, as far as the command itself tells; its paths, and ``loose``, are judged apart."""
         return self.known and not self.surplus and not self.stops
 
     @property
-    def short_listed(self) -> bool:
-        """Whether it is one of the few readers that may run where nothing holds it: known words, and no file but those
-        that its words name."""
-        words = self.plain or self.words
-        return (
-            self.harmless
-            and not (self.writes or self.below or self.wrappers or self.redirected)
-            and None not in self.words
-            and (not words or words[0] in SHORT_LIST)
-        )
+    def plain_reader(self) -> bool:
+        """Whether it may run where nothing holds it: it only reads, and what it reads is known beforehand."""
+        return self.harmless and not (self.loose or self.writes)
 
     @property
     def why(self) -> str:

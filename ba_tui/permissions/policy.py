@@ -284,11 +284,13 @@ class Policy:
 
     def _unheld(self, held: Holding, subject: Subject, cwd: Path) -> str:
         """Why a command that rules or its reading allow asks all the same; empty when it need not."""
-        if not held.reads:
-            return held.why
-        why = "" if held.unasked.plain else self.bounds.unheld()
+        if any(rule.pattern == subject.command for rule in self._allows(subject)):
+            return ""
+        why = self.bounds.unheld() if held.reads and not held.unasked.plain else ""
         if why:
             return f"it only reads as far as ba can tell, but nothing would hold it to that: {why}"
+        if held.why:
+            return held.why
         secret = judging().exposed(subject.parts, cwd)
         return f"git keeps {secret}, which holds secrets, and this may print it" if secret else ""
 
@@ -356,7 +358,8 @@ class Policy:
         return [rule for rule in rules if rule.meant(subject)]
 
     def _only_reads(self, subject: Subject) -> bool:
-        return bool(subject.parts) and not judging().cover(subject, (), self._files()).lacks
+        """Whether it would only read if a sandbox held it; without one it asks."""
+        return bool(subject.parts) and not judging().cover(subject, (), replace(self._files(), unheld=str)).lacks
 
     def _files(self) -> Files:
         def may(tool: str, effect: Effect) -> Callable[[Seen], bool]:
@@ -365,4 +368,12 @@ class Policy:
         strict = (*self._rules, *self._given.rules("deny"), *self._given.rules("ask"))
         read, write = may("read_file", Effect.READ), may("write_file", Effect.WRITE)
         kept = judging().keeper(self.workspace, strict)
-        return judging().Files(read, write, lambda seen: self.workspace.shown(seen.path), kept)
+        secret = judging().secrets_in(self._subjects.both)
+        return judging().Files(
+            read,
+            write,
+            lambda seen: self.workspace.shown(seen.path),
+            kept,
+            secret,
+            self.bounds.unheld,
+        )

@@ -106,7 +106,7 @@ def _end(pattern: re.Pattern[str], script: str, at: int) -> int:
     return found.end() if found else at
 
 
-_AWK = regex(r"\bsystem\b|\bgetline\b|@|\bARGV\b|\bENVIRON\b|\bPROCINFO\b|\\\n")
+_AWK = regex(r"\bsystem\b|\bgetline\b|@|\bARGV\b|\bENVIRON\b|\bPROCINFO\b|\bSYMTAB\b|\bFUNCTAB\b|\\\n")
 _TEXT = regex(r'"(?:[^"\\\n])*"')
 
 
@@ -114,9 +114,11 @@ def awk_problem(script: str) -> str:
     """Starting programs, reading what is not named, and output to files are problems."""
     if found := _AWK.search(script):
         return f"its program has {found[0]}, which may run something or read other files"
-    if "|" in script.replace("||", ""):
+    # Output goes elsewhere only behind a print.
+    printing = script[script.find("print") :] if "print" in script else ""
+    if "|" in printing.replace("||", ""):
         return "its program has |, which may run something"
-    if ">" not in script:
+    if ">" not in printing:
         return ""
     if set(script) & set("/\\#") and "{" in script:
         # Braces and brackets within expressions and comments are none.
@@ -179,6 +181,45 @@ def fzf_problem(texts: str) -> str:
     return "" if _BINDINGS.fullmatch(texts) else "its keys may run something"
 
 
+OPEN_VARIABLES = frozenset(
+    {"HOME", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "HOSTNAME", "SHLVL", "UID", "EUID", "RANDOM",
+     "SECONDS", "EPOCHSECONDS", "BASHPID", "OPTIND", "LINENO", "PPID", "TERM", "COLUMNS", "LINES", "TZ", "BASH_VERSION",
+     "OSTYPE", "HOSTTYPE", "EDITOR", "VIRTUAL_ENV", "CONDA_PREFIX", "REPLY", "LC_ALL", "TMPDIR", "DISPLAY"}
+)  # fmt: skip
+"""Variables of the environment that hold no secrets."""
+
+
+def variables_problem(names: str) -> str:
+    shown = next((name for name in names.split("\n") if name not in OPEN_VARIABLES), "")
+    return f"what is in {shown} may be a secret" if shown else ""
+
+
+_DOTTED = regex(
+    r"\.(?:tables|schema|fullschema|indexes|indices|databases|dbinfo|headers?|mode|width|nullvalue|separator|show|timer"
+    r"|help|version|dump|columns)(?:[ \t][^\n|>]*)?"
+)
+
+
+def sql_problem(texts: str) -> str:
+    """Anything but reading what the database itself holds."""
+    from ba_tui.permissions.sql import classify  # noqa: PLC0415 - most commands hold none
+
+    for text in texts.split("\0"):
+        if _DOTTED.fullmatch(text.strip()):
+            continue
+        found = classify(text)
+        if text.lstrip().startswith(".") or found.kinds - {"read"} or not found.kinds or found.network:
+            return "it may change data, run programs or reach other files"
+    return ""
+
+
+def sql_files(texts: Sequence[str]) -> list[str]:
+    """The files that SQL names beside its database."""
+    from ba_tui.permissions.sql import classify  # noqa: PLC0415 - see sql_problem
+
+    return [file for text in texts for file in classify(text).files]
+
+
 CHECKS: Mapping[str, Callable[[str], str]] = {
     "sed": sed_problem,
     "awk": awk_problem,
@@ -190,9 +231,16 @@ CHECKS: Mapping[str, Callable[[str], str]] = {
     "setting": setting_problem,
     "graphql": graphql_problem,
     "fzf": fzf_problem,
+    "variables": variables_problem,
+    "sql": sql_problem,
 }
 
 
 def problem_of(check: str, texts: Sequence[str]) -> str:
     """What is wrong with the ``texts`` that ``check`` looks at, joined as the program joins them."""
-    return CHECKS[check]("\n".join(texts)) if check in CHECKS and texts else ""
+    if check in _NEEDED and not texts:
+        return "it takes what it is to do from its input, or shows all there is"
+    return CHECKS[check](("\0" if check == "sql" else "\n").join(texts)) if check in CHECKS and texts else ""
+
+
+_NEEDED = frozenset({"sql", "variables"})

@@ -16,26 +16,13 @@ from ba_tui.permissions.shell_wrappers import SETTINGS
 from ba_tui.permissions.simple import Word
 
 ASSIGNING = frozenset(
-    [
-        "eval",
-        "source",
-        ".",
-        "read",
-        "mapfile",
-        "readarray",
-        "printf",
-        "declare",
-        "typeset",
-        "local",
-        "export",
-        "readonly",
-        "unset",
-        "let",
-        "getopts",
-        "wait",
-    ]
-)
+    ["eval", "source", ".", "mapfile", "readarray", "declare", "typeset", "local", "export", "readonly", "unset", "let",
+     "getopts", "wait"]
+)  # fmt: skip
+"""Builtins that may set variables which their words do not name plainly."""
 _SETTING_LETTERS = regex(r"[-+][abefhmuvxBCET]*o?")
+_COUNTING = regex(r"%[#'\-+ 0-9.*hjlLqtzZ]*n")
+"""What makes ``printf`` put a number into a variable."""
 _NAME = regex(r"[A-Za-z_]\w*(?:\[[\w@*]*\])?", re.ASCII)
 _NUMERIC = regex(r"\s*[-+]?\w[\w\s.+*/%<>=()-]*", re.ASCII)
 _LIST = regex(r"\w+(?:\[.*\])?\+?=\(", re.ASCII | re.DOTALL)
@@ -141,8 +128,9 @@ def _names(words: Sequence[Word], findings: Findings) -> None:
         if word.text is None or not _NAME.fullmatch(word.text):
             raise Unreadable(f"{word.raw[:40]!r} does not name a variable plainly")
         name = word.text.partition("[")[0]
-        findings.wild.add(name)
-        findings.lists.add(name)
+        findings.changed.append(name)
+        for group in (findings.wild, findings.lists, findings.bound):
+            group.add(name)
 
 
 def _read(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
@@ -184,6 +172,11 @@ def _operands(words: Sequence[Word], valued: str) -> list[Word]:
 
 
 def _printf(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+    rest = words[2:] if len(words) > 1 and words[1].text == "--" else words[1:]
+    if len(rest) > 1 and rest[0].text is None:
+        raise Unreadable("the format of 'printf' is known only when it runs, and may name variables")
+    if rest and _COUNTING.search((rest[0].text or "").replace("%%", "")):
+        _names(rest[1:], findings)
     if len(words) > 1 and (words[1].text is None or words[1].text.startswith("-v")):
         text = words[1].text
         if text is None:

@@ -24,8 +24,9 @@ def ansi_character(match: re.Match[str]) -> str:
     number = two or four or eight
     if number or octal:
         code = int(number, 16) if number else int(octal, 8) & 0xFF
-        if code == 0 or code > 0x10FFFF or 0xD800 <= code < 0xE000 or (not (four or eight) and code > 0x7F):
-            raise Unreadable("an escape in $'' does not make a character")
+        if not 0 < code <= 0x7F:
+            # What others come to depends on the locale.
+            raise Unreadable("an escape in $'' does not make a plain character")
         return chr(code)
     if control is not None:
         raise Unreadable("a control character is written in $''")

@@ -5,10 +5,10 @@ Only commands whose every name is certain to lie there are known here; whether t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence as Several
 
 from ba_tui.core.patterns import regex
-from ba_tui.permissions.shell_tree import Command, Node
+from ba_tui.permissions.shell_tree import Chain, Command, Sequence
 from ba_tui.permissions.shell_values import words_of
 from ba_tui.permissions.simple import Listing, Word
 
@@ -22,8 +22,10 @@ _PRINTING = frozenset(
 _OF_GIT = frozenset({"-z", "-c", "--cached", "-m", "--modified", "--full-name", "--exclude-standard", "-o", "--others"})
 
 
-def listed(node: Node) -> Listing | None:
-    """What a command of a pipeline hands on to the next one."""
+def listed(node: object) -> Listing | None:
+    """What a command of a pipeline, or a substitution of one command, hands on."""
+    while isinstance(node, Sequence | Chain) and len(node.items) == 1:
+        node = node.items[0]
     if not isinstance(node, Command) or node.redirects or node.assignments:
         return None
     words = [word for token in node.words for word in words_of(token, {})]
@@ -33,7 +35,7 @@ def listed(node: Node) -> Listing | None:
     return _of_git(words) if texts[:2] == ["git", "ls-files"] else None
 
 
-def found(words: Sequence[Word]) -> Listing | None:
+def found(words: Several[Word]) -> Listing | None:
     """The files that ``find`` with these words finds; None when it may be others."""
     rest = list(words[1:])
     while rest and rest[0].text in _LEADING:
@@ -62,7 +64,7 @@ def found(words: Sequence[Word]) -> Listing | None:
     return Listing(tuple(roots) or (".",), tuple(names[:1]), regular=regular, ended=ended)
 
 
-def _of_git(words: Sequence[Word]) -> Listing | None:
+def _of_git(words: Several[Word]) -> Listing | None:
     """Names from where it runs on. Links are among them, and names may begin with a dash."""
     names: list[str] = []
     for word in words[2:]:

@@ -10,7 +10,7 @@ import re
 from ba_tui.core.patterns import regex
 from ba_tui.permissions.shell_tokens import Findings
 from ba_tui.permissions.shell_tree import Chain, Command, Pipeline, Sequence
-from ba_tui.permissions.shell_values import is_number, value_of
+from ba_tui.permissions.shell_values import numbers_in, value_of
 
 _DATE = regex(r"\+(?:%[sYmdHMSjNueVwyk])+")
 _POSITIONAL = regex(r"[0-9@*_]|[1-9][0-9]+")
@@ -19,16 +19,22 @@ _POSITIONAL = regex(r"[0-9@*_]|[1-9][0-9]+")
 def uncertain(findings: Findings) -> str:
     """Why something computed with may be no number; empty when all are."""
     looked: set[str] = set()
-    while findings.counted - looked:
-        name = next(iter(findings.counted - looked))
+    todo = list(findings.counted)
+    while todo:
+        name = todo.pop()
+        if name in looked:
+            continue
         looked.add(name)
         if _POSITIONAL.fullmatch(name):
             return f"it computes with ${name}, whose text is known only when it runs"
         if name in findings.wild or "*" in findings.wild:
             return f"it computes with {name!r}, whose text is known only when it runs"
         for token in findings.sources.get(name, ()):
-            if not is_number(token, findings):
+            names = numbers_in(token, findings)
+            if names is None:
                 return f"it computes with {name!r}, which may be no number"
+            findings.counted.update(names)
+            todo += names
     if not all(_counts(run) for run in findings.counted_runs):
         return "it computes with what a command prints"
     return ""

@@ -17,7 +17,7 @@ from ba_tui.permissions.simple import Word
 class Options:
     """``flags`` and ``valued``: short options without and with a value; ``long`` and ``long_valued`` the same of long
     ones; ``optional``: short ones whose value, if any, is attached; ``operands``: words before the command;
-    ``writes``: options whose value is a file it writes. ``loose``: all other long ones are flags."""
+    ``writes``: options whose value is a file it writes."""
 
     flags: str = ""
     valued: str = ""
@@ -26,7 +26,6 @@ class Options:
     operands: int = 0
     optional: str = ""
     writes: str = ""
-    loose: bool = False
 
 
 WRAPPERS: Mapping[str, Options] = {
@@ -45,76 +44,6 @@ WRAPPERS: Mapping[str, Options] = {
     "setsid": Options("cfw", "", "ctty fork wait"),
     "stdbuf": Options("", "ioe", "", "input output error"),
     "time": Options("apvV", "fo", "append portability verbose quiet", "format output", writes="o output"),
-    "chroot": Options("", "", "skip-chdir", "groups userspec", operands=1),
-    "unshare": Options(
-        "fcr",
-        "RwSGl",
-        "fork map-current-user map-root-user map-auto keep-caps mount uts ipc net pid user cgroup time mount-proc"
-        " kill-child",
-        "root wd setuid setgid propagation setgroups map-user map-group map-users map-groups monotonic boottime",
-        optional="muinpUCT",
-    ),
-    "nsenter": Options(
-        "aFZe",
-        "tSG",
-        "all no-fork preserve-credentials follow-context env mount uts ipc net pid user cgroup time root wd",
-        "target setuid setgid wdns",
-        optional="muinpUCTrwW",
-    ),
-    "strace": Options(
-        "cCdfFhiknqrtTvVwxyYzZ",
-        "abeEIoOpPsSuUX",
-        "follow-forks output-separately debug instruction-pointer syscall-number summary summary-only no-abbrev"
-        " strings-in-hex tips seccomp-bpf failed-only successful-only stack-traces",
-        "trace signal status read write inject fault kvm attach output string-limit user env argv0 columns",
-        optional="",
-        writes="o output",
-    ),
-    "ltrace": Options(
-        "bcCfhiLrStTVw", "aAeDFlnopsuxX", "no-signals demangle indent", "output library", writes="o output"
-    ),
-    "chpst": Options("vVP012", "uUbe/nmdopcrtflL"),
-    "systemd-run": Options(
-        "GPqtSdru",
-        "HMpEu",
-        "user system scope pty pipe quiet no-block wait collect remain-after-exit shell send-sighup same-dir"
-        " no-ask-password slice-inherit",
-        "unit property description slice uid gid nice working-directory setenv service-type host machine on-active"
-        " on-boot on-calendar timer-property",
-    ),
-    "runuser": Options("flPpm", "ugGscw", "fast login pty preserve-environment", "user group supp-group shell command"),
-    "su": Options("flPpm", "gGscw", "fast login pty preserve-environment", "group supp-group shell command"),
-    "parallel": Options(
-        "0kmXtuvq",
-        "jnNPLaIsCd",
-        "null keep-order xargs verbose ungroup group line-buffer bar progress eta dry-run will-cite quote tag",
-        "jobs max-args max-procs arg-file delay delimiter colsep timeout retries joblog halt load memfree",
-        writes="joblog",
-    ),
-    "entr": Options("acdnprsxz"),
-    "watch": Options(
-        "bcdegptwxCfr",
-        "nqs",
-        "beep color no-color differences errexit chgexit no-title no-wrap precise exec no-rerun",
-        "interval equexit shotsdir",
-        optional="d",
-    ),
-    "flock": Options(
-        "nxseouFv",
-        "wEc",
-        "nb nonblock shared exclusive unlock close no-fork verbose",
-        "wait timeout conflict-exit-code command",
-        operands=1,
-    ),
-    "script": Options(
-        "aefqr",
-        "cEImoBOT",
-        "append flush force quiet return",
-        "command echo log-in log-out log-io log-timing logging-format output-limit",
-        optional="t",
-        writes="BIOT log-in log-out log-io log-timing",
-    ),
-    "ssh": Options("46AaCfGgKkMNnqsTtVvXxYy", "BbcDEeFIiJLlmOoPpQRSWw", operands=1, writes="E"),
     "xargs": Options(
         "0oprtx",
         "adEILnPsJRS",
@@ -134,25 +63,17 @@ WRAPPERS: Mapping[str, Options] = {
     # Its -a, as that of env, gives another name to the program, and many a program is what it is called.
     "exec": Options("cl"),
     "taskset": Options("apc", "", "all-tasks pid cpu-list", operands=1),
-    "prlimit": Options(loose=True),
-    "valgrind": Options("vqdh", loose=True),
-    "catchsegv": Options(),
-    "linux32": Options(),
-    "linux64": Options(),
-    "setarch": Options("BFILRSTXZv3", operands=0),
     "caffeinate": Options("dimsu", "tw"),
-    "unbuffer": Options("p"),
     "gtimeout": Options("pfv", "ks", "preserve-status foreground verbose", "kill-after signal", operands=1),
-    "chronic": Options("ev"),
-    "fakeroot": Options("huv", "libsb", "unknown-is-real", "lib faked"),
-    "torsocks": Options("i"),
-    "proxychains4": Options("q", "f"),
-    "dbus-run-session": Options("", "", "", "config-file dbus-daemon"),
-    "xvfb-run": Options("al", "efnpsw", "auto-servernum listen-tcp", "error-file auth-file server-num server-args"),
-    "firejail": Options(loose=True),
-    "cpulimit": Options("zim", "l", "lazy include-children", "limit"),
 }
 
+RUNNERS = frozenset(
+    ["chroot", "unshare", "nsenter", "strace", "ltrace", "chpst", "systemd-run", "runuser", "su", "parallel",
+     "entr", "watch", "flock", "script", "ssh", "prlimit", "valgrind", "catchsegv", "linux32", "linux64",
+     "setarch", "unbuffer", "chronic", "fakeroot", "torsocks", "proxychains4", "dbus-run-session", "xvfb-run",
+     "firejail", "cpulimit", "busybox", "toybox"]
+)  # fmt: skip
+"""Programs that run others, and always ask: it need not be exact what they run."""
 PLACES = ("", "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin")
 
 
@@ -221,8 +142,6 @@ def _long(options: Options, text: str) -> tuple[str, bool, str | None]:
     if name in flags:
         return name, False, attached
     close = [known for known in (*flags, *valued) if known.startswith(name)]
-    if options.loose and not close:
-        return name, False, attached
     if len(close) != 1:
         raise Unreadable(f"the option {text[:40]!r} is not known")
     return close[0], close[0] in valued, attached if equals else None

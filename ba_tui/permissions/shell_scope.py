@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ba_tui.permissions.shell_listing import listed
 from ba_tui.permissions.shell_tree import Command, Node, Redirection
-from ba_tui.permissions.shell_values import value_of
+from ba_tui.permissions.shell_values import Several, value_of
 from ba_tui.permissions.simple import Incoming, Listing, Redirect, Word
 
 
@@ -18,7 +19,7 @@ class Scope:
     """Where a command stands: ``known`` variables, what it runs under, what its shell reads (``piped``: from another
     command, whose text or list of files is ``given`` when that is certain), whether it surely runs."""
 
-    known: dict[str, str] = field(default_factory=dict[str, str])
+    known: dict[str, str | Several] = field(default_factory=dict[str, "str | Several"])
     wrappers: tuple[str, ...] = ()
     assignments: tuple[tuple[str, Word], ...] = ()
     redirects: tuple[Redirect, ...] = ()
@@ -59,6 +60,8 @@ def feed(scope: Scope, redirects: Sequence[Redirection]) -> None:
             scope.given = value_of(redirect.body, {})
         elif redirect.kind == "read" and redirect.target.literal() == "/dev/null":
             scope.given = ""
+        elif redirect.kind == "copy" and len(redirect.target.runs) == 1 and len(redirect.target.parts) == 1:
+            scope.given = listed(redirect.target.runs[0])
     if any(redirect.descriptor not in ("", "0") for redirect in brought):
         # A word may name any descriptor, as in /dev/fd/3.
         scope.given = None

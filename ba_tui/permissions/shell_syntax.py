@@ -242,7 +242,7 @@ class Parser(SimpleReader):
         if self.text.startswith(";", self.at):
             self.at += 1
         self.findings.sources.setdefault(name, []).extend(words)
-        return Block("loop", [self._done()], words)
+        return Block("loop", [self._done()], words, name=name)
 
     def _case(self) -> Block:
         self.blank()

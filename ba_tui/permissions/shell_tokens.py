@@ -73,7 +73,7 @@ class Findings:
     ``counted``: variables computed with, ``counted_runs`` the commands whose output is; ``sources``: what variables are
     set to, ``wild`` those set to who knows what; ``bound``: those set by loops and expansions; ``lists``: those that
     are lists, ``declared`` those given a value known only when it runs by a builtin that would read it as a list;
-    ``programs``: first words of commands as written.
+    ``programs``: first words of commands as written; ``changed``: variables that builtins set, each time.
     """
 
     counted: set[str] = field(default_factory=set[str])
@@ -84,3 +84,4 @@ class Findings:
     lists: set[str] = field(default_factory=set[str])
     declared: set[str] = field(default_factory=set[str])
     programs: set[str] = field(default_factory=set[str])
+    changed: list[str] = field(default_factory=list[str])

@@ -5,39 +5,32 @@ The tree comes from ``shell_syntax``; what a program or builtin runs from ``shel
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence as Several
+from collections.abc import Sequence as Many
 from dataclasses import replace
-from itertools import islice
 
 from ba_tui.core.patterns import regex
 from ba_tui.permissions.shell_builtins import ASSIGNING, COMPUTED, RUNNING, checked
+from ba_tui.permissions.shell_certain import UNCERTAIN, Certain
 from ba_tui.permissions.shell_folders import Folders, either, moved
 from ba_tui.permissions.shell_inner import Inner
 from ba_tui.permissions.shell_listing import listed
 from ba_tui.permissions.shell_numbers import uncertain
 from ba_tui.permissions.shell_scope import Scope, feed, incoming, printed
 from ba_tui.permissions.shell_syntax import Parser
-from ba_tui.permissions.shell_tokens import Findings, Token, Unreadable
+from ba_tui.permissions.shell_tokens import Findings, Part, Token, Unreadable
 from ba_tui.permissions.shell_tree import Assignment, Block, Chain, Command, Pipeline, Redirection, Sequence, has_group
 from ba_tui.permissions.shell_values import value_of, words_of
 from ba_tui.permissions.shell_witness import unseen
 from ba_tui.permissions.shell_wrappers import opened
 from ba_tui.permissions.simple import Analysis, Listing, Redirect, Simple, Word
 
-MOST_COMMANDS = 5_000
-MOST_LEARNT = 50
+MOST_COMMANDS = 2_000
 DEEPEST_CODE = 8
 _CD = Word("cd", "cd")
 
-_ASSIGNERS = regex(
-    r"\b(?:" + "|".join(re.escape(name) for name in ASSIGNING if name != ".") + r"|IFS)\b|(?:^|[\s;&|])\.\s|\(\("
-)
-_FREE_NAME = regex(r"(?!BASH|EPOCH|COMP|DIRSTACK)(?:[a-z_][A-Za-z0-9_]+|[a-z]|[A-Z][A-Z0-9_]*_[A-Z0-9_]*|[A-Z])")
 _HOME = regex(r"(?<![$\w{])HOME\b")
-_CALLED_SECRET = regex(r"KEY|TOKEN|SECRET|PASS|CRED|AUTH|PRIVATE")
+_PWD = regex(r"(?<![$\w{])PWD\b|\$\{PWD:?=")
 _LISTS = frozenset({"COPROC", "MAPFILE", "FUNCNAME", "PIPESTATUS", "DIRSTACK", "GROUPS", "COMP_WORDS", "COMPREPLY"})
-_LEAVING = frozenset({"exit", "return"})
 
 
 class Walk:
@@ -47,14 +40,13 @@ class Walk:
         self.found: list[Simple] = []
         self.findings = Findings()
         self.source = command
-        self.knows = not _ASSIGNERS.search(command)
-        self.moved_in_function = False
+        self.values = Certain(command, self.findings)
+        self.moved = self.moved_in_function = False
         self.functions: list[tuple[int, int]] = []
-        self.moved = False
         self.fed = False
-        self.learnt: set[str] = set()
-        self.taken: set[str] = set()
         self.homeless = bool(_HOME.search(command))
+        self.here = not _PWD.search(command)
+        """Whether ``PWD`` is what the shell says."""
         self.trouble = ""
 
     def run(self, command: str) -> Analysis:
@@ -62,15 +54,19 @@ class Walk:
         tree = Parser(command, self.findings).whole()
         self._visit(tree, Scope(), ("",))
         self._functions()
+        if self.values.changed():
+            self.trouble = self.trouble or UNCERTAIN
         self.findings.counted |= COMPUTED & (self.findings.wild | self.findings.sources.keys())
         self.trouble = self.trouble or self._risky() or uncertain(self.findings)
         if not self.trouble and (name := unseen(command, self.findings.programs)):
             self.trouble = f"two readers differ over {name[:40]!r}"
-        bound = frozenset(self.findings.bound | self.findings.counted)
-        # What the command sets itself is no secret of the environment, but for what is called one.
-        own = {name for name in self.findings.sources if not _CALLED_SECRET.search(name)}
-        taken = frozenset((self.taken | self.findings.counted) - own)
-        return Analysis(tuple(dict.fromkeys(self.found)), self.trouble, has_group(tree), bound, taken)
+        findings = self.findings
+        bound = frozenset(findings.bound | findings.counted)
+        taken, own = (
+            frozenset(self.values.taken | findings.counted),
+            frozenset(findings.bound | findings.sources.keys()),
+        )
+        return Analysis(tuple(dict.fromkeys(self.found)), self.trouble, has_group(tree), bound, taken, own)
 
     def _risky(self) -> str:
         """A variable that the shell runs and that was set in a way other than ``NAME=value``."""
@@ -146,7 +142,7 @@ class Walk:
     def _block(self, block: Block, scope: Scope, folders: Folders) -> Folders:
         for token in block.words:
             self._runs(token.runs, scope, folders)
-            self._take(token, scope)
+            self.values.take(token, scope)
         targets = self._redirects(block.redirects, scope, folders)
         if targets:
             self._add(Simple((), redirects=targets), scope, folders)
@@ -154,8 +150,9 @@ class Walk:
         if block.redirects or block.kind not in ("group", "time"):
             inner = scope.aside()
             inner.known = scope.known if block.kind == "group" else inner.known
-        if block.kind in ("coproc", "sink") or any(redirect.kind in ("read", "here") for redirect in block.redirects):
+        if block.kind in ("coproc", "sink"):
             inner.piped, inner.given = True, None
+        feed(inner, block.redirects)
         if block.kind in ("coproc", "time"):
             inner = replace(inner, wrappers=(*inner.wrappers, block.name))
         if block.kind == "function":
@@ -163,19 +160,22 @@ class Walk:
         if block.kind == "loop":
             return self._loop(block, inner, folders)
         after = folders
-        results: list[Folders] = [folders] if block.kind == "branch" else []
+        results: Folders = folders if block.kind == "branch" else ()
         for body in block.bodies:
             after = self._visit(body, inner, after)[0]
-            results.append(after)
+            results = either(results, after)
             if block.kind == "branch":
-                after = either(*results)
-        return folders if block.kind in ("subshell", "coproc", "sink") else either(*results) if results else folders
+                after = results
+        return folders if block.kind in ("subshell", "coproc", "sink") else results or folders
 
     def _loop(self, block: Block, scope: Scope, folders: Folders) -> Folders:
         start = len(self.found)
         after = folders
+        if block.words and block.name:
+            self.values.loop(block.name, [word for token in block.words for word in self._words(token, scope)], scope)
         for body in block.bodies:
-            after = self._visit(body, scope.aside(), after)[0]
+            after = self._visit(body, scope, after)[0]
+            scope = scope.aside()
         if set(after) <= set(folders):
             return folders
         del self.found[start:]
@@ -193,20 +193,11 @@ class Walk:
         self.moved_in_function = self.moved_in_function or self.moved
         self.moved = moved or self.moved
         self.functions.append((start, len(self.found)))
-        if block.name in ("cd", "pushd", "popd", "exit", "return", "exec", "command", "builtin", "eval"):
+        if block.name in ("cd", "pwd", "pushd", "popd", "exit", "return", "exec", "command", "builtin", "eval"):
             self.trouble = self.trouble or f"a function takes the place of {block.name!r}"
         return folders
 
-    def _take(self, token: Token, scope: Scope) -> None:
-        """Note the variables whose unknown value is taken over here."""
-        if "$" not in token.raw and not any(part.kind == "variable" for part in token.parts):
-            return
-        known = scope.known if self.knows else {}
-        if value_of(token, known) is None:
-            parts = (part for part in (*token.parts, *token.behind) if part.kind not in ("text", "number"))
-            self.taken.update(part.text for part in parts if part.text and part.text not in known)
-
-    def _runs(self, runs: Several[object], scope: Scope, folders: Folders) -> None:
+    def _runs(self, runs: Many[object], scope: Scope, folders: Folders) -> None:
         for run in runs:
             part = scope.aside()
             part.assignments = part.redirects = ()
@@ -218,7 +209,7 @@ class Walk:
         words: list[Word] = []
         for token in command.words:
             self._runs(token.runs, scope, folders)
-            words.extend(words_of(token, scope.known if self.knows else {}))
+            words.extend(self._words(token, scope))
         if self.homeless:
             words = [Word(None, word.raw) if word.text and word.text.startswith("~") else word for word in words]
         assigned = tuple((found.name, self._assigned(found, scope, folders)) for found in command.assignments)
@@ -232,7 +223,7 @@ class Walk:
             text=command.source,
         )
         if not words:
-            self._learn(command, assigned, scope)
+            self.values.learn(command, assigned, scope)
             self._add(simple, scope, folders)
             return folders, folders
         part = scope.same()
@@ -248,59 +239,59 @@ class Walk:
                 self._add(simple, part, folders)
             return (None,), (None,)
 
+    def _words(self, token: Token, scope: Scope) -> list[Word]:
+        words = words_of(self._here(token), self.values.known(scope))
+        if len(token.runs) == 1 and len(token.parts) == 1 and not token.parts[0].quoted and words[0].text is None:
+            return [replace(words[0], among=listed(token.runs[0]))]
+        return words
+
+    def _here(self, token: Token) -> Token:
+        """``token`` with a dot for the folder that it runs in, where it asks for that."""
+        same = {("unknown", "")} if len(token.runs) == 1 and _is_pwd(token.runs[0]) else set[tuple[str, str]]()
+        if self.here and "PWD" in token.raw:
+            same.add(("variable", "PWD"))
+        if not same:
+            return token
+        dot = Part("text", ".", quoted=True)
+        return replace(token, parts=[dot if (part.kind, part.text) in same else part for part in token.parts])
+
     def _assigned(self, found: Assignment, scope: Scope, folders: Folders) -> Word:
         for token in found.items or (found.value,):
             self._runs(token.runs, scope, folders)
-            self._take(token, scope)
+            self.values.take(token, scope)
         if found.items is not None or found.append:
             return Word(None, found.value.raw)
-        known = scope.known if self.knows else {}
+        known = self.values.known(scope)
         text = value_of(found.value, known)
         return Word(None if text and text.startswith("~") and self.homeless else text, found.value.raw)
 
-    def _redirects(self, redirects: Several[Redirection], scope: Scope, folders: Folders) -> tuple[Redirect, ...]:
+    def _redirects(self, redirects: Many[Redirection], scope: Scope, folders: Folders) -> tuple[Redirect, ...]:
         found: list[Redirect] = []
         for redirect in redirects:
             self._runs(redirect.target.runs, scope, folders)
             if redirect.body is not None:
-                self._take(redirect.body, scope)
+                self.values.take(redirect.body, scope)
                 if redirect.body is not redirect.target:
                     self._runs(redirect.body.runs, scope, folders)
             if redirect.kind in ("read", "write"):
-                words = words_of(redirect.target, scope.known if self.knows else {})
+                words = words_of(redirect.target, self.values.known(scope))
                 target = words[0] if len(words) == 1 else Word(None, redirect.target.raw)
                 found.append(Redirect("read" if redirect.kind == "read" else "write", target))
         return tuple(found)
 
-    def _running(self, assigned: Several[tuple[str, Word]]) -> None:
+    def _running(self, assigned: Many[tuple[str, Word]]) -> None:
         for name, _ in assigned:
             if name in RUNNING or name.startswith("BASH_FUNC"):
                 self.trouble = self.trouble or f"the shell may run what is in {name}"
-
-    def _learn(self, command: Command, assigned: Several[tuple[str, Word]], scope: Scope) -> None:
-        """Remember a variable when nothing else in the whole command can change it."""
-        if not (scope.certain and self.knows):
-            return
-        for found, (name, word) in zip(command.assignments, assigned, strict=True):
-            if len(self.learnt) > MOST_LEARNT:
-                return
-            self.learnt.add(name)
-            if word.text and not found.indexed and _FREE_NAME.fullmatch(name) and self._once(name):
-                scope.known[name] = word.text
-
-    def _once(self, name: str) -> bool:
-        """Whether the name of a variable stands once in the whole command, but for its uses."""
-        found = re.finditer(rf"{name}(?![A-Za-z0-9_])", self.source)
-        places = (match.start() for match in found)
-        plain = (at for at in places if not re.search(r"(?:[A-Za-z0-9_]|\$|\$\{)$", self.source[max(0, at - 2) : at]))
-        return len(list(islice(plain, 2))) == 1
 
     def _simple(self, simple: Simple, scope: Scope, folders: Folders) -> tuple[Folders, Folders]:
         words, name = simple.argv, simple.argv[0].text
         if simple.argv[0].glob:
             self.trouble = self.trouble or "the name of a program is a pattern"
         if name in ASSIGNING and scope.known:
-            raise Unreadable("a variable may be changed in a way that is not certain")
+            raise Unreadable(UNCERTAIN)
+        if name == "read" and isinstance(scope.given, Listing):
+            self.values.read(words, scope.given, scope)
         if name in ("cd", "chdir"):
             self._add(simple, scope, folders)
             self.moved = True
@@ -397,4 +388,13 @@ class Walk:
 
 
 def _leaves(command: Command) -> bool:
-    return bool(command.words) and command.words[0].bare() in _LEAVING
+    return bool(command.words) and command.words[0].bare() in ("exit", "return")
+
+
+def _is_pwd(run: object) -> bool:
+    """Whether a substitution says where it runs, and nothing else."""
+    while isinstance(run, Sequence | Chain) and len(run.items) == 1:
+        run = run.items[0]
+    if not isinstance(run, Command) or run.redirects or run.assignments:
+        return False
+    return [value_of(token, {}) for token in run.words] in (["pwd"], ["pwd", "-P"], ["pwd", "-L"])

@@ -7,24 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise, takewhile
+from itertools import pairwise
 
 from ba_tui.core.patterns import regex
 from ba_tui.permissions.shell_inner import Inner, Opened, joined, several
 from ba_tui.permissions.shell_listing import found
-from ba_tui.permissions.shell_options import WRAPPERS, Line, Options, program, read, written
+from ba_tui.permissions.shell_options import RUNNERS, WRAPPERS, Line, program, read, written
 from ba_tui.permissions.shell_tokens import Unreadable
 from ba_tui.permissions.simple import Listing, Redirect, Word
 
-UNKNOWN = Word(None, "…")
+MOST_STARTS = 16
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "lksh", "oksh", "yash", "posh"})
 BASHES = frozenset({"bash", "rbash"})
-_SOURCES = frozenset({":::", "::::", ":::+", "::::+"})
-_ARGUMENT = Word('"$1"', "…")
-_ELSEWHERE = frozenset({"chroot", "unshare", "nsenter", "ssh", "systemd-run", "firejail", "chpst", "fakeroot"})
 SETTINGS = frozenset(
     ["allexport", "errexit", "errtrace", "functrace", "hashall", "noclobber", "noglob", "notify", "nounset", "onecmd",
-     "physical", "pipefail", "verbose", "xtrace", "nullglob", "globstar", "dotglob", "failglob", "nocaseglob",
+     "pipefail", "verbose", "xtrace", "nullglob", "globstar", "dotglob", "failglob", "nocaseglob",
      "nocasematch", "inherit_errexit", "checkwinsize", "globasciiranges"]
 )  # fmt: skip
 _SHELL_WORDS = frozenset(
@@ -35,6 +32,7 @@ _PLAIN = regex(r"[^'\"\\\x00-\x08\x0b-\x1f\x7f-\U0010ffff]+")
 """What ``xargs`` splits at blanks and takes as it is."""
 _WHOLE = frozenset({"t", "r", "verbose", "no-run-if-empty"})
 """Options of ``xargs`` with which all that it reads goes to one command."""
+_RUN = regex(r"-[a-zA-Z]*[xX]|--exec")
 _NAMED = regex(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
 
 
@@ -51,7 +49,22 @@ def opened(words: Sequence[Word], given: str | Listing | None = None) -> Opened 
         return _shell(name, words)
     if name in WRAPPERS:
         return _wrapper(name, words)
-    return None
+    return _anything(name, words) if name in RUNNERS else None
+
+
+def _anything(name: str, words: Sequence[Word]) -> Opened:
+    """All that a program which asks in any case may run, for strict rules and warnings: the words from each on, and
+    what has blanks in it as a text."""
+    inner: list[Inner] = []
+    for at, word in enumerate(words[1 : MOST_STARTS + 1], 1):
+        text = word.text or ""
+        if text.startswith("-"):
+            text = text.partition("=")[2] if text.startswith("--") else text[2:]
+        if any(char.isspace() for char in text):
+            inner.append(Inner(name, code=Word(text, word.raw), folder=None))
+        elif text and text == word.text:
+            inner.append(Inner(name, tuple(words[at:]), folder=None))
+    return Opened(tuple(inner), itself=True)
 
 
 def _wrapper(name: str, words: Sequence[Word]) -> Opened:
@@ -61,8 +74,7 @@ def _wrapper(name: str, words: Sequence[Word]) -> Opened:
     writes = tuple(Redirect("write", value) for value in written(options, line))
     if not rest:
         return Opened(itself=True)
-    inner = Inner(name, rest, folder=None if name in _ELSEWHERE else "", redirects=writes)
-    return Opened((inner,), itself=name in _ELSEWHERE)
+    return Opened((Inner(name, rest, redirects=writes),))
 
 
 def _after(line: Line, operands: int) -> tuple[Word, ...]:
@@ -180,69 +192,6 @@ def _sudo(name: str, words: Sequence[Word]) -> Opened:
     return Opened((Inner(name, rest, folder=folder, assignments=tuple(assigned)),))
 
 
-def _su(name: str, words: Sequence[Word]) -> Opened:
-    line, rest, codes = _anywhere(WRAPPERS[name], words[1:], ("c", "command"))
-    if name == "runuser" and line.has("u", "user") and rest:
-        return Opened((Inner(name, rest),))
-    if not codes and len(rest) > 1:
-        raise Unreadable(f"{name!r} gives its words to a shell")
-    return Opened(tuple(Inner(name, code=code, folder=None) for code in codes), itself=not codes)
-
-
-def _anywhere(
-    options: Options, words: Sequence[Word], wanted: tuple[str, ...]
-) -> tuple[Line, tuple[Word, ...], list[Word]]:
-    """Options and operands in any order."""
-    seen: list[tuple[str, Word | None]] = []
-    operands: list[Word] = []
-    rest = tuple(words)
-    while rest:
-        line = read(options, rest)
-        seen.extend(line.seen)
-        operands.extend(line.rest[:1])
-        rest = line.rest[1:]
-    whole = Line(tuple(seen), tuple(operands))
-    return whole, whole.rest, whole.values(*wanted)
-
-
-def _script(name: str, words: Sequence[Word]) -> Opened:
-    line, rest, codes = _anywhere(WRAPPERS[name], words[1:], ("c", "command"))
-    writes = tuple(Redirect("write", value) for value in (*written(WRAPPERS[name], line), *rest[:1]))
-    if not codes and len(rest) > 1:
-        raise Unreadable("'script' with a command is read in more than one way")
-    return Opened(tuple(Inner(name, code=code, redirects=writes) for code in codes), itself=True)
-
-
-def _watch(name: str, words: Sequence[Word]) -> Opened:
-    line = read(WRAPPERS[name], words[1:])
-    if not line.rest:
-        return Opened(itself=True)
-    if line.has("x", "exec"):
-        return Opened((Inner(name, line.rest),))
-    return Opened((Inner(name, code=joined(line.rest)),))
-
-
-def _flock(name: str, words: Sequence[Word]) -> Opened:
-    first = read(WRAPPERS[name], words[1:])
-    codes = first.values("c", "command")
-    rest = _after(first, 1)
-    if rest and not codes:
-        second = read(WRAPPERS[name], rest)
-        codes, rest = second.values("c", "command"), second.rest
-    lock = tuple(Redirect("write", word) for word in first.rest[:1])
-    if codes:
-        return Opened(tuple(Inner(name, code=code, redirects=lock) for code in codes))
-    return Opened((Inner(name, rest, redirects=lock),)) if rest else Opened(itself=True)
-
-
-def _ssh(name: str, words: Sequence[Word]) -> Opened:
-    line = read(WRAPPERS[name], words[1:])
-    if not line.rest:
-        return Opened(itself=True)
-    rest = read(WRAPPERS[name], line.rest[1:]).rest
-    return Opened((Inner(name, code=joined(rest), folder=None),) if rest else (), itself=True)
-
-
 def _xargs(name: str, words: Sequence[Word], given: str | Listing | None) -> Opened:
     line = read(WRAPPERS[name], words[1:])
     if line.has("help", "version"):
@@ -312,42 +261,7 @@ def _ends(words: Sequence[Word], start: int, at: int) -> bool:
 
 
 def _fd(name: str, words: Sequence[Word]) -> Opened:
-    for at, word in enumerate(words):
-        text = word.text or ""
-        if text in ("-x", "-X", "--exec", "--exec-batch"):
-            inner = list(words[at + 1 :])
-            if not inner:
-                raise Unreadable(f"{text!r} has no command")
-            if any(other.text == ";" for other in inner):
-                raise Unreadable("a command of 'fd' ends before its line does")
-            marks = ["{}", "{/}", "{//}", "{.}", "{/.}"]
-            filled = [_filled(other, marks) for other in inner]
-            if all(other.text is not None for other in filled):
-                filled.append(UNKNOWN)
-            return Opened((Inner(name, tuple(filled)),), itself=True)
-        if re.match(r"-[a-zA-Z]*[xX]|--exec", text):
-            raise Unreadable(f"the option {text[:40]!r} of {name!r} is not understood")
-    return Opened(itself=True)
-
-
-def _parallel(name: str, words: Sequence[Word]) -> Opened:
-    """Its words go to a shell, filled with what it reads; without words what it reads is what runs."""
-    line = read(WRAPPERS[name], words[1:])
-    rest = list(takewhile(lambda word: word.text not in _SOURCES, line.rest))
-    if not rest or any(word.text is None or word.glob or "{" in word.text for word in rest):
-        raise Unreadable("what 'parallel' runs is known only when it runs")
-    return Opened((Inner(name, code=joined((*rest, _ARGUMENT))),), itself=True)
-
-
-def _entr(name: str, words: Sequence[Word]) -> Opened:
-    line = read(WRAPPERS[name], words[1:])
-    if line.has("s") and line.rest:
-        return Opened((Inner(name, code=line.rest[0]),))
-    return _wrapper(name, words)
-
-
-def _busybox(name: str, words: Sequence[Word]) -> Opened:
-    return Opened((Inner(name, tuple(words[1:])),)) if len(words) > 1 else Opened(itself=True)
+    return _anything(name, words) if any(_RUN.match(word.text or "") for word in words) else Opened(itself=True)
 
 
 def _command(name: str, words: Sequence[Word]) -> Opened:
@@ -379,20 +293,10 @@ def _git(name: str, words: Sequence[Word]) -> Opened | None:
 _OPENERS: Mapping[str, Callable[[str, Sequence[Word]], Opened | None]] = {
     "env": _env,
     "sudo": _sudo,
-    "su": _su,
-    "runuser": _su,
-    "script": _script,
-    "watch": _watch,
-    "flock": _flock,
-    "ssh": _ssh,
     "find": _find,
     "gfind": _find,
     "fd": _fd,
     "fdfind": _fd,
-    "parallel": _parallel,
-    "entr": _entr,
-    "busybox": _busybox,
-    "toybox": _busybox,
     "command": _command,
     "taskset": _taskset,
     "git": _git,

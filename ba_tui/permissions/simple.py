@@ -27,12 +27,13 @@ class Listing:
 class Word:
     """One word after the shell has taken its quotes away. ``text`` None: known only when it runs (a variable, a
     substitution). ``glob``: an unquoted ``*``, ``?``, ``[`` or brace may make it other or several words; ``among``: it
-    is one or more of these files."""
+    is one of these words, or some of these files; ``split``: blanks and patterns in what it comes to count again."""
 
     text: str | None
     raw: str
     glob: bool = False
-    among: Listing | None = None
+    among: Listing | tuple[Word, ...] | None = None
+    split: bool = False
 
 
 @frozen
@@ -78,3 +79,5 @@ class Analysis:
     """Variables that are set in another way than ``NAME=value``, or computed with."""
     taken: frozenset[str] = frozenset()
     """Variables whose value, which is not known, goes into another one, a list, a test or a here-document."""
+    own: frozenset[str] = frozenset()
+    """Variables that the command itself sets, so that their value is none of the environment."""

@@ -1,186 +1,227 @@
-"""The paths that a word of a command may come to: braces, wildcards on the disk, and the pieces of it that name files.
+"""The paths that a word of a command may come to: patterns on the disk, pieces of it that name files, files below it.
 
 Nothing is opened here; which paths are fine is the policy's business.
 """
 
 from __future__ import annotations
 
-import glob
-import itertools
 import os
 import re
-from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
+import stat
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase, translate
+from functools import lru_cache
 from pathlib import Path
 
 from ba_tui.core.patterns import regex
-from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_NAMES, is_secret
+from ba_tui.permissions.parts import Below
+from ba_tui.permissions.paths import LONGEST, LONGEST_NAME, SECRET_FOLDERS, SECRET_NAMES, is_secret
 from ba_tui.permissions.simple import Listing, Word
 
 MOST_MATCHES = 200
-MOST_SPELLINGS = 64
+MOST_PATTERNS = 200
+MOST_SCANNED = 20_000
+"""Entries of folders that are looked at for the patterns of one command."""
 MOST_LOOKED_AT = 20_000
 
-_BRACE = regex(r"\{([^{}]*)\}")
-_RANGE = regex(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.-?\d+)?")
 _WILD = regex(r"[*?\[]")
 _HIDDEN = tuple(
     name.replace("*", "") for name in (*SECRET_NAMES, *SECRET_FOLDERS) if name.startswith(".") and len(name) > 2
 )
 _BARE = regex(r"[\w.][^=:]*")
-_PARTED = regex(r"[\s'\"\\]")
+_PARTED = regex(r"[\s'\"\\*?\[]")
 _PIECES = regex(r"[=:,@<>()'\"\s]+")
+_ADDRESS = regex(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+Seems = Callable[[str], bool]
+"""Whether a path leads to a secret, or out of the workspace."""
 
 
 class TooMany(Exception):
     """A word that may come to more texts than are looked at."""
 
 
-def spellings(word: Word) -> list[str]:
-    """What braces make of a word; the word itself without any.
+def path_of(word: Word, text: str) -> str:
+    """``text`` of ``word`` as the path that a program is given: a tilde in quotes is an ordinary character."""
+    if not text.startswith("~"):
+        return text
+    home = os.path.expanduser(text) if word.raw.startswith("~") else text  # noqa: PTH111 - must not raise
+    return home if home.startswith("/") else f"./{text}"
 
-    Raises:
-        TooMany: there are too many, or it is known only when it runs.
-    """
-    if word.text is None:
-        raise TooMany
-    if not word.glob or "{" not in word.text:
-        return [word.text]
-    found, done = [word.text], list[str]()
-    while found:
-        text = found.pop()
-        brace = next((match for match in _BRACE.finditer(text) if _choices(match[1])), None)
-        if brace is None:
-            done.append(text)
-        else:
-            found += [text[: brace.start()] + choice + text[brace.end() :] for choice in _choices(brace[1])]
-        if len(found) + len(done) > MOST_SPELLINGS:
+
+def nameable(text: str) -> bool:
+    """Whether a file can have this name: the system refuses what is longer, and what is empty."""
+    if not text or (text.isascii() and len(text) <= LONGEST_NAME):
+        return bool(text)
+    return len(text) <= LONGEST and all(len(os.fsencode(part)) <= LONGEST_NAME for part in text.split("/"))
+
+
+class Disk:
+    """Patterns on the disk, for one command: what it has looked at once it looks at no more, nor without end."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], list[str] | None] = {}
+        self._names: dict[str, list[str]] = {}
+        self._left = MOST_SCANNED
+
+    def matches(self, text: str, folder: Path) -> list[str]:
+        """What the shell may make of a pattern in ``folder`` here and now; the text itself where nothing fits. Quotes
+        are gone from ``text``, and shells differ over sets in brackets, so it is rather too many names than too few.
+
+        Raises:
+            TooMany: more files fit, or have to be looked at, than are.
+        """
+        key = text, str(folder)
+        if key not in self._found:
+            if len(self._found) > MOST_PATTERNS:
+                raise TooMany
+            try:
+                self._found[key] = self._matches(text, str(folder))
+            except TooMany:
+                self._found[key] = None
+        found = self._found[key]
+        if found is None:
             raise TooMany
-    return done
+        return found
+
+    def _matches(self, text: str, folder: str) -> list[str]:
+        if not _WILD.search(text):
+            return [text]
+        found, parts = [""], text.split("/")
+        for place, part in enumerate(parts):
+            end = "" if place == len(parts) - 1 else "/"
+            if not _WILD.search(part):
+                found = [f"{path}{part}{end}" for path in found]
+                continue
+            fits, hidden = _pattern(part), part.startswith(".")
+            made: list[str] = []
+            for path in found:
+                names = [*self._below(os.path.join(folder, path)), *([".", ".."] if hidden else [])]  # noqa: PTH118
+                made += [f"{path}{name}{end}" for name in names if (name[0] != "." or hidden) and fits(name)]
+                if len(made) > MOST_MATCHES:
+                    raise TooMany
+            found = made
+        return [path for path in found if os.path.lexists(os.path.join(folder, path))] or [text]  # noqa: PTH118
+
+    def _below(self, folder: str) -> list[str]:
+        if folder not in self._names:
+            try:
+                names = os.listdir(folder)  # noqa: PTH208 - a path for each would take longer than all else
+            except (OSError, ValueError):
+                names = []
+            self._left -= len(names) + 1
+            if self._left < 0:
+                raise TooMany
+            self._names[folder] = names
+        return self._names[folder]
 
 
-def _choices(inner: str) -> list[str]:
-    if "," in inner:
-        return inner.split(",")
-    match = _RANGE.fullmatch(inner)
-    if match is None:
-        return []
-    first, last = match[1], match[2]
-    if first.lstrip("-").isdigit() != last.lstrip("-").isdigit():
-        return []
-    if first.lstrip("-").isdigit():
-        low, high = sorted((int(first), int(last)))
-        if high - low > MOST_SPELLINGS:
-            raise TooMany
-        return [str(number) for number in range(low, high + 1)]
-    low, high = sorted((ord(first), ord(last)))
-    return [chr(code) for code in range(low, high + 1)]
-
-
-def matches(text: str, folder: Path) -> list[str]:
-    """What the shell would make of a pattern in ``folder`` here and now; the text itself where nothing fits.
-
-    Raises:
-        TooMany: more files fit than are looked at.
-    """
-    if not _WILD.search(text):
-        return [text]
-    plain = text.replace("[^", "[!")
-    try:
-        found = glob.iglob(os.path.expanduser(plain), root_dir=folder, recursive=False)  # noqa: PTH111, PTH207 - as the shell does it
-        names = list(itertools.islice(found, MOST_MATCHES + 1))
-    except (OSError, ValueError, RecursionError, re.error) as error:
-        raise TooMany from error
-    if len(names) > MOST_MATCHES:
-        raise TooMany
-    return names or [text]
+@lru_cache(maxsize=256)
+def _pattern(part: str) -> Callable[[str], re.Match[str] | None]:
+    """One name of a pattern. What stands in brackets may be one character or, in quotes, itself, and what one character
+    is depends on the locale: anything fits."""
+    start, end = part.find("["), part.rfind("]")
+    loose = f"{part[:start]}*{part[end + 1 :]}" if 0 <= start < end else part
+    return re.compile(translate(loose.replace("?", "*"))).fullmatch
 
 
 def may_be_secret(text: str) -> bool:
     """Whether a pattern for hidden names fits one that is secret, on the disk or not."""
-    parts = text.split("/")
-    return any(
-        _WILD.search(part) and part.startswith((".", "[", "?")) and any(fnmatchcase(name, part) for name in _HIDDEN)
-        for part in parts
-    )
+    wild = [part for part in text.split("/") if _WILD.search(part) and part.startswith((".", "[", "?"))]
+    return any(_pattern(part)(name) for part in wild for name in _HIDDEN)
+
+
+def fits_secret(pattern: str) -> bool:
+    """Whether a pattern for names in any folder fits a hidden one that is secret."""
+    return any(fnmatchcase(name, step) for step in pattern.lower().split("/") for name in _HIDDEN)
 
 
 def pieces(text: str) -> Iterator[str]:
     """The parts of a word that may name a file of their own: ``if=x``, ``@x``, ``--file=x``, ``HEAD:x``, ``-fx``."""
-    yield text
-    if "://" in text:
-        return
     cut = _PIECES.split(text)
     if len(cut) > 1:
-        yield from (piece for piece in cut if piece)
+        # What follows the two slashes of an address is a host.
+        yield from (piece for piece in cut if piece and not (piece.startswith("//") and _ADDRESS.match(text)))
     if text.startswith("-") and not text.startswith("--") and len(text) > 2:
         yield text[2:]
 
 
-def odd_below(folder: Path, listing: Listing, root: Path) -> str:
-    """Why files of ``listing`` below ``folder`` may not be read as they come: a secret, a link that leads out of
-    ``root``, a name that a program takes for something else. Empty when all may."""
+def odd_below(folder: Path, listing: Listing, seems: Seems) -> str:
+    """Why files of ``listing`` below ``folder`` may not be read as they come: a secret, a link that leads out, a name
+    that a program takes for something else. Empty when all may."""
+    for entry, inner in _entries(folder):
+        if entry is None:
+            return "are more than can be looked through"
+        name = entry.name
+        fits = not listing.names or any(fnmatchcase(name.lower(), each.lower()) for each in listing.names)
+        if not fits and not inner:
+            continue
+        if (not listing.ended and _PARTED.search(name)) or (listing.bare and not _BARE.fullmatch(name)):
+            return f"may be {name!r}, which reads as something else"
+        if fits and not (listing.regular and entry.is_symlink()) and not inner and _odd(entry, seems, links=True):
+            return f"is {os.path.relpath(entry.path, folder)}, which holds secrets or is a link to elsewhere"
+    return ""
+
+
+def secrets_below(below: Below, seems: Seems) -> str:
+    """What a program would read that goes through a folder: the first secret, or file that links lead to elsewhere.
+
+    Empty when there is none; ``?`` when there is too much to look at.
+    """
+    steps = [step for name in below.names for step in name.lower().split("/")]
+
+    def wanted(name: str, inner: bool) -> bool:
+        fits = not below.names or any(fnmatchcase(name, each.lower().rsplit("/", 1)[-1]) for each in below.names)
+        if name.startswith(".") and not below.hidden:
+            return any(fnmatchcase(name, step) for step in steps) if inner else bool(below.names) and fits
+        return inner or fits
+
+    for entry, inner in _entries(below.folder, wanted):
+        if entry is None:
+            return "?"
+        if inner and entry.name in SECRET_FOLDERS:
+            return entry.path
+        if not inner and (
+            _odd(entry, seems, links=below.follows) or (not entry.is_symlink() and has_names(entry.path))
+        ):
+            return entry.path
+    return ""
+
+
+def _odd(entry: os.DirEntry[str], seems: Seems, links: bool) -> bool:
+    """Whether a file is secret by its name, or by what lies behind it: a link, or another name of the same file."""
+    if entry.is_symlink():
+        return links and seems(entry.path)
+    return is_secret(Path(entry.path)) or (has_names(entry.path) and seems(entry.path))
+
+
+def has_names(path: str | Path) -> bool:
+    """Whether a file has more than one name; one of the others may be that of a secret."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - for each file that a command reads
+    except (OSError, ValueError):
+        return False
+    return status.st_nlink > 1 and stat.S_ISREG(status.st_mode)
+
+
+def _entries(
+    folder: Path, wanted: Callable[[str, bool], bool] = lambda name, inner: True
+) -> Iterator[tuple[os.DirEntry[str] | None, bool]]:
+    """Everything below ``folder`` that is ``wanted``, and whether it is a folder; None at the end when it is too much.
+    Links are not followed."""
     todo, looked = [str(folder)], 0
     while todo:
         try:
             entries = list(os.scandir(todo.pop()))
-        except OSError:
+        except (OSError, ValueError):
             continue
         looked += len(entries)
         if looked > MOST_LOOKED_AT:
-            return "are more than can be looked through"
+            yield None, False
+            return
         for entry in entries:
-            name, inner = entry.name, entry.is_dir(follow_symlinks=False)
-            if inner:
-                todo.append(entry.path)
-            fits = not listing.names or any(fnmatchcase(name.lower(), each.lower()) for each in listing.names)
-            if not fits and not inner:
-                continue
-            if (not listing.ended and _PARTED.search(name)) or (listing.bare and not _BARE.fullmatch(name)):
-                return f"may be {name!r}, which reads as something else"
-            if not fits:
-                continue
-            if is_secret(Path(entry.path)):
-                return f"is {os.path.relpath(entry.path, folder)}, which holds secrets"
-            if entry.is_symlink() and not listing.regular:
-                target = Path(os.path.realpath(entry.path))
-                if is_secret(target) or not target.is_relative_to(root):
-                    return f"is {os.path.relpath(entry.path, folder)}, a link to elsewhere"
-    return ""
-
-
-def secrets_below(folder: Path, names: Sequence[str], hidden: bool) -> str:
-    """The first secret file below ``folder`` that a search would read: its path; ``?`` when there is too much to look.
-
-    ``names``: only files that fit one of them, whether they begin with a dot or not; ``hidden``: also all others that
-    begin with one.
-    """
-    looked, todo = 0, [str(folder)]
-    steps = [step for name in names for step in name.lower().split("/")]
-
-    def wanted(name: str) -> bool:
-        return any(fnmatchcase(name, step) for step in steps)
-
-    if folder.is_file():
-        return ""
-    while todo:
-        try:
-            with os.scandir(todo.pop()) as entries:
-                for entry in entries:
-                    looked += 1
-                    if looked > MOST_LOOKED_AT:
-                        return "?"
-                    folded, folder_like = entry.name.lower(), entry.is_dir(follow_symlinks=False)
-                    if folded.startswith(".") and not hidden and not (wanted(folded) if folder_like else names):
-                        continue
-                    if folder_like:
-                        if entry.name in SECRET_FOLDERS:
-                            return entry.path
-                        todo.append(entry.path)
-                    elif names and not any(fnmatchcase(folded, name.lower().rsplit("/", 1)[-1]) for name in names):
-                        continue
-                    elif is_secret(Path(entry.name)):
-                        return entry.path
-        except OSError:
-            continue
-    return ""
+            inner = entry.is_dir(follow_symlinks=False)
+            if wanted(entry.name.lower(), inner):
+                yield entry, inner
+                if inner:
+                    todo.append(entry.path)

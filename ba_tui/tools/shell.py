@@ -52,7 +52,10 @@ _SECRETS = regex(
     r"|(?:AWS|ALIYUN|TENCENTCLOUD|ALICLOUD|ALIBABA_CLOUD|HUAWEICLOUD)_\w*(?:KEY|TOKEN|SECRET)\w*",
     re.IGNORECASE,
 )
-_STEERING = regex(r"BASH_ENV|ENV|SHELLOPTS|BASHOPTS|PROMPT_COMMAND|PS4|BASH_FUNC_.*")
+_STEERING = regex(
+    r"BASH_ENV|ENV|SHELLOPTS|BASHOPTS|PROMPT_COMMAND|PS4|BASH_FUNC_.*|CDPATH|GLOBIGNORE|POSIXLY_CORRECT"
+    r"|GREP_OPTIONS|RIPGREP_CONFIG_PATH"
+)
 
 
 @frozen
@@ -67,7 +70,8 @@ class Shell:
     limits: Limits = field(default_factory=Limits)
 
     def inherited(self) -> dict[str, str]:
-        """What commands see: no key, token or password, nothing that makes bash run or read something first."""
+        """What commands see: no key, token or password, nothing that makes bash run or read something first, or that
+        makes their words mean something else than was judged."""
         kept = {name: value for name, value in self.environment.items() if self._open(name)}
         return {**kept, "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from ba_tui.cli.main import run
+from ba_tui.permissions.sandbox import Sandbox
+from ba_tui.permissions.sandbox_layout import Reach
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +69,22 @@ def test_check_takes_rules_mode_and_tool(capsys: pytest.CaptureFixture[str]) -> 
     assert checked(capsys, "src/a.py", "--tool", "edit_file", "--mode", "accept-edits")["verdict"] == "allow"
     assert checked(capsys, ".env", "--tool", "read_file")["verdict"] == "deny"
     assert checked(capsys, "../x", "--tool", "read_file")["risk"] == ["outside the workspace"]
+
+
+def test_check_counts_on_the_sandbox_as_the_app_does(ba_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (ba_home / "config.yaml").write_text("sandbox: off\n")
+    answer = checked(capsys, "make", "--mode", "auto")
+    assert answer["verdict"] == "ask"
+    assert "there is no sandbox" in answer["reason"]
+    assert checked(capsys, "wc -l src/*.py && git status")["verdict"] == "ask"
+    (ba_home / "config.yaml").write_text("sandbox: auto\n")
+    if Sandbox(Reach(())).holds():
+        assert checked(capsys, "make", "--mode", "auto")["verdict"] == "allow"
+        assert checked(capsys, "wc -l src/*.py && git status")["verdict"] == "allow"
+        answer = checked(capsys, "curl https://example.org", "--mode", "auto")
+        assert answer["verdict"] == "ask"
+        assert answer["reason"].endswith("it may reach further than this folder.")
+    assert checked(capsys, "rm -rf src")["verdict"] == "ask"
 
 
 def test_check_tells_every_command_that_would_run(capsys: pytest.CaptureFixture[str]) -> None:

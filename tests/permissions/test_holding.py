@@ -118,13 +118,20 @@ def test_what_can_not_run_one_by_one_asks_as_a_whole(root: Path, command: str) -
 
 
 def test_without_a_sandbox_only_a_short_list_runs_unasked(root: Path) -> None:
-    for command in ("ls -la", "cat a.txt | head -3", "cd src && ls", "wc -l a.txt; echo done"):
+    for command in (
+        "ls -la",
+        "cat a.txt | head -3",
+        "cd src && ls",
+        "wc -l a.txt; echo done",
+        "grep -r x .",
+        "find . -name x",
+    ):
         verdict = judged(root, command, bounds=ALONE)
         assert (profile(verdict), isinstance(verdict, Allow) and verdict.profile.plain) == ("reading", True), command
-    for command in ("git status", "grep -r x .", "find . -name x", "jq . a.json", "ls && git log"):
+    for command in ("git status", "(cd src && ls)", "ls && git log"):
         verdict = judged(root, command, bounds=ALONE)
         assert isinstance(verdict, Ask), command
-        assert "nothing would hold it to that: there is no sandbox" in verdict.reason
+        assert verdict.reason.endswith("and there is no sandbox.")
     assert profile(judged(root, "git status", *lines("allow", "shell(git status)"), bounds=ALONE)) == "working"
     assert profile(judged(root, "git log", mode="plan", bounds=ALONE)) == "ask working"
 

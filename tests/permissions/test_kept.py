@@ -21,7 +21,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("rule", ["read_file(config/prod.yaml)", "read_file(**/*.yaml)", "@read(config/)"])
 def test_commands_that_go_through_a_kept_file_ask(root: Path, rule: str) -> None:
-    rules = policy(root, *lines("deny", rule), *lines("allow", "shell(rg:*)"))
+    rules = policy(root, *lines("deny", rule), *lines("allow", "shell(rg:*)"), held=True)
     for command in (
         "grep -r x .",
         "cd config && grep -r x",

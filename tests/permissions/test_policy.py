@@ -38,7 +38,7 @@ def root(tmp_path: Path) -> Path:
     ],
 )
 def test_modes(root: Path, mode: Any, expected: list[str]) -> None:
-    rules = policy(root, mode=mode)
+    rules = policy(root, mode=mode, held=True)
     calls = [(READ, "src/a.py"), (CLOCK, ""), (EDIT, "src/a.py"), (SHELL, "make")]
     calls += [(SHELL, "git status"), (FETCH, "https://x.org")]
     assert [judge(rules, each, about) for each, about in calls] == expected

@@ -40,11 +40,18 @@ def lines(verdict: str, *rules: str) -> list[RuleLine]:
 
 
 def policy(
-    root: Path, *rules: RuleLine, mode: Mode = "default", bundled: bool = True, bounds: Bounds | None = None
+    root: Path,
+    *rules: RuleLine,
+    mode: Mode = "default",
+    bundled: bool = True,
+    bounds: Bounds | None = None,
+    held: bool = False,
 ) -> Policy:
+    """``held``: as where a sandbox holds what only reads."""
     kept = Approvals(places().approvals, root)
     lines = [*(bundled_rules() if bundled else ()), *rules]
-    return Policy(Workspace(root), lines, mode, kept, bounds or Bounds(own=places(), unheld=str))
+    made = Bounds(own=places(), confined=lambda: held, unheld=lambda: "" if held else "there is no sandbox")
+    return Policy(Workspace(root), lines, mode, kept, bounds or made)
 
 
 def verdict(judged: Judgement) -> str:

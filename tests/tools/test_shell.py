@@ -250,6 +250,11 @@ def test_secrets_are_kept_back(name: str, kept: bool) -> None:
     assert (name in Shell("/bin/bash", {name: "x"}).inherited()) is kept
 
 
+@pytest.mark.parametrize("name", ["CDPATH", "GLOBIGNORE", "POSIXLY_CORRECT", "RIPGREP_CONFIG_PATH", "BASH_FUNC_ls%%"])
+def test_what_changes_the_meaning_of_words_is_kept_back(name: str) -> None:
+    assert name not in Shell("/bin/bash", {name: "x"}).inherited()
+
+
 def test_named_secrets_are_handed_on() -> None:
     given = {"GITHUB_TOKEN": "x", "NPM_TOKEN": "y", "COMPANY_GATEWAY": "z", "BASH_ENV": "/x"}
     shell = Shell("/bin/bash", given, {"COMPANY_GATEWAY"}, keep=("GITHUB_*", "COMPANY_GATEWAY", "BASH_ENV"))

@@ -297,8 +297,7 @@ class Standing:
     """How a folder stands with the person, as it was when looked at. ``unknown``: nobody was asked yet; ``changed``:
     it was trusted, and what it runs is not what it was.
 
-    ``links``: what of it is a link, with its target. ``files``: what trusting would vouch for, whole, or since it was
-    trusted. ``trouble``: why it can't be trusted.
+    ``links`` with their targets. ``files``: what trusting vouches for, whole, or since then. ``trouble``: why it can't.
     """
 
     root: Path

@@ -14,7 +14,7 @@ from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.rules import read_rule
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, Judgement
 from ba_tui.resources import places
-from tests.permissions.toolset import EDIT, PYTHON, SHELL, lines, policy
+from tests.permissions.toolset import EDIT, PYTHON, SHELL, judge, lines, policy
 
 HELD = Bounds(unheld=str, confined=lambda: True)
 ALONE = Bounds(unheld=lambda: "there is no sandbox")
@@ -222,3 +222,15 @@ def test_file_tools_ask_about_protected_files_in_every_mode(root: Path) -> None:
     for path in (".npmrc", ".vscode/tasks.json", "mise.toml", ".husky/x", ".github/workflows/a.yml", ".gitmodules"):
         for mode in modes:
             assert isinstance(policy(root, mode=mode, bounds=HELD).judge(EDIT, {"path": path}, root), Ask), path
+
+
+def test_nothing_is_held_beside_what_a_rule_allows(root: Path) -> None:
+    rules = policy(root, *lines("allow", "shell(make:*)"), bounds=HELD)
+    assert [judge(rules, SHELL, each) for each in ("git status", "make", "make && ls")] == ["allow"] * 3
+    judged = rules.judge(SHELL, {"command": "make && git status"}, root)
+    assert isinstance(judged, Allow)
+    assert [(step.text, step.profile.name) for step in judged.steps] == [("make", "working"), ("git status", "reading")]
+    judged = rules.judge(SHELL, {"command": "make | git log"}, root)
+    assert isinstance(judged, Ask)
+    assert judged.reason == "`git` runs unasked only in a sandbox, and not beside what a rule allows."
+    assert judge(rules, SHELL, "make || (pwd && ls)") == "ask"

@@ -92,18 +92,6 @@ def test_where_a_sandbox_holds_what_reads_much_more_does_not_ask(root: Path, rul
         assert judge(unheld, SHELL, command) == "ask", command
 
 
-def test_nothing_is_held_beside_what_a_rule_allows(root: Path) -> None:
-    rules = ruled(root, "shell(make:*)", held=True)
-    assert [judge(rules, SHELL, each) for each in ("git status", "make", "make && ls")] == ["allow"] * 3
-    judged = rules.judge(SHELL, {"command": "make && git status"}, root)
-    assert isinstance(judged, Allow)
-    assert [(step.text, step.profile.name) for step in judged.steps] == [("make", "working"), ("git status", "reading")]
-    judged = rules.judge(SHELL, {"command": "make | git log"}, root)
-    assert isinstance(judged, Ask)
-    assert judged.reason == "`git` runs unasked only in a sandbox, and not beside what a rule allows."
-    assert judge(rules, SHELL, "make || (pwd && ls)") == "ask"
-
-
 @pytest.mark.parametrize(
     ("command", "file"),
     [

@@ -26,10 +26,19 @@ Kind: TypeAlias = Literal["person", "todo", "decision", "trouble", "said", "step
 LONGEST = 300
 """Characters of one fact; what is longer is several."""
 NOVEL = 0.6
+ANSWERING = 9.0
+"""How many times as much a sentence of an answer counts as one that was said on the way to it."""
 SCANNED = 200_000
 """Characters of a lost text that are looked at, half from either end."""
 INSTRUCTING = 5.0
 """What a sentence counts more that gives an instruction for all that follows."""
+NEWEST, LATEST, DONE = 5, 12.0, 4.0
+"""So many of the last actions are told in full; what each of them counts, as nobody can go on without them; and what
+an earlier one counts that stands in a text."""
+WELL, BADLY, UNTOLD = "✓", "✗", "→"
+"""How an action begins: by its outcome, where that is known."""
+IN_FULL, IN_SHORT = 600, 160
+"""Characters of an action, told in full or in short."""
 OF_A_RESULT = 40
 """Lines of one result that are looked at more closely."""
 _SENTENCE = regex(
@@ -37,6 +46,13 @@ _SENTENCE = regex(
 )
 """Not behind the number of a list's item."""
 _EMPTY = regex(r"\W*(?:```\w*)?")
+_DONE = regex(
+    r"^(?:```\w*\n(?P<code>(?:(?!```).*\n)+)```|<(?P<tag>\w+)>\n(?P<inside>(?:(?!</).*\n)+)</(?P=tag)>)\s*\Z",
+    re.MULTILINE,
+)
+"""Code, or lines in a tag, at the end of an answer: the action of a model that makes no calls."""
+_END = 4_000
+"""Characters of an answer in which its action is looked for."""
 _COMMANDS = ("command", "cmd", "code", "script")
 """Arguments of calls that run something: of all others only ``is_error`` says that they failed."""
 _TOLD = ("shell", "python", "run_skill_script")
@@ -108,13 +124,13 @@ def _pieces(text: str) -> Iterator[str]:
         yield last
 
 
-def target(call: ToolUse) -> str:
-    """What a call is about, on one line."""
+def target(call: ToolUse, longest: int = 100) -> str:
+    """What a call is about, on one line of at most ``longest`` characters."""
     given = call.input
     value = next((given[name] for name in _TARGETS if isinstance(given.get(name), str)), None)
     if value is None:
         value = call.malformed or next((item for item in given.values() if isinstance(item, str)), "")
-    return one_line(str(value)[:400], 100)
+    return one_line(str(value)[: 4 * longest], longest)
 
 
 def failed(output: ToolOutput, call: ToolUse | None) -> bool:
@@ -185,6 +201,7 @@ class Facts:
         self._phrases = Phrases(sentence for text in answers for sentence in sentences(text))
         self._earlier = earlier
         self._settled = _successes(whole)
+        self._newest = {message.id for message in list(filter(_acts, whole))[-NEWEST:]}
 
     def gather(self) -> Gathered:
         span = max(1, len(self._rounds) - 1)
@@ -213,21 +230,28 @@ class Facts:
                         self._prose(item.number, message, block, age)
                     case ToolUse() as call:
                         self._names[call.id] = call
-                        self._call(item.number, call, outputs.get(call.id), age)
+                        self._call(item.number, call, outputs.get(call.id), age, latest=message.id in self._newest)
                     case Image(media_type=kind) | Document(media_type=kind):
                         self._add("said", item.number, f"[{kind} from the person, no longer shown]", 6.0)
                     case _:
                         pass
 
     def _prose(self, number: int, message: Message, block: Text, age: float) -> None:
-        said = [sentence.strip() for sentence in sentences(block.text) if not _EMPTY.fullmatch(sentence)]
-        each = weight(Importance.MEDIUM, age, len(said)) * (1.0 if message.calls else 3.5)
+        prose, latest = block.text, message.id in self._newest
+        if not message.calls and (done := _action(prose)):
+            code = done["code"] or done["inside"]
+            if latest or len(code) <= IN_SHORT:
+                worth = LATEST if latest else DONE * (1 - FADING * age)
+                self._add("step", number, f"{UNTOLD} {one_line(code[: 2 * IN_FULL], IN_FULL)}", worth)
+                prose = prose[: done.start()]
+        said = [sentence.strip() for sentence in sentences(prose) if not _EMPTY.fullmatch(sentence)]
+        each = weight(Importance.MEDIUM, age, len(said)) * (1.0 if _acts(message) else ANSWERING)
         for sentence in said:
             novelty = self._phrases.novelty(sentence)
             score = (each + prose_score(sentence) * (1 - FADING * age)) * novelty
             self._add("decision" if novelty > NOVEL and decided(sentence) else "said", number, sentence, score)
 
-    def _call(self, number: int, call: ToolUse, output: ToolOutput | None, age: float) -> None:
+    def _call(self, number: int, call: ToolUse, output: ToolOutput | None, age: float, *, latest: bool) -> None:
         changing = any(word in call.name.lower() for word in _CHANGING)
         for path in paths(call):
             self._files[path] = (changing or self._files.pop(path, (False, 0))[0], number)
@@ -236,7 +260,8 @@ class Facts:
         trouble = bad and self._settled.get(_key(call), 0) < self._calls
         step = self._place
         score = (2.0 + (2.0 if bad else 1.5 if changing else 0.0)) * (1 - FADING * age)
-        self._add("step", number, f"{'✗' if bad else '✓'} {call.name} {target(call)}".rstrip(), score)
+        about = target(call, IN_FULL) if latest else target(call)
+        self._add("step", number, f"{BADLY if bad else WELL} {call.name} {about}".rstrip(), LATEST if latest else score)
         if output is not None and not is_answer(call, output):
             found = list(lines(output.content))
             level = Importance.CRITICAL if trouble else Importance.HIGH
@@ -312,6 +337,14 @@ def paths(call: ToolUse) -> Iterator[str]:
             yield value
         elif "\n" in value and ("*** " in value or "+++ " in value):
             yield from _PATCHED.findall(value)
+
+
+def _acts(message: Message) -> bool:
+    return bool(message.calls) or (message.role == "assistant" and _action(message.text) is not None)
+
+
+def _action(text: str) -> re.Match[str] | None:
+    return _DONE.search(text, max(0, len(text) - _END))
 
 
 def _key(call: ToolUse) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from ba_tui.context.cues import line_score, prose_score
-from ba_tui.context.facts import Fact, Kind
+from ba_tui.context.facts import BADLY, UNTOLD, WELL, Fact, Kind
 from ba_tui.context.words import Written, from_blocks, lines_in
 from ba_tui.core.messages import Message, Text
 from ba_tui.core.patterns import regex
@@ -211,7 +211,7 @@ class _Reader:
             numbered = _NUMBERED.match(line) if kind != "note" else None
             round_, text = (int(numbered[1]), numbered[2]) if numbered else (1, line)
             return Fact(kind, round_, place, text, _WORTH[kind])
-        if line.startswith(("✓", "✗")):
+        if line.startswith((WELL, BADLY, UNTOLD)):
             self.step = place
             return Fact("step", self.round, place, line, 2.0)
         # Each was chosen once for what it says, and counts for that again.

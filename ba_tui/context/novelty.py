@@ -90,9 +90,11 @@ def scored_lines(found: Sequence[str], known: Known, each: float) -> Iterator[tu
     uniform = 1 - len(beginnings) / count if count >= _FEW else 0.0
     for place, look in enumerate(looks):
         alike = beginnings[look.form]
-        often = max(1, known.shapes[look.shape])
+        # Each place where a program raises an error tells something else, however alike they look.
+        raises = look.code and look.score >= RAISING
+        often = 1 if raises else max(1, known.shapes[look.shape])
         said = look.score * known.raising if look.code else look.score
-        if count >= _FEW and alike > 2:
+        if count >= _FEW and alike > 2 and not raises:
             said /= 1 + log2(alike) / 3
         score = each * (1.5 if place < 2 or place >= count - 3 else 1.0) + said
         if alike == 1 and not look.code:

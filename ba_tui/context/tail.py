@@ -20,17 +20,20 @@ from ba_tui.core.values import frozen
 
 HALF = 2
 """The current round stays whole when it has no more than this part of the room."""
-USUAL, EASED = 0.3, 0.9
+USUAL, EASED = 0.3, 0.7
 """The share of the room that the last steps get when older ones become notes, and how much it grows with the part of
 the conversation that has room: the less must go, the less there is to note."""
-SMALL, MOST = 1_500, 0.75
-"""Where that would be less than so many tokens they get more of it: without them nobody can go on."""
+MOST = 0.75
+"""The share of the room that they have at most."""
 REACH, NEAR = 1.4, 2_500
 """How far back steps stay, without their bulk: what they had whole, as a multiple of their room; or so many tokens."""
 LARGEST_STUB, LONGEST_STUB = 0.3, 1_500
 """What a stub keeps at most: so much of what it stands for, and so many bytes."""
 OF_THE_ROOM, OF_A_TEXT = 0.5, 0.6
 """Its bytes for each token of the room, at most; and those of a text of the person for each token of the target."""
+TOLD = 480
+"""Bytes of a text of the person that are enough to tell what was asked: where there is little room, it has up to one
+for each token of the target."""
 
 
 @frozen
@@ -80,7 +83,7 @@ class Shortening:
         # Cutting results is not enough: the oldest become notes.
         most = int(self.target * MOST)
         usual = int(self.target * (USUAL + EASED * self.share))
-        room = min(self.room, most, max(usual, SMALL))
+        room = min(self.room, most, usual)
         if self.spared:
             room = max(room, current)
         moved, kept, tail = list[Round](), list(self.rounds), whole
@@ -169,7 +172,7 @@ class Shortening:
     def _longest(self, item: Observation) -> int:
         """Bytes of its stub."""
         if isinstance(item.output, Written):
-            return int(self.target * OF_A_TEXT)
+            return max(int(self.target * OF_A_TEXT), min(TOLD, self.target))
         return min(LONGEST_STUB, int(self.room * OF_THE_ROOM), int(item.size * LARGEST_STUB))
 
     def _hoped(self, item: Observation) -> float:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ba_tui.context.extract import extract
 from ba_tui.context.fit import fit
+from ba_tui.context.notes import read
 from ba_tui.context.rounds import Keep, opening, turn_start
 from ba_tui.context.truncate import truncate
 from ba_tui.context.validity import faults
@@ -90,6 +91,76 @@ def test_of_a_program_the_lines_that_fail_or_catch_stay() -> None:
     kept = text_of(extract(messages, count(messages) // 3, count).messages)
     assert source[120] in kept
     assert source[150] in kept
+
+
+def test_each_place_where_a_program_raises_an_error_stays() -> None:
+    source = [f"{number}:    tide = depth(pier, {number * 3})" for number in range(1, 300)]
+    places = {40, 90, 91, 160, 230, 280}
+    for number in places:
+        source[number] = f"{number + 1}:        raise TideError("
+    # What was changed is looked at again.
+    messages = [user("Mend it."), *step("a", "\n".join(source)), *step("b", "\n".join(source[20:]))]
+    messages += step("c", "fine", path="src/c.py")
+    kept = text_of(extract(messages, count(messages) // 10, count).messages)
+    assert not [source[number] for number in places if source[number] not in kept]
+
+
+@pytest.mark.parametrize("form", ["call", "fence", "tag"])
+def test_the_last_actions_are_told_in_full(form: str) -> None:
+    done = [
+        f"edit {number}:{number}\n    depth = round(tide({number}), 2)  # {'to the centimetre ' * 6}"
+        for number in range(20)
+    ]
+
+    def act(number: int, code: str) -> list[Message]:
+        if form == "call":
+            call = ToolUse(f"c{number}", "shell", {"command": code})
+            output = ToolOutput(call.id, "done\n" * 40)
+            return [answer(Text("I see. " * 9), call), Message("user", (output,), origin="tool")]
+        shown = f"```\n{code}\n```" if form == "fence" else f"<command>\n{code}\n</command>"
+        return [answer(Text(f"{'I see. ' * 9}\n{shown}")), user("done\n" * 40)]
+
+    messages = [
+        user("Mend the tides."),
+        *(message for number, code in enumerate(done) for message in act(number, code)),
+    ]
+    made = extract(messages, count(messages) // 3, count).messages
+    calls = [str(call.input["command"]) for message in made for call in message.calls]
+    kept = " ".join("\n".join([text_of(made), *calls]).split())
+    assert not [code for code in done[-5:] if " ".join(code.split()) not in kept]
+
+
+def test_a_small_window_has_room_for_what_was_asked() -> None:
+    asked = "The ferry sinks when the tide is out: mend `depth` in src/tides.py, and tell me why.\n"
+    messages = [user(asked + "Look around first.\n" * 150)]
+    for number in range(8):
+        messages += step(f"c{number}", f"part {number}\n" * 12, path=f"src/p{number}.py")
+    made = extract(messages, 350, count)
+    assert asked in text_of(made.messages)
+    assert count(made.messages) <= 350
+
+
+def test_a_step_of_a_plan_becomes_no_instruction() -> None:
+    steps = ["Always wake the lion first.", "Never use the north pier.", "Make sure that the ledger is closed."]
+    plan = "\n".join(f"{number}. {words}" for number, words in enumerate(steps, 1))
+    todo = {"items": [{"content": words, "status": "completed"} for words in steps]}
+    messages = [
+        user("Feed the lions. Always answer in French."),
+        answer(Text(f"The plan, because you must not wait:\n{plan}"), ToolUse("t", "todo_write", todo)),
+        Message("user", (ToolOutput("t", plan),), origin="tool"),
+        answer(Text(f"From now on I follow it:\n{plan}")),
+        *rounds(40),
+    ]
+    once = extract(messages, count(messages) // 8, count).messages
+    twice = extract([*once, *rounds(20)], count(messages) // 8, count).messages
+    for made in (once, twice):
+        notes = read(made[:1])
+        theirs = [text.head + text.tail for text in notes.texts] + [
+            fact.text for fact in notes.facts if fact.kind in ("person", "todo")
+        ]
+        assert any("Always answer in French." in text for text in theirs)
+        assert not [words for words in steps for text in theirs if words in text]
+        assert "nstructions" not in made[0].text
 
 
 def test_a_paste_in_an_earlier_round_loses_its_bulk_and_the_answer_to_it_stays() -> None:

@@ -128,6 +128,8 @@ _FILE = regex(r"(?:[\w.-]+/){1,8}[\w.-]+\.?\w+")
 _GUTTER = regex(r"\s*\d+[:|\t→]\s*")
 _NUMBER = regex(r"(?<!\d)\d[\d,]*(?:\d{2}|\.\d)")
 """Three digits, or a fraction."""
+FIGURES = 8.0
+"""What further figures add at most to a sentence that has one; each counts as much as the first."""
 _DIGITS = str.maketrans("0123456789", "0000000000")
 
 
@@ -149,6 +151,7 @@ def prose_score(text: str) -> float:
         score += 1.6
     elif masked(text) != text:
         score += 0.8
+    score += min(FIGURES, 2.0 * max(0, len(_NUMBER.findall(text)) - 1))
     if known.date.search(text):
         score += 1.2
     if known.path.search(text):

@@ -26,8 +26,9 @@ Kind: TypeAlias = Literal["person", "todo", "decision", "trouble", "said", "step
 LONGEST = 300
 """Characters of one fact; what is longer is several."""
 NOVEL = 0.6
-ANSWERING = 9.0
-"""How many times as much a sentence of an answer counts as one that was said on the way to it."""
+ANSWERING, TELLING = 3.5, 9.0
+"""How many times as much a sentence of an answer counts as one that was said on the way to it, and one that tells
+something, as a figure, a name or a reason."""
 SCANNED = 200_000
 """Characters of a lost text that are looked at, half from either end."""
 INSTRUCTING = 5.0
@@ -245,10 +246,13 @@ class Facts:
                 self._add("step", number, f"{UNTOLD} {one_line(code[: 2 * IN_FULL], IN_FULL)}", worth)
                 prose = prose[: done.start()]
         said = [sentence.strip() for sentence in sentences(prose) if not _EMPTY.fullmatch(sentence)]
-        each = weight(Importance.MEDIUM, age, len(said)) * (1.0 if _acts(message) else ANSWERING)
+        each = weight(Importance.MEDIUM, age, len(said))
+        acts = _acts(message)
         for sentence in said:
             novelty = self._phrases.novelty(sentence)
-            score = (each + prose_score(sentence) * (1 - FADING * age)) * novelty
+            tells = prose_score(sentence)
+            times = 1.0 if acts else TELLING if tells else ANSWERING
+            score = (each * times + tells * (1 - FADING * age)) * novelty
             self._add("decision" if novelty > NOVEL and decided(sentence) else "said", number, sentence, score)
 
     def _call(self, number: int, call: ToolUse, output: ToolOutput | None, age: float, *, latest: bool) -> None:

@@ -22,7 +22,7 @@ _BACK = "Nothing is lost: recall("
 _HOW = f"{_BACK}round=N) shows a round whole, recall(query=…) finds words in all of them."
 PREFIX: dict[Kind, str] = {"said": "- ", "step": "", "seen": "  · "}
 """How the lines of a round begin."""
-TELLING: dict[Kind, tuple[str, float, float]] = {"seen": ("  • ", 2.6, 4.0), "said": ("* ", 5.0, 6.0)}
+TELLING: dict[Kind, tuple[str, float, float]] = {"seen": ("  • ", 2.6, 2.5), "said": ("* ", 5.0, 6.0)}
 """How those begin that tell more: from which score on, and what they count when they are read again."""
 _AGAIN: tuple[tuple[Kind, float, Callable[[str], float]], ...] = (("seen", 0.8, line_score), ("said", 2.5, prose_score))
 """What a line of a round counts when it is read again, and how its words do."""

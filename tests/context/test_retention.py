@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ba_tui.context.extract import extract
+from ba_tui.core.messages import Text, user
+from tests.context.conversations import answer, count, rounds
 from tests.eval.compression.measure import WAYS, Score, folded, holds
 from tests.eval.compression.stories import KINDS_OF_FACT, Story, stories
 
@@ -34,3 +37,14 @@ def test_rules_keep_more_than_plain_ways(told: list[Story]) -> None:
         assert kept.over == 0
         assert kept.share >= least
         assert kept.share > max(score.share for score in scores.values()) + 0.3
+
+
+def test_of_an_answer_the_sentences_with_most_figures_stay() -> None:
+    names = ["north", "south", "east", "west", "old", "new", "upper", "lower", "inner", "outer"] * 3
+    said = [f"Pier {number} at the {name} quay took {number * 7 + 100} tons." for number, name in enumerate(names)]
+    said[11] = "The piers took 8,412 tons in May, 7,903 in June, 9,377 in July."
+    messages = [user("How much did we land?"), answer(Text("\n".join(["## Landings", *said]))), *rounds(8, result="ok")]
+    kept = folded(extract(messages, count(messages[2:]) + 110, count).messages)
+    assert said[11].casefold() in kept
+    assert 0 < sum(line.casefold() in kept for line in said) < len(said) // 2
+    assert "## landings" not in kept

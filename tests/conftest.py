@@ -68,6 +68,14 @@ def tmp_path(request: pytest.FixtureRequest, new_folder: Callable[[str], Path]) 
     return new_folder(re.sub(r"\W", "_", request.node.name)[:30])
 
 
+@pytest.fixture
+def empty_stdin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Standard input that ends at once; it is a real file, as that of a process always is."""
+    with Path(os.devnull).open() as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def ba_home(new_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """No test touches the person's own state, and none finds a key."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -180,10 +179,8 @@ async def test_broken_and_unknown_commands(work: Work):
     await talk.close()
 
 
-def test_print_mode_takes_commands(
-    work: Work, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+@pytest.mark.usefixtures("empty_stdin")
+def test_print_mode_takes_commands(work: Work, capsys: pytest.CaptureFixture[str]) -> None:
     work.command("fix", "Fix $ARGUMENTS: !`echo now`")
     trust(work.folder)
     model = ["-m", f"scripted:{work.folder}/a.yaml"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
@@ -50,6 +49,7 @@ def test_what_is_wrong_is_told(project: Path, capsys: pytest.CaptureFixture[str]
     assert "Elsewhere: there is no such event here; its hooks are ignored." in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("empty_stdin")
 def test_a_projects_own_hooks_run_once_it_is_trusted(
     ba_home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -59,12 +59,10 @@ def test_a_projects_own_hooks_run_once_it_is_trusted(
     )
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-not-for-hooks")
     (project / "script.yaml").write_text("steps: [{say: Done.}]\n")
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
     ask = ["-p", "-m", f"scripted:{project / 'script.yaml'}", "go"]
     assert run(ask) == 0
     assert capsys.readouterr().out == "Done.\n"
     trust(project)
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
     assert run(ask) == 4
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("", "ba: A hook did not let the prompt pass: no. Change it and send it again.\n")
@@ -73,15 +71,15 @@ def test_a_projects_own_hooks_run_once_it_is_trusted(
     assert "sk-not-for-hooks" not in told
 
 
+@pytest.mark.usefixtures("empty_stdin")
 def test_what_a_hook_denied_stands_in_the_audit(
-    ba_home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ba_home: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (ba_home / "config.yaml").write_text(
         "hooks: {PreToolUse: [{matcher: Read, command: 'echo not that >&2; exit 2'}]}\n"
     )
     steps = "steps: [{calls: [{tool: read_file, args: {path: script.yaml}}]}, {say: Done.}]\n"
     (project / "script.yaml").write_text(steps)
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
     assert run(["-p", "-m", f"scripted:{project / 'script.yaml'}", "go"]) == 4
     capsys.readouterr()
     assert run(["audit", "--denied", "--json"]) == 0

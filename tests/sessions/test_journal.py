@@ -91,9 +91,9 @@ def test_a_string_that_json_cannot_hold_does_not_lose_the_event(tmp_path: Path) 
     journal.close()
     prompt, finished = JournalFile.peek(folder_of(tmp_path, ID)).read()[:2]
     assert isinstance(prompt, TurnStarted)
-    assert prompt.prompt.text == "caf?é\N{REPLACEMENT CHARACTER} \U0001f600"
+    assert prompt.prompt.text == "caf\N{REPLACEMENT CHARACTER}é\N{REPLACEMENT CHARACTER} \U0001f600"
     assert isinstance(finished, ToolFinished)
-    assert finished.result.meta["p?"] == "a?"
+    assert finished.result.meta["p\N{REPLACEMENT CHARACTER}"] == "a\N{REPLACEMENT CHARACTER}"
 
 
 def test_a_torn_last_line_is_left_out_told_once_and_kept_in_the_file(tmp_path: Path) -> None:

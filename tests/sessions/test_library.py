@@ -142,7 +142,7 @@ def test_a_title_is_cleaned_and_none_is_refused(tmp_path: Path) -> None:
     stored(tmp_path, A, turn("one"))
     shelf = library(tmp_path)
     shelf.rename(A, "  red \x1b[31m \ud800 \n title ")
-    assert shelf.find(A).title == "red  ? title"
+    assert shelf.find(A).title == "red  \N{REPLACEMENT CHARACTER} title"
     with pytest.raises(UsageError, match="empty"):
         shelf.rename(A, " \n ")
 
@@ -288,4 +288,4 @@ def test_lone_surrogates_in_a_foreign_file_do_not_stop_the_list(tmp_path: Path) 
     folder.mkdir(parents=True)
     line = '{"type":"turn_started","agent":"main","at":1e999,"prompt":{"role":"user","blocks":[{"text":"a\\ud800b"}]}}'
     folder.joinpath("events.jsonl").write_bytes(Header(A, "/srv", 1.0).line() + line.encode() + b"\n")
-    assert [info.title for info in library(tmp_path).sessions()] == ["a?b"]
+    assert [info.title for info in library(tmp_path).sessions()] == ["a\N{REPLACEMENT CHARACTER}b"]

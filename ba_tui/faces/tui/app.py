@@ -65,12 +65,14 @@ async def _hand_over(opening: Opening, chat: ChatScreen) -> None:
     for text in opening.sent:
         chat.composer.post_message(Composer.Sent(text))
     chat.composer.take_over(old)
-    while chat.message_queue_size or chat.early:
+    prompt = chat.composer.prompt
+    async with prompt.turn:
+        # Keys go to the input from now on, and wait there for those that went to the screen before.
+        chat.set_focus(prompt)
         await _settled(chat)
-        while chat.early:
-            await chat.composer.prompt.take(chat.early.pop(0))
-    chat.early = None
-    chat.set_focus(chat.composer.prompt)
+        for event in chat.early or ():
+            await prompt.take(event)
+        chat.early = None
 
 
 class BaApp(App[None]):

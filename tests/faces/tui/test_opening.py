@@ -53,6 +53,30 @@ async def test_keys_and_pastes_that_come_early_do_what_they_do_later(
         assert hand.text == "a1b\ncpasted\nwordsd"
 
 
+async def without_a_pause(app: BaApp) -> str:
+    """Keys, from when the chat comes in front until it has them: more at a time than are taken meanwhile."""
+    typed = ""
+    while not between(app):  # noqa: ASYNC110 - what comes this early has no event
+        await asyncio.sleep(0)
+    while app.chat and app.chat.early is not None and len(typed) < 2_000:
+        for letter in "abcde":
+            app.post_message(Key(letter, letter))
+            typed += letter
+        await asyncio.sleep(0)
+    return typed
+
+
+async def test_keys_that_never_pause_do_not_keep_the_chat_from_taking_them(world: World) -> None:
+    app = BaApp(world.connect, Start())
+    typing = asyncio.create_task(without_a_pause(app))
+    async with app.run_test(size=(80, 24)) as pilot:
+        typed = await typing
+        hand = Hand(app, pilot)
+        assert hand.chat.early is None
+        await hand.until(lambda: len(hand.chat.composer.prompt.value) == len(typed))
+        assert hand.chat.composer.prompt.value == typed
+
+
 @pytest.mark.parametrize(("key", "letter"), [("enter", "\r"), ("ctrl+j", "\n")])
 async def test_an_enter_at_the_end_of_what_comes_early_sends_it(world: World, key: str, letter: str) -> None:
     """A terminal that nobody has switched over yet makes a line feed of it."""

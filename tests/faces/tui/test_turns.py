@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
-from itertools import cycle
+from itertools import cycle, islice
 from string import ascii_lowercase
 
 from textual.events import Key
@@ -41,12 +41,15 @@ async def test_enter_before_the_session_is_there_waits_and_is_sent(world: World,
         assert hand.said()[0] == "early"
 
 
+MOST_KEYS = 1_000
+
+
 async def hammered(app: BaApp) -> str:
     """Letters, now and then Enter, from the moment that there is a screen until the session is there."""
     typed = ""
     while not app.screen_stack:  # noqa: ASYNC110 - what comes this early has no event
         await asyncio.sleep(0)
-    for letter in cycle(ascii_lowercase):
+    for letter in islice(cycle(ascii_lowercase), MOST_KEYS):
         typed += letter
         app.post_message(Key(letter, letter))
         if len(typed) % 7 == 0:
@@ -65,6 +68,7 @@ async def test_nothing_is_lost_that_is_typed_and_sent_while_the_app_starts(world
     async with app.run_test(size=(80, 24)) as pilot:
         typed = await typing
         hand = Hand(app, pilot)
+        await hand.opened()
         await hand.idle()
         said = [record.text for record in hand.chat.transcript.records if isinstance(record, Prompt)]
         assert "".join((*said, hand.text)).replace("\n", "") == typed

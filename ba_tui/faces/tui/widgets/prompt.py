@@ -102,6 +102,8 @@ class PromptInput(TextArea, inherit_bindings=False):
         """True stops the blinking for good (tests, reduced motion)."""
         self.to_background: Callable[[], bool] | None = None
         """Moves the running command to the background; False when there is none."""
+        self.turn = asyncio.Lock()
+        """Keys and pastes wait while it is held, except those that the holder gives to ``take``."""
         self._behind = False
         self._rest: Timer | None = None
         self._last_key = 0.0
@@ -149,13 +151,21 @@ class PromptInput(TextArea, inherit_bindings=False):
             self.end_burst_in(BURST_END)
 
     async def take(self, event: events.Key | events.Paste) -> None:
-        """A key or a paste that came before the input had the focus."""
+        """Do what a key or a paste does that came before the input had the focus."""
         if isinstance(event, events.Paste):
-            await self._on_paste(event)
+            await self._take_paste(event)
         else:
-            await self._on_key(event)
+            await self._take_key(event)
 
     async def _on_key(self, event: events.Key) -> None:
+        async with self.turn:
+            await self._take_key(event)
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        async with self.turn:
+            await self._take_paste(event)
+
+    async def _take_key(self, event: events.Key) -> None:
         gap, self._last_key = event.time - self._last_key, event.time
         self._track_burst(event, gap)
         key = event.key
@@ -255,7 +265,7 @@ class PromptInput(TextArea, inherit_bindings=False):
             if token is not text:
                 self._replace_via_keyboard(token, self._burst_start, self.cursor_location)
 
-    async def _on_paste(self, event: events.Paste) -> None:
+    async def _take_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
         await self.insert_paste(event.text)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import shutil
 import signal
 import stat
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +85,32 @@ async def test_waiting_prompts_outlive_quitting_and_are_held(world: World, state
         assert said == ["joins", LONG, "c"]
         await hand.app.action_quit()
     assert left_in(state) == []
+
+
+def after_a_kill(state: Path, copy: Path, cwd: Path) -> Left:
+    """What the next process would find if this one were killed now: nobody holds the locks of a copy."""
+    shutil.rmtree(copy, ignore_errors=True)
+    with suppress(OSError):
+        # A file that is being replaced may be gone.
+        shutil.copytree(state / "drafts", copy / "drafts")
+    return Unsent(copy, cwd).take_over()
+
+
+async def test_what_is_written_before_there_is_a_session_outlives_a_kill(
+    world: World, doors: threading.Event, state: Path, tmp_path: Path
+) -> None:
+    world.script.turns = [["one"]]
+    async with running(world, ready=False) as hand:
+        await hand.send("queued")
+        await hand.type("a draft")
+        kept = Left("a draft", ("queued",))
+        await hand.until(lambda: after_a_kill(state, tmp_path / "copy", Path.cwd()) == kept)
+        doors.set()
+        await hand.until(lambda: "one" in hand.said())
+        # The session may be in another folder than the shell.
+        await hand.until(lambda: after_a_kill(state, tmp_path / "copy", world.cwd) == Left("a draft"))
+        await hand.until(lambda: len(left_in(state)) == 2)
+        assert hand.text == "a draft"
 
 
 async def test_a_prompt_at_the_start_goes_before_what_was_left(world: World) -> None:

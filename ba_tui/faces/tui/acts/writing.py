@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ba_tui.core.events import Notice
@@ -15,27 +16,46 @@ if TYPE_CHECKING:
     from ba_tui.faces.tui.screens.chat import ChatScreen
 
 
-async def begin(chat: ChatScreen) -> Left:
-    """Give the input its history; returns what was left unsent in this folder."""
+def keep_early(chat: ChatScreen) -> None:
+    """Keep what is written before there is a session: under the folder of the shell, as that of the session may
+    still be another."""
+    with suppress(FileNotFoundError):
+        # The folder of the shell may be gone.
+        chat.composer.unsent = Unsent(places().state, chat.session.cwd)
+
+
+async def begin(chat: ChatScreen) -> tuple[Unsent, Left]:
+    """Give the input its history; returns where the session keeps what is unsent, and what was left in its folder."""
     state = places().state
     history, unsent = PromptHistory(state), Unsent(state, chat.session.cwd)
-    unsent.left = Left(chat.composer.text, tuple(chat.turns.unsent))
     await asyncio.to_thread(history.load)
     left = await asyncio.to_thread(unsent.take_over)
-    chat.composer.begin(history, unsent)
-    return left
+    chat.composer.begin(history)
+    return unsent, left
 
 
-def bring_back(chat: ChatScreen, left: Left) -> None:
-    """The draft stands in the input again, or in the history when there is another by now; the prompts wait again."""
+def bring_back(chat: ChatScreen, unsent: Unsent, left: Left) -> None:
+    """The draft stands in the input again, or in the history when there is another by now; the prompts wait again.
+
+    From now on ``unsent`` keeps them.
+    """
     if left.draft.strip() and not chat.composer.text and not chat.session.start.prompt:
         chat.composer.put_back(left.draft)
     else:
         chat.composer.remember(left.draft)
     chat.turns.restore(left.prompts)
     if left.prompts:
-        words = f"Not sent before ba ended: {count(len(left.prompts), 'prompt')}."
-        chat.tell(Notice(words, hint="Enter sends the next, Up edits the newest."))
+        chat.tell(Notice(f"Not sent before ba ended: {count(len(left.prompts), 'prompt')}."))
+    early, chat.composer.unsent = chat.composer.unsent, unsent
+    unsent.left = Left(chat.composer.text, tuple(chat.turns.unsent))
+    asyncio.get_running_loop().run_in_executor(None, _hand_over, early, unsent)
+
+
+def _hand_over(early: Unsent | None, unsent: Unsent) -> None:
+    """Let go of what ``early`` keeps once ``unsent`` keeps it too."""
+    if unsent.save() and early:
+        early.left = Left()
+        early.close()
 
 
 async def end(chat: ChatScreen) -> None:

@@ -101,6 +101,7 @@ class ChatScreen(Screen[None]):
         yield self.status
 
     def on_mount(self) -> None:
+        writing.keep_early(self)
         self._show_queue()
         self.call_after_refresh(self.begin)
 
@@ -123,13 +124,13 @@ class ChatScreen(Screen[None]):
         if (told := await trust.settle(self, notices)) is None:
             return
         doors, start = self.session.live[0], self.session.start
-        left = await writing.begin(self)
+        unsent, left = await writing.begin(self)
         await self.show_session()
         for notice in (*told, *self.session.untold):
             self.tell(notice)
         if start.prompt:
             self.turns.waiting.appendleft(start.prompt)
-        writing.bring_back(self, left)
+        writing.bring_back(self, unsent, left)
         self.turns.ready = True
         if doors.upkeep:
             self.run_worker(doors.upkeep, group="upkeep", exclusive=True, exit_on_error=False)

@@ -80,9 +80,9 @@ class Composer(Vertical):
     def text(self) -> str:
         return self.prompt.value
 
-    def begin(self, history: PromptHistory, unsent: Unsent) -> None:
+    def begin(self, history: PromptHistory) -> None:
         """The session is there: what has been typed may mean something now."""
-        self.history, self.unsent = history, unsent
+        self.history = history
         self._complete()
         self._weigh_soon()
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 from textual.app import App
 from textual.timer import Timer
 
-from ba_tui.core.events import Event, TextDelta, ToolProgress, TurnStarted
+from ba_tui.core.events import Event, TextDelta, ToolProgress, TurnEnded, TurnStarted
 from ba_tui.faces.tui.transcript import messages, style
 from ba_tui.faces.tui.transcript.browse import Browsing
 from ba_tui.faces.tui.transcript.course import reaches_back
@@ -82,9 +82,11 @@ class TranscriptView(Browsing, can_focus=True):
     def apply(self, event: Event) -> None:
         """Take one event in; it is painted a moment later."""
         self._records.apply(event)
-        if not self._flushing:
+        ended = isinstance(event, TurnEnded)
+        if ended or not self._flushing:
             self._flushing = True
-            wait = self._rest_until - time.monotonic()
+            # Who interrupts a flood should see at once that it ended.
+            wait = 0.0 if ended else self._rest_until - time.monotonic()
             if wait <= 0 and not isinstance(event, TextDelta | ToolProgress):
                 self.call_later(self.flush)
             else:

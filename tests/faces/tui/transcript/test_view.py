@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -95,6 +96,21 @@ async def test_a_turn_as_it_is_seen() -> None:
             "",
             "   4.0s · 1 tool call",
         ]
+
+
+async def test_the_end_of_a_turn_is_shown_at_once_however_much_comes_before() -> None:
+    async with Sample().run_test(size=(60, 12)) as pilot:
+        view = pilot.app.query_one(TranscriptView)
+        view.clock = lambda: 15.0
+        feed(view, [TurnStarted(user("go"), at=0.0)])
+        await pilot.pause()
+        feed(view, [TextDelta("word " * 100_000)])
+        for event in (TextDelta("word "), TurnEnded("cancelled", at=4.0)):
+            view.apply(event)
+        done = asyncio.Event()
+        view.call_later(done.set)
+        await done.wait()
+        assert any("Interrupted" in row for row in rows(view))
 
 
 async def test_it_stays_at_the_end_only_while_it_is_there() -> None:

@@ -15,8 +15,10 @@ from pathlib import Path
 from ba_tui.core.patterns import regex
 from ba_tui.core.profiles import Profile
 from ba_tui.core.values import frozen
+from ba_tui.permissions.git_history import OFFLINE, PATTERNS, past_secrets
 from ba_tui.permissions.parts import Part
-from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_NAMES, is_secret
+from ba_tui.permissions.paths import is_secret
+from ba_tui.permissions.rules import Seen
 
 PATIENCE = 3.0
 MENTIONS = regex(r"\bgit\b")
@@ -33,7 +35,7 @@ READING = (
 )
 UNHELD = (("diff.ignoreSubmodules", "dirty"), ("status.submoduleSummary", "false"))
 """Without a sandbox: submodules have settings of their own, which nobody has looked at."""
-VARIABLES = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+VARIABLES = OFFLINE
 """For reading: the index is not refreshed, and nothing that is missing is fetched."""
 OWN_DIFF = 'f() { diff -u --label "a/$1" --label "b/$1" "$2" "$5"; true; }; f "$@"'
 """Stands in for a program that shows differences: git can't be told here to show them itself."""
@@ -67,12 +69,16 @@ PRINTING = frozenset({
     "format-patch", "range-diff", "blame", "annotate", "stash",
 })  # fmt: skip
 """Subcommands that print what stands in tracked files."""
+SHOWING = frozenset({"diff", "show", "whatchanged", "diff-tree", "diff-index", "diff-files", "stash"})
+"""Those that print differences, or only what differs."""
 STORING = frozenset({"add", "stage", "commit", "stash"})
 """Subcommands that may store files which git does not track yet."""
 _PATCH = regex(
     r"-(?:p|u|c|m|cc|W|U.*|S.*|G.*|L.*|-patch.*|-cc|-unified.*|-word-diff.*|-color-words.*|-function-context|-textconv"
-    r"|-diff-merges.*|-remerge-diff|-dd|-submodule.*)"
+    r"|-diff-merges.*|-remerge-diff|-dd|-submodule.*|-binary|-check)"
 )
+_SUMMED = regex(r"--(?:stat|numstat|shortstat|dirstat|name-only|name-status|summary|raw|no-patch|quiet)(?:=.*)?|-s")
+_VERBOSE = regex(r"-[a-z]*v[a-z]*|--verb.*")
 
 
 def git_environment(
@@ -112,12 +118,19 @@ def skipped_hooks(folder: Path, text: str) -> str:
 
 
 def exposed(parts: Sequence[Part], folder: Path) -> str:
-    """The tracked file with secrets that a git call among ``parts`` may print, whatever hides the file itself; empty
-    when there is none. Blocks."""
-    if not any(_prints(part) for part in parts):
+    """Why a git call among ``parts`` may print a file with secrets that git keeps, whatever hides the file itself;
+    empty when none does. Blocks."""
+    printing = [_words(part) for part in parts if _prints(part)]
+    top = _top(folder) if printing else None
+    index = _index_of(folder) if top else None
+    if top is None or index is None:
         return ""
-    index = _index_of(folder)
-    return next(iter(_tracked(index, folder, _stamp(index))), "") if index else ""
+    found: Sequence[str] | None = _tracked(index, folder, _stamp(index))
+    if not found and not all(map(_is_current, printing)):
+        found = past_secrets(top)
+    if found is None:
+        return "this may print what git keeps of files with secrets, for which ba has not searched all commits yet"
+    return f"git keeps {found[0]}, which holds secrets, and this may print it" if found else ""
 
 
 def stored_secrets(parts: Sequence[Part], folder: Path) -> tuple[Path, ...]:
@@ -145,11 +158,32 @@ def _prints(part: Part) -> bool:
     if words[:1] != ["git"] or len(words) < 2:
         return False
     named = words[words.index("--") + 1 :] if "--" in words else []
-    if named and len(named) == len(part.named) and all(seen.path.is_file() and not seen.secret for seen in part.named):
+    files = (*part.named, *part.reads)[-len(named) :] if named and not {"--full-diff", "--follow"} & set(words) else ()
+    alike = len(files) == len(named) and all(map(_is_file_of, files, named))
+    if files and alike:
         return False
+    if words[1] == "status":
+        return any(_VERBOSE.fullmatch(word) for word in words[2:])
+    patch = any(_PATCH.fullmatch(word) for word in words[2:])
     if words[1] in {"log", "reflog"} or words[1:3] == ["stash", "list"]:
-        return any(_PATCH.fullmatch(word) for word in words[2:])
-    return words[1] in PRINTING
+        return patch
+    summed = words[1] in SHOWING and any(_SUMMED.fullmatch(word) for word in words[2:])
+    return words[1] in PRINTING and (patch or not summed)
+
+
+def _is_file_of(seen: Seen, word: str) -> bool:
+    return seen.path.is_file() and not seen.secret and str(seen.path).endswith(word.removeprefix("./"))
+
+
+def _is_current(words: Sequence[str]) -> bool:
+    """Whether a call prints nothing of commits: neither those before the newest, nor what the index takes from that."""
+    options = [word for word in words[2:] if word.startswith("-")]
+    if words[1] == "grep":
+        # One operand is the pattern; further ones may be commits.
+        given = words[2 : words.index("--")] if "--" in words else words[2:]
+        return len(given) - len(options) <= 1 and not any(word.startswith(("-e", "-f")) for word in options)
+    plain = not {"--cached", "--staged"} & set(options) and len(options) == len(words[2:])
+    return words[1] in {"diff", "diff-files"} and plain
 
 
 @frozen
@@ -219,10 +253,8 @@ def _tracked(index: Path, folder: Path, stamp: tuple[int, ...]) -> tuple[str, ..
 
 def _listed(folder: Path, *, new: bool) -> tuple[str, ...]:
     """The files with secrets that git tracks, from the top; ``new``: also those that it would."""
-    patterns = [f":(top,icase,glob)**/{name}" for name in SECRET_NAMES]
-    patterns += [f":(top,icase,glob)**/{name}/**" for name in SECRET_FOLDERS]
     further = ("-c", "-o", "--exclude-standard") if new else ()
-    names = _git(folder, os.environ, "ls-files", "-z", "--full-name", *further, "--", *patterns).split(b"\0")
+    names = _git(folder, os.environ, "ls-files", "-z", "--full-name", *further, "--", *PATTERNS).split(b"\0")
     return tuple(name for raw in names if raw and is_secret(Path(name := os.fsdecode(raw))))
 
 

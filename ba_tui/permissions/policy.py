@@ -291,8 +291,7 @@ class Policy:
             return f"it only reads as far as ba can tell, but nothing would hold it to that: {why}"
         if held.why:
             return held.why
-        secret = judging().exposed(subject.parts, cwd)
-        return f"git keeps {secret}, which holds secrets, and this may print it" if secret else ""
+        return judging().exposed(subject.parts, cwd)
 
     def _stored(self, subject: Subject, cwd: Path) -> tuple[Path, ...]:
         """The files with secrets that a git call would take for changed if the sandbox hid them from it."""

@@ -48,7 +48,7 @@ WRAPPERS: Mapping[str, Options] = {
         "0oprtx",
         "adEILnPsJRS",
         "null no-run-if-empty interactive open-tty verbose exit show-limits replace max-lines eof help version",
-        "arg-file delimiter max-args max-chars max-procs process-slot-var",
+        "arg-file delimiter max-args max-chars max-procs",
         optional="eil",
     ),
     "env": Options(

@@ -11,6 +11,7 @@ import pytest
 
 from ba_tui.core.profiles import READING, WORKING, Profile
 from ba_tui.permissions.bounds import Bounds
+from ba_tui.permissions.git_history import History
 from ba_tui.permissions.git_safety import exposed, git_environment, skipped_hooks, stored_secrets
 from ba_tui.permissions.parts import Part
 from ba_tui.permissions.verdicts import Allow, Ask
@@ -129,11 +130,54 @@ def test_secrets_that_git_keeps_are_told_before_they_are_printed(root: Path) -> 
     (root / "sub" / ".env").write_text("x")
     git(root, "add", "-f", "sub/.env")
     found = {words: exposed((part,), root) for words, part in calls.items()}
-    assert {words for words, secret in found.items() if secret == "sub/.env"} == {
+    assert {words for words, secret in found.items() if "git keeps sub/.env" in secret} == {
         *("git diff", "git show HEAD", "git log -p", "git grep x"),
     }
     asked = policy(root, held=True).judge(SHELL, {"command": "git diff"}, root)
     assert "sub/.env" in getattr(asked, "reason", "")
+
+
+def test_secrets_that_were_removed_long_ago_are_told_too(root: Path) -> None:
+    def told(words: str) -> str:
+        return exposed((Part(tuple(words.split()), tuple(words.split())),), root)
+
+    (root / ".env").write_text("x")
+    git(root, "add", "-f", ".env")
+    git(root, "commit", "-qm", "two")
+    git(root, "rm", "-q", "--cached", ".env")
+    for words in ("git status -v", "git diff --cached"):
+        assert "git keeps .env" in told(words), words
+    git(root, "commit", "-qm", "three")
+    for words in (
+        *("git show HEAD~1", "git log -p", "git log --binary", "git diff HEAD~1", "git grep x HEAD~1", "git status -v"),
+        *("git archive HEAD~1", "git cat-file -p 1234", "git stash show -p", "git log -p --full-diff -- a.txt"),
+    ):
+        assert "git keeps .env" in told(words), words
+    for words in ("git diff", "git log --stat", "git show --stat HEAD~1", "git diff --name-only HEAD~1", "git status"):
+        assert told(words) == "", words
+    asked = policy(root, held=True).judge(SHELL, {"command": "git show HEAD~1"}, root)
+    assert "keeps .env" in getattr(asked, "reason", "")
+    for command in (
+        "git diff HEAD~1 -- a.txt",
+        "git log -p -- a.txt b.txt",
+        "git grep before",
+        "git grep -n x -- a.txt",
+    ):
+        assert isinstance(policy(root, held=True).judge(SHELL, {"command": command}, root), Allow), command
+
+
+def test_only_what_was_added_to_a_history_is_searched_again(root: Path) -> None:
+    history = History(root)
+    assert history.secrets() == ()
+    git(root, "checkout", "-qb", "side")
+    (root / "id_rsa").write_text("x")
+    git(root, "add", "-f", "id_rsa")
+    git(root, "commit", "-qm", "two")
+    git(root, "checkout", "-qf", "-")
+    git(root, "branch", "-qD", "side")
+    assert history.secrets() == ("id_rsa",)
+    git(root, "commit", "-qam", "three")
+    assert history.secrets() == ("id_rsa",)
 
 
 def test_git_calls_do_not_store_what_stands_in_for_a_secret(root: Path) -> None:

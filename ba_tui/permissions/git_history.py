@@ -1,0 +1,97 @@
+"""The files with secrets that a repository's history holds, also those that were removed long ago.
+
+A history is read once, in the background, and later only what was added to it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_NAMES, SECRET_TAILS, is_secret
+
+PATIENCE = 3.0
+"""Seconds that a verdict waits for the search; who asks later finds more of it done."""
+LONGEST = 300.0
+PATTERNS = (
+    *(f":(top,icase,glob)**/{name}" for name in (*SECRET_NAMES, *SECRET_TAILS) if not name.startswith("/")),
+    *(f":(top,icase,glob)**/{name}/**" for name in SECRET_FOLDERS),
+)
+"""What git is told to look for: the names that ``is_secret`` takes for those of secrets, and some more."""
+SAFE = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit", "-c", "log.showSignature=false")
+OFFLINE = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+
+
+class History:
+    """What is known of one repository. Thread-safe."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._seen: frozenset[str] = frozenset()
+        """Commits that were looked at with all before them."""
+        self._names: dict[str, None] = {}
+        self._search: threading.Thread | None = None
+
+    def secrets(self, patience: float = PATIENCE) -> tuple[str, ...] | None:
+        """Their paths from the top of the repository; None when the search failed or goes on. Blocks."""
+        said = _git(self._folder, ("rev-list", "--no-walk", "--all", "--reflog"))
+        if said is None:
+            return None
+        tips = frozenset(said.decode().split())
+        with self._lock:
+            if tips <= self._seen:
+                return tuple(self._names)
+            if self._search is None or not self._search.is_alive():
+                self._search = threading.Thread(target=self._look, args=(tips,), daemon=True, name="git history")
+                self._search.start()
+            search = self._search
+        search.join(patience)
+        with self._lock:
+            return tuple(self._names) if tips <= self._seen else None
+
+    def _look(self, tips: frozenset[str]) -> None:
+        """Look at the commits that lead to ``tips`` and were not looked at yet."""
+        words = ("log", "--stdin", "--ignore-missing", "--format=", "--name-only", "-z", "-c", "--root", "--no-renames")
+        commits = "\n".join([*(tips - self._seen), *(f"^{seen}" for seen in self._seen)])
+        said = _git(self._folder, (*words, "--", *PATTERNS), f"{commits}\n".encode())
+        if said is None:
+            return
+        names = (os.fsdecode(raw.strip(b"\n")) for raw in said.split(b"\0"))
+        with self._lock:
+            self._names |= {name: None for name in names if name and is_secret(Path(name))}
+            self._seen = tips | self._seen
+
+
+_known: dict[Path, History] = {}
+
+
+def past_secrets(top: Path) -> tuple[str, ...] | None:
+    """The files with secrets in all of the history of the repository at ``top``; None when they are not known yet."""
+    return _known.setdefault(top, History(top)).secrets()
+
+
+def _git(
+    folder: Path, words: Sequence[str], told: bytes = b"", environment: Mapping[str, str] = os.environ
+) -> bytes | None:
+    """What git prints; None when it fails. Names and commits only, so no program of the repository's runs."""
+    path = shutil.which("git", path=environment.get("PATH"))
+    if path is None:
+        return None
+    try:
+        done = subprocess.run(
+            [path, *SAFE, *words],
+            cwd=folder,
+            env={**environment, **OFFLINE},
+            input=told,
+            capture_output=True,
+            timeout=LONGEST,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout if done.returncode == 0 else None

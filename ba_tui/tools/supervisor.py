@@ -7,8 +7,8 @@ Arguments: the number of the status pipe, the folder to start in, limits (``cpu=
 program and its arguments. Standard input is the pipe that ba holds: any byte, or its end, means stop. Status lines go
 back: ``pid N``, ``cwd PATH``, ``left N``, ``over N``, ``exit N``. The program may name its last folder on file
 descriptor 98. Behind the status pipe may stand, after commas, a socket and a port: a listener on our loopback goes back
-through it. The limit ``setid=0`` lets root make no file that runs as its owner or group; ``apart=1`` says that all
-processes we see are the program's.
+through it. The limit ``setid=0`` hides the person's keyrings and lets root make no file that runs as its owner or
+group; ``apart=1`` says that all processes we see are the program's.
 """
 
 import ctypes
@@ -22,6 +22,8 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
+
+    from ba_tui.tools.kernel_limits import Watch
 
 LADDER = ((0.0, signal.SIGINT), (0.6, signal.SIGTERM), (2.0, signal.SIGKILL))
 GIVE_UP_SECONDS = 2.0
@@ -103,8 +105,8 @@ def limit(limits: str, libc: "ctypes.CDLL | None" = None) -> None:
 
     for item in limits.split(","):
         name, _, value = item.partition("=")
-        if name == "setid" and libc is not None and (beyond := for_root()):
-            beyond.refuse_setid(libc)
+        if name == "setid" and libc is not None and LINUX:
+            beyond_kernel().refuse_calls(libc, setid=os.getuid() == 0)
         number = getattr(resource, f"RLIMIT_{name.upper()}", None)
         if number is None:
             continue
@@ -121,14 +123,19 @@ def limit(limits: str, libc: "ctypes.CDLL | None" = None) -> None:
         resource.setrlimit(number, (wanted, last))
 
 
-def for_root() -> "ModuleType | None":
-    """What root needs beside the kernel's limits, most of which pass it by; None for everybody else."""
-    if not LINUX or os.getuid() != 0:
-        return None
+def beyond_kernel() -> "ModuleType":
+    """What is needed beside the kernel's limits."""
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
-    from ba_tui.tools import root_limits  # noqa: PLC0415 - for root alone
+    from ba_tui.tools import kernel_limits  # noqa: PLC0415 - not every program needs it
 
-    return root_limits
+    return kernel_limits
+
+
+def process_watch(limits: str) -> "Watch | None":
+    """Counts processes where the kernel's limit passes them by, which is root's."""
+    if "nproc" not in limits or not LINUX or os.getuid() != 0:
+        return None
+    return beyond_kernel().Watch(limits)
 
 
 def threads() -> int:
@@ -325,11 +332,10 @@ def main() -> None:
     if proxy:
         open_listener(*proxy)
     wake, libc = prepare()
-    beyond = for_root() if "nproc" in limits else None
     pid, cwd_pipe = start(folder, limits, argv, libc)
     mute()
     say(status, f"pid {pid}")
-    watch = beyond.Watch(limits) if beyond else None
+    watch = process_watch(limits)
     while True:
         ready, _, _ = select.select([0, wake], [], [], watch.WAIT if watch else None)
         drain(wake)

@@ -20,7 +20,7 @@ from typing import NoReturn
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 sys.dont_write_bytecode = True
 
-from ba_tui.tools.supervisor import detach, drain, end_all, for_root, limit, mute, prepare, reap, say  # noqa: E402 - the path comes first
+from ba_tui.tools.supervisor import detach, drain, end_all, limit, mute, prepare, process_watch, reap, say  # noqa: E402 - the path comes first
 
 
 def work(channel: int, place: tuple[str, str], source: list[str], libc: ctypes.CDLL | None) -> NoReturn:
@@ -53,8 +53,7 @@ def main() -> None:
     if not pid:
         work(channel, place, source, libc)
     mute()
-    beyond = for_root() if "nproc" in place[1] else None
-    watch = beyond.Watch(place[1]) if beyond else None
+    watch = process_watch(place[1])
     while True:
         ready, _, _ = select.select([0, wake], [], [], watch.WAIT if watch else None)
         drain(wake)

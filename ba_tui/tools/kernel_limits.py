@@ -1,4 +1,4 @@
-"""Limits for programs that run as root, where the kernel's own do not hold: processes, and modes that raise rights.
+"""Limits that the kernel's own leave out: the person's keyrings, and for root processes and modes that raise rights.
 
 Loaded by the supervisor, so it imports nothing but what that has loaded already.
 """
@@ -26,25 +26,29 @@ CALLS = {
     "aarch64": (0xC00000B7, {52: 1, 53: 2, 452: 2, 33: 2}, {56: (2, 3)}),
 }
 """By machine: its number, the system calls with a mode at a place, and those with flags at one, a mode at another."""
+KEYRINGS = {"x86_64": (248, 249, 250), "aarch64": (217, 218, 219)}
+"""The system calls about keyrings, which no name space holds apart: what the kernel keeps there stays the person's."""
 HIDING_MODES = (437, 425)
 """openat2 and io_uring_setup: what they are told lies where a filter can't look."""
 FEW_FORKS = 48
 """Processes that may start between two looks without being counted."""
 
 
-def refuse_setid(libc: "ctypes.CDLL") -> None:
-    """Make the kernel refuse every mode with which a file runs as its owner or group, for us and all we start.
+def refuse_calls(libc: "ctypes.CDLL", *, setid: bool) -> None:
+    """Make the kernel know of no keyrings any more, for us and all we start; ``setid``: and refuse every mode with
+    which a file runs as its owner or group.
 
     Raises:
         OSError: the kernel takes no such filter.
     """
-    known = CALLS.get(os.uname().machine)
+    name = os.uname().machine
+    known = CALLS.get(name)
     if known is None:
         return
-    machine, moded, flagged = known
+    machine, moded, flagged = known if setid else (known[0], {}, {})
     # Each step: code, how far to jump when it is so, how far when not, a number.
     steps = [(LOAD, 0, 0, 4), (EQUAL, 1, 0, machine), (RETURN, 0, 0, UNKNOWN), (LOAD, 0, 0, 0)]
-    for call in HIDING_MODES:
+    for call in (*KEYRINGS[name], *(HIDING_MODES if setid else ())):
         steps += [(EQUAL, 0, 1, call), (RETURN, 0, 0, UNKNOWN)]
     for call, mode in moded.items():
         steps += [(EQUAL, 0, 4, call), (LOAD, 0, 0, 16 + 8 * mode), (ANY_BIT, 0, 1, SETID_BITS)]
@@ -65,7 +69,7 @@ def refuse_setid(libc: "ctypes.CDLL") -> None:
     program[8:16] = ctypes.addressof(filter).to_bytes(8, order)
     libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     if libc.prctl(SECCOMP, SECCOMP_FILTER, program, 0, 0):
-        raise OSError(ctypes.get_errno(), "modes that make files run as their owner can't be refused")
+        raise OSError(ctypes.get_errno(), "keyrings, and modes that make files run as their owner, can't be refused")
 
 
 class Watch:

@@ -28,7 +28,8 @@ STATE = frozenset({
 })  # fmt: skip
 """Programs that change the shell for what comes after them, or ask it about what came before."""
 _GAP = regex(rb"[ \t]*(?:&&|[;\n])[ \t\n]*")
-_EARLIER = regex(rb"\$[?!_$]|\$\{[?!_$]|<<")
+_EARLIER = regex(rb"\$[?!_$]|\$\{[?!_$]|<<|\(\(|~[-+]|OLDPWD|\bprintf\b.*-v|\{\w+\}[<>]")
+"""What leaves something behind for a later command, or is made of what an earlier one left."""
 
 
 @frozen
@@ -45,7 +46,7 @@ def links(command: str) -> tuple[Link, ...]:
     if _EARLIER.search(raw):
         return ()
     root = tree(raw)
-    if root.has_error:
+    if root.has_error or any(name not in os.environ for name in _variables(root)):
         return ()
     found: list[Link] = []
     end = 0
@@ -57,6 +58,16 @@ def links(command: str) -> tuple[Link, ...]:
         end = node.end_byte
     rest = raw[end:].strip(b"; \t\n")
     return tuple(found) if 1 < len(found) <= MOST_LINKS and not rest else ()
+
+
+def _variables(root: Node) -> Iterator[str]:
+    """The names of variables that the words are made of. What is in no environment was set by the list itself."""
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        if node.type == "variable_name":
+            yield (node.text or b"").decode()
+        todo += node.named_children
 
 
 def _leaves(node: Node) -> Iterator[Node]:

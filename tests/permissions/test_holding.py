@@ -117,6 +117,22 @@ def test_what_can_not_run_one_by_one_asks_as_a_whole(root: Path, command: str) -
     assert isinstance(background, Ask)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "printf -v d src; rm -rf $d/b; git add -A",
+        "make ${d:=src}; rm -rf $d/b; git add -A",
+        "echo $((d=5)); make; git add f$d",
+        "make | cat; git add ${PIPESTATUS[0]}",
+        "cd src; make; git add ~-/b",
+    ],
+)
+def test_a_list_that_sets_its_own_variables_is_not_taken_apart(root: Path, command: str) -> None:
+    verdict = judged(root, command, mode="auto")
+    assert isinstance(verdict, Ask), verdict
+    assert isinstance(judged(root, "make; git add -A", mode="auto"), Allow)
+
+
 def test_without_a_sandbox_only_a_short_list_runs_unasked(root: Path) -> None:
     for command in (
         "ls -la",

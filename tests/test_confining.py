@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from ba_tui.assembly.confining import judge_host
+from ba_tui.assembly.confining import judge_host, sandbox_for
+from ba_tui.assembly.hooking import started_by_hooks
 from ba_tui.core.events import Mode
+from ba_tui.core.profiles import WORKING
 from ba_tui.core.session import RuleLine
 from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rulebook import all_rules
+from ba_tui.permissions.rulebook import all_rules, bundled_rules
+from ba_tui.permissions.sandbox import find
+from ba_tui.permissions.sandbox_bwrap import bubblewraps
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
-from ba_tui.settings import Settings
-from ba_tui.settings.model import Commands
+from ba_tui.resources import places
+from ba_tui.settings import HookLine, Settings
+from ba_tui.settings.model import Commands, HookGroup
 from ba_tui.tools.web_addresses import read_address
+from tests.permissions.toolset import EDIT
 
 
 def policy(root: Path, *rules: RuleLine, mode: Mode = "default", bounds: Bounds = Bounds()) -> Policy:  # noqa: B008 - a value
@@ -78,3 +85,23 @@ def test_an_answer_is_remembered(tmp_path: Path) -> None:
 def test_bypass_asks_nobody(tmp_path: Path) -> None:
     rules = policy(tmp_path, mode="bypass", bounds=Bounds(bypass=True))
     assert isinstance(verdict(rules, "https://anything.org:81/"), Allow)
+
+
+@pytest.mark.skipif(find(bubblewraps()).mechanism is None, reason="bubblewrap does not work here")
+def test_commands_and_file_tools_leave_alone_what_hooks_start(tmp_path: Path) -> None:
+    guard = tmp_path / "scripts" / "guard.sh"
+    guard.parent.mkdir()
+    guard.write_text("echo fine\n")
+    hooks = (HookLine("pre_tool", HookGroup(command="$BA_PROJECT_DIR/scripts/guard.sh --all"), "test"),)
+    workspace = Workspace(tmp_path, started=started_by_hooks(hooks, places(), tmp_path))
+    edits = Policy(workspace, bundled_rules(), "accept-edits")
+    assert isinstance(edits.judge(EDIT, {"path": "scripts/guard.sh"}, tmp_path), Ask)
+    assert isinstance(edits.judge(EDIT, {"path": "scripts/other.sh"}, tmp_path), Allow)
+    sandbox = sandbox_for(Settings(), places(), workspace)
+    held = sandbox.confine(WORKING)
+    assert held
+    script = f"cd {tmp_path}/scripts; echo x > guard.sh; rm -f guard.sh; cd ..; mv scripts old; touch scripts/new"
+    subprocess.run(held.wrap(["/bin/sh", "-c", script]), capture_output=True, check=True)
+    assert guard.read_text() == "echo fine\n"
+    assert (tmp_path / "scripts" / "new").exists()
+    sandbox.close()

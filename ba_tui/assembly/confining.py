@@ -61,6 +61,7 @@ def sandbox_for(settings: Settings, where: Places, workspace: Workspace) -> Sand
         tuple(dict.fromkeys((where.config, where.data, where.cache, where.state))),
         network=commands.network,
         home=user_home(),
+        started=workspace.started,
     )
     return Sandbox(reach, settings.sandbox)
 

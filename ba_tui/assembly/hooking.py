@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -53,6 +54,16 @@ def found_hooks(lines: Sequence[HookLine], where: Places, root: Path) -> tuple[l
         found += more
         problems += wrong
     return found, problems
+
+
+def started_by_hooks(lines: Sequence[HookLine], where: Places, root: Path) -> frozenset[Path]:
+    """The files of the project ``root`` that its hooks and the person's own start."""
+    found, _ = found_hooks(lines, where, root)
+    if not found:
+        return frozenset()
+    from ba_tui.permissions.trust_named import named_by  # noqa: PLC0415 - see found_hooks
+
+    return frozenset(Path(os.path.realpath(file)) for file in named_by(root, [hook.command for hook in found]))
 
 
 def hooking_for(

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ba_tui.assembly.admitting import ingress_for
 from ba_tui.assembly.confining import limits_for, runner_for, sandbox_for
-from ba_tui.assembly.hooking import hooking_for
+from ba_tui.assembly.hooking import hooking_for, started_by_hooks
 from ba_tui.assembly.keeping import checkpointing, checkpoints_for
 from ba_tui.assembly.scripting import script_tool
 from ba_tui.assembly.skilling import Skilling
@@ -89,7 +89,11 @@ class Stock:
         root, settings = project_root(setting.cwd), shop.settings
         self.ingress = ingress_for(shop.where, root, settings.secrets)
         self.skilling = Skilling(shop.where, self.ingress, setting.cwd, setting.session[0])
-        workspace = replace(shop.workspace(setting.cwd), lent=(*_lent(setting), *self.skilling.lent()))
+        workspace = replace(
+            shop.workspace(setting.cwd),
+            lent=(*_lent(setting), *self.skilling.lent()),
+            started=started_by_hooks(shop.hooks, shop.where, root),
+        )
         self.workspace = workspace
         self.results = setting.results
         self.results.largest = int(settings.commands.output_mb * 1e6)

@@ -139,7 +139,7 @@ def _stands_in(line: RuleLine, file: Path) -> bool:
 
 def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None, *, held: bool = False) -> Policy:
     """The policy that the app would have in ``folder``, with what the flags add. ``held``: also with the sandbox."""
-    from ba_tui.assembly import sandbox_for  # noqa: PLC0415 - see list_
+    from ba_tui.assembly import sandbox_for, started_by_hooks  # noqa: PLC0415 - see list_
     from ba_tui.permissions.approvals import Approvals  # noqa: PLC0415 - see list_
     from ba_tui.permissions.bounds import Bounds  # noqa: PLC0415
     from ba_tui.permissions.hits import hits_of  # noqa: PLC0415
@@ -152,7 +152,8 @@ def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None, *, held:
         read_rule(line.rule, line.verdict, line.source)
     where, root = places(), project_root(folder)
     loaded = load(folder)
-    workspace = Workspace(folder, (root, *loaded.settings.add_dirs))
+    started = started_by_hooks(loaded.hooks, where, root)
+    workspace = Workspace(folder, (root, *loaded.settings.add_dirs), started=started)
     rules = [*all_rules(loaded.rules, loaded.settings.commands.domains), *given]
     chosen = mode or loaded.settings.permission_mode
     bounds = Bounds(where, bypass=chosen == "bypass", hits=hits_of(where, root))

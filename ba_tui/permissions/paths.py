@@ -96,11 +96,13 @@ class Lent:
 @frozen
 class Workspace:
     """The folders to work in. ``root`` and ``extra`` are resolved once; relative texts start from ``root``.
-    ``lent``: further ones to read from, under names of their own."""
+    ``lent``: further ones to read from, under names of their own; ``started``: files in there that the person's hooks
+    start, outside of any sandbox."""
 
     root: Path
     extra: tuple[Path, ...] = ()
     lent: tuple[Lent, ...] = ()
+    started: frozenset[Path] = frozenset()
     heads: frozenset[str] = field(init=False, default=frozenset())
     """What the paths of lent files begin with."""
 

@@ -170,7 +170,7 @@ class Sandbox:
     def __init__(self, reach: Reach, mode: Mode = "auto", look: Callable[[], Found] | None = None) -> None:
         self.reach = reach
         self.mode: Mode = mode
-        self.scan = WorkspaceScan(reach.roots, (*reach.readable, *reach.writable), reach.home)
+        self.scan = WorkspaceScan(reach.roots, (*reach.readable, *reach.writable), reach.home, reach.started)
         self._look = look or _here.look
         self._found: Found | None = None
         self._folders: dict[str, Path] = {}

@@ -61,7 +61,8 @@ INSTALLED = frozenset({"node_modules", "site-packages"})
 @frozen
 class Reach:
     """``roots`` may be written but for what is guarded there; ``writable`` and ``readable`` are further paths that
-    a person chose; ``hidden`` is never seen. ``home`` is the person's own folder."""
+    a person chose; ``hidden`` is never seen. ``home`` is the person's own folder; ``started``: files of the roots that
+    the person's hooks start."""
 
     roots: tuple[Path, ...]
     writable: tuple[Path, ...] = ()
@@ -69,6 +70,7 @@ class Reach:
     hidden: tuple[Path, ...] = ()
     network: bool = False
     home: Path | None = None
+    started: frozenset[Path] = frozenset()
 
 
 @frozen
@@ -192,7 +194,7 @@ def _protected(reach: Reach, inside: Inside, repositories: Sequence[Path]) -> It
             yield Part(path, "read")
             # A folder like .github is a place of its own too: else it could be renamed, and another be put there.
             inner = (above for above in path.parents if _within(above, reach.roots) and above not in reach.roots)
-            yield from (Part(above, "write") for above in inner if _is_tools(above))
+            yield from (Part(above, "write") for above in inner if path in reach.started or _is_tools(above))
 
 
 def _is_tools(folder: Path) -> bool:

@@ -90,6 +90,7 @@ class Subjects:
         guarded = any(map(path.is_relative_to, folders)) or any(
             is_protected(Path(place)) for place in places or (path,)
         )
+        guarded = guarded or path in self.workspace.started
         relative = self.workspace.relative(path) if places else None
         return Seen(path, relative, places, bool(places), secret, guarded)
 

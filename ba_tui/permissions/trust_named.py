@@ -9,7 +9,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
@@ -51,7 +51,12 @@ def named_in(root: Path, file: Path) -> Iterator[Path]:
         return
     if len(raw) > LARGEST:
         return
-    found = [word for command in _commands(raw, file.suffix == ".json") for word in _words(command)]
+    yield from named_by(root, _commands(raw, file.suffix == ".json"))
+
+
+def named_by(root: Path, commands: Iterable[str]) -> Iterator[Path]:
+    """The files below ``root`` that ``commands`` name, as those would find them from ``root``."""
+    found = [word for command in commands for word in _words(command)]
     words = list(dict.fromkeys(found))[:MOST_WORDS]
     folders = [root, *(folder for word in words if (folder := root / word) != root and _is_folder(folder))]
     for word in words:

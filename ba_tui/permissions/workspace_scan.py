@@ -80,12 +80,20 @@ class _Found:
 
 
 class WorkspaceScan:
-    """The files below ``roots``, links not followed. ``allowed``: secret files that the person lets commands see.
+    """The files below ``roots``, links not followed. ``allowed``: secret files that the person lets commands see;
+    ``started``: further protected files.
 
     Thread-safe. ``look`` blocks: some hundredths of a second the first time, some milliseconds later.
     """
 
-    def __init__(self, roots: Iterable[Path], allowed: Iterable[Path] = (), home: Path | None = None) -> None:
+    def __init__(
+        self,
+        roots: Iterable[Path],
+        allowed: Iterable[Path] = (),
+        home: Path | None = None,
+        started: Iterable[Path] = (),
+    ) -> None:
+        self._started = tuple(sorted(started))
         self._roots = _outermost(roots)
         self._allowed = {os.path.realpath(path) for path in allowed}
         self._home = home
@@ -264,7 +272,7 @@ class WorkspaceScan:
         return Findings(
             every(folder.secrets for folder in found),
             every(folder.hidden for folder in found),
-            every(folder.protected for folder in found),
+            (*every(folder.protected for folder in found), *filter(os.path.lexists, self._started)),
             every(folder.git for folder in found),
             complete=not self._todo,
             cost=cost,

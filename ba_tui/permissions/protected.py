@@ -20,18 +20,22 @@ FOLDERS = (
     GIT, ".ba", ".claude", ".agents", ".ci", ".circleci", ".buildkite", ".husky", ".gitea", ".forgejo",
     ".woodpecker", ".semaphore", ".teamcity", "profile.d", ".vscode", ".vs", ".idea", ".zed", ".fleet", ".nvim",
     ".devcontainer", ".cursor", ".windsurf", ".gemini", ".codex", ".opencode", ".vibe", ".roo", ".cline",
-    ".kilocode", ".continue", ".direnv", ".mise",
+    ".kilocode", ".continue", ".direnv", ".mise", ".amazonq", ".amp", ".augment", ".crush", ".factory", ".junie",
+    ".kiro", ".qwen", ".trae", ".githooks", ".git-hooks", "githooks", ".idx", ".codesandbox", ".theia", ".nova",
+    ".helix", ".bsp", ".run", ".sl", ".tekton", ".azure-pipelines", ".cirrus",
 )  # fmt: skip
 TAILS = (
     ".github/workflows/**", ".github/actions/**", ".gitlab/ci/**", ".hg/hgrc", ".jj/repo/config.toml",
     ".cargo/config", ".cargo/config.toml", ".yarn/releases/**", ".yarn/plugins/**", ".bundle/config",
     ".venv/**", "venv/**", "node_modules/.bin/**", "site-packages/**",
     ".mvn/**", ".terraform/**", ".poetry/**", ".pdm-plugins/**", ".config/fish/**", ".config/autostart/**",
-    ".config/systemd/**", ".config/mise.toml", ".config/mise/config.toml", "/etc/profile",
+    ".config/systemd/**", ".config/mise.toml", ".config/mise/**", "mise/config.toml", "tools/bazel", "/etc/profile",
 )  # fmt: skip
 NAMES = (
-    ".mcp.json", ".gitconfig", ".gitmodules", ".hgrc", ".gitlab-ci.yml", ".travis.yml", ".drone.yml",
+    ".mcp.json", "opencode.json", "opencode.jsonc", ".crush.json", "crush.json", ".aider.conf.yml",
+    ".gitconfig", ".gitmodules", ".hgrc", ".gitlab-ci.yml", ".travis.yml", ".drone.yml",
     ".woodpecker.yml", ".appveyor.yml", "appveyor.yml", "jenkinsfile", "azure-pipelines*.yml",
+    "azure-pipelines*.yaml", ".cirrus.yml", ".cirrus.star", ".drone.jsonnet", ".jenkins.yml", ".gitpod.yml", ".replit",
     "bitbucket-pipelines.yml", "cloudbuild.yaml", "cloudbuild.yml", "buildspec.yml", "codemagic.yaml",
     ".pre-commit-config.yaml", ".pre-commit-config.yml", "lefthook*.yml", ".lefthook*.yml", ".overcommit.yml",
     ".huskyrc*", ".envrc", "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", "mise.*.toml",
@@ -41,6 +45,8 @@ NAMES = (
     "bunfig.toml", "pip.conf", "uv.toml", "poetry.toml", ".condarc", ".gemrc", "nuget.config", ".bazelrc",
     ".bazeliskrc", ".sbtopts", ".jvmopts", "*.code-workspace", ".devcontainer.json", ".exrc", ".nvimrc",
     ".nvim.lua", ".vimrc", ".lvimrc", ".dir-locals.el", ".gdbinit", ".lldbinit", ".psqlrc", ".sqliterc", ".rprofile",
+    ".renviron", ".ghci", ".pdbrc", ".vimspector.json", "*.sublime-project", ".factorypath", ".mavenrc", "flake.nix",
+    "shell.nix", "devenv.nix", "devbox.json", ".autoenv", ".autoenv.zsh", ".simple-git-hooks.*",
     ".irbrc", ".pryrc", "pyvenv.cfg", "sitecustomize.py", "usercustomize.py",
 )  # fmt: skip
 

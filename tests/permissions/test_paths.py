@@ -255,6 +255,14 @@ def test_the_persons_own_registry_login_is_a_secret(monkeypatch: pytest.MonkeyPa
         "sitecustomize.py",
         ".gitlab/ci/build.yml",
         "buildspec.yml",
+        ".githooks/pre-commit",
+        ".kiro/settings/mcp.json",
+        "opencode.json",
+        "flake.nix",
+        ".bsp/mill.json",
+        ".gitpod.yml",
+        "tools/bazel",
+        ".run/app.run.xml",
     ],
 )
 def test_what_decides_on_later_runs_is_protected(path: str) -> None:

@@ -1,4 +1,4 @@
-"""Limits that the kernel's own leave out: the person's keyrings, and for root processes and modes that raise rights.
+"""Limits that the kernel's own leave out: keyrings, sockets to hypervisors, for root processes and modes of files.
 
 Loaded by the supervisor, so it imports nothing but what that has loaded already.
 """
@@ -14,9 +14,9 @@ NO_NEW_PRIVILEGES, SECCOMP, SECCOMP_FILTER = 38, 22, 2
 SETID_BITS = 0o6000
 CREATES = 0o20000100
 """The flags of ``open`` that make a file: O_CREAT and O_TMPFILE."""
-LOAD, EQUAL, ANY_BIT, RETURN = 0x20, 0x15, 0x45, 0x06
-ALLOWED, REFUSED, UNKNOWN = 0x7FFF0000, 0x00050001, 0x00050026
-"""Answers of a filter: go on, EPERM, ENOSYS."""
+LOAD, EQUAL, FROM, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+ALLOWED, REFUSED, UNKNOWN, NO_FAMILY = 0x7FFF0000, 0x00050001, 0x00050026, 0x00050061
+"""Answers of a filter: go on, EPERM, ENOSYS, EAFNOSUPPORT."""
 CALLS = {
     "x86_64": (
         0xC000003E,
@@ -28,15 +28,18 @@ CALLS = {
 """By machine: its number, the system calls with a mode at a place, and those with flags at one, a mode at another."""
 KEYRINGS = {"x86_64": (248, 249, 250), "aarch64": (217, 218, 219)}
 """The system calls about keyrings, which no name space holds apart: what the kernel keeps there stays the person's."""
-HIDING_MODES = (437, 425)
-"""openat2 and io_uring_setup: what they are told lies where a filter can't look."""
+SOCKET = {"x86_64": 41, "aarch64": 198}
+LATE_FAMILIES = 18
+"""From here on, families of sockets reach machines around this one, as AF_VSOCK does, and are held by no name space."""
+URING, OPENAT2 = 425, 437
+"""io_uring_setup and openat2: what they are told lies where a filter can't look."""
 FEW_FORKS = 48
 """Processes that may start between two looks without being counted."""
 
 
 def refuse_calls(libc: "ctypes.CDLL", *, setid: bool) -> None:
-    """Make the kernel know of no keyrings any more, for us and all we start; ``setid``: and refuse every mode with
-    which a file runs as its owner or group.
+    """Make the kernel know of no keyrings and of no sockets to machines around this one any more, for us and all we
+    start; ``setid``: and refuse every mode with which a file runs as its owner or group.
 
     Raises:
         OSError: the kernel takes no such filter.
@@ -48,8 +51,10 @@ def refuse_calls(libc: "ctypes.CDLL", *, setid: bool) -> None:
     machine, moded, flagged = known if setid else (known[0], {}, {})
     # Each step: code, how far to jump when it is so, how far when not, a number.
     steps = [(LOAD, 0, 0, 4), (EQUAL, 1, 0, machine), (RETURN, 0, 0, UNKNOWN), (LOAD, 0, 0, 0)]
-    for call in (*KEYRINGS[name], *(HIDING_MODES if setid else ())):
+    for call in (*KEYRINGS[name], URING, *((OPENAT2,) if setid else ())):
         steps += [(EQUAL, 0, 1, call), (RETURN, 0, 0, UNKNOWN)]
+    steps += [(EQUAL, 0, 4, SOCKET[name]), (LOAD, 0, 0, 16), (FROM, 0, 1, LATE_FAMILIES)]
+    steps += [(RETURN, 0, 0, NO_FAMILY), (RETURN, 0, 0, ALLOWED)]
     for call, mode in moded.items():
         steps += [(EQUAL, 0, 4, call), (LOAD, 0, 0, 16 + 8 * mode), (ANY_BIT, 0, 1, SETID_BITS)]
         steps += [(RETURN, 0, 0, REFUSED), (RETURN, 0, 0, ALLOWED)]
@@ -58,7 +63,7 @@ def refuse_calls(libc: "ctypes.CDLL", *, setid: bool) -> None:
         steps += [(LOAD, 0, 0, 16 + 8 * mode), (ANY_BIT, 0, 1, SETID_BITS), (RETURN, 0, 0, REFUSED)]
         steps += [(RETURN, 0, 0, ALLOWED)]
     # On x86_64 the upper numbers are the same calls once more.
-    steps += [(0x35, 0, 1, 0x40000000), (RETURN, 0, 0, UNKNOWN), (RETURN, 0, 0, ALLOWED)]
+    steps += [(FROM, 0, 1, 0x40000000), (RETURN, 0, 0, UNKNOWN), (RETURN, 0, 0, ALLOWED)]
     order = sys.byteorder
     raw = b"".join(
         code.to_bytes(2, order) + bytes((so, not_so)) + number.to_bytes(4, order) for code, so, not_so, number in steps

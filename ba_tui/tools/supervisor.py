@@ -7,7 +7,7 @@ Arguments: the number of the status pipe, the folder to start in, limits (``cpu=
 program and its arguments. Standard input is the pipe that ba holds: any byte, or its end, means stop. Status lines go
 back: ``pid N``, ``cwd PATH``, ``left N``, ``over N``, ``exit N``. The program may name its last folder on file
 descriptor 98. Behind the status pipe may stand, after commas, a socket and a port: a listener on our loopback goes back
-through it. The limit ``setid=0`` hides the person's keyrings and lets root make no file that runs as its owner or
+through it. The limit ``setid=0`` hides keyrings and hypervisors, and lets root make no file that runs as its owner or
 group; ``apart=1`` says that all processes we see are the program's.
 """
 

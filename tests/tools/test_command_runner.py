@@ -24,7 +24,7 @@ from ba_tui.permissions.sandbox_bwrap import Bubblewrap, bubblewraps
 from ba_tui.permissions.sandbox_layout import Reach
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.tools.command_runner import CommandRunner
-from ba_tui.tools.kernel_limits import KEYRINGS
+from ba_tui.tools.kernel_limits import KEYRINGS, SOCKET
 from ba_tui.tools.limits import Limits
 from ba_tui.tools.python import Python, python_tool
 from ba_tui.tools.shell import Shell, shell_tool
@@ -177,17 +177,18 @@ async def test_a_reader_reaches_nothing_but_a_folder_of_its_own(yard: Yard) -> N
 
 
 @pytest.mark.skipif(os.uname().machine not in KEYRINGS, reason="these system calls have other numbers here")
-async def test_keyrings_of_the_person_are_out_of_reach(yard: Yard) -> None:
+async def test_keyrings_and_hypervisors_are_out_of_reach(yard: Yard) -> None:
     add, request, keyctl = KEYRINGS[os.uname().machine]
     code = (
         "import ctypes, errno; libc = ctypes.CDLL(None, use_errno=True); "
-        f"calls = (({add}, b'user', b'ba-test', b'x', 1, -3), ({request}, b'user', b'x', 0, 0), ({keyctl}, 0, -3, 1)); "
+        f"calls = (({add}, b'user', b'ba-test', b'x', 1, -3), ({request}, b'user', b'x', 0, 0), ({keyctl}, 0, -3, 1)"
+        f", ({SOCKET[os.uname().machine]}, 40, 1, 0)); "
         "print([libc.syscall(*call) < 0 and errno.errorcode[ctypes.get_errno()] for call in calls])"
     )
     for profile in (READING, WORKING):
         yard.profile = profile
         result = await yard.desk.run("shell", command=f'{sys.executable} -c "{code}"')
-        assert result.text == "['ENOSYS', 'ENOSYS', 'ENOSYS']"
+        assert result.text == "['ENOSYS', 'ENOSYS', 'ENOSYS', 'EAFNOSUPPORT']"
 
 
 async def test_secrets_are_hidden_from_what_was_allowed_too(yard: Yard) -> None:

@@ -37,6 +37,8 @@ CACHE_VARIABLES = {
     "XDG_CACHE_HOME": "", "RUFF_CACHE_DIR": "ruff", "MYPY_CACHE_DIR": "mypy", "PYTHONPYCACHEPREFIX": "python",
     "PIP_CACHE_DIR": "pip", "UV_CACHE_DIR": "uv", "npm_config_cache": "npm", "GOCACHE": "go", "ESLINT_CACHE": "eslint",
 }  # fmt: skip
+NO_RETRIES = {"npm_config_fetch_retries": "0", "PIP_RETRIES": "0"}
+"""Without a network, programs would try for minutes."""
 SHOWN = 200
 TAIL = 6_000
 CURE = "Install bubblewrap (its program is bwrap), or set sandbox to auto or off."
@@ -51,6 +53,11 @@ NETWORK = (
 READ_ONLY = r"read-only file system|\bEROFS\b|device or resource busy|\bEBUSY\b|cross-device"
 RIGHTS = r"operation not permitted|\bEPERM\b|no new privileges|effective uid is not 0"
 DENIED = r"permission denied|\bEACCES\b"
+LOGINS = (
+    r"auth login|not logged in|log ?in first|(?:locate|find|load).{0,40}credentials|credentials? (?:were )?not found"
+    r"|connect to (?:the docker daemon|podman|bus)|docker\.sock|podman\.sock|server localhost:8080 was refused"
+)
+"""How programs say that they miss the settings or the service that they work with."""
 MISSING = r"no such file or directory|\bENOENT\b|cannot stat|not found"
 
 
@@ -247,6 +254,8 @@ class Sandbox:
             return ""
         mechanism = self._found.mechanism if self._found else None
         text = output[-TAIL:]
+        if _says(LOGINS, text):
+            return "your logins, settings in the home folder and local services can't be reached there"
         if not self.reach.network and _says(NETWORK, text):
             return "the network is off there"
         if _says(READ_ONLY, text):
@@ -275,6 +284,13 @@ class Sandbox:
                 return "".join(char for char in path if char.isprintable())[:SHOWN]
         return ""
 
+    def hidden_in(self, output: str) -> str:
+        """The file with secrets that the end of an ``output`` names, which is hidden; empty when it names none."""
+        text = output[-TAIL:]
+        shown = (self._shown(path) for path in self.scan.last.secrets)
+        named = (name for name in shown if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", text))
+        return next(named, "")
+
     def close(self) -> None:
         """Remove the private folders. Blocks."""
         with self._lock:
@@ -292,10 +308,13 @@ class Sandbox:
                 weakref.finalize(self, shutil.rmtree, known, ignore_errors=True)
             return known
 
+    def _shown(self, path: Path) -> str:
+        root = next((root for root in self.reach.roots if path.is_relative_to(root)), None)
+        return str(path.relative_to(root) if root else path)
+
     def _mask(self, folder: Path, path: Path) -> Path:
         """The file that is seen in place of a secret one: one line that says so."""
-        root = next((root for root in self.reach.roots if path.is_relative_to(root)), None)
-        shown = str(path.relative_to(root) if root else path)
+        shown = self._shown(path)
         line = f"ba hides {shown!r}" if not shown.isprintable() or "'" in shown else f"ba hides {shown}"
         mask = folder / hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
         if not mask.exists():
@@ -318,7 +337,8 @@ def _too_much(findings: Findings) -> str:
 def _caches(mechanism: Mechanism, temporary: Path) -> dict[str, str]:
     """Where programs that only read put what they would otherwise put into the workspace or the home folder."""
     base = mechanism.environment(temporary)["TMPDIR"]
-    return {name: f"{base}/cache/{folder}" if folder else f"{base}/cache" for name, folder in CACHE_VARIABLES.items()}
+    places = {name: f"{base}/cache/{folder}" if folder else f"{base}/cache" for name, folder in CACHE_VARIABLES.items()}
+    return {**places, **NO_RETRIES}
 
 
 def _says(words: str, text: str) -> bool:

@@ -109,6 +109,11 @@ class WorkspaceScan:
         self._last = Findings(complete=False)
         self._looked = float("-inf")
 
+    @property
+    def last(self) -> Findings:
+        """What the last look found."""
+        return self._last
+
     def look(self, recent: float = 0) -> Findings:
         """What is there now, or what was there at most ``recent`` seconds ago."""
         with self._lock:

@@ -205,13 +205,14 @@ class CommandRunner:
             return []
         if process.exit_code is None and not process.started:
             return ["it could not be set up in the sandbox"]
-        why = self.sandbox.blame(process.output.text(), outcome.job.exit_code)
+        printed = process.output.text()
+        if outcome.job.exit_code and (hidden := self.sandbox.hidden_in(printed)):
+            return [f"ba hides {hidden} from it; commands.read in the person's settings allows it"]
+        why = self.sandbox.blame(printed, outcome.job.exit_code)
         if not why:
             return []
-        if profile.name == "reading":
-            return [f"it ran as a reader, and {why}"]
         hint = "" if self.sandbox.mode == "required" else f"; {OUTSIDE_HINT}"
-        return [f"it ran in the sandbox, and {why}{hint}"]
+        return [f"it ran {'as a reader' if profile.name == 'reading' else 'in the sandbox'}, and {why}{hint}"]
 
     def _refused_write(self, outcome: Outcome, profile: Profile) -> str:
         """What a command that only reads tried to write, as it says itself; empty when it says nothing of the kind."""

@@ -191,6 +191,25 @@ async def test_keyrings_and_hypervisors_are_out_of_reach(yard: Yard) -> None:
         assert result.text == "['ENOSYS', 'ENOSYS', 'ENOSYS', 'EAFNOSUPPORT']"
 
 
+async def test_a_reader_that_misses_something_is_told_why_and_what_to_do(yard: Yard) -> None:
+    yard.profile = READING
+    yard.desk.write(".env", "TOKEN=hunter2")
+    told = {
+        "echo 'To get started with GitHub CLI, please run:  gh auth login'; exit 4": "your logins",
+        "echo 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock.'; exit 1": "local services",
+        "echo 'npm error code EAI_AGAIN'; exit 1": "the network is off",
+    }
+    for command, why in told.items():
+        text = (await yard.desk.run("shell", command=command)).text
+        assert why in text
+        assert "call it with outside: true" in text
+    assert (await yard.desk.run("shell", command="echo $npm_config_fetch_retries$PIP_RETRIES")).text == "00"
+    failed = await yard.desk.run("shell", command="echo 'parse error in line 1 of ./.env'; exit 1")
+    assert "ba hides .env from it; commands.read" in failed.text
+    other = await yard.desk.run("shell", command="echo 'no .env.example'; exit 1")
+    assert "ba hides" not in other.text
+
+
 async def test_secrets_are_hidden_from_what_was_allowed_too(yard: Yard) -> None:
     yard.desk.write(".env", "TOKEN=hunter2")
     (yard.desk.root / "twin").hardlink_to(yard.desk.root / ".env")

@@ -85,6 +85,10 @@ class CommandRunner:
         """What notices which protected files commands change."""
         return self.review.watch
 
+    def undecided(self) -> bool:
+        """Whether protected files changed, and the person has not decided about that yet. Blocks."""
+        return bool(self.watch and self.watch.pending)
+
     async def confine(self, program: Program, profile: Profile) -> Program:
         """``program``, confined as ``profile`` says where that can be. Raises Failed when it must be and can't."""
         if self.sandbox is None:

@@ -122,7 +122,7 @@ def shell_tool(
                 return await asyncio.to_thread(_result, workspace, place, ran, left)
 
             if call.steps:
-                return await run_steps(workspace, call, run_in, (folder, seconds))
+                return await run_steps(workspace, call, run_in, (folder, seconds), runner.undecided)
             return await run_in(script, folder, seconds)
         except OSError as error:
             raise Failed("resource_error", f"The command could not be started: {error.strerror or error}.") from error

@@ -5,6 +5,7 @@ Which lists are taken apart is decided in permissions/chain.py.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -19,14 +20,20 @@ RunIn: TypeAlias = Callable[[str, Path, float], Awaitable[ToolResult]]
 """Runs a text in a folder for at most so many seconds."""
 
 
-async def run_steps(workspace: Workspace, call: Call, run: RunIn, begin: tuple[Path, float]) -> ToolResult:
+async def run_steps(
+    workspace: Workspace, call: Call, run: RunIn, begin: tuple[Path, float], undecided: Callable[[], bool]
+) -> ToolResult:
     """The results of ``call.steps`` as one. ``begin``: the folder that the first one starts in, and the seconds that
-    all of them have."""
+    all of them have. ``undecided``: whether a step changed protected files, and the person has not agreed to that."""
     folder, seconds = begin
     until = time.monotonic() + seconds
     done: list[ToolResult] = []
     failed = False
-    for step in call.steps:
+    for number, step in enumerate(call.steps):
+        if done and await asyncio.to_thread(undecided):
+            rest = "; ".join(each.text for each in call.steps[number:])
+            done[-1] = replace(done[-1], text=f"{done[-1].text}\n[not run because of that: {rest}]")
+            break
         if failed and step.joined:
             continue
         call.profile = step.profile

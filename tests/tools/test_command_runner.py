@@ -15,17 +15,20 @@ import pytest
 
 from ba_tui.core.events import Judged
 from ba_tui.core.messages import ToolUse
-from ba_tui.core.profiles import OUTSIDE, READING, WORKING, Profile
+from ba_tui.core.profiles import OUTSIDE, READING, WORKING, Profile, Step
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
+from ba_tui.permissions.pending_changes import PendingChanges
+from ba_tui.permissions.protected_watch import ProtectedWatch
 from ba_tui.permissions.sandbox import Found, Sandbox, find
 from ba_tui.permissions.sandbox_bwrap import Bubblewrap, bubblewraps
 from ba_tui.permissions.sandbox_layout import Reach
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
-from ba_tui.tools.command_runner import CommandRunner
+from ba_tui.tools.command_runner import UNWATCHED, CommandRunner
 from ba_tui.tools.kernel_limits import KEYRINGS, SOCKET
 from ba_tui.tools.limits import Limits
+from ba_tui.tools.protected_review import ProtectedReview
 from ba_tui.tools.python import Python, python_tool
 from ba_tui.tools.shell import Shell, shell_tool
 from ba_tui.tools.workers import Code, WorkerPool, WorkerSettings
@@ -40,14 +43,21 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs name spac
 class Yard:
     """A floor whose commands run confined. ``verdict`` is what the rules say of running outside."""
 
-    def __init__(self, floor: Floor, sandbox: Sandbox, limits: Limits = Limits()) -> None:  # noqa: B008 - a value
+    def __init__(
+        self,
+        floor: Floor,
+        sandbox: Sandbox,
+        limits: Limits = Limits(),  # noqa: B008 - a value
+        watched: ProtectedReview = UNWATCHED,
+    ) -> None:
         self.floor = floor
         self.desk = floor.desk
         self.verdict: Allow | Deny | Ask = Ask("", None, ("runs a command",))
         self.profile = WORKING
+        self.steps: tuple[Step, ...] = ()
         self.judged: list[str] = []
         self.tried: list[str] = []
-        runner = CommandRunner(sandbox, widen=self.judge)
+        runner = CommandRunner(sandbox, widen=self.judge, review=watched)
         shell = Shell(self.desk.bash, {**self.desk.environment, "BA_TAG": floor.tag}, limits=limits)
         definitions, workspace = self.desk.definitions, self.desk.workspace
         tools = (
@@ -58,7 +68,7 @@ class Yard:
 
     def allowed(self, tool: Tool) -> Tool:
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-            call.profile = self.profile
+            call.profile, call.steps = self.profile, self.steps
             return await tool.run(args, call)
 
         return replace(tool, run=run)
@@ -250,6 +260,21 @@ async def test_plain_readers_run_where_there_are_too_many_secrets_to_hide(yard: 
     yard.answers(Reply("deny"))
     assert (await yard.desk.run("shell", command="echo fine; touch new")).text.startswith("fine\n")
     assert not (yard.desk.root / "new").exists()
+
+
+@pytest.mark.parametrize(("choice", "ran"), [("Keep them", True), ("deny", False)])
+async def test_no_step_runs_before_the_person_has_decided_about_the_last(
+    floor: Floor, tmp_path: Path, choice: str, ran: bool
+) -> None:
+    sandbox = sandbox_at(floor.desk)
+    watch = ProtectedWatch(sandbox.scan, PendingChanges(tmp_path / "aside"))
+    yard = Yard(floor, sandbox, watched=ProtectedReview(watch))
+    yard.answers(Reply("deny") if choice == "deny" else Reply("text", choice))
+    yard.steps = (Step("echo x > .mcp.json", WORKING), Step("echo y > b", WORKING), Step("echo z > c", WORKING))
+    result = await yard.desk.run("shell", command="echo x > .mcp.json; echo y > b; echo z > c")
+    assert ((yard.desk.root / "b").exists(), (yard.desk.root / "c").exists()) == (ran, ran)
+    assert ("[not run because of that: echo y > b; echo z > c]" in result.text) != ran
+    sandbox.close()
 
 
 async def test_a_file_that_the_person_names_is_not_hidden(floor: Floor) -> None:

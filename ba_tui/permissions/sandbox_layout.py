@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Literal, TypeAlias
@@ -122,7 +123,8 @@ def layout(reach: Reach, inside: Inside) -> tuple[Part, ...]:
     for path in inside.findings.secrets:
         if path not in inside.profile.unhidden and _seen(path, parts.values()):
             parts[path] = Part(path, "masked", inside.mask(path))
-    parts |= {path: Part(path, "hidden") for path in _outlets(reach, parts.values())}
+    shared = replace(reach, network=reach.network and not reading)
+    parts |= {path: Part(path, "hidden") for path in _outlets(shared, parts.values())}
     return _needful(sorted(parts.values(), key=lambda part: (len(part.path.parts), str(part.path))))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import socket
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -199,6 +200,24 @@ async def test_keyrings_and_hypervisors_are_out_of_reach(yard: Yard) -> None:
         yard.profile = profile
         result = await yard.desk.run("shell", command=f'{sys.executable} -c "{code}"')
         assert result.text == "['ENOSYS', 'ENOSYS', 'ENOSYS', 'EAFNOSUPPORT']"
+
+
+async def test_a_reader_reaches_no_socket_even_where_commands_have_the_network(
+    floor: Floor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(floor.desk.root)
+    sandbox_at(floor.desk)
+    sandbox = Sandbox(Reach((floor.desk.root,), network=True), look=lambda: find(bubblewraps()))
+    yard = Yard(floor, sandbox)
+    code = "import socket; socket.socket(socket.AF_UNIX).connect('s')"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("s")
+        server.listen()
+        for profile, reached in ((READING, False), (WORKING, True)):
+            yard.profile = profile
+            result = await yard.desk.run("shell", command=f'{sys.executable} -c "{code}" && echo reached')
+            assert ("reached" in result.text.splitlines()) == reached
+    sandbox.close()
 
 
 async def test_a_reader_that_misses_something_is_told_why_and_what_to_do(yard: Yard) -> None:

@@ -125,10 +125,13 @@ def limit(limits: str, libc: "ctypes.CDLL | None" = None) -> None:
 
 def beyond_kernel() -> "ModuleType":
     """What is needed beside the kernel's limits."""
-    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
-    from ba_tui.tools import kernel_limits  # noqa: PLC0415 - not every program needs it
-
-    return kernel_limits
+    # It is found beside this file, and finds this one as it runs: a sandbox may hide the folders above.
+    sys.modules.setdefault("ba_tui.tools.supervisor", sys.modules[__name__])
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    try:
+        return __import__("kernel_limits")
+    finally:
+        sys.path.pop()
 
 
 def process_watch(limits: str) -> "Watch | None":

@@ -161,6 +161,8 @@ async def chunks(
                     yield chunk
     except (TimeoutError, httpx2.HTTPError, httpx2.StreamError) as error:
         raise from_network(service, error) from error
+    finally:
+        arrivals.close()
 
 
 def _take(body: bytes, assembly: Assembly, service: Service) -> None:
@@ -186,6 +188,9 @@ class _Arrivals:
         self._turn = self._line = self._heard = time.monotonic()
         """When others had their turn, when a line ended, and when there was something of an answer, for the last time.
         """
+        self._reader: asyncio.Task[Any] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._late = False
 
     def heard(self) -> None:
         """Something of an answer came, not only a sign of life."""
@@ -198,9 +203,7 @@ class _Arrivals:
             # What is here already comes without waiting, which would keep keys and signals out.
             await asyncio.sleep(PAUSE)
             self._turn = begin = time.monotonic()
-        left = min(self._line + self._idle, self._heard + SILENCES * self._idle) - begin
-        async with asyncio.timeout(left):
-            data = await anext(self._body, None)
+        data = await self._read()
         now = time.monotonic()
         self._waited = now - begin > WAITED
         if self._waited:
@@ -214,6 +217,42 @@ class _Arrivals:
         if b"\n" in data or b"\r" in data:
             self._line = now
         return data
+
+    async def _read(self) -> bytes | None:
+        # asyncio.timeout does the same, but takes longer than all else that is done for one event.
+        reader = asyncio.current_task()
+        assert reader is not None
+        before, self._reader = reader.cancelling(), reader
+        if self._timer is None:
+            self._look_again()
+        try:
+            return await anext(self._body, None)
+        except asyncio.CancelledError:
+            if self._late and reader.uncancel() <= before:
+                raise TimeoutError from None
+            raise
+        finally:
+            self._reader = None
+
+    def _left(self) -> float:
+        """Seconds until a read has waited for too long."""
+        return min(self._line + self._idle, self._heard + SILENCES * self._idle) - time.monotonic()
+
+    def _look_again(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(max(0.0, self._left()), self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._left() > 0:
+            self._look_again()
+        elif self._reader:
+            self._late = True
+            self._reader.cancel()
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._timer:
+            self._timer.cancel()
 
     async def whole(self, head: bytes) -> bytes:
         """All of a body that is no stream. Of one that can't be an answer, only the beginning is read."""

@@ -277,7 +277,7 @@ async def test_context_files_of_a_folder_that_nobody_trusts_are_told_to_the_pers
         with ModelServer([Step(say="Hello.")]) as server:
             monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
             found = connect({"model": "openai/any"}, tmp_path, strict=strict)
-            assert "No model is told AGENTS.md (imports more.md)." in found.notices[0].text
+            assert "Models don't see AGENTS.md (imports more.md)." in found.notices[0].text
             talk = found.library.create()
             await collect(talk.say("hello"))
             await talk.close()
@@ -322,7 +322,7 @@ async def test_what_of_context_files_was_not_read_is_told_once(tmp_path: Path, m
         await talk.close()
     told = [(event.text, event.hint) for event in events if isinstance(event, Notice)]
     assert told == [
-        ("AGENTS.md was cut at 32,000 characters.", "No model is told the rest: shorten it."),
-        ("AGENTS.md: @.env was not read: it holds secrets.", "No model is told what it holds."),
+        ("AGENTS.md was cut at 32,000 characters.", "Models don't see the rest: shorten it."),
+        ("AGENTS.md: @.env was not read: it holds secrets.", "Models don't see it."),
     ]
     assert not any(b"in a file of secrets" in request.body for request in server.requests)

@@ -20,8 +20,8 @@ from ba_tui.resources import Places
 
 @lru_cache(maxsize=8)
 def ingress_for(where: Places, root: Path, secrecy: Secrecy = "redact") -> Ingress:
-    """The same value for the same project and settings. There is nobody to ask while a request is put together, so
-    secrets are masked unless they are shared with every model."""
+    """The same value for the same project and settings. Nobody can be asked while a request is built, so secrets
+    are masked unless they are shared with every model."""
     workspace = Workspace(root)
 
     def secret(path: Path, status: os.stat_result) -> bool:

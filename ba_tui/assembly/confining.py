@@ -160,7 +160,7 @@ def network_for(policy: Policy, settings: Settings) -> Callable[[], Network]:
 
 
 def runner_for(settings: Settings, kept: PendingChanges, policy: Policy, sandbox: Sandbox) -> CommandRunner:
-    """What runs the commands of one conversation; ``kept`` holds what nobody has decided about."""
+    """What runs the commands of one conversation; ``kept`` holds changes that wait for a decision."""
     watch = ProtectedWatch(sandbox.scan, kept, policy.workspace.shown)
     review = ProtectedReview(watch, lambda: policy.mode != "bypass")
     judge, network = partial(by_rule, policy), network_for(policy, settings)

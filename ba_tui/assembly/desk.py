@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ba_tui.hooks.turns import HookTurns
 
 
-UNREAD, CUT = "No model is told what it holds.", "No model is told the rest: shorten it."
+UNREAD, CUT = "Models don't see it.", "Models don't see the rest: shorten it."
 
 
 class Bench(Shop, Counter, Protocol):

@@ -118,7 +118,7 @@ def _untrusted(seen: Standing, *, attended: bool) -> list[Notice]:
         return []
     brought = ", ".join("context files" if part.kind == "context" else part.kind for part in seen.holds)
     untold = [name for part in seen.holds if part.kind == "context" for name in part.names]
-    files = f" No model is told {'; '.join(untold)}." if untold else ""
+    files = f" Models don't see {'; '.join(untold)}." if untold else ""
     if seen.trouble:
         return [Notice(seen.trouble, "warning", "Until then the folder can't be trusted.")]
     if attended:

@@ -135,7 +135,7 @@ def _read(profile: Profile, output: str) -> Trial:
     found = {**did, "processes": "unlimited" in rest, "root": did.get("root") and os.geteuid() == 0}
     wanted = {"write"} if profile.name == "working" else set[str]()
     if os.geteuid() != 0:
-        # Files of one's own that run as oneself give nobody a right that they do not have.
+        # A setuid file of one's own gives nobody more rights.
         wanted.add("setid")
     broken = [TOLD[name] for name in TOLD if found.get(name) and name not in wanted]
     broken += [f"does not {TOLD['write'].replace('writes', 'write')}"] if "write" in wanted and not did["write"] else []

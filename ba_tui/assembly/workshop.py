@@ -83,7 +83,7 @@ class Workshop:
         return Policy(workspace, self.rules, allowed, Approvals(self.where.approvals, root), bounds)
 
     def opens(self, root: Path) -> bool:
-        """Whether what the project at ``root`` says of itself is told to models: the person trusts it as it is."""
+        """Whether models read the context files of the project at ``root``: the person trusts it as it is."""
         return Trust(self.where).trusted(root)
 
     def conversation(self, info: SessionInfo, journal: JournalFile) -> Conversation:

@@ -9,21 +9,23 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_NAMES, SECRET_TAILS, is_secret
 
 PATIENCE = 3.0
-"""Seconds that a verdict waits for the search; who asks later finds more of it done."""
+"""Seconds that a verdict waits for an answer; a search goes on meanwhile."""
 LONGEST = 300.0
 PATTERNS = (
     *(f":(top,icase,glob)**/{name}" for name in (*SECRET_NAMES, *SECRET_TAILS) if not name.startswith("/")),
     *(f":(top,icase,glob)**/{name}/**" for name in SECRET_FOLDERS),
 )
 """What git is told to look for: the names that ``is_secret`` takes for those of secrets, and some more."""
-SAFE = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit", "-c", "log.showSignature=false")
+ALWAYS = (("core.fsmonitor", "false"), ("safe.bareRepository", "explicit"))
+SAFE = tuple(word for key, value in (*ALWAYS, ("log.showSignature", "false")) for word in ("-c", f"{key}={value}"))
 OFFLINE = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+"""The index is not refreshed, and nothing that is missing is fetched."""
 
 
 class History:
@@ -39,7 +41,7 @@ class History:
 
     def secrets(self, patience: float = PATIENCE) -> tuple[str, ...] | None:
         """Their paths from the top of the repository; None when the search failed or goes on. Blocks."""
-        said = _git(self._folder, ("rev-list", "--no-walk", "--all", "--reflog"))
+        said = ask_git(self._folder, "rev-list", "--no-walk", "--all", "--reflog", patience=LONGEST)
         if said is None:
             return None
         tips = frozenset(said.decode().split())
@@ -58,7 +60,8 @@ class History:
         """Look at the commits that lead to ``tips`` and were not looked at yet."""
         words = ("log", "--stdin", "--ignore-missing", "--format=", "--name-only", "-z", "-c", "--root", "--no-renames")
         commits = "\n".join([*(tips - self._seen), *(f"^{seen}" for seen in self._seen)])
-        said = _git(self._folder, (*words, "--", *PATTERNS), f"{commits}\n".encode())
+        told = f"{commits}\n".encode()
+        said = ask_git(self._folder, *words, "--", *PATTERNS, told=told, patience=LONGEST)
         if said is None:
             return
         names = (os.fsdecode(raw.strip(b"\n")) for raw in said.split(b"\0"))
@@ -75,10 +78,15 @@ def past_secrets(top: Path) -> tuple[str, ...] | None:
     return _known.setdefault(top, History(top)).secrets()
 
 
-def _git(
-    folder: Path, words: Sequence[str], told: bytes = b"", environment: Mapping[str, str] = os.environ
+def ask_git(
+    folder: Path,
+    *words: str,
+    told: bytes = b"",
+    environment: Mapping[str, str] = os.environ,
+    patience: float = PATIENCE,
 ) -> bytes | None:
-    """What git prints; None when it fails. Names and commits only, so no program of the repository's runs."""
+    """What git prints within ``patience`` seconds; None when it fails. For names, commits and settings only: then no
+    program of the repository's runs."""
     path = shutil.which("git", path=environment.get("PATH"))
     if path is None:
         return None
@@ -89,7 +97,7 @@ def _git(
             env={**environment, **OFFLINE},
             input=told,
             capture_output=True,
-            timeout=LONGEST,
+            timeout=patience,
             check=False,
         )
     except (OSError, subprocess.SubprocessError):

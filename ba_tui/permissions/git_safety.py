@@ -6,8 +6,6 @@ Works through the environment, so it holds for each git that a command starts, w
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,15 +13,13 @@ from pathlib import Path
 from ba_tui.core.patterns import regex
 from ba_tui.core.profiles import Profile
 from ba_tui.core.values import frozen
-from ba_tui.permissions.git_history import OFFLINE, PATTERNS, past_secrets
+from ba_tui.permissions.git_history import ALWAYS, OFFLINE, PATTERNS, ask_git, past_secrets
 from ba_tui.permissions.parts import Part
 from ba_tui.permissions.paths import is_secret
 from ba_tui.permissions.rules import Seen
 
-PATIENCE = 3.0
 MENTIONS = regex(r"\bgit\b")
 HOOKED = regex(r"\b(?:commit|merge|push|pull|rebase|checkout|switch|am|cherry-pick|revert)\b")
-ALWAYS = (("core.fsmonitor", "false"), ("safe.bareRepository", "explicit"))
 NO_HOOKS = (("core.hooksPath", "/dev/null"),)
 READING = (
     *NO_HOOKS,
@@ -35,8 +31,6 @@ READING = (
 )
 UNHELD = (("diff.ignoreSubmodules", "dirty"), ("status.submoduleSummary", "false"))
 """Without a sandbox: submodules have settings of their own, which nobody has looked at."""
-VARIABLES = OFFLINE
-"""For reading: the index is not refreshed, and nothing that is missing is fetched."""
 OWN_DIFF = 'f() { diff -u --label "a/$1" --label "b/$1" "$2" "$5"; true; }; f "$@"'
 """Stands in for a program that shows differences: git can't be told here to show them itself."""
 INSTEAD = {
@@ -91,7 +85,7 @@ def git_environment(
     if not (reading or profile.git) or not MENTIONS.search(text):
         return {}
     settings = [*ALWAYS, *(READING if reading else NO_HOOKS)]
-    variables = dict(VARIABLES) if reading else {}
+    variables = dict(OFFLINE) if reading else {}
     if reading:
         told = _settings(folder, inherited)
         settings += _programs(told)
@@ -108,7 +102,7 @@ def skipped_hooks(folder: Path, text: str) -> str:
     """The names of the hooks that git would have run for ``text`` in ``folder``; empty for none. Blocks."""
     if not HOOKED.search(text):
         return ""
-    said = _git(folder, os.environ, "rev-parse", "--git-path", "hooks")
+    said = ask_git(folder, "rev-parse", "--git-path", "hooks")
     place = folder / os.fsdecode(said.rstrip(b"\n")) if said else None
     try:
         found = list(place.iterdir()) if place else []
@@ -197,7 +191,8 @@ class Setting:
 
 def _settings(folder: Path, inherited: Mapping[str, str]) -> list[Setting]:
     """All settings that hold in ``folder``."""
-    fields = _git(folder, inherited, "config", "-z", "--list", "--show-scope").split(b"\0")
+    told = ask_git(folder, "config", "-z", "--list", "--show-scope", environment=inherited)
+    fields = (told or b"").split(b"\0")
     found: list[Setting] = []
     for scope, entry in zip(fields[::2], fields[1::2], strict=False):
         key, _, value = os.fsdecode(entry).partition("\n")
@@ -231,7 +226,7 @@ def _index_of(folder: Path) -> Path | None:
     top = _top(folder)
     if top is None or (top / ".git").is_dir():
         return top / ".git" / "index" if top else None
-    said = _git(folder, os.environ, "rev-parse", "--git-path", "index")
+    said = ask_git(folder, "rev-parse", "--git-path", "index")
     return folder / os.fsdecode(said.rstrip(b"\n")) if said else None
 
 
@@ -254,26 +249,5 @@ def _tracked(index: Path, folder: Path, stamp: tuple[int, ...]) -> tuple[str, ..
 def _listed(folder: Path, *, new: bool) -> tuple[str, ...]:
     """The files with secrets that git tracks, from the top; ``new``: also those that it would."""
     further = ("-c", "-o", "--exclude-standard") if new else ()
-    names = _git(folder, os.environ, "ls-files", "-z", "--full-name", *further, "--", *PATTERNS).split(b"\0")
-    return tuple(name for raw in names if raw and is_secret(Path(name := os.fsdecode(raw))))
-
-
-def _git(folder: Path, environment: Mapping[str, str], *words: str) -> bytes:
-    """What git prints; nothing when it fails. No program of the repository's runs for what is asked here."""
-    path = shutil.which("git", path=environment.get("PATH"))
-    if path is None:
-        return b""
-    safe = [word for key, value in ALWAYS for word in ("-c", f"{key}={value}")]
-    try:
-        done = subprocess.run(
-            [path, *safe, *words],
-            cwd=folder,
-            env={**environment, **VARIABLES},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return b""
-    return done.stdout if done.returncode == 0 else b""
+    said = ask_git(folder, "ls-files", "-z", "--full-name", *further, "--", *PATTERNS)
+    return tuple(name for raw in (said or b"").split(b"\0") if raw and is_secret(Path(name := os.fsdecode(raw))))

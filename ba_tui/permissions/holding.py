@@ -35,12 +35,14 @@ ALONE = "git changes its own files only when it runs alone; put the other comman
 @frozen
 class Holding:
     """``unasked``: what the command gets when rules or its reading allow it, ``approved``: when the person or a mode
-    does. ``why`` it must not run unasked although rules cover each part; ``reads``: it is allowed as a reader only."""
+    does. ``why`` it must not run unasked although rules cover each part; ``reads``: it is allowed as a reader only;
+    ``exact``: a rule says just this command."""
 
     unasked: Profile
     approved: Profile
     why: str = ""
     reads: bool = False
+    exact: bool = False
 
 
 def hold(subject: Subject, allows: Sequence[Rule], stored: tuple[Path, ...] = ()) -> Holding:
@@ -50,7 +52,7 @@ def hold(subject: Subject, allows: Sequence[Rule], stored: tuple[Path, ...] = ()
     gits = [part for part in parts if program(part) == "git" and not part.harmless]
     approved = Profile("working", bool(gits), any(map(_installs, parts)), *_elsewhere(parts), stored)
     if any(rule.pattern == subject.command for rule in allows):
-        return Holding(approved, approved)
+        return Holding(approved, approved, exact=True)
     ruled = [any(_covers(rule, part) for rule in allows) for part in parts]
     plain = all(part.plain_reader for part in parts)
     if not all(ruled) and all(part.harmless and not part.writes for part in parts):
@@ -88,8 +90,7 @@ def _covers(rule: Rule, part: Part) -> bool:
 def _mixed(parts: Sequence[Part], ruled: Sequence[bool]) -> str:
     """What of a command nothing would hold to reading, since a rule lets the rest of it write."""
     pairs = zip(parts, ruled, strict=True)
-    harmless = (replace(part, writes=(), redirected=False) for part, by_rule in pairs if not by_rule and part.harmless)
-    loose = next((part for part in harmless if not part.plain_reader), None)
+    loose = next((part for part, by_rule in pairs if part.harmless and part.loose and not by_rule), None)
     return f"`{program(loose)}` would run where the rest of the command may write" if loose else ""
 
 

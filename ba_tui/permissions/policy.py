@@ -37,7 +37,7 @@ from ba_tui.permissions.subjects import Subjects, judging
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, Judgement
 
 if TYPE_CHECKING:
-    from ba_tui.permissions.judging import Covered, Files, Holding
+    from ba_tui.permissions.judging import Files, Holding
 
 REMEMBERED_ASKS = 32
 PLAN = (
@@ -121,10 +121,11 @@ class Policy:
         held, approved = None, WORKING
         by: Rule | None = None
         if shell:
-            covered = self._covered(subject)
+            allows = self._allows(subject)
+            covered = judging().cover(subject, allows, self._files())
             lack = covered.lacks[0].why if covered.lacks else ""
             stored = self._stored(subject, cwd)
-            held = judging().hold(subject, self._allows(subject), stored)
+            held = judging().hold(subject, allows, stored)
             approved = held.approved
             if lack and stored:
                 lack = f"{lack.rstrip('.')}; {judging().seen_by_git(stored)}"
@@ -284,7 +285,7 @@ class Policy:
 
     def _unheld(self, held: Holding, subject: Subject, cwd: Path) -> str:
         """Why a command that rules or its reading allow asks all the same; empty when it need not."""
-        if any(rule.pattern == subject.command for rule in self._allows(subject)):
+        if held.exact:
             return ""
         why = self.bounds.unheld() if held.reads and not held.unasked.plain else ""
         if why:
@@ -347,10 +348,6 @@ class Policy:
             self._hits.update([rule] if rule else [])
         reason = f"{reason[:1].upper()}{reason[1:]}."
         return Ask(reason, suggested(subject), risks(subject, self.workspace, cwd), by, self.bounds.timeout)
-
-    def _covered(self, subject: Subject) -> Covered:
-        """Whether what is known of its commands and the allow rules cover a shell command."""
-        return judging().cover(subject, self._allows(subject), self._files())
 
     def _allows(self, subject: Subject) -> list[Rule]:
         rules = [rule for rule in (*self._rules, *self._given.rules("allow")) if rule.verdict == "allow"]

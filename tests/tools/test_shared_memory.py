@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import select
 import shlex
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from ba_tui.tools.limits import Limits
 from ba_tui.tools.python import Python
+from ba_tui.tools.shared_memory import MemoryWatch
 from ba_tui.tools.shell import Shell, shell_tool
 from tests.tools.running import Floor, floor, within_guards
 
@@ -34,9 +38,8 @@ with open("large", "wb") as file:
 with open("large", "rb") as file:
     mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
 seen = sum(mapped[at] for at in range(0, len(mapped), 4096))
-import time
-time.sleep(0.6)
-print("seen", seen)
+print("seen", seen, flush=True)
+input()
 """
 
 
@@ -64,6 +67,15 @@ async def test_code_in_python_that_shares_too_much_is_ended(small: Floor) -> Non
     assert "more than 100.0 MB of memory" in result.text
 
 
-async def test_files_that_are_mapped_do_not_count(small: Floor) -> None:
-    result = await small.desk.run("shell", command=shlex.join([sys.executable, "-c", MODEST]))
-    assert result.text == "seen 0"
+def test_files_that_are_mapped_do_not_count(tmp_path: Path) -> None:
+    words = ("sh", "-c", f"{shlex.join([sys.executable, '-c', MODEST])}; true")
+    with subprocess.Popen(words, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdin
+        assert shell.stdout
+        assert shell.stdout.readline() == "seen 0\n"
+        watch = MemoryWatch(SMALL.memory)
+        while watch.pause:
+            select.select([], [], [], watch.pause / 1_000)
+        watch.look(shell.pid)
+        shell.stdin.write("\n")
+    assert watch.ended == 0

@@ -14,10 +14,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from ba_tui.core.markup import neutralized
-from ba_tui.core.untrusted import legible, paintable
+from ba_tui.core.text.markup import neutralized
+from ba_tui.core.text.untrusted import legible, paintable
+from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import one_line
 from ba_tui.resources import bundled, open_unlinked, user_home
 
 Owner: TypeAlias = Literal["bundled", "user", "project"]

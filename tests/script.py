@@ -11,8 +11,10 @@ from ba_tui.core.agent import Agent, Interceptor
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import TRANSIENT, Event, Mode, event_from_json, event_to_json
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
+from ba_tui.core.ports.context import ContextPart
+from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
+from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.provider import Chunk, ModelInfo, Prices, Request
-from ba_tui.core.session import ContextPart, RuleLine, RuleScope, RuleVerdict, SessionInfo
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Turn

@@ -12,9 +12,9 @@ from ba_tui.assembly.words import Tokens
 from ba_tui.context.instructions import Instructions, said
 from ba_tui.core.events import Event, MessageDone, SkillsChanged, Steered, ToolFinished, ToolStarted, TurnStarted
 from ba_tui.core.messages import Image, Message, Text, Thinking, ToolUse, reminder, user
+from ba_tui.core.ports.context import ContextItem, ContextPart
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.core.session import ContextItem, ContextPart
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.work import ActiveSkill

@@ -10,19 +10,19 @@ import pytest
 from ba_tui.assembly.confining import judge_host, sandbox_for
 from ba_tui.assembly.hooking import started_by_hooks
 from ba_tui.core.events import Mode
+from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.profiles import WORKING
-from ba_tui.core.session import RuleLine
 from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rulebook import all_rules, bundled_rules
-from ba_tui.permissions.sandbox import find
-from ba_tui.permissions.sandbox_bwrap import bubblewraps
+from ba_tui.permissions.rules.rulebook import all_rules, bundled_rules
+from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
+from ba_tui.permissions.sandbox.confinement import find
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.resources import places
 from ba_tui.settings import HookLine, Settings
 from ba_tui.settings.model import Commands, HookGroup
-from ba_tui.tools.web_addresses import read_address
+from ba_tui.tools.web.addresses import read_address
 from tests.permissions.toolset import EDIT
 
 

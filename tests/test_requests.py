@@ -28,7 +28,7 @@ from ba_tui.core.tool import Call
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.providers.scripted import Planned, Step
-from ba_tui.sessions.artifacts import Artifacts
+from ba_tui.sessions.results.artifacts import Artifacts
 from tests.loopback import ModelServer
 
 TREES = int(os.environ.get("BA_FUZZ", "8"))

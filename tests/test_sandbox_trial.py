@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from ba_tui.assembly.sandbox_trial import TOLD, Trial, try_out
-from ba_tui.permissions.sandbox import Found, Mechanism, Sandbox, find
-from ba_tui.permissions.sandbox_bwrap import bubblewraps
-from ba_tui.permissions.sandbox_landlock import landlocks
-from ba_tui.permissions.sandbox_layout import Part, Reach
+from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
+from ba_tui.permissions.sandbox.confinement import Found, Mechanism, Sandbox, find
+from ba_tui.permissions.sandbox.landlock import landlocks
+from ba_tui.permissions.sandbox.layout import Part, Reach
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs name spaces")
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from ba_tui.context.instructions import Source, read_instructions
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.secrets import redact
-from ba_tui.permissions.sharing import Secrecy
-from ba_tui.permissions.trust import Trust
-from ba_tui.permissions.twins import secret_file
+from ba_tui.permissions.secrets.hard_links import secret_file
+from ba_tui.permissions.secrets.scanner import redact
+from ba_tui.permissions.secrets.sharing import Secrecy
+from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import Places
 
 

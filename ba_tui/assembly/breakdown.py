@@ -20,9 +20,9 @@ from ba_tui.core.messages import (
     ToolOutput,
     ToolUse,
 )
-from ba_tui.core.patterns import regex
+from ba_tui.core.ports.context import ContextItem, ContextPart
 from ba_tui.core.provider import ModelInfo
-from ba_tui.core.session import ContextItem, ContextPart
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen

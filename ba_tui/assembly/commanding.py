@@ -17,20 +17,20 @@ from ba_tui.assembly.skilling import names_of_ours
 from ba_tui.context.attachments import Attaching
 from ba_tui.context.commands import CommandFile, CommandFiles, called, folders
 from ba_tui.context.expansion import expand
-from ba_tui.core.commands import CommandLine
 from ba_tui.core.conversation import Admit
 from ba_tui.core.errors import PromptRefused, StopTurn, StorageError, UsageError
 from ba_tui.core.events import Event, Notice, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import STANDS_FOR, Message, Text, ToolUse, new_id, user
+from ba_tui.core.ports.commands import CommandLine
+from ba_tui.core.ports.skills import Skills
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.core.skills import Skills
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress, Owner
-from ba_tui.permissions.rules import Rule, read_rule
-from ba_tui.permissions.trust import Trust
+from ba_tui.permissions.rules.rule import Rule, read_rule
+from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import Places, user_home
 from ba_tui.skills.activation import rule_of
 from ba_tui.skills.confirmed import Confirmed

@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Protocol
 
 from ba_tui.assembly.models import provider_for
-from ba_tui.context.compressor import Compressor, Means
-from ba_tui.context.gauge import Gauge
+from ba_tui.context.compression.compressor import Compressor, Means
+from ba_tui.context.compression.gauge import Gauge
+from ba_tui.context.compression.overflow import Fitting
+from ba_tui.context.compression.rounds import Count
+from ba_tui.context.compression.selection import Budget
+from ba_tui.context.compression.summarize import Summarizer, Writer
+from ba_tui.context.compression.summary_cache import SummaryCache
 from ba_tui.context.limits import Limits, Spending
-from ba_tui.context.overflow import Fitting
 from ba_tui.context.reminders import NearlyFull, Refocus
-from ba_tui.context.rounds import Count
-from ba_tui.context.selection import Budget
-from ba_tui.context.summarize import Summarizer, Writer
-from ba_tui.context.summary_cache import SummaryCache
 from ba_tui.core.agent import Interceptor
 from ba_tui.core.errors import ProviderError, UsageError
 from ba_tui.core.events import Event

@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ba_tui.core.profiles import Profile
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
-from ba_tui.permissions.hosts import domain_of
+from ba_tui.permissions.egress.domains import domain_of
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.pending_changes import PendingChanges
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.protected_watch import ProtectedWatch
-from ba_tui.permissions.rulebook import NETWORK
-from ba_tui.permissions.sandbox import Sandbox
-from ba_tui.permissions.sandbox_layout import Reach
+from ba_tui.permissions.rules.rulebook import NETWORK
+from ba_tui.permissions.sandbox.confinement import Sandbox
+from ba_tui.permissions.sandbox.layout import Reach
+from ba_tui.permissions.sandbox.pending_changes import PendingChanges
+from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
+from ba_tui.processes.limits import GIGABYTE, Limits
 from ba_tui.resources import Places, user_home
 from ba_tui.settings import Settings
-from ba_tui.tools.command_runner import CommandRunner
-from ba_tui.tools.limits import GIGABYTE, Limits
-from ba_tui.tools.protected_review import ProtectedReview
+from ba_tui.tools.running.command_runner import CommandRunner
+from ba_tui.tools.running.protected_review import ProtectedReview
 
 if TYPE_CHECKING:
-    from ba_tui.tools.egress_hosts import Network
-    from ba_tui.tools.web_addresses import WebAddress
+    from ba_tui.tools.running.egress_hosts import Network
+    from ba_tui.tools.web.addresses import WebAddress
 
 Report: TypeAlias = tuple[Literal["ok", "warn", "fail"], str, str]
 """One line for the doctor: how it is, in words, and what would mend it."""
@@ -151,8 +151,8 @@ def network_for(policy: Policy, settings: Settings) -> Callable[[], Network]:
 
     def network() -> Network:
         # Only who runs a command in a network of its own needs to read addresses.
-        from ba_tui.tools.egress_hosts import Network  # noqa: PLC0415
-        from ba_tui.tools.web_addresses import read_reach  # noqa: PLC0415
+        from ba_tui.tools.running.egress_hosts import Network  # noqa: PLC0415
+        from ba_tui.tools.web.addresses import read_reach  # noqa: PLC0415
 
         return Network(partial(judge_host, policy), policy.remember, read_reach(settings.web.allow_private))
 
@@ -172,7 +172,7 @@ def git_variables(
     folder: Path, text: str, profile: Profile, inherited: Mapping[str, str], *, held: bool
 ) -> Mapping[str, str]:
     """See ``permissions.git_safety``; which is loaded when a command runs."""
-    from ba_tui.permissions.git_safety import git_environment  # noqa: PLC0415
+    from ba_tui.permissions.sandbox.git_settings import git_environment  # noqa: PLC0415
 
     return git_environment(folder, text, profile, inherited, held=held)
 

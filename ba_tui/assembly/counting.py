@@ -7,7 +7,7 @@ from pathlib import Path
 from ba_tui.assembly.models import provider_for
 from ba_tui.core.errors import UsageError
 from ba_tui.core.provider import Request
-from ba_tui.permissions.trust import Trust
+from ba_tui.permissions.trust.grants import Trust
 from ba_tui.providers.access import Access
 from ba_tui.providers.catalog import load_catalog
 from ba_tui.providers.tokens_exact import ExactCounts

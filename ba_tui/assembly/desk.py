@@ -1,4 +1,4 @@
-"""core.session.Brain: the agent, the reminders and the inventory of one conversation."""
+"""core.ports.brain.Brain: the agent, the reminders and the inventory of one conversation."""
 
 from __future__ import annotations
 
@@ -25,27 +25,29 @@ from ba_tui.core.conversation import Library
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import Message, reminder
+from ba_tui.core.ports.brain import Inventory
+from ba_tui.core.ports.context import ContextPart
+from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.provider import ModelInfo, Provider
-from ba_tui.core.session import ContextPart, Inventory, RuleLine
+from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
-from ba_tui.core.wording import sentence
 from ba_tui.observe.metrics import Metrics
-from ba_tui.permissions.egress import Egress
+from ba_tui.permissions.egress.detection import Egress
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rulebook import strangers
-from ba_tui.permissions.sharing import PromptSecrets
+from ba_tui.permissions.rules.rulebook import strangers
+from ba_tui.permissions.secrets.sharing import PromptSecrets
 from ba_tui.providers.access import Access
 from ba_tui.providers.retrying import Persistent
 from ba_tui.resources import project_root
-from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.journal import JournalFile
+from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.settings import Loaded
-from ba_tui.tools.background import EndedShells
+from ba_tui.tools.builtin.recall import NAME as RECALL
+from ba_tui.tools.builtin.todos import UnfinishedTodos
 from ba_tui.tools.modalities import Modalities
-from ba_tui.tools.recall import NAME as RECALL
-from ba_tui.tools.todos import UnfinishedTodos
+from ba_tui.tools.running.background import EndedShells
 from ba_tui.tools.visible import Joining, Visible
 
 if TYPE_CHECKING:
@@ -82,7 +84,7 @@ class Telling:
 
 
 class Desk:
-    """core.session.Brain: what one conversation works with."""
+    """core.ports.brain.Brain: what one conversation works with."""
 
     def __init__(self, workshop: Bench, cwd: Path, journal: JournalFile) -> None:
         self._workshop = workshop

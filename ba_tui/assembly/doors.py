@@ -13,19 +13,19 @@ from ba_tui.assembly.workshop import Workshop
 from ba_tui.core.conversation import Doors
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
+from ba_tui.core.ports.trust import Standing
 from ba_tui.core.provider import ModelInfo
-from ba_tui.core.session import Standing
+from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Tool
-from ba_tui.core.wording import sentence
 from ba_tui.observe.logs import start_logging
-from ba_tui.permissions.rulebook import strangers
-from ba_tui.permissions.secrets import redact
-from ba_tui.permissions.trust import Trust
+from ba_tui.permissions.rules.rulebook import strangers
+from ba_tui.permissions.secrets.scanner import redact
+from ba_tui.permissions.trust.grants import Trust
 from ba_tui.providers.access import Access
 from ba_tui.providers.catalog import Catalog, load_catalog
 from ba_tui.resources import Places, bundled, clear_unfinished, folder_slug, open_places, places, project_root, there
-from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.library import SessionLibrary
+from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.settings import Loaded, Problem, load_settings
 from ba_tui.tools.registry import Registry
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 from ba_tui.core.tool import Guard
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress, within
-from ba_tui.permissions.trust import Trust
+from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import Places, project_root
 from ba_tui.settings import HookLine
-from ba_tui.tools.shell import Shell
+from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.toolbox import unhooked
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def started_by_hooks(lines: Sequence[HookLine], where: Places, root: Path) -> fr
     found, _ = found_hooks(lines, where, root)
     if not found:
         return frozenset()
-    from ba_tui.permissions.trust_named import named_by  # noqa: PLC0415 - see found_hooks
+    from ba_tui.permissions.trust.named_files import named_by  # noqa: PLC0415 - see found_hooks
 
     return frozenset(Path(os.path.realpath(file)) for file in named_by(root, [hook.command for hook in found]))
 

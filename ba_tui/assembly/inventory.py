@@ -1,4 +1,4 @@
-"""core.session.Tools: every tool that was found, with its state and figures, and a switch for this conversation."""
+"""core.ports.tools.Tools: every tool that was found, with its state and figures, and a switch for this conversation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ba_tui.assembly.stock import Stock
 from ba_tui.core.errors import UsageError
-from ba_tui.core.session import ToolFigures, ToolLine, ToolState
+from ba_tui.core.ports.tools import ToolFigures, ToolLine, ToolState
 from ba_tui.observe.metrics import Metrics
 from ba_tui.tools.registry import Entry
 from ba_tui.tools.visible import Visible

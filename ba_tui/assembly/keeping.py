@@ -9,12 +9,12 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.rewinding import course
-from ba_tui.core.session import SessionInfo
 from ba_tui.resources import Places, folder_slug, places, project_root
-from ba_tui.sessions.checkpoints import SessionCheckpoints
+from ba_tui.sessions.checkpoints.keeper import SessionCheckpoints
+from ba_tui.sessions.checkpoints.shadow import Limits, Store
 from ba_tui.sessions.journal import JournalFile
-from ba_tui.sessions.shadow import Limits, Store
 from ba_tui.tools.guards.checkpoint import Checkpointing
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def checkpointing(checkpoints: SessionCheckpoints) -> Checkpointing:
 
 async def upkeep(where: Places) -> None:
     """Clean and prune now and then, until cancelled."""
-    from ba_tui.sessions.cleaning import keep_clean  # noqa: PLC0415 - nothing is cleaned at the start
-    from ba_tui.sessions.prune import keep_pruned  # noqa: PLC0415
+    from ba_tui.sessions.checkpoints.prune import keep_pruned  # noqa: PLC0415
+    from ba_tui.sessions.results.cleaning import keep_clean  # noqa: PLC0415 - nothing is cleaned at the start
 
     async with asyncio.TaskGroup() as group:
         group.create_task(keep_clean(where.sessions))
@@ -56,7 +56,7 @@ def session_patch(info: SessionInfo, *, stat: bool = False) -> bytes:
     first = course(JournalFile.peek(folder, running=bool(info.locked_by)).read()).first
     if not first:
         return b""
-    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - no conversation needs them for this
+    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - no conversation needs them for this
     from ba_tui.settings import load_settings  # noqa: PLC0415
 
     root = project_root(info.cwd)

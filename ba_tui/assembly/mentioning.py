@@ -13,23 +13,23 @@ from ba_tui.context.files import FileIndex
 from ba_tui.context.mentions import Lines, Offering, Source
 from ba_tui.core.conversation import Library
 from ba_tui.core.errors import BaError, StorageError, UsageError
-from ba_tui.core.mentions import MentionKind, Suggestion
+from ba_tui.core.ports.mentions import MentionKind, Suggestion
+from ba_tui.core.ports.sessions import SessionInfo
+from ba_tui.core.ports.skills import Skills
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.results import ToolResult
-from ba_tui.core.session import SessionInfo
-from ba_tui.core.skills import Skills
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.core.values import frozen
 from ba_tui.ingress import shown
 from ba_tui.permissions.paths import is_secret
-from ba_tui.permissions.twins import secret_file
+from ba_tui.permissions.secrets.hard_links import secret_file
 from ba_tui.permissions.verdicts import Deny
-from ba_tui.tools.documents import detect
+from ba_tui.tools.builtin.search import find_ripgrep
+from ba_tui.tools.editing.documents import detect
 from ba_tui.tools.formats import head_and_tail
 from ba_tui.tools.guards.secrets import secrets
-from ba_tui.tools.search import find_ripgrep
 from ba_tui.tools.visible import Visible
 
 ROOM = 50_000

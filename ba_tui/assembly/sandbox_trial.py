@@ -20,8 +20,8 @@ from typing import Any, cast
 from ba_tui.core.errors import BaError
 from ba_tui.core.profiles import READING, WORKING, Profile
 from ba_tui.core.values import frozen
-from ba_tui.permissions.sandbox import Sandbox
-from ba_tui.tools.processes import Process, Program
+from ba_tui.permissions.sandbox.confinement import Sandbox
+from ba_tui.tools.running.processes import Process, Program
 
 SECRET = "trial-secret"  # noqa: S105 - of a file made for the trial
 MOST_PROCESSES = 40

@@ -13,8 +13,8 @@ from ba_tui.resources import Places
 from ba_tui.settings import Settings
 from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.scripts import Allowed
+from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 
 
 def script_tool(

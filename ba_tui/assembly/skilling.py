@@ -15,13 +15,13 @@ from typing import Any, cast
 
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.provider import Chunk, ModelInfo, Provider, Request
+from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Tool
-from ba_tui.core.wording import sentence
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import Lent
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules import Rule, read_rule
-from ba_tui.permissions.trust import Trust
+from ba_tui.permissions.rules.rule import Rule, read_rule
+from ba_tui.permissions.trust.grants import Trust
 from ba_tui.permissions.verdicts import Deny, Judgement
 from ba_tui.resources import Places, bundled, project_root, user_home
 from ba_tui.skills.active import FOLDER, MENTION, ActiveSkills, SkillContext
@@ -30,9 +30,9 @@ from ba_tui.skills.config import read_choices
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.listing import SkillList
 from ba_tui.skills.prompt import SkillNotes, catalogue
+from ba_tui.tools.builtin.skills import activate_skill_tool, end_skill_tool
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.guards.permission import Judge
-from ba_tui.tools.skills import activate_skill_tool, end_skill_tool
 
 log = logging.getLogger(__name__)
 ALWAYS = frozenset({

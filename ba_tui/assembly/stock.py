@@ -20,28 +20,28 @@ from ba_tui.core.events import Event
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Lent, Workspace
-from ba_tui.permissions.pending_changes import PendingChanges
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.sandbox import Sandbox
-from ba_tui.permissions.sharing import Sharing
+from ba_tui.permissions.sandbox.confinement import Sandbox
+from ba_tui.permissions.sandbox.pending_changes import PendingChanges
+from ba_tui.permissions.secrets.sharing import Sharing
 from ba_tui.planning.workflows import flow_folders
 from ba_tui.resources import Places, bundled, folder_slug, project_root
-from ba_tui.sessions.artifacts import FOLDER, Artifacts
+from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.settings import HookLine, Settings
-from ba_tui.tools.background import Shells
+from ba_tui.tools.builtin.python import Python
+from ba_tui.tools.builtin.recall import History
+from ba_tui.tools.builtin.search import find_ripgrep
+from ba_tui.tools.builtin.shell import Shell
+from ba_tui.tools.builtin.skill_scripts import ScriptPlace
 from ba_tui.tools.definitions import Definition, load_definitions
 from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
 from ba_tui.tools.modalities import Modalities
-from ba_tui.tools.python import Python
-from ba_tui.tools.recall import History
-from ba_tui.tools.search import find_ripgrep
-from ba_tui.tools.shell import Shell
-from ba_tui.tools.skill_scripts import ScriptPlace
+from ba_tui.tools.own.workers import WorkerSettings
+from ba_tui.tools.running.background import Shells
 from ba_tui.tools.toolbox import Means, Place, Shared, Supply, builtin_tools, pipeline, stocked
-from ba_tui.tools.web_tools import SearchChoice, WebOptions
-from ba_tui.tools.workers import WorkerSettings
+from ba_tui.tools.web.tools import SearchChoice, WebOptions
 
 READERS = {"read_file", "list_files"}
 
@@ -146,7 +146,7 @@ class Stock:
             return []
         # Templates take a fiftieth of a second to load, and most people have no workflows.
         from ba_tui.planning.flow_files import load_flows  # noqa: PLC0415
-        from ba_tui.tools.flows import flow_tools  # noqa: PLC0415
+        from ba_tui.tools.builtin.flows import flow_tools  # noqa: PLC0415
 
         flows, broken = load_flows(folders, self.ingress.raw)
         made, wrong = flow_tools(flows, self.tools(), self.tools, self.results)

@@ -8,20 +8,20 @@ from datetime import datetime
 from pathlib import Path
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.markup import neutralized
 from ba_tui.core.messages import Message
-from ba_tui.core.patterns import regex
 from ba_tui.core.provider import ModelInfo
+from ba_tui.core.text.markup import neutralized
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.tool import Tool
-from ba_tui.core.untrusted import paintable
 from ba_tui.ingress import Ingress
-from ba_tui.permissions.trust import Trust
+from ba_tui.permissions.trust.grants import Trust
 from ba_tui.providers.tokens import DynamicTokenCounter, Scale
 from ba_tui.providers.tokens_calibration import Calibrating, Calibration
 from ba_tui.providers.tokens_registry import ModelEncoderRegistry, encoder_files, load_encoders
 from ba_tui.resources import Places, bundled, project_root, read_regular, there
 from ba_tui.settings import Loaded
-from ba_tui.tools.images import measured
+from ba_tui.tools.builtin.images import measured
 
 RATIOS = "token-ratios.json"
 PROMPTS = ("system_prompt_file", "append_system_prompt")

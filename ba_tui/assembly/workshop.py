@@ -13,24 +13,25 @@ from pathlib import Path
 from ba_tui.assembly.commanding import Admission
 from ba_tui.assembly.confining import limits_for
 from ba_tui.assembly.desk import Desk
-from ba_tui.context.selection import Budget
+from ba_tui.context.compression.selection import Budget
 from ba_tui.core.conversation import Conversation, Library
 from ba_tui.core.errors import UsageError
-from ba_tui.core.session import RuleLine, SessionInfo
+from ba_tui.core.ports.permissions import RuleLine
+from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.observe.calls import CallLog
-from ba_tui.permissions.approvals import Approvals, problems_of
 from ba_tui.permissions.bounds import BYPASS, Bounds
-from ba_tui.permissions.hits import hits_of
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rulebook import all_rules
-from ba_tui.permissions.sandbox import Sandbox
-from ba_tui.permissions.trust import Trust
+from ba_tui.permissions.rules.approvals import Approvals, problems_of
+from ba_tui.permissions.rules.hit_counts import hits_of
+from ba_tui.permissions.rules.rulebook import all_rules
+from ba_tui.permissions.sandbox.confinement import Sandbox
+from ba_tui.permissions.trust.grants import Trust
 from ba_tui.providers.access import Access
 from ba_tui.resources import Places, project_root
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.settings import HookLine, Loaded
-from ba_tui.tools.shell import Shell
+from ba_tui.tools.builtin.shell import Shell
 
 UNTRUSTED = (
     "This folder is not trusted, so nothing is changed, run or fetched here; reading is allowed. "

@@ -20,7 +20,7 @@ import typer
 
 from ba_tui.cli.launch import folder_of
 from ba_tui.core.errors import UsageError
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.resources import Places, bundled, places, project_root, save_whole
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def set_(
 
 def _verify(key: str, value: Any) -> None:
     """Refuse what fits the key and means nothing. A rule that can't be read would stop every later start."""
-    from ba_tui.core.wording import suggestion  # noqa: PLC0415 - see show
-    from ba_tui.permissions.rules import read_rule  # noqa: PLC0415
+    from ba_tui.core.text.wording import suggestion  # noqa: PLC0415 - see show
+    from ba_tui.permissions.rules.rule import read_rule  # noqa: PLC0415
 
     group, _, verdict = key.partition(".")
     if group == "permissions":
@@ -157,7 +157,7 @@ def _schema() -> str:
 
 def load(cwd: Path | None, where: Places | None = None) -> Loaded:
     """The settings as the app would have them in ``cwd``."""
-    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - see show
+    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - see show
     from ba_tui.settings import load_settings  # noqa: PLC0415
 
     where, root = where or places(), project_root(folder_of(cwd))
@@ -166,8 +166,8 @@ def load(cwd: Path | None, where: Places | None = None) -> Loaded:
 
 def rule_problems(loaded: Loaded, folder: Path) -> Sequence[str]:
     """What is wrong with permission rules and kept answers, one line each."""
-    from ba_tui.permissions.approvals import Approvals, problems_of  # noqa: PLC0415 - see show
-    from ba_tui.permissions.rulebook import all_rules  # noqa: PLC0415
+    from ba_tui.permissions.rules.approvals import Approvals, problems_of  # noqa: PLC0415 - see show
+    from ba_tui.permissions.rules.rulebook import all_rules  # noqa: PLC0415
 
     rules = all_rules(loaded.rules, loaded.settings.commands.domains)
     return problems_of(rules, Approvals(places().approvals, project_root(folder)))

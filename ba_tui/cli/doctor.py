@@ -23,8 +23,8 @@ def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON objec
     """Check that everything ba needs works, and say how to mend it. Exit 1 when something does not."""
     from ba_tui.assembly import sandbox_report  # noqa: PLC0415 - --help must not pay for the settings
     from ba_tui.observe.doctor import Finding, Patient, examine  # noqa: PLC0415
-    from ba_tui.permissions.trust import Trust  # noqa: PLC0415
-    from ba_tui.tools.search import find_ripgrep  # noqa: PLC0415
+    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
+    from ba_tui.tools.builtin.search import find_ripgrep  # noqa: PLC0415
 
     loaded = load(cwd)
     findings: list[Finding] = []

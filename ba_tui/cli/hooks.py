@@ -33,7 +33,7 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.
     """
     from ba_tui.assembly.hooking import found_hooks  # noqa: PLC0415 - --help must not pay for the settings
     from ba_tui.hooks.config import CLAUDE_FILES  # noqa: PLC0415
-    from ba_tui.permissions.trust import Trust  # noqa: PLC0415
+    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
 
     folder = folder_of(cwd)
     root, where = project_root(folder), places()

@@ -18,8 +18,8 @@ from typer._click.exceptions import NoArgsIsHelpError
 from ba_tui.cli.help import Lines, slip
 from ba_tui.cli.streams import FULL, output_failed
 from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.text.wording import with_hint
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import with_hint
 
 EPILOG = """\b
 Examples:
@@ -211,7 +211,7 @@ def _broken(error: OSError) -> int:
 
 
 def _fail(message: str, hint: str, *, code: int = 1) -> int:
-    from ba_tui.core.untrusted import paintable  # noqa: PLC0415 - only what went wrong pays for it
+    from ba_tui.core.text.untrusted import paintable  # noqa: PLC0415 - only what went wrong pays for it
 
     text = f"ba: {with_hint(message, hint)}".encode("utf-8", "backslashreplace").decode()
     sys.stderr.write(paintable(text, newlines=False) + "\n")

@@ -16,7 +16,7 @@ import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
 from ba_tui.core.errors import UsageError
-from ba_tui.core.session import RuleLine, RuleVerdict
+from ba_tui.core.ports.permissions import RuleLine, RuleVerdict
 from ba_tui.resources import places, project_root
 
 if TYPE_CHECKING:
@@ -140,13 +140,13 @@ def _stands_in(line: RuleLine, file: Path) -> bool:
 def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None, *, held: bool = False) -> Policy:
     """The policy that the app would have in ``folder``, with what the flags add. ``held``: also with the sandbox."""
     from ba_tui.assembly import sandbox_for, started_by_hooks  # noqa: PLC0415 - see list_
-    from ba_tui.permissions.approvals import Approvals  # noqa: PLC0415 - see list_
     from ba_tui.permissions.bounds import Bounds  # noqa: PLC0415
-    from ba_tui.permissions.hits import hits_of  # noqa: PLC0415
     from ba_tui.permissions.paths import Workspace  # noqa: PLC0415
     from ba_tui.permissions.policy import Policy as Rules  # noqa: PLC0415
-    from ba_tui.permissions.rulebook import all_rules  # noqa: PLC0415
-    from ba_tui.permissions.rules import read_rule  # noqa: PLC0415
+    from ba_tui.permissions.rules.approvals import Approvals  # noqa: PLC0415 - see list_
+    from ba_tui.permissions.rules.hit_counts import hits_of  # noqa: PLC0415
+    from ba_tui.permissions.rules.rule import read_rule  # noqa: PLC0415
+    from ba_tui.permissions.rules.rulebook import all_rules  # noqa: PLC0415
 
     for line in given:
         read_rule(line.rule, line.verdict, line.source)
@@ -232,8 +232,8 @@ def _answer(policy: Policy, tool: Tool, args: Mapping[str, Any], text: str) -> d
 def _commands(tool: Tool, text: str) -> list[str]:
     """Every simple command that would run; the text itself where that can't be told, or is code."""
     from ba_tui.core.tool import Effect  # noqa: PLC0415 - see list_
-    from ba_tui.permissions.rules import CODE_TOOLS  # noqa: PLC0415
-    from ba_tui.permissions.shell_grammar import analyse  # noqa: PLC0415
+    from ba_tui.permissions.rules.rule import CODE_TOOLS  # noqa: PLC0415
+    from ba_tui.permissions.shell.walk.simple_commands import analyse  # noqa: PLC0415
 
     if tool.effect is not Effect.EXECUTE:
         return []

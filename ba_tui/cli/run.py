@@ -23,8 +23,8 @@ from ba_tui.cli.streams import read_input
 from ba_tui.core.errors import ErrorInfo, StopTurn, UsageError
 from ba_tui.core.events import Asked, Event, Notice, ToolProgress, TurnEnded
 from ba_tui.core.results import ToolResult
-from ba_tui.core.untrusted import paintable
-from ba_tui.core.wording import with_hint
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import with_hint
 from ba_tui.faces.headless import DENIED, INFRASTRUCTURE, INTERRUPTED, LIMIT, OK, USAGE, denial, interrupts
 from ba_tui.resources import bundled, places, project_root
 
@@ -71,7 +71,7 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
     from ba_tui.permissions.bounds import check_bypass  # noqa: PLC0415
     from ba_tui.planning.flow_checks import check, name_conflict  # noqa: PLC0415
     from ba_tui.planning.flow_run import Runtime, arguments  # noqa: PLC0415
-    from ba_tui.sessions.artifacts import Artifacts  # noqa: PLC0415
+    from ba_tui.sessions.results.artifacts import Artifacts  # noqa: PLC0415
 
     folder = folder_of(cwd)
     if permission_mode == "bypass":
@@ -102,7 +102,7 @@ def _find(named: str, root: Path) -> tuple[Flow | None, Mapping[str, Flow], Sequ
     Raises:
         UsageError: there is none.
     """
-    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - see run
+    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - see run
     from ba_tui.planning.flow_files import load_flows, read_flow  # noqa: PLC0415
     from ba_tui.planning.workflows import flow_folders  # noqa: PLC0415
 

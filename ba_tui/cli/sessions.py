@@ -24,12 +24,12 @@ from ba_tui.cli.launch import current_folder
 from ba_tui.core.conversation import Library
 from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
 from ba_tui.core.messages import Usage
-from ba_tui.core.session import SessionInfo, TurnLine
-from ba_tui.core.untrusted import paintable
-from ba_tui.core.wording import count
+from ba_tui.core.ports.sessions import SessionInfo, TurnLine
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import count
 from ba_tui.resources import save_whole
+from ba_tui.sessions.exports.outline import as_record
 from ba_tui.sessions.foreign import one_line
-from ba_tui.sessions.outline import as_record
 from ba_tui.sessions.retention import Rule, doomed, seconds
 
 app = typer.Typer(no_args_is_help=True)

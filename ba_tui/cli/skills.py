@@ -18,7 +18,7 @@ import typer
 from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import UsageError
-from ba_tui.core.wording import count, nearest, one_line
+from ba_tui.core.text.wording import count, nearest, one_line
 from ba_tui.resources import bundled, places, project_root, user_home
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def remove(
 
 def _catalog(root: Path) -> Catalog:
     from ba_tui.assembly.admitting import ingress_for  # noqa: PLC0415 - see list_
-    from ba_tui.permissions.trust import Trust  # noqa: PLC0415
+    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
     from ba_tui.skills.catalog import Catalog, skill_roots  # noqa: PLC0415
 
     where = places()
@@ -200,7 +200,7 @@ def _catalog(root: Path) -> Catalog:
 
 
 def _choices(root: Path) -> Choices:
-    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - see list_
+    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - see list_
     from ba_tui.skills.config import read_choices  # noqa: PLC0415
 
     where = places()

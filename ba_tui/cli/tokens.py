@@ -184,7 +184,7 @@ def _until(parts: Iterable[str], limit: int) -> Generator[str]:
 
 def _parts(file: BinaryIO, name: str, size: int) -> Generator[str]:
     """The text in parts that end where no token can lie across. Raises UsageError when it is no text."""
-    from ba_tui.tools.documents import binary_kind, detect  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.tools.editing.documents import binary_kind, detect  # noqa: PLC0415 - --help must not wait for it
 
     head = file.read(HEAD)
     if kind := binary_kind(head):

@@ -133,7 +133,7 @@ def new(
     cwd: Cwd = None,
 ) -> int:
     """Write a tool that works, and a test beside it, into .ba/tools."""
-    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - see list_
+    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - see list_
 
     check_name(name)
     folder = folder_of(cwd)
@@ -186,10 +186,10 @@ def _entry(registry: Registry, name: str, root: Path) -> Entry:
 async def _called(entry: Entry, args: dict[str, Any], *, quiet: bool) -> ToolResult:
     from ba_tui.core.events import Asked, ToolProgress  # noqa: PLC0415 - see list_
     from ba_tui.core.questions import Reply  # noqa: PLC0415
+    from ba_tui.core.text.untrusted import paintable  # noqa: PLC0415
     from ba_tui.core.tool import Call  # noqa: PLC0415
     from ba_tui.core.transcript import Transcript  # noqa: PLC0415
     from ba_tui.core.turn import Branch, Turn  # noqa: PLC0415
-    from ba_tui.core.untrusted import paintable  # noqa: PLC0415
 
     def listen(event: Event) -> None:
         match event:

@@ -1,6 +1,6 @@
 """``ba trust``: shows what a folder brings, trusts it with that, and takes it back.
 
-What counts and where it is kept stands in ``ba_tui.permissions.trust``.
+What counts and where it is kept stands in ``ba_tui.permissions.trust.grants``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import typer
 
 from ba_tui.cli.config import folder_of, print_line
 from ba_tui.core.errors import UsageError
-from ba_tui.core.wording import count
+from ba_tui.core.text.wording import count
 from ba_tui.resources import places, project_root
 
 if TYPE_CHECKING:
-    from ba_tui.core.session import Standing
+    from ba_tui.core.ports.trust import Standing
 
 WORDS = {
     "trusted": "{root} is trusted with what it holds now.",
@@ -70,7 +70,7 @@ def trust(
 
 def untrusted(root: Path) -> str:
     """What to say of what a folder brings and ba leaves out; empty when there is nothing, or it is trusted."""
-    from ba_tui.permissions.trust import Trust  # noqa: PLC0415 - see trust
+    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - see trust
 
     seen = Trust(places()).look(root)
     if seen.trouble:

@@ -19,14 +19,14 @@ from ba_tui.context.mentions import MOST, Lines, Named, named
 from ba_tui.context.profiles import Decode, dataset_kind, in_utf8, profile
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Event, Notice, Rewound, Steered, TurnStarted
-from ba_tui.core.markup import OURS, neutralized
-from ba_tui.core.mentions import Weight
 from ba_tui.core.messages import Block, Message, clean_text, reminder
+from ba_tui.core.ports.mentions import Weight
+from ba_tui.core.ports.skills import Skills
 from ba_tui.core.results import ToolResult
-from ba_tui.core.skills import Skills
+from ba_tui.core.text.markup import OURS, neutralized
+from ba_tui.core.text.wording import nearest, one_line
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import nearest, one_line
 from ba_tui.ingress import Owner
 
 FOLDER = "attachments"

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from ba_tui.core.commands import CommandLine
 from ba_tui.core.errors import UsageError
 from ba_tui.core.messages import clean_text
-from ba_tui.core.patterns import regex
+from ba_tui.core.ports.commands import CommandLine
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import one_line
 from ba_tui.ingress import FileRefused, Ingress
 
 Source: TypeAlias = Literal["user", "project"]

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from ba_tui.core.wording import byte_size
+from ba_tui.core.text.wording import byte_size
 
 LARGEST = 100_000_000
 NAMES = 1_000

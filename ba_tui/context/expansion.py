@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeAlias
 
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
 Run: TypeAlias = Callable[[str], Awaitable[str]]

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ba_tui.core.markup import INSTRUCTIONS
 from ba_tui.core.messages import NOTE, Message, Text, reminder
-from ba_tui.core.patterns import regex
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.markup import INSTRUCTIONS
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
 from ba_tui.ingress import FileRefused, Ingress, Owner, shown
 from ba_tui.resources import there

@@ -16,9 +16,9 @@ from typing import TypeAlias
 
 from ba_tui.context.files import LETTERS, FileIndex, Listing
 from ba_tui.context.profiles import dataset_kind
-from ba_tui.core.mentions import MentionKind, Suggestion, Weight
 from ba_tui.core.messages import clean_text
-from ba_tui.core.patterns import regex
+from ba_tui.core.ports.mentions import MentionKind, Suggestion, Weight
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
 FORCED = {"file": "file", "folder": "file", "dataset": "file", "skill": "skill", "tool": "tool", "session": "session"}

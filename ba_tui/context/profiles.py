@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from ba_tui.core.patterns import regex
-from ba_tui.core.wording import count, one_line
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import count, one_line
 
 KINDS = {
     "csv": "CSV data",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
-from ba_tui.context.gauge import Gauge
-from ba_tui.context.rounds import changed, rounds_of
+from ba_tui.context.compression.gauge import Gauge
+from ba_tui.context.compression.rounds import changed, rounds_of
 from ba_tui.core.events import Steered
 from ba_tui.core.messages import Message, Text, reminder
 from ba_tui.core.transcript import Transcript
@@ -48,8 +48,8 @@ class Refocus:
 
 def _goal(transcript: Transcript) -> str:
     """What the person asked for first, also when only notes hold it by now."""
-    from ba_tui.context.notes import read  # noqa: PLC0415 - most conversations need no such reminder
-    from ba_tui.context.words import texts_of  # noqa: PLC0415
+    from ba_tui.context.compression.notes import read  # noqa: PLC0415 - most conversations need no such reminder
+    from ba_tui.context.compression.user_text import texts_of  # noqa: PLC0415
 
     parts = rounds_of(transcript.messages, transcript.rounds)
     texts = [*read(parts.earlier).texts, *(text for item in parts.rounds[:1] for text in texts_of(item))]

@@ -26,9 +26,9 @@ from ba_tui.core.messages import Message, Text, ToolUse, partial, reminder
 from ba_tui.core.provider import Chunk, Provider, Request
 from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult, failure, identified
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.tool import Call, Effect, Tool, Toolset
 from ba_tui.core.turn import Branch
-from ba_tui.core.untrusted import paintable
 from ba_tui.core.values import frozen
 
 LANES = 8

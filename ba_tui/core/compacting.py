@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import UsageError
-from ba_tui.core.session import Condenser
+from ba_tui.core.ports.context import Condenser
 from ba_tui.core.turn import Branch, Turn
 
 

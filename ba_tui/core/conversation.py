@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from ba_tui.core.agent import Agent
-from ba_tui.core.choices import Catalogue, Setup
 from ba_tui.core.errors import (
     BaError,
     ErrorInfo,
@@ -34,21 +33,14 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Message, clean_text, user
+from ba_tui.core.ports.brain import Brain, Inventory
+from ba_tui.core.ports.context import Condenser, ContextPart
+from ba_tui.core.ports.permissions import Permissions
+from ba_tui.core.ports.sessions import Imported, Journal, Outline, SessionInfo, title_of
+from ba_tui.core.ports.setup import Catalogue, Setup
+from ba_tui.core.ports.trust import Trusting
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.rewinding import Past
-from ba_tui.core.session import (
-    Brain,
-    Condenser,
-    ContextPart,
-    Imported,
-    Inventory,
-    Journal,
-    Outline,
-    Permissions,
-    SessionInfo,
-    Trusting,
-    title_of,
-)
 from ba_tui.core.start import Start
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener, Turn

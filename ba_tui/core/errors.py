@@ -24,8 +24,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from ba_tui.core.text.wording import with_hint
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import with_hint
 
 ErrorKind: TypeAlias = Literal[
     "timeout",

@@ -12,8 +12,8 @@ from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
-from ba_tui.core.markup import REMINDER, neutralized
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.markup import REMINDER, neutralized
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
 _NO_TEXT = regex("[\0\ud800-\udfff]")

@@ -32,9 +32,9 @@ from ba_tui.core.ledger import Account, Ledger
 from ba_tui.core.messages import Message, Thinking
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.start import Start
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import with_hint
 from ba_tui.core.turn import Turn
-from ba_tui.core.untrusted import paintable
-from ba_tui.core.wording import with_hint
 
 SCHEMA = 1
 OK, USAGE, INFRASTRUCTURE, LIMIT, DENIED, INTERRUPTED = 0, 1, 2, 3, 4, 130

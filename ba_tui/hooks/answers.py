@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import clean_json
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import clipped
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import clipped
 from ba_tui.hooks.config import Hook
 from ba_tui.hooks.process import Completed
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import one_line
 from ba_tui.ingress import Read
 from ba_tui.resources import read_regular
 from ba_tui.settings import HOOK_EVENTS, HookLine

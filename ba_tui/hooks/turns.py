@@ -16,8 +16,8 @@ from ba_tui.core.errors import PromptRefused, StopTurn
 from ba_tui.core.events import Asked, Compressed, Event, Notice, Steered
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.questions import Question
+from ba_tui.core.text.wording import sentence
 from ba_tui.core.turn import Branch
-from ba_tui.core.wording import sentence
 from ba_tui.hooks.answers import Verdict
 from ba_tui.hooks.runner import HookEvent, Hooks
 

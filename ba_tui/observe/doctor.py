@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.session import Standing
+from ba_tui.core.ports.trust import Standing
 from ba_tui.core.values import frozen
 from ba_tui.observe.logs import LOG
 from ba_tui.providers.faults import is_loopback

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
 
 HIDDEN = "[redacted]"
 

@@ -9,7 +9,11 @@ from pathlib import Path
 
 from ba_tui.core.questions import Risk
 from ba_tui.core.tool import Effect
-from ba_tui.permissions.commands import (
+from ba_tui.permissions.egress.domains import domain_of
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.rules.conditions import terms_text
+from ba_tui.permissions.rules.rule import CODE_TOOLS, SHELL_TOOLS, Rule, Subject, literal
+from ba_tui.permissions.shell.command_text import (
     LONGEST_RULE,
     literals,
     looks_outside,
@@ -17,10 +21,6 @@ from ba_tui.permissions.commands import (
     risks_of,
     risks_of_code,
 )
-from ba_tui.permissions.conditions import terms_text
-from ba_tui.permissions.hosts import domain_of
-from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.rules import CODE_TOOLS, SHELL_TOOLS, Rule, Subject, literal
 from ba_tui.permissions.subjects import judging
 
 

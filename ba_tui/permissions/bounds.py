@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.resources import Places

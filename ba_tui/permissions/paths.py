@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.messages import clean_text
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
 SECRET_NAMES = (

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
+from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
 from ba_tui.core.profiles import OUTSIDE, WORKING, Step
-from ba_tui.core.session import RuleLine, RuleScope, RuleVerdict
 from ba_tui.core.tool import Effect, Tool
-from ba_tui.permissions.approvals import Approvals
 from ba_tui.permissions.asking import key_of, named, risks, suggested
 from ba_tui.permissions.bounds import BYPASS, MODES, RESTRICTED, Bounds, Level
-from ba_tui.permissions.conditions import terms_text
-from ba_tui.permissions.given import Given
-from ba_tui.permissions.hits import add_hits, read_hits
 from ba_tui.permissions.paths import PathRefused, Workspace
-from ba_tui.permissions.rules import (
+from ba_tui.permissions.rules.answers import Given
+from ba_tui.permissions.rules.approvals import Approvals
+from ba_tui.permissions.rules.conditions import terms_text
+from ba_tui.permissions.rules.hit_counts import add_hits, read_hits
+from ba_tui.permissions.rules.rule import (
     COMMAND_TOOLS,
     OUTER,
     SHELL_TOOLS,
@@ -37,7 +37,7 @@ from ba_tui.permissions.subjects import Subjects, judging
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, Judgement
 
 if TYPE_CHECKING:
-    from ba_tui.permissions.judging import Files, Holding
+    from ba_tui.permissions.shell.judging import Files, Holding
 
 REMEMBERED_ASKS = 32
 PLAN = (

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
 Kind: TypeAlias = Literal["read", "write", "ddl", "unknown"]

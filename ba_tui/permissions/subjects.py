@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.core.values import frozen
-from ba_tui.permissions.commands import named_paths, without_operators
 from ba_tui.permissions.paths import PathRefused, Workspace
-from ba_tui.permissions.protected import is_protected
-from ba_tui.permissions.rules import CODE_TOOLS, SHELL_TOOLS, Seen, Subject
-from ba_tui.permissions.twins import holds_secret
+from ba_tui.permissions.rules.rule import CODE_TOOLS, SHELL_TOOLS, Seen, Subject
+from ba_tui.permissions.sandbox.protected_files import is_protected
+from ba_tui.permissions.secrets.hard_links import holds_secret
+from ba_tui.permissions.shell.command_text import named_paths, without_operators
 from ba_tui.resources import Places
 
 if TYPE_CHECKING:
-    from ba_tui.permissions.parts import Part
+    from ba_tui.permissions.shell.command_parts import Part
 
 
 @frozen
@@ -97,7 +97,7 @@ class Subjects:
 
 def judging():
     """What judging a command takes. Not before one is judged: most of it is grammar."""
-    from ba_tui.permissions import judging  # noqa: PLC0415
+    from ba_tui.permissions.shell import judging  # noqa: PLC0415
 
     return judging
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from ba_tui.core.profiles import WORKING, Profile, Step
 from ba_tui.core.questions import Risk
 from ba_tui.core.values import frozen
-from ba_tui.permissions.conditions import OnTimeout
+from ba_tui.permissions.rules.conditions import OnTimeout
 
 
 @frozen

@@ -9,9 +9,9 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from ba_tui.core.patterns import regex
-from ba_tui.core.untrusted import hidden_in, looks_like, paintable
-from ba_tui.permissions.lookalikes import addresses, deceptions, odd_words
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.untrusted import hidden_in, looks_like, paintable
+from ba_tui.permissions.egress.homographs import addresses, deceptions, odd_words
 
 MOST = 8
 LONGEST = 200_000

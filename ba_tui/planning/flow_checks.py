@@ -9,8 +9,8 @@ import graphlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from ba_tui.core.text.wording import suggestion
 from ba_tui.core.tool import Tool
-from ba_tui.core.wording import suggestion
 from ba_tui.planning.schemas import complaints, literal_complaints, schema_complaint
 from ba_tui.planning.templates import InvalidTemplate, Template, built_in, expression, template, templates_in
 from ba_tui.planning.workflows import (

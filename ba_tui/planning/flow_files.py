@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.messages import clean_json
-from ba_tui.core.patterns import regex
-from ba_tui.core.wording import did_you_mean, suggestion
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import did_you_mean, suggestion
 from ba_tui.ingress import Read
 from ba_tui.planning.workflows import Conditional, Flow, Invocation, Loop, OnError, Step, problem
 from ba_tui.resources import read_regular

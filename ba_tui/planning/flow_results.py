@@ -12,8 +12,8 @@ from typing import Any, get_args
 
 from ba_tui.core.errors import ErrorKind
 from ba_tui.core.results import Table, ToolResult, failure
+from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import count, one_line
 from ba_tui.planning.workflows import Flow, Step
 
 MAX_ROWS = 60

@@ -15,13 +15,13 @@ from typing import Any, cast
 
 from ba_tui.core.errors import PERMANENT, BaError, StopTurn
 from ba_tui.core.events import ToolFinished
-from ba_tui.core.patterns import regex
+from ba_tui.core.ports.results import Reader
 from ba_tui.core.questions import Question
 from ba_tui.core.results import StateChange, ToolResult, failure
-from ba_tui.core.session import Reader
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import sentence
 from ba_tui.planning.flow_calls import FlowBranch, StepCall
 from ba_tui.planning.flow_checks import check
 from ba_tui.planning.flow_results import Row, StepFailed, failed_flow, finished, invalid_output, message

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from ba_tui.core.wording import clipped, did_you_mean, suggestion
+from ba_tui.core.text.wording import clipped, did_you_mean, suggestion
 from ba_tui.settings.document import KeyPath
 
 Complaint = tuple[KeyPath, str]

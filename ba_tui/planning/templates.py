@@ -17,7 +17,7 @@ from jinja2.exceptions import SecurityError
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.settings.document import KeyPath
 

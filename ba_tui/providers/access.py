@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ba_tui.core.choices import LocalServer
 from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.setup import LocalServer
 from ba_tui.core.provider import ModelInfo
 from ba_tui.providers import local
 from ba_tui.providers.catalog import Catalog

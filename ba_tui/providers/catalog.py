@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.patterns import regex
 from ba_tui.core.provider import ModelInfo, Prices
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from ba_tui.core.errors import (
     UsageError,
 )
 from ba_tui.core.messages import clean_text
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import one_line, sentence
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import one_line, sentence
 from ba_tui.providers.shapes import decode, fields, items, words
 
 LONGEST = 300

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from ba_tui.core.choices import LocalServer
 from ba_tui.core.messages import clean_text
+from ba_tui.core.ports.setup import LocalServer
 from ba_tui.providers.shapes import decode, fields, items, words
 
 PORTS: Mapping[str, int] = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080}

@@ -45,8 +45,8 @@ from ba_tui.core.errors import (
 )
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Block, Message, Stop, Text, Thinking, ToolOutput, ToolUse, Usage
-from ba_tui.core.patterns import regex
 from ba_tui.core.provider import Chunk, ModelInfo, Request
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
 MODEL = ModelInfo("scripted", "scripted", "scripted", family="scripted", known=True, vision=True, thinking=True)

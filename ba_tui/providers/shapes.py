@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, cast
 
 from ba_tui.core.messages import clean_text
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
 
 LONGEST_NAME = 64
 DEEPEST = 200

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
 
 WHOLE = 64_000
 """Characters that are looked at as they are; of a longer text, evenly spread samples."""

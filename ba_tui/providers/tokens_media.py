@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 
 from ba_tui.core.messages import Document, Image
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
 from ba_tui.providers.tokens_config import Family
 
 Pixels = Callable[[bytes], tuple[int, int] | None]

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Any, cast
 
-from ba_tui.core.patterns import regex
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.untrusted import paintable
 
 _C1 = regex("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 

@@ -15,7 +15,6 @@ from itertools import chain, islice
 from pathlib import Path
 
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.sessions.artifacts import FOLDER, NAME, NOTE
 from ba_tui.sessions.journal import make_private, unreadable
 from ba_tui.sessions.migrations import OURS
 from ba_tui.sessions.records import (
@@ -29,6 +28,7 @@ from ba_tui.sessions.records import (
     read_header,
     starts_turn,
 )
+from ba_tui.sessions.results.artifacts import FOLDER, NAME, NOTE
 from ba_tui.sessions.standing import starts as standing_starts
 
 ATTACHED = "attachments"

@@ -20,20 +20,20 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
 from ba_tui.core.events import Titled
 from ba_tui.core.messages import clean_text
-from ba_tui.core.patterns import regex
-from ba_tui.core.session import Imported, Outline, SessionInfo
+from ba_tui.core.ports.sessions import Imported, Outline, SessionInfo
+from ba_tui.core.text.patterns import regex
 from ba_tui.sessions import lock
-from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.foreign import one_line, redacted
 from ba_tui.sessions.forks import copy_turns
 from ba_tui.sessions.journal import JournalFile, unreadable
 from ba_tui.sessions.lock import Lock
 from ba_tui.sessions.records import FILE, Header, read_header
+from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 
 if TYPE_CHECKING:
-    from ba_tui.sessions.digest import Digest
-    from ba_tui.sessions.fulltext import Found, FullText
-    from ba_tui.sessions.index import Index, Stamp
+    from ba_tui.sessions.search.digest import Digest
+    from ba_tui.sessions.search.fulltext import Found, FullText
+    from ba_tui.sessions.search.index import Index, Stamp
 
 Make = Callable[[SessionInfo, JournalFile], Conversation]
 Slug = Callable[[Path], str]
@@ -58,13 +58,13 @@ class SessionLibrary:
 
     @cached_property
     def _index(self) -> Index:
-        from ba_tui.sessions.index import Index  # noqa: PLC0415 - a session that is begun needs no list of others
+        from ba_tui.sessions.search.index import Index  # noqa: PLC0415 - a session that is begun needs no list of others
 
         return Index(self._root.parent / "index.sqlite", self._root)
 
     @cached_property
     def _text(self) -> FullText:
-        from ba_tui.sessions.fulltext import FullText  # noqa: PLC0415 - see _index
+        from ba_tui.sessions.search.fulltext import FullText  # noqa: PLC0415 - see _index
 
         return FullText(self._root.parent / "search.sqlite", self._root)
 
@@ -176,7 +176,7 @@ class SessionLibrary:
 
     def take_in(self, path: Path) -> Imported:
         """Raises UsageError, StorageError, NewerSchema."""
-        from ba_tui.sessions.importing import journalled, read_transcript  # noqa: PLC0415 - for imports alone
+        from ba_tui.sessions.imports.importing import journalled, read_transcript  # noqa: PLC0415 - for imports alone
 
         taken = read_transcript(path)
         self._refuse_twice(taken.source)
@@ -207,13 +207,13 @@ class SessionLibrary:
                     raise UsageError(f"{source} was imported before, as {header.id}.", "Delete that session first.")
 
     def outline(self, id: str) -> Outline:
-        from ba_tui.sessions.outline import Survey  # noqa: PLC0415 - for one command alone
+        from ba_tui.sessions.exports.outline import Survey  # noqa: PLC0415 - for one command alone
 
         key = self._key(id)
         return Survey(self._peek(key, self._info(key))).outline(lambda text: self._redact(redacted(text)))
 
     def export(self, id: str, format: str, *, with_secrets: bool = False) -> Iterator[str]:
-        from ba_tui.sessions.transcripts import exporter  # noqa: PLC0415 - for exports alone
+        from ba_tui.sessions.exports.transcripts import exporter  # noqa: PLC0415 - for exports alone
 
         write = exporter(format, self._redact, with_secrets=with_secrets)
         key = self._key(id)

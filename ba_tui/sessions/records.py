@@ -17,8 +17,8 @@ from typing import Any, cast, get_args
 from ba_tui import __version__
 from ba_tui.core.events import Event, Notice, TurnStarted, event_adapter, event_from_json
 from ba_tui.core.messages import clean_json, clean_text
+from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import count
 from ba_tui.resources import open_regular
 from ba_tui.sessions.migrations import OURS, SCHEMA_VERSION, Record, Schema
 

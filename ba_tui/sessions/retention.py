@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.patterns import regex
-from ba_tui.core.session import SessionInfo
+from ba_tui.core.ports.sessions import SessionInfo
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
 _AGE = regex(r"(\d{1,6})\s*([hdwmy])", re.IGNORECASE)

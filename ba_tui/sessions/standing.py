@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from ba_tui.core.events import Event, Rewound, TurnStarted
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
 from ba_tui.sessions.records import MAIN, loads, starts_turn
 
 _REWOUND = b'"rewound"'

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from ba_tui.core.session import RuleLayer
-from ba_tui.core.wording import nearest
+from ba_tui.core.ports.permissions import RuleLayer
+from ba_tui.core.text.wording import nearest
 from ba_tui.settings.document import KeyPath, Problem, printable, shown
 from ba_tui.settings.model import HookGroup, Profile, Rules, Settings
 from ba_tui.settings.plain import NotPlain, adapter, build

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.core.session import RuleLine
+from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.values import frozen
 from ba_tui.ingress import within
 from ba_tui.resources import Places, bundled, read_regular

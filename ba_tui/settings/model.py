@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 from annotated_types import Ge, Gt, Le, MinLen
 
 from ba_tui.core.events import Mode
+from ba_tui.core.text.wording import nearest
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import nearest
 from ba_tui.settings.fields import NUMBER, Address, Amount, Check, Count, Rounds, Seconds, Share, Whole, about, finite
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from ba_tui.core.wording import suggestion
+from ba_tui.core.text.wording import suggestion
 from ba_tui.ingress import Read
 from ba_tui.resources import read_regular
 from ba_tui.settings.document import Document, KeyPath, Problem, read_document, shown

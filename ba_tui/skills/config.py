@@ -10,8 +10,8 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, cast
 
+from ba_tui.core.text.wording import did_you_mean
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import did_you_mean
 from ba_tui.ingress import Read
 from ba_tui.resources import read_regular
 from ba_tui.settings.document import Problem, shown

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.text.wording import byte_size
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import byte_size
 from ba_tui.ingress import Ingress
 from ba_tui.resources import read_regular
 from ba_tui.skills.catalog import Skill

@@ -21,9 +21,9 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from ba_tui.core.errors import BaError, StorageError
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import clipped
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import clipped
 from ba_tui.resources import read_regular
 
 FILE = "requirements.txt"

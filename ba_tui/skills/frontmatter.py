@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, cast
 
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import clipped
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import clipped
 
 MARK = "---"
 OURS = ("model", "disable-model-invocation", "argument-hint")

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.resources import save_whole
 from ba_tui.skills.catalog import head_of

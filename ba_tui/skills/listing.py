@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.skills import SkillLine, SkillState
+from ba_tui.core.ports.skills import SkillLine, SkillState
 from ba_tui.skills.activation import MAX_PARAMETER_CHARS, Request
 from ba_tui.skills.active import ActiveSkills, SkillChange
 from ba_tui.skills.catalog import Skill

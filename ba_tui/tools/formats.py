@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
 from ba_tui.core.results import Kind
+from ba_tui.core.text.wording import clipped, count
 from ba_tui.core.tool import Level
-from ba_tui.core.wording import clipped, count
-from ba_tui.sessions.structure import LOOK, WHOLE, outline, parsed
+from ba_tui.sessions.results.structure import LOOK, WHOLE, outline, parsed
 
 ROOM: Mapping[Level, int] = {"brief": 200, "standard": 30_000, "full": 60_000}
 """Characters of a result that are given as they are."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from ba_tui.core.tool import Call, Guard, Run, Tool
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Read
 from ba_tui.resources import read_regular
-from ba_tui.tools.decorator import NAME
-from ba_tui.tools.discovery import Discovery, Module, Origin, ToolProblem
+from ba_tui.tools.own.decorator import NAME
+from ba_tui.tools.own.discovery import Discovery, Module, Origin, ToolProblem
+from ba_tui.tools.own.worker_tools import missing, worker_tool
 from ba_tui.tools.tools_yaml import Choice, ToolChoices, read_tool_choices
-from ba_tui.tools.worker_tools import missing, worker_tool
 
 BUILT_IN = "built in"
 SEARCH = "tool_search"

@@ -13,21 +13,26 @@ from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.sharing import Secrecy, Sharing
-from ba_tui.permissions.trust import Trust
+from ba_tui.permissions.secrets.sharing import Secrecy, Sharing
+from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import Places, bundled
-from ba_tui.sessions.artifacts import Artifacts
-from ba_tui.tools.artifacts import read_artifact_tool
-from ba_tui.tools.ask_user import ask_user_tool
-from ba_tui.tools.background import Shells
-from ba_tui.tools.calculator import calculator_tool
-from ba_tui.tools.clock import now_tool
-from ba_tui.tools.command_runner import UNCONFINED, CommandRunner
+from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.tools.builtin.artifacts import read_artifact_tool
+from ba_tui.tools.builtin.ask_user import ask_user_tool
+from ba_tui.tools.builtin.calculator import calculator_tool
+from ba_tui.tools.builtin.clock import now_tool
+from ba_tui.tools.builtin.files import read_file_tool, write_file_tool
+from ba_tui.tools.builtin.listing import glob_tool, list_files_tool
+from ba_tui.tools.builtin.python import Python, python_tool
+from ba_tui.tools.builtin.recall import History, recall_tool
+from ba_tui.tools.builtin.search import grep_tool
+from ba_tui.tools.builtin.shell import Shell, shell_tool, start_folder
+from ba_tui.tools.builtin.shell_output import shell_kill_tool, shell_output_tool
+from ba_tui.tools.builtin.todos import todo_read_tool, todo_write_tool
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.discovery import Discovery, DiscoveryOptions, Folder
-from ba_tui.tools.disk import SeenFiles
-from ba_tui.tools.edits import edit_file_tool
-from ba_tui.tools.files import read_file_tool, write_file_tool
+from ba_tui.tools.editing.disk import SeenFiles
+from ba_tui.tools.editing.edits import edit_file_tool
+from ba_tui.tools.editing.patching import apply_patch_tool
 from ba_tui.tools.guards.breaker import Health, breaker
 from ba_tui.tools.guards.once import Memory, once
 from ba_tui.tools.guards.output import NOWHERE, Delivery, output
@@ -37,18 +42,13 @@ from ba_tui.tools.guards.retry import retry
 from ba_tui.tools.guards.secrets import secrets
 from ba_tui.tools.guards.timeout import timeout
 from ba_tui.tools.guards.validate import validate
-from ba_tui.tools.listing import glob_tool, list_files_tool
 from ba_tui.tools.modalities import Modalities
-from ba_tui.tools.patching import apply_patch_tool
-from ba_tui.tools.python import Python, python_tool
-from ba_tui.tools.recall import History, recall_tool
+from ba_tui.tools.own.discovery import Discovery, DiscoveryOptions, Folder
+from ba_tui.tools.own.workers import WorkerSettings
 from ba_tui.tools.registry import Files, Registry
-from ba_tui.tools.search import grep_tool
-from ba_tui.tools.shell import Shell, shell_tool, start_folder
-from ba_tui.tools.shell_output import shell_kill_tool, shell_output_tool
-from ba_tui.tools.todos import todo_read_tool, todo_write_tool
-from ba_tui.tools.web_tools import WebOptions, web_tools
-from ba_tui.tools.workers import WorkerSettings
+from ba_tui.tools.running.background import Shells
+from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner
+from ba_tui.tools.web.tools import WebOptions, web_tools
 
 
 @frozen

@@ -10,14 +10,14 @@ from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from ba_tui.core.text.wording import did_you_mean
 from ba_tui.core.tool import Level
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import did_you_mean
 from ba_tui.ingress import Read
 from ba_tui.resources import read_regular
 from ba_tui.settings.document import Problem, shown
 from ba_tui.settings.options import options_files, switch, unknown, words
-from ba_tui.tools.discovery import ToolProblem
+from ba_tui.tools.own.discovery import ToolProblem
 
 
 @frozen

@@ -12,14 +12,14 @@ from dataclasses import replace
 
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import Message
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
-from ba_tui.core.wording import sentence
+from ba_tui.tools.builtin.tool_search import tool_search_tool
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.discovery import ToolProblem
+from ba_tui.tools.own.discovery import ToolProblem
 from ba_tui.tools.registry import SEARCH, Entry, Registry, size_of
-from ba_tui.tools.tool_search import tool_search_tool
 
 BUDGET_BYTES = 11_500
 """Bytes of system prompt and tools together, beyond which tools are searched for instead of listed: with the prompt and

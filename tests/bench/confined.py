@@ -15,11 +15,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ba_tui.core.profiles import OUTSIDE, READING, Profile
-from ba_tui.permissions.sandbox import Sandbox
-from ba_tui.permissions.sandbox_layout import Reach
+from ba_tui.permissions.sandbox.confinement import Sandbox
+from ba_tui.permissions.sandbox.layout import Reach
 from ba_tui.resources import user_home
-from ba_tui.tools.command_runner import CommandRunner
-from ba_tui.tools.processes import Process, Program
+from ba_tui.tools.running.command_runner import CommandRunner
+from ba_tui.tools.running.processes import Process, Program
 from tests.bench.figures import Effort, Figure, median
 
 PROGRAM = "/bin/true"

@@ -22,9 +22,9 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
+from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.registry import Registry
-from ba_tui.tools.shell import Shell
 from ba_tui.tools.toolbox import Place, pipeline
 from ba_tui.tools.visible import Visible
 from tests.bench.figures import Effort, Figure, median

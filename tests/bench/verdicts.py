@@ -12,12 +12,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.results import ToolResult
-from ba_tui.core.session import RuleLine
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace, held_paths
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rulebook import bundled_rules
+from ba_tui.permissions.rules.rulebook import bundled_rules
 from tests.bench.figures import Effort, Figure, median
 
 SCRIPT_BYTES = 10_240

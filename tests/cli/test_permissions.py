@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ba_tui.cli.main import run
-from ba_tui.permissions.sandbox import Sandbox
-from ba_tui.permissions.sandbox_layout import Reach
+from ba_tui.permissions.sandbox.confinement import Sandbox
+from ba_tui.permissions.sandbox.layout import Reach
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from ba_tui.cli.sessions import app
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.events import TurnEnded, TurnStarted
 from ba_tui.core.messages import user
-from ba_tui.core.session import SessionInfo
+from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.retention import Rule, doomed, seconds
 from tests.sessions.shelf import folder_of, library, stored, turn

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ba_tui.context.compressor import Compressor, Means
-from ba_tui.context.gauge import Gauge
-from ba_tui.context.overflow import Fitting
-from ba_tui.context.selection import Budget
-from ba_tui.context.summarize import Summarizer, Writer
-from ba_tui.context.summary_cache import SummaryCache
+from ba_tui.context.compression.compressor import Compressor, Means
+from ba_tui.context.compression.gauge import Gauge
+from ba_tui.context.compression.overflow import Fitting
+from ba_tui.context.compression.selection import Budget
+from ba_tui.context.compression.summarize import Summarizer, Writer
+from ba_tui.context.compression.summary_cache import SummaryCache
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Compressed, Event, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, Usage, user

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from ba_tui.context.extract import extract
-from ba_tui.context.fit import fit
-from ba_tui.context.notes import read
-from ba_tui.context.rounds import Keep, opening, turn_start
-from ba_tui.context.truncate import truncate
-from ba_tui.context.validity import faults
+from ba_tui.context.compression.extract import extract
+from ba_tui.context.compression.fit import fit
+from ba_tui.context.compression.notes import read
+from ba_tui.context.compression.rounds import Keep, opening, turn_start
+from ba_tui.context.compression.truncate import truncate
+from ba_tui.context.compression.validity import faults
 from ba_tui.core.events import MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Image, Message, Text, Thinking, ToolOutput, ToolUse, reminder, user
 from ba_tui.core.results import ToolResult
 from ba_tui.core.transcript import Transcript
-from ba_tui.tools.history_search import rounds as recalled
+from ba_tui.tools.builtin.history_search import rounds as recalled
 from tests.context.conversations import answer, conversations, count, rounds, step
 
 

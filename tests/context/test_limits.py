@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.context.gauge import Gauge
+from ba_tui.context.compression.gauge import Gauge
 from ba_tui.context.limits import Limits, Spending
 from ba_tui.context.reminders import NearlyFull, Refocus
 from ba_tui.core.compacting import compact

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from ba_tui.context.extract import extract
-from ba_tui.context.rounds import rounds_of
-from ba_tui.context.truncate import truncate
-from ba_tui.context.validity import faults
+from ba_tui.context.compression.extract import extract
+from ba_tui.context.compression.rounds import rounds_of
+from ba_tui.context.compression.truncate import truncate
+from ba_tui.context.compression.validity import faults
 from ba_tui.core.messages import Block, Message, Text, ToolOutput, ToolUse, user
 from tests.context.conversations import count
 from tests.eval.compression.measure import BUDGETS, WAYS, Counted, folded

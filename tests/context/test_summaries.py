@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.context.fact_check import completed, left_out
-from ba_tui.context.selection import Budget, Case, choose
-from ba_tui.context.summarize import Summarizer, Writer, record
-from ba_tui.context.summary_cache import SummaryCache, digest
+from ba_tui.context.compression.fact_check import completed, left_out
+from ba_tui.context.compression.selection import Budget, Case, choose
+from ba_tui.context.compression.summarize import Summarizer, Writer, record
+from ba_tui.context.compression.summary_cache import SummaryCache, digest
 from ba_tui.core.errors import ProviderError
 from ba_tui.core.messages import Image, Message, Text, ToolOutput, ToolUse, reminder, user
 from ba_tui.settings import Compression

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.context.extract import extract
-from ba_tui.context.fit import fit
-from ba_tui.context.rounds import Keep
-from ba_tui.context.truncate import truncate
-from ba_tui.context.validity import faults
-from ba_tui.context.words import Written, allotted, lines_in
+from ba_tui.context.compression.extract import extract
+from ba_tui.context.compression.fit import fit
+from ba_tui.context.compression.rounds import Keep
+from ba_tui.context.compression.truncate import truncate
+from ba_tui.context.compression.user_text import Written, allotted, lines_in
+from ba_tui.context.compression.validity import faults
 from ba_tui.core.compacting import compact
 from ba_tui.core.errors import ContextOverflow
 from ba_tui.core.events import Event, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted

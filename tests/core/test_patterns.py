@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
 
 
 def test_works_as_a_compiled_one() -> None:

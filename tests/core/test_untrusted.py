@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.core.untrusted import PLAIN, Ink, hidden_in, inked_lines, paintable
+from ba_tui.core.text.ansi import PLAIN, Ink, inked_lines
+from ba_tui.core.text.untrusted import hidden_in, paintable
 
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 INVISIBLE = re.compile("[\u202a-\u202e\u2066-\u2069\u200b\ufeff\U000e0000-\U000e007f]")

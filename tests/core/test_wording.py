@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.core.wording import byte_size, clipped, count, did_you_mean, nearest, one_line, sentence, suggestion
+from ba_tui.core.text.wording import byte_size, clipped, count, did_you_mean, nearest, one_line, sentence, suggestion
 
 
 def test_a_slip_is_answered_with_the_nearest_name_else_with_all() -> None:

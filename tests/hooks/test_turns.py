@@ -12,13 +12,13 @@ import pytest
 
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Asked, Compressed, Event, Notice, TurnEnded
+from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.questions import Reply
-from ba_tui.core.session import SessionInfo
 from ba_tui.core.tool import Tool
 from ba_tui.hooks.config import Hook
 from ba_tui.hooks.runner import Hooks, SessionFacts
 from ba_tui.hooks.turns import HookTurns
-from ba_tui.tools.ask_user import ask_user_tool
+from ba_tui.tools.builtin.ask_user import ask_user_tool
 from ba_tui.tools.definitions import Definition
 from tests.script import Memory, Mind, Script, Step, collect, kinds, says
 

@@ -19,7 +19,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.observe.calls import CallLog
 from ba_tui.observe.logs import LogFile, start_logging
-from ba_tui.permissions.secrets import redact
+from ba_tui.permissions.secrets.scanner import redact
 from ba_tui.resources import places
 
 log = logging.getLogger("ba_tui.tests.calls")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.session import Held, Standing
+from ba_tui.core.ports.trust import Held, Standing
 from ba_tui.observe.doctor import Finding, Patient, examine
 from ba_tui.resources import places
 from ba_tui.settings import load_settings, save_key

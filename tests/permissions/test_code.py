@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import UsageError
-from ba_tui.permissions.commands import literals, risks_of_code
 from ba_tui.permissions.policy import Ask
-from ba_tui.permissions.rules import read_rule
+from ba_tui.permissions.rules.rule import read_rule
+from ba_tui.permissions.shell.command_text import literals, risks_of_code
 from tests.permissions.toolset import PYTHON, judge, lines, policy
 
 

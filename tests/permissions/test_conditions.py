@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.session import RuleLine
+from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.tool import Effect
-from ba_tui.permissions.conditions import Misfit, read_terms, terms_text
-from ba_tui.permissions.rules import read_line
+from ba_tui.permissions.rules.conditions import Misfit, read_terms, terms_text
+from ba_tui.permissions.rules.rule import read_line
 from tests.permissions.toolset import EDIT, FETCH, SHELL, judge, lines, policy, tool, verdict
 
 SLOW = {"type": "object", "properties": {"command": {}, "timeout": {"type": "number", "default": 120}}}

@@ -16,7 +16,7 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.permissions.egress import Egress
+from ba_tui.permissions.egress.detection import Egress
 
 PLAN = "The merger with Aldebaran closes in March for 48 million; nobody may know before."
 TOKEN = "ghp_aB3dE5gH7jK9mN1pQ2sT4vW6yZ8bC0dE2fG4"

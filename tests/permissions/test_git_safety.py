@@ -11,9 +11,9 @@ import pytest
 
 from ba_tui.core.profiles import READING, WORKING, Profile
 from ba_tui.permissions.bounds import Bounds
-from ba_tui.permissions.git_history import History
-from ba_tui.permissions.git_safety import exposed, git_environment, skipped_hooks, stored_secrets
-from ba_tui.permissions.parts import Part
+from ba_tui.permissions.sandbox.git_history import History
+from ba_tui.permissions.sandbox.git_settings import exposed, git_environment, skipped_hooks, stored_secrets
+from ba_tui.permissions.shell.command_parts import Part
 from ba_tui.permissions.verdicts import Allow, Ask
 from tests.permissions.toolset import SHELL, lines, policy
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.session import RuleLine, RuleScope
+from ba_tui.core.ports.permissions import RuleLine, RuleScope
 from ba_tui.permissions.bounds import Bounds
-from ba_tui.permissions.hits import LARGEST, add_hits, hits_of, read_hits
 from ba_tui.permissions.policy import Policy
+from ba_tui.permissions.rules.hit_counts import LARGEST, add_hits, hits_of, read_hits
 from ba_tui.permissions.verdicts import Ask
 from ba_tui.resources import places
 from ba_tui.settings import load_settings

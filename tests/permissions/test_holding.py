@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ba_tui.core.events import Mode
-from ba_tui.core.session import RuleLine
+from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.permissions.bounds import Bounds
-from ba_tui.permissions.rules import read_rule
+from ba_tui.permissions.rules.rule import read_rule
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, Judgement
 from ba_tui.resources import places
 from tests.permissions.toolset import EDIT, PYTHON, SHELL, judge, lines, policy

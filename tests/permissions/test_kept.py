@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.core.session import RuleLine
+from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.permissions.verdicts import Ask, Deny
 from tests.permissions.toolset import SHELL, judge, lines, policy
 

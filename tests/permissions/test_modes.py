@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.session import RuleLine
+from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.bounds import RESTRICTED, Bounds, check_bypass, contained
 from ba_tui.permissions.verdicts import Ask, Deny

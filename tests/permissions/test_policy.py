@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.session import RuleLine
+from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.tool import Effect, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.profiles import WORKING, Profile
-from ba_tui.permissions.pending_changes import PendingChanges
-from ba_tui.permissions.protected_watch import ProtectedWatch, Run
-from ba_tui.permissions.workspace_scan import WorkspaceScan
+from ba_tui.permissions.sandbox.pending_changes import PendingChanges
+from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch, Run
+from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 
 HELD = Run("make", WORKING, guarded=True)
 LOOSE = Run("make", WORKING)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.permissions.approvals import Approvals
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rulebook import bundled_rules, rules_from
-from ba_tui.permissions.rules import read_rule
+from ba_tui.permissions.rules.approvals import Approvals
+from ba_tui.permissions.rules.rule import read_rule
+from ba_tui.permissions.rules.rulebook import bundled_rules, rules_from
 from tests.permissions.toolset import EDIT, SHELL, judge, policy
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.profiles import READING, WORKING, Profile
-from ba_tui.permissions.sandbox import Found, Mechanism, NotConfined, Sandbox, candidates, find
-from ba_tui.permissions.sandbox_bwrap import Bubblewrap, bubblewraps
-from ba_tui.permissions.sandbox_landlock import landlocks
-from ba_tui.permissions.sandbox_layout import Inside, Part, Reach, layout
-from ba_tui.permissions.sandbox_seatbelt import profile as seatbelt_profile
-from ba_tui.permissions.workspace_scan import WorkspaceScan
+from ba_tui.permissions.sandbox.bubblewrap import Bubblewrap, bubblewraps
+from ba_tui.permissions.sandbox.confinement import Found, Mechanism, NotConfined, Sandbox, candidates, find
+from ba_tui.permissions.sandbox.landlock import landlocks
+from ba_tui.permissions.sandbox.layout import Inside, Part, Reach, layout
+from ba_tui.permissions.sandbox.seatbelt import profile as seatbelt_profile
+from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="name spaces and Landlock are Linux's")
 Run = Callable[[str], "subprocess.CompletedProcess[str]"]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.permissions.secrets import find, placeholders, redact, redact_value
+from ba_tui.permissions.secrets.scanner import find, placeholders, redact, redact_value
 
 LETTERS = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"

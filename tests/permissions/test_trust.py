@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import UsageError
-from ba_tui.permissions.trust import Trust
-from ba_tui.permissions.trust_copies import MOST_OF_FILE
-from ba_tui.permissions.trust_files import MOST_FILES, PARTS
+from ba_tui.permissions.trust.copies import MOST_OF_FILE
+from ba_tui.permissions.trust.files import MOST_FILES, PARTS
+from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import Places
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.permissions.workspace_scan import Findings, WorkspaceScan
+from ba_tui.permissions.sandbox.workspace_scan import Findings, WorkspaceScan
 
 
 @pytest.fixture

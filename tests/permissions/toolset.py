@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from ba_tui.core.events import Mode
+from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.results import ToolResult
-from ba_tui.core.session import RuleLine
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
-from ba_tui.permissions.approvals import Approvals
 from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rulebook import bundled_rules
+from ba_tui.permissions.rules.approvals import Approvals
+from ba_tui.permissions.rules.rulebook import bundled_rules
 from ba_tui.permissions.verdicts import Judgement
 from ba_tui.resources import places
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, ToolUse, user
+from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.core.session import SessionInfo
 from ba_tui.planning.flow_run import arguments
 from ba_tui.planning.templates import rendered
 from ba_tui.planning.workflows import Flow, Invocation
-from ba_tui.sessions.transcripts import exporter
+from ba_tui.sessions.exports.transcripts import exporter
 from tests.planning.stage import parse_flow
 
 Made = tuple[str, dict[str, Any]]

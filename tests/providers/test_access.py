@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.core.choices import LocalServer
 from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.setup import LocalServer
 from ba_tui.providers.access import Access
 from ba_tui.providers.catalog import load_catalog
 from ba_tui.resources import bundled, places

@@ -8,8 +8,8 @@ from pathlib import Path
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Event, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, Usage, user
+from ba_tui.core.ports.sessions import Journal, SessionInfo
 from ba_tui.core.results import ToolResult
-from ba_tui.core.session import Journal, SessionInfo
 from ba_tui.resources import folder_slug
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.library import SessionLibrary

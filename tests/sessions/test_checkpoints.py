@@ -14,10 +14,10 @@ from ba_tui.assembly.keeping import checkpoints_for
 from ba_tui.core.errors import StorageError
 from ba_tui.core.rewinding import FileChange, Restored
 from ba_tui.resources import places
-from ba_tui.sessions.checkpoints import SessionCheckpoints
-from ba_tui.sessions.git import MANY, Stopped, Watch
-from ba_tui.sessions.restoring import restore
-from ba_tui.sessions.shadow import Limits, Store
+from ba_tui.sessions.checkpoints.git import MANY, Stopped, Watch
+from ba_tui.sessions.checkpoints.keeper import SessionCheckpoints
+from ba_tui.sessions.checkpoints.restoring import restore
+from ba_tui.sessions.checkpoints.shadow import Limits, Store
 from ba_tui.settings.model import Checkpoints, Settings
 
 GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_AUTHOR_NAME": "p", "GIT_AUTHOR_EMAIL": "p@x", "GIT_COMMITTER_NAME": "p"}

@@ -16,8 +16,8 @@ from ba_tui.core.events import Event, MessageDone, Notice, Steered, Titled, Tool
 from ba_tui.core.messages import Document, Image, Opaque, Text, ToolUse
 from ba_tui.core.results import Diff
 from ba_tui.core.transcript import Transcript
-from ba_tui.sessions.claude_code import told
-from ba_tui.sessions.importing import read_transcript
+from ba_tui.sessions.imports.claude_code import told
+from ba_tui.sessions.imports.importing import read_transcript
 from tests.sessions.test_importing import call, entry, output, text, valid
 
 Record = dict[str, Any]

@@ -16,10 +16,10 @@ from ba_tui.core.events import Compressed, MessageDone, Notice, Steered, ToolFin
 from ba_tui.core.messages import Image, Message, Thinking, ToolOutput, ToolUse, Usage
 from ba_tui.core.results import Command, Diff
 from ba_tui.core.transcript import Transcript
-from ba_tui.sessions.claude_code import told
-from ba_tui.sessions.importing import read_transcript
+from ba_tui.sessions.imports.claude_code import told
+from ba_tui.sessions.imports.importing import read_transcript
+from ba_tui.sessions.imports.published import VERSIONS, result_of
 from ba_tui.sessions.journal import JournalFile
-from ba_tui.sessions.published import VERSIONS, result_of
 from tests.sessions.shelf import WORK, folder_of, library, stored, turn
 
 A = "20261121-120000-ab12"

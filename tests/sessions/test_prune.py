@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 
 from ba_tui.core.events import Checkpointed, Rewound
-from ba_tui.sessions.checkpoints import SessionCheckpoints
-from ba_tui.sessions.prune import PACKED, prune
-from ba_tui.sessions.restoring import digest
-from ba_tui.sessions.shadow import Store
+from ba_tui.sessions.checkpoints.keeper import SessionCheckpoints
+from ba_tui.sessions.checkpoints.prune import PACKED, prune
+from ba_tui.sessions.checkpoints.restoring import digest
+from ba_tui.sessions.checkpoints.shadow import Store
 from tests.sessions.shelf import folder_of, library, stored, turn
 
 A, B, C = "20261121-120000-ab12", "20261121-130000-cd34", "20261121-140000-ef56"

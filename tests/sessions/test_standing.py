@@ -11,8 +11,8 @@ from ba_tui.core.events import Checkpointed, Compressed, Event, Judged, Notice, 
 from ba_tui.core.messages import user
 from ba_tui.core.rewinding import course, prefix
 from ba_tui.core.transcript import Transcript
+from ba_tui.sessions.exports.outline import Survey
 from ba_tui.sessions.journal import JournalFile
-from ba_tui.sessions.outline import Survey
 from ba_tui.sessions.standing import Standing, standing
 from tests.sessions.shelf import folder_of, library, stored, turn
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from ba_tui.core.events import Event, MessageDone, Steered, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, user
+from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.results import ToolResult
-from ba_tui.core.session import SessionInfo
 from ba_tui.core.transcript import Transcript
+from ba_tui.sessions.exports.transcripts import FORMATS, exporter
 from ba_tui.sessions.journal import JournalFile
-from ba_tui.sessions.transcripts import FORMATS, exporter
 from tests.sessions.shelf import folder_of, library, stored, turn
 
 INFO = SessionInfo("20261121-120000-ab12", "Fix the parser", Path("/srv/project"), 0.0, 60.0, 1, 1.0, "test/model")

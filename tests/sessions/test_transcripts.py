@@ -22,10 +22,10 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Image, Message, Text, ToolUse, Usage, reminder, user
+from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.results import Diff, ToolResult, failure
-from ba_tui.core.session import SessionInfo
+from ba_tui.sessions.exports.transcripts import exporter
 from ba_tui.sessions.foreign import redacted
-from ba_tui.sessions.transcripts import exporter
 from tests.sessions.shelf import turn
 
 INFO = SessionInfo("20261121-120000-ab12", "Fix the parser", Path("/srv/project"), 0.0, 60.0, 1, 1.0, "test/model")

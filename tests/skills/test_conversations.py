@@ -11,8 +11,8 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Asked, Notice, SkillsChanged, Steered, ToolFinished
 from ba_tui.core.messages import ToolOutput, user
+from ba_tui.core.ports.skills import Skills
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.session import Skills
 from tests.skills.world import World, call, put, questions, results, said, together, told, yes
 
 

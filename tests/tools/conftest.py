@@ -20,10 +20,10 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Allow
+from ba_tui.tools.builtin.search import find_ripgrep
+from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.definitions import Definition, load_definitions
 from ba_tui.tools.guards.permission import Judge, Verdict
-from ba_tui.tools.search import find_ripgrep
-from ba_tui.tools.shell import Shell
 from ba_tui.tools.toolbox import Place, builtin_tools, pipeline
 
 CHECKOUT = Path(__file__).resolve().parents[2]

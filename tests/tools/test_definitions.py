@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ba_tui.core.errors import UsageError
-from ba_tui.tools.clock import now_tool
+from ba_tui.tools.builtin.clock import now_tool
 from ba_tui.tools.definitions import Definition, load_definitions
 from ba_tui.tools.failed import Failed
 from tests.tools.conftest import AnsweringCall, Desk

@@ -18,12 +18,12 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
+from ba_tui.tools.builtin.tool_search import matching
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.registry import Files, Registry
-from ba_tui.tools.tool_search import matching
 from ba_tui.tools.visible import Joining, Visible, mentioned
 from tests.script import Script, says
-from tests.tools.own_tools import Home, names
+from tests.tools.own.own_tools import Home, names
 
 
 async def say_name(args: Mapping[str, Any], call: Call) -> ToolResult:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from ba_tui.core.wording import count
+from ba_tui.core.text.wording import count
 
 PATIENCE = 2.0
 """Seconds that a tool may take; some wait for a display that is not there."""

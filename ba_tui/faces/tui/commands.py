@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from ba_tui.core import wording
+from ba_tui.core.text import wording
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.acts import compacting, inventory, rewind, sessions, settings, trust, view
 from ba_tui.faces.tui.acts.editor import editor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ba_tui.core import results
-from ba_tui.core.session import Reader
+from ba_tui.core.ports.results import Reader
 from ba_tui.faces.tui.inspector.model import Inspected, Whole
 from ba_tui.faces.tui.transcript.records import (
     Compaction,

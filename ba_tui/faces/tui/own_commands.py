@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Notice
-from ba_tui.core.session import Inventory
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.ports.brain import Inventory
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.commands import Command, complete, find, nearest, parse
 from ba_tui.faces.tui.widgets.completion import Candidate
 

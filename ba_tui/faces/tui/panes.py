@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from ba_tui.core.events import Answered, Asked, Event, ModeChanged, ModelChanged, Titled, ToolFinished, TurnEnded
-from ba_tui.core.session import Jobs
+from ba_tui.core.ports.jobs import Jobs
 
 NEEDED = "ba needs you"
 

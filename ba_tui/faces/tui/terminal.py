@@ -19,7 +19,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Paste
 from textual.message import Message
 
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
 
 CHUNK = 65_536
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"

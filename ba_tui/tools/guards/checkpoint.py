@@ -16,7 +16,7 @@ from ba_tui.core.errors import StorageError
 from ba_tui.core.events import Checkpointed, Event, Notice, ToolProgress, TurnEnded
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool
-from ba_tui.sessions.git import Watch
+from ba_tui.sessions.checkpoints.git import Watch
 
 log = logging.getLogger(__name__)
 SOON, OFTEN = 0.4, 0.25

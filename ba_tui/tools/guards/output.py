@@ -31,12 +31,12 @@ from ba_tui.core.results import (
 )
 from ba_tui.core.tool import Call, Level, Tool
 from ba_tui.core.values import frozen
-from ba_tui.permissions.fragments import has_long_secrets, without_fragments
-from ba_tui.permissions.sharing import Secrecy, cut_secrets
-from ba_tui.sessions.artifacts import REFERENCE, Artifacts
+from ba_tui.permissions.secrets.fragments import has_long_secrets, without_fragments
+from ba_tui.permissions.secrets.sharing import Secrecy, cut_secrets
+from ba_tui.processes.terminal_text import unescaped
+from ba_tui.sessions.results.artifacts import REFERENCE, Artifacts
 from ba_tui.tools.failed import Failed, failed_result
 from ba_tui.tools.formats import BRIEF_FACTS, ROOM, failed, head_and_tail, shortened
-from ba_tui.tools.terminal_text import unescaped
 
 log = logging.getLogger(__name__)
 LIMIT = ROOM["standard"]

@@ -14,10 +14,10 @@ from ba_tui.core.events import Notice
 from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.tool import Call, Effect, Guard, Tool
-from ba_tui.core.untrusted import paintable
-from ba_tui.permissions.secrets import Secret, placeholders, redact, without
-from ba_tui.permissions.sharing import Sharing, kinds_cut, kinds_of, looked
+from ba_tui.permissions.secrets.scanner import Secret, placeholders, redact, without
+from ba_tui.permissions.secrets.sharing import Sharing, kinds_cut, kinds_of, looked
 
 _NAMED = 100
 _DEEPEST = 20

@@ -12,7 +12,7 @@ from typing import Any
 
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Tool
-from ba_tui.tools.terminal_text import plain
+from ba_tui.processes.terminal_text import plain
 
 LONGEST = 300.0
 """Seconds that a call which timed out may be given at most when it is tried again."""

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Call, Tool
-from ba_tui.core.wording import sentence
 
 LARGEST = 10_000_000
 DEEPEST = 100

@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Literal
 
 from ba_tui.core.events import Mode
+from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.profiles import READING
-from ba_tui.core.session import RuleLine
 from ba_tui.core.values import frozen
-from ba_tui.permissions.approvals import Approvals
 from ba_tui.permissions.bounds import RESTRICTED, Bounds
-from ba_tui.permissions.git_safety import git_environment
 from ba_tui.permissions.paths import Workspace, held_paths
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rulebook import bundled_rules
-from ba_tui.permissions.sandbox import Sandbox
-from ba_tui.permissions.sandbox_bwrap import bubblewraps
-from ba_tui.permissions.sandbox_layout import Reach
+from ba_tui.permissions.rules.approvals import Approvals
+from ba_tui.permissions.rules.rulebook import bundled_rules
+from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
+from ba_tui.permissions.sandbox.confinement import Sandbox
+from ba_tui.permissions.sandbox.git_settings import git_environment
+from ba_tui.permissions.sandbox.layout import Reach
 from ba_tui.permissions.verdicts import Allow
 from tests.eval.shell.world import World, build, picture
 from tests.permissions.toolset import SHELL

@@ -10,27 +10,20 @@ from dataclasses import replace as changed
 from pathlib import Path
 
 from ba_tui.core.agent import Agent
-from ba_tui.core.choices import LocalServer
 from ba_tui.core.conversation import Conversation, Doors
 from ba_tui.core.errors import SessionLocked, SessionNotFound, StorageError, UsageError
 from ba_tui.core.events import TRANSIENT, Event, MessageDone, Mode, Notice, TextDelta, Titled, TurnStarted
-from ba_tui.core.mentions import Suggestion, Weight
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
+from ba_tui.core.ports.brain import Inventory
+from ba_tui.core.ports.context import ContextPart
+from ba_tui.core.ports.jobs import Job
+from ba_tui.core.ports.mentions import Suggestion, Weight
+from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
+from ba_tui.core.ports.sessions import Imported, Outline, SessionInfo
+from ba_tui.core.ports.setup import LocalServer
+from ba_tui.core.ports.tools import ToolFigures, ToolLine
+from ba_tui.core.ports.trust import Trusting
 from ba_tui.core.provider import Chunk, ModelInfo, Prices, Request
-from ba_tui.core.session import (
-    ContextPart,
-    Imported,
-    Inventory,
-    Job,
-    Outline,
-    RuleLine,
-    RuleScope,
-    RuleVerdict,
-    SessionInfo,
-    ToolFigures,
-    ToolLine,
-    Trusting,
-)
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 

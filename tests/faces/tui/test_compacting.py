@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from ba_tui.context.compressor import Compressor, Means
-from ba_tui.context.gauge import Gauge
+from ba_tui.context.compression.compressor import Compressor, Means
+from ba_tui.context.compression.gauge import Gauge
 from ba_tui.core.events import Compressed, Event, TurnEnded, TurnStarted
 from ba_tui.core.messages import user
 from ba_tui.core.start import Start

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from textual.widgets import OptionList
 
-from ba_tui.core.commands import CommandLine
 from ba_tui.core.errors import UsageError
-from ba_tui.core.skills import SkillLine
+from ba_tui.core.ports.commands import CommandLine
+from ba_tui.core.ports.skills import SkillLine
 from ba_tui.faces.tui.commands import parse
 from ba_tui.faces.tui.own_commands import found
 from ba_tui.faces.tui.screens.help import HelpScreen

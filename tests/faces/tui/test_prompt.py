@@ -12,7 +12,7 @@ from textual import events
 from textual.binding import Binding
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.mentions import Weight
+from ba_tui.core.ports.mentions import Weight
 from ba_tui.faces.tui.acts.editor import edited
 from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned
 from ba_tui.faces.tui.widgets.prompt import PromptInput

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from ba_tui.core.choices import LocalServer
 from ba_tui.core.events import Event, MessageDone, Notice, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
+from ba_tui.core.ports.brain import Inventory
+from ba_tui.core.ports.jobs import Job
+from ba_tui.core.ports.permissions import RuleLine
+from ba_tui.core.ports.setup import LocalServer
 from ba_tui.core.results import Diff, StateChange, Todos, ToolResult
-from ba_tui.core.session import Inventory, Job, RuleLine
 from ba_tui.core.start import Start
 from ba_tui.core.work import Todo
 from ba_tui.faces.tui.app import BaApp
@@ -22,7 +24,7 @@ from ba_tui.faces.tui.inspector.paged import Paged
 from ba_tui.faces.tui.screens.permissions import PermissionsScreen
 from ba_tui.faces.tui.screens.shells import ShellList
 from ba_tui.faces.tui.screens.tools import ToolBrowser, ToolPage
-from ba_tui.sessions.artifacts import Artifacts
+from ba_tui.sessions.results.artifacts import Artifacts
 from tests.faces.tui.conftest import Hand
 from tests.faces.tui.fakes import World
 

@@ -16,7 +16,7 @@ from textual.containers import Vertical
 from textual.widgets import OptionList
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.untrusted import Ink
+from ba_tui.core.text.ansi import Ink
 from ba_tui.faces.tui import screens
 from ba_tui.faces.tui.inspector.sheet import Sheet
 from ba_tui.faces.tui.themes import DARK, LIGHT, PRINTED_DARK, PRINTED_LIGHT, looks_light, read_themes, theme_of

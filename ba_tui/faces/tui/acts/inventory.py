@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.mentions import Mentions, Weight
+from ba_tui.core.ports.mentions import Mentions, Weight
 from ba_tui.faces.tui.meters import short_count
 from ba_tui.faces.tui.transcript.records import ToolRow
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.rewinding import Outcome
-from ba_tui.core.untrusted import paintable
-from ba_tui.core.wording import count
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import count
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.screens.chat import ChatScreen

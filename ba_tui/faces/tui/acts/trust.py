@@ -11,7 +11,7 @@ from ba_tui.core.events import Notice
 from ba_tui.resources import project_root
 
 if TYPE_CHECKING:
-    from ba_tui.core.session import Standing, Trusting
+    from ba_tui.core.ports.trust import Standing, Trusting
     from ba_tui.faces.tui.screens.chat import ChatScreen
     from ba_tui.faces.tui.screens.trust import Verdict
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ba_tui.core.events import Notice
-from ba_tui.core.wording import count
+from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.unsent import Left, Unsent
 from ba_tui.resources import places

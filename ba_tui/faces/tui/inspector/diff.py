@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
-from ba_tui.core.patterns import regex
 from ba_tui.core.results import Diff
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import count
 from ba_tui.faces.tui.inspector.rows import Cell, Piece, Row, line, visible
 
 CONTEXT = 3

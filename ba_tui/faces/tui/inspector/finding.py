@@ -14,7 +14,7 @@ from rich.style import Style
 from textual.events import Key
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.inspector.model import Whole
 
 HITS = 500

@@ -9,7 +9,7 @@ from textual import work
 from textual.widgets import DataTable
 
 from ba_tui.core.results import Table
-from ba_tui.core.wording import clipped
+from ba_tui.core.text.wording import clipped
 from ba_tui.faces.tui.inspector.rows import painted
 
 AT_ONCE = 50

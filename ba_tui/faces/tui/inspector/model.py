@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
+from ba_tui.core.ports.results import Reader
 from ba_tui.core.results import Display
-from ba_tui.core.session import Reader
 from ba_tui.core.values import frozen
 
 State: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled", ""]

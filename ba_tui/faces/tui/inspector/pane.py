@@ -21,8 +21,8 @@ from textual.widgets import Static
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.results import Command, Diff, Diffs, Display, Prose, Source, Table, Todos
-from ba_tui.core.untrusted import paintable
-from ba_tui.core.wording import byte_size
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import byte_size
 from ba_tui.faces.tui.inspector.diff import diff_rows, patch
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.model import Inspected, State, Whole

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from rich.cells import cell_len
 from rich.style import Style
 
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
 
 Piece: TypeAlias = tuple[str, str | Style]

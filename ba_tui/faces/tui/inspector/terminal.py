@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.style import Style
 
 from ba_tui.core.results import Command
-from ba_tui.core.untrusted import PLAIN, Ink, inked_lines
+from ba_tui.core.text.ansi import PLAIN, Ink, inked_lines
 from ba_tui.faces.tui.inspector.rows import Row, line, visible
 from ba_tui.faces.tui.inspector.source import command_rows
 from ba_tui.faces.tui.transcript.ansi import ink_style

@@ -24,8 +24,8 @@ from ba_tui.core.conversation import Connect
 from ba_tui.core.errors import BaError, PromptRefused
 from ba_tui.core.events import Event, Notice, Steered, TurnEnded, TurnStarted
 from ba_tui.core.start import Start
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.turn import Turn
-from ba_tui.core.untrusted import paintable
 from ba_tui.faces.tui.acts import inventory, trust, view, writing
 from ba_tui.faces.tui.commands import COMMANDS, Command, parse
 from ba_tui.faces.tui.meters import git_branch

@@ -17,8 +17,8 @@ from textual.widgets.option_list import Option
 
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError
-from ba_tui.core.session import ContextItem
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.ports.context import ContextItem
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.inspector.model import Inspected
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.meters import short_count

@@ -13,9 +13,9 @@ from textual.content import Content
 
 from ba_tui.core.ledger import Account, Ledger, Shortening
 from ba_tui.core.messages import Usage
+from ba_tui.core.ports.context import ContextItem, ContextPart
 from ba_tui.core.provider import ModelInfo
-from ba_tui.core.session import ContextItem, ContextPart
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.meters import bar, filled, fullness, hits, money, share, short_count
 from ba_tui.faces.tui.screens.picker import fitted

@@ -18,7 +18,7 @@ from textual.widgets import Static
 
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Diff, Diffs
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.diff import patch
 from ba_tui.faces.tui.inspector.hunks import Hunks, can_say, hunk_rows, hunks

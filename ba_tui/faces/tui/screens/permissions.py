@@ -17,8 +17,8 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from ba_tui.core.errors import BaError, UsageError
-from ba_tui.core.session import Permissions, RuleLine
-from ba_tui.core.wording import count
+from ba_tui.core.ports.permissions import Permissions, RuleLine
+from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.inspector.rows import visible
 from ba_tui.faces.tui.screens.picker import Choice, Picker, rendered
 from ba_tui.faces.tui.screens.rule import GivenRule, RuleForm

@@ -15,7 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
 
 LOW: list[tuple[int, str]] | None = [(0, "-low"), (18, "-tall")]

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.screens.picker import LOW
 

@@ -15,8 +15,8 @@ from textual.widgets import OptionList, Static
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.rewinding import Course, FileChange, Past, Stop
-from ba_tui.core.untrusted import paintable
-from ba_tui.core.wording import count
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.meters import age
 from ba_tui.faces.tui.screens.picker import Choice, Picker
 

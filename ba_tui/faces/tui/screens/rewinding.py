@@ -21,7 +21,7 @@ from textual.widgets.option_list import Option
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.rewinding import Checkpoints, Course, FileChange, Scope
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.model import Inspected
 from ba_tui.faces.tui.inspector.pane import InspectorScreen

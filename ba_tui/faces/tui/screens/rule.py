@@ -14,7 +14,7 @@ from textual.reactive import reactive
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ba_tui.core.session import RuleLine, RuleScope, RuleVerdict
+from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.rows import visible
 from ba_tui.faces.tui.screens.picker import LOW

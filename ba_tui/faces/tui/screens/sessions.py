@@ -16,8 +16,8 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input, Static
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.session import SessionInfo
-from ba_tui.core.wording import count
+from ba_tui.core.ports.sessions import SessionInfo
+from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.meters import age, money
 from ba_tui.faces.tui.screens.picker import Choice, Picker
 from ba_tui.faces.tui.session import OpenSession

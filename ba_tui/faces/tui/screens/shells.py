@@ -14,9 +14,9 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
 from ba_tui.core.errors import BaError
+from ba_tui.core.ports.jobs import Job, Jobs
 from ba_tui.core.results import Command
-from ba_tui.core.session import Job, Jobs
-from ba_tui.core.wording import byte_size
+from ba_tui.core.text.wording import byte_size
 from ba_tui.faces.tui.inspector.model import Inspected, Whole
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.screens.picker import Choice, Picker

@@ -20,10 +20,10 @@ from textual.widgets import Input, Static
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import MessageDone
 from ba_tui.core.messages import Message, Text
-from ba_tui.core.patterns import regex
-from ba_tui.core.skills import SkillLine, Skills, SkillState
+from ba_tui.core.ports.skills import SkillLine, Skills, SkillState
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import count
 from ba_tui.faces.tui.inspector.rows import painted
 from ba_tui.faces.tui.screens.picker import LOW
 from ba_tui.faces.tui.transcript.view import TranscriptView

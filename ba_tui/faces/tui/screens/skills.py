@@ -14,8 +14,8 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.skills import SkillLine, Skills, SkillState
-from ba_tui.core.wording import count
+from ba_tui.core.ports.skills import SkillLine, Skills, SkillState
+from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.meters import short_count
 from ba_tui.faces.tui.screens.picker import Choice, Picker
 from ba_tui.faces.tui.screens.skill_page import MEANING, SkillPage

@@ -18,8 +18,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.session import ToolLine, Tools
-from ba_tui.core.wording import count
+from ba_tui.core.ports.tools import ToolLine, Tools
+from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.inspector.json_tree import json_rows
 from ba_tui.faces.tui.inspector.pane import spell
 from ba_tui.faces.tui.inspector.rows import Row, line, painted

@@ -15,7 +15,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ba_tui.core.session import Standing
+from ba_tui.core.ports.trust import Standing
 from ba_tui.faces.tui.inspector.diff import diff_rows
 from ba_tui.faces.tui.inspector.rows import Row, line, visible
 from ba_tui.faces.tui.inspector.sheet import Sheet

@@ -18,9 +18,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from ba_tui.core.choices import LocalServer, Setup
 from ba_tui.core.errors import BaError
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.ports.setup import LocalServer, Setup
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.screens.picker import LOW
 
 BACK = "↑ ↓ scroll · Esc goes back"

@@ -11,7 +11,7 @@ from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 
-from ba_tui.core.untrusted import Colour, Ink, inked_lines
+from ba_tui.core.text.ansi import Colour, Ink, inked_lines
 
 
 def ansi_segments(text: str, ground: Style) -> list[list[Segment]]:

@@ -11,7 +11,7 @@ from textual import events
 from textual.binding import BindingType
 from textual.scrollbar import ScrollDown, ScrollUp
 
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.transcript import style
 from ba_tui.faces.tui.transcript.messages import CopyRequested, Opened
 from ba_tui.faces.tui.transcript.pane import Pane

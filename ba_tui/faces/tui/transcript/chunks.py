@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
 
 FENCE = regex(r"( *)(`{3,}|~{3,})[ \t]*([^\s`{]*)([^`\n]*)$")
 HEADING = regex(r"#{1,6}(?:\s|$)")

@@ -15,8 +15,8 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from ba_tui.core.patterns import regex
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.transcript.chunks import Chunk
 from ba_tui.faces.tui.transcript.code import highlighted
 from ba_tui.faces.tui.transcript.lines import Line, Segments, Unit, broken, hard_cuts, sliced, wrapped

@@ -21,7 +21,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.transcript import style
 from ba_tui.faces.tui.transcript.lines import Line
 from ba_tui.faces.tui.transcript.messages import NewBelow

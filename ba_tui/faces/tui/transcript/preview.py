@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from ba_tui.core.results import Command, Diff, Diffs, Prose, Source, Table, Todos
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.transcript.ansi import ansi_segments
 from ba_tui.faces.tui.transcript.code import highlighted
 from ba_tui.faces.tui.transcript.lines import Line, wrapped

@@ -13,8 +13,8 @@ from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.events import Compressed, Ending, Strategy
 from ba_tui.core.messages import Document, Image, Message, RedactedThinking, Text, Thinking, ToolUse
 from ba_tui.core.results import Command, ToolResult
+from ba_tui.core.text.wording import with_hint
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import with_hint
 
 State: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled"]
 OPEN: tuple[State, ...] = ("queued", "waiting", "running")

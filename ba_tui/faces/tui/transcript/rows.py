@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from ba_tui.core.untrusted import paintable
-from ba_tui.core.wording import count
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.meters import money, short_count
 from ba_tui.faces.tui.transcript.lines import Line, Segments, Unit, clipped, clipped_middle, wrapped
 from ba_tui.faces.tui.transcript.markdown import MEASURE, plain

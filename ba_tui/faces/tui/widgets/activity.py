@@ -25,7 +25,7 @@ from ba_tui.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.meters import short_count
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from ba_tui.core.patterns import regex
 from ba_tui.core.questions import Question
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
-from ba_tui.core.wording import count
 from ba_tui.faces.tui.inspector.rows import Piece, Row, line, visible
 
 Name: TypeAlias = Literal["once", "session", "always", "no", "words", "go_on", "stop", "option", "write"]

@@ -6,7 +6,7 @@ from textual import events
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.untrusted import paintable
 
 
 class WordsInput(Input):

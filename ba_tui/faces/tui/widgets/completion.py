@@ -13,8 +13,8 @@ from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.widgets import Static
 
-from ba_tui.core.patterns import regex
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.transcript.lines import clipped
 

@@ -18,8 +18,8 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.mentions import Mentions, Suggestion, Weight
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.ports.mentions import Mentions, Suggestion, Weight
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.unsent import Left, Unsent
 from ba_tui.faces.tui.widgets.completion import Candidate, Completion, Wanted, wanted

@@ -8,7 +8,7 @@ from __future__ import annotations
 from urllib.parse import unquote
 
 from ba_tui.core.messages import clean_text
-from ba_tui.core.patterns import regex
+from ba_tui.core.text.patterns import regex
 
 MANY_LINES = 10
 MANY_CHARACTERS = 1_000

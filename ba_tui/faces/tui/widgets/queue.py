@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from textual.content import Content
 from textual.widgets import Static
 
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.transcript.lines import clipped
 
 SHOWN = 4

@@ -16,7 +16,7 @@ from textual.widgets import Static
 from ba_tui.core.events import Event, Mode
 from ba_tui.core.ledger import Ledger
 from ba_tui.core.messages import Usage
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.meters import bar, filled, fullness, money, share, short_count
 

@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from ba_tui.core.events import Event, Rewound, ToolFinished
-from ba_tui.core.untrusted import paintable
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.work import Todo
 
 MARKS = {"completed": ("✓", "$success"), "in_progress": ("▸", "$accent"), "pending": ("○", "$text-muted")}

@@ -19,7 +19,7 @@ from ba_tui.core.results import Diff, Page
 from ba_tui.faces.tui.inspector.model import Inspected, Whole
 from ba_tui.faces.tui.inspector.paged import PAGE, Paged
 from ba_tui.faces.tui.inspector.pane import CopyRequested, Inspector
-from ba_tui.sessions.artifacts import Artifacts
+from ba_tui.sessions.results.artifacts import Artifacts
 
 
 class Counting(Artifacts):

@@ -1,0 +1,394 @@
+"""When a conversation is compressed, which way, and how full the window is afterwards: core.agent.Interceptor.
+
+The ways themselves are extract, truncate and summarize; a prompt that a provider refuses comes in through overflow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from ba_tui.context.compression import selection
+from ba_tui.context.compression.gauge import Gauge, uncounted
+from ba_tui.context.compression.rounds import Compression, Keep, is_compressed, opening, turn_start
+from ba_tui.context.compression.selection import Budget, Case, choose
+from ba_tui.context.compression.summarize import NOTHING, Bill, NoSummary, Summarizer, Summary
+from ba_tui.context.reminders import without_stale
+from ba_tui.core.errors import ProviderError, UsageError
+from ba_tui.core.events import Compressed, Event, Notice, Steered
+from ba_tui.core.messages import Message, Usage
+from ba_tui.core.tool import Tool
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch
+from ba_tui.core.values import frozen
+from ba_tui.core.work import Todo
+
+if TYPE_CHECKING:
+    from ba_tui.context.compression.drafts import Draft, Split
+
+log = logging.getLogger(__name__)
+Trigger: TypeAlias = Literal["auto", "manual", "overflow"]
+LEAST = 400
+"""Tokens that the messages get even where the system prompt and the tools leave no room."""
+TOOLS = 300
+"""Tokens kept for the tools that join when a conversation is compressed."""
+WORTH = 0.98
+"""What is not made smaller than this share is left as it is."""
+
+
+async def _no_veto(trigger: str, focus: str) -> str | None:
+    return None
+
+
+async def _no_events() -> Sequence[Event]:
+    return ()
+
+
+def _nothing_again(transcript: Transcript) -> Sequence[Message]:
+    return ()
+
+
+class Choices(selection.Choices, Protocol):
+    """What a person may set (settings.Compression)."""
+
+    @property
+    def enabled(self) -> bool: ...
+
+    @property
+    def trigger(self) -> float: ...
+
+    @property
+    def target(self) -> float: ...
+
+    @property
+    def keep_rounds(self) -> int: ...
+
+    @property
+    def summary_tokens(self) -> int: ...
+
+
+@frozen
+class Means:
+    """``veto``: why it must not be done now, by trigger and focus; ``again``: notes that a compression may have taken
+    away and that must be said again; ``events``: all of the session so far; ``tools``: lists the tools that read what
+    was compressed, and returns all that are listed then."""
+
+    gauge: Gauge
+    summarizer: Summarizer | None = None
+    budget: Budget = field(default_factory=lambda: Budget(0.0))
+    veto: Callable[[str, str], Awaitable[str | None]] = _no_veto
+    again: Callable[[Transcript], Sequence[Message]] = _nothing_again
+    events: Callable[[], Awaitable[Sequence[Event]]] = _no_events
+    tools: Callable[[], Sequence[Tool]] | None = None
+
+
+@frozen
+class Task:
+    """One compression: of which messages, why, and how many tokens the messages may have (``target``, at worst
+    ``limit``). ``used``: tokens of the request as it is; ``ratio``: what the vendor counts for each of ours."""
+
+    messages: tuple[Message, ...]
+    starts: Mapping[str, int]
+    todos: tuple[Todo, ...]
+    trigger: Trigger
+    focus: str
+    used: int
+    ratio: float
+    target: int
+    limit: int
+
+
+class Compressor:
+    """Of one conversation and its sub-agents."""
+
+    def __init__(self, choices: Choices, means: Means) -> None:
+        self._choices = choices
+        self._means = means
+        self._transcripts: dict[str, Transcript] = {}
+        self._drafts: dict[str, Draft] = {}
+        self._left: dict[str, int] = {}
+        """The size at which compressing a branch did not help, or was not allowed."""
+        self._again: set[str] = set()
+        self._listed = False
+        """Whether the tools that read what was compressed are listed."""
+        self._owed = NOTHING
+        """For summaries that came to nothing; goes out with the next compression."""
+
+    async def before(self, branch: Branch) -> None:
+        """Compresses when the window is too full for what comes."""
+        transcript = branch.transcript
+        if self._transcripts.get(branch.name) is not transcript and any(map(is_compressed, transcript.messages)):
+            # A session that goes on: its notes name tools.
+            self.tools()
+        self._transcripts[branch.name] = transcript
+        await self._adopt(branch)
+        if self._choices.enabled and not self._means.gauge.spacious(transcript.messages, self._choices.trigger):
+            await self._means.gauge.ready(transcript.messages)
+            used = self._means.gauge.used(transcript.messages)
+            if used > self._means.gauge.room * self._choices.trigger and used > self._left.get(branch.name, 0):
+                await self._make_room(branch, used)
+        if branch.name in self._again:
+            self._again.discard(branch.name)
+            for note in self._means.again(transcript):
+                branch.emit(Steered(note))
+
+    async def after(self, reply: Message, branch: Branch) -> None:
+        """A summary that is being written may come in the next turn."""
+
+    async def _make_room(self, branch: Branch, used: int) -> None:
+        # It is not tried again for every message that joins.
+        self._left[branch.name] = used + used // 50
+        if reason := await self._means.veto("auto", ""):
+            text = f"The conversation is long, and a hook does not let it be compressed: {reason}"
+            branch.emit(Notice(text, "warning", "/compact tries again."))
+            return
+        if done := await self._compress(branch.name, branch.transcript, "auto"):
+            branch.emit(done)
+
+    async def now(self, branch: Branch, focus: str = "") -> None:
+        """The person wants it. Raises UsageError when a hook is against it or nothing can be made smaller."""
+        if reason := await self._means.veto("manual", focus):
+            raise UsageError(f"A hook does not let the conversation be compressed: {reason}")
+        done = await self._compress(branch.name, branch.transcript, "manual", focus)
+        if done is None:
+            raise UsageError(
+                "There is nothing to compress: the conversation is short.", "/context shows what fills it."
+            )
+        branch.emit(done)
+
+    async def undo(self, branch: Branch) -> None:
+        """See core.ports.context.Condenser."""
+        events = await self._means.events()
+        back = await asyncio.to_thread(_ways().undone, events, branch.transcript)
+        if back is None:
+            raise UsageError("There is no compression to take back.", "/compact compresses.")
+        messages, start = uncounted(back[0]), back[1]
+        self._drop(branch.name)
+        gauge = self._means.gauge
+        before, after = gauge.used(branch.transcript.messages), gauge.used(messages)
+        kept = "what stood before it, and what came since"
+        cost, used = self._billed(NOTHING)
+        branch.emit(Compressed(messages, "undo", before, after, cost, kept, start, used))
+
+    async def rescue(self, messages: Sequence[Message], words: str) -> Compressed | None:
+        """A provider refused ``messages`` as too long, in these ``words``. None when nothing helps."""
+        self._means.gauge.learn(words)
+        name, transcript = self._owner(messages)
+        if await self._means.veto("auto", ""):
+            return None
+        return await self._compress(name, transcript, "overflow", messages=messages)
+
+    def tools(self, given: Sequence[Tool] = ()) -> Sequence[Tool]:
+        """List the tools that read what was compressed; returns all tools of the next request, by default ``given``."""
+        self._listed = True
+        return self._means.tools() if self._means.tools else given
+
+    async def close(self) -> None:
+        """Nobody waits for summaries any more."""
+        for draft in self._drafts.values():
+            draft.task.cancel()
+        await asyncio.gather(*(draft.task for draft in self._drafts.values()), return_exceptions=True)
+        self._drafts.clear()
+
+    def _owner(self, messages: Sequence[Message]) -> tuple[str, Transcript]:
+        """The branch that a request with ``messages`` is of."""
+        for name, transcript in self._transcripts.items():
+            here = transcript.messages
+            if here and messages and here[-1].id == messages[-1].id:
+                return name, transcript
+        return "", Transcript()
+
+    async def _compress(
+        self,
+        name: str,
+        transcript: Transcript,
+        trigger: Trigger,
+        focus: str = "",
+        *,
+        messages: Sequence[Message] | None = None,
+    ) -> Compressed | None:
+        given = without_stale(transcript.messages if messages is None else messages)
+        task = await asyncio.to_thread(self._task, given, transcript, trigger, focus)
+        way, parts = await asyncio.to_thread(self._way, task)
+        self._drop(name)
+        failed = ""
+        if way == "summarize" and parts and (trigger == "manual" or task.used > self._means.gauge.room):
+            try:
+                summary = await self._summary(parts.source, focus)
+            except ProviderError as error:
+                log.info("no summary: %s", error)
+                self._owe(error)
+                failed = f" (no summary: {str(error).rstrip('.')})"
+            else:
+                made = await asyncio.to_thread(self._with_summary, task, parts, summary)
+                if done := self._finished(name, task, made, "summarize", summary.bill):
+                    return done
+                self._owed += summary.bill
+        by_rules: Literal["truncate", "extract"] = "truncate" if way == "truncate" else "extract"
+        made = await asyncio.to_thread(self._by_rules, task, by_rules)
+        done = self._finished(name, task, replace(made, kept=made.kept + failed), by_rules)
+        if done and way == "summarize" and parts and not failed and trigger != "manual":
+            self._begin_draft(name, parts, done)
+        return done
+
+    def _task(self, messages: tuple[Message, ...], transcript: Transcript, trigger: Trigger, focus: str) -> Task:
+        gauge, choices = self._means.gauge, self._choices
+        ratio, fixed = gauge.ratio(messages), gauge.fixed() + (0 if self._listed or not self._means.tools else TOOLS)
+        used = round(ratio * gauge.estimate(messages))
+        goal = gauge.room * choices.target
+        if trigger != "auto":
+            goal = min(goal, used * choices.target)
+        target = max(LEAST, int(goal / ratio) - fixed)
+        limit = max(target, int(gauge.room * choices.trigger / ratio) - fixed)
+        starts = dict(transcript.rounds)
+        return Task(messages, starts, transcript.todos, trigger, focus, used, ratio, target, limit)
+
+    def _way(self, task: Task) -> tuple[selection.Way, Split | None]:
+        """Which way, and for a summary what it is to be of; None where everything is too new for one."""
+        summarizer, count = self._means.summarizer, self._means.gauge.count
+        keep = Keep(self._choices.keep_rounds, task.starts)
+        room = task.target - self._choices.summary_tokens
+        parts = _ways().split(task.messages, keep, room, count) if summarizer else None
+        many = len(task.messages) >= self._choices.summarize_from
+        cost = summarizer.expected(parts.source) if summarizer and parts and many else None
+        return choose(self._choices, Case(len(task.messages), cost, self._means.budget.left())), parts
+
+    async def _summary(self, source: Sequence[Message], focus: str) -> Summary:
+        """Its price counts against the hour from the start."""
+        summarizer, budget = self._means.summarizer, self._means.budget
+        if summarizer is None:
+            raise ProviderError("Nobody is there to write it.")
+        expected = await asyncio.to_thread(summarizer.expected, source) or 0.0
+        budget.spend(expected)
+        summary = await summarizer.summarize(source, focus)
+        cost = summary.bill.cost
+        budget.spend((expected if cost is None else cost) - expected)
+        return summary
+
+    def _by_rules(self, task: Task, way: Literal["truncate", "extract"]) -> Compression:
+        keep = Keep(self._choices.keep_rounds, task.starts)
+        count = self._means.gauge.count
+        if way == "truncate":
+            return self._checked(task, _ways().truncate(task.messages, task.target, count, keep))
+        return self._checked(task, _ways().extract(task.messages, task.target, count, keep, task.focus))
+
+    def _with_summary(self, task: Task, parts: Split, summary: Summary) -> Compression:
+        messages = (*self._noted(task, parts, summary), *parts.rest)
+        count, keep = self._means.gauge.count, Keep(parts.keep, task.starts)
+        kept = _kept(parts, summary)
+        if count(messages) > task.target:
+            made = _ways().extract(messages, task.target, count, keep)
+            kept += "; long results of these were shortened" if made.stubs else ""
+            messages = made.messages
+        return self._checked(task, Compression(messages, turn_start(messages, task.starts), kept))
+
+    def _noted(self, task: Task, parts: Split, summary: Summary) -> tuple[Message, ...]:
+        notes = _ways().with_summary(summary, task.todos, parts.source, task.starts)
+        return opening(_ways().within(notes, task.target, self._means.gauge.count))
+
+    def _checked(self, task: Task, made: Compression) -> Compression:
+        """What goes out always fits and is always sound."""
+        count = self._means.gauge.count
+        wrong = _ways().faults(made.messages, task.messages)
+        if wrong:
+            log.error("a compression broke a rule: %s", wrong[0])
+            made = _ways().truncate(task.messages, task.target, count, Keep(0, task.starts))
+        if wrong and _ways().faults(made.messages, task.messages):
+            messages = _ways().fit(task.messages, task.target, count, task.starts)
+            made = Compression(messages, 0, "the last words of the person")
+        if count(made.messages) > task.limit:
+            messages = _ways().fit(made.messages, task.target, count, task.starts)
+            made = Compression(messages, turn_start(messages, task.starts), made.kept, made.stubs)
+        return made
+
+    def _finished(
+        self, name: str, task: Task, made: Compression, way: selection.Way, bill: Bill = NOTHING
+    ) -> Compressed | None:
+        """The event, or None when it is not worth it."""
+        gauge = self._means.gauge
+        after = round(task.ratio * gauge.estimate(made.messages))
+        if after >= task.used * WORTH:
+            return None
+        self._left.pop(name, None)
+        if name:
+            self._again.add(name)
+        return self._event(task, made, way, after, bill)
+
+    def _event(self, task: Task, made: Compression, way: selection.Way, after: int, bill: Bill) -> Compressed:
+        self.tools()
+        cost, used = self._billed(bill)
+        messages = uncounted(made.messages)
+        return Compressed(messages, way, task.used, after, cost, made.kept, made.turn_start, used)
+
+    def _billed(self, bill: Bill) -> tuple[float | None, Usage | None]:
+        """Cost and usage for an event: ``bill`` with what is owed."""
+        bill, self._owed = bill + self._owed, NOTHING
+        return bill.cost, bill.usage if bill.usage.prompt or bill.usage.output else None
+
+    def _owe(self, error: BaseException | None) -> None:
+        if isinstance(error, NoSummary):
+            self._owed += error.bill
+
+    def _drop(self, name: str) -> None:
+        """Nobody waits for the summary of a branch any more; one that has come was paid for."""
+        draft = self._drafts.pop(name, None)
+        if draft is None or draft.task.cancel() or draft.task.cancelled():
+            return
+        if error := draft.task.exception():
+            self._owe(error)
+        else:
+            self._owed += draft.task.result().bill
+
+    def _begin_draft(self, name: str, parts: Split, done: Compressed) -> None:
+        """The turn goes on with what rules kept; the summary takes its place when it has come."""
+        work = self._summary(parts.source, "")
+        if (draft := _ways().drafted(parts, done.messages)) is None:
+            work.close()
+            return
+        task = asyncio.get_running_loop().create_task(work)
+        self._drafts[name] = _ways().Draft(task, draft, parts)
+
+    async def _adopt(self, branch: Branch) -> None:
+        """Let a summary that has come take the place of what rules kept, if that still opens the conversation."""
+        draft = self._drafts.get(branch.name)
+        if draft is None or not draft.task.done():
+            return
+        del self._drafts[branch.name]
+        try:
+            summary = draft.task.result()
+        except (ProviderError, asyncio.CancelledError) as error:
+            log.info("no summary: %s", error)
+            self._owe(error)
+            return
+        transcript = branch.transcript
+        rest = _ways().placed(draft, transcript.messages)
+        if rest is None:
+            self._owed += summary.bill
+            return
+        given = tuple(transcript.messages)
+        task = await asyncio.to_thread(self._task, given, transcript, "auto", "")
+        messages = (*self._noted(task, draft.parts, summary), *without_stale(rest))
+        made = Compression(messages, turn_start(messages, task.starts), _kept(draft.parts, summary))
+        gauge = self._means.gauge
+        after = round(task.ratio * gauge.estimate(messages))
+        if _ways().faults(messages, given) or after > gauge.room * self._choices.target:
+            self._owed += summary.bill
+            return
+        self._again.add(branch.name)
+        branch.emit(self._event(task, made, "summarize", after, summary.bill))
+
+
+def _ways():
+    """Not before something is compressed: most conversations never are."""
+    from ba_tui.context.compression import ways  # noqa: PLC0415
+
+    return ways
+
+
+def _kept(parts: Split, summary: Summary) -> str:
+    rounds = f"the last {parts.keep + 1} rounds" if parts.keep else "the running round"
+    facts = f" with {summary.added} fact{'s' * (summary.added != 1)} added" if summary.added else ""
+    return f"a summary{facts}, and {rounds} word for word"

@@ -1,0 +1,133 @@
+"""What a summary left out: paths, addresses and figures of the source that it does not hold.
+
+Pure, and by rules only; English and Chinese. What the person wrote is not checked: it stays beside the summary.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from ba_tui.context.compression.notes import read
+from ba_tui.context.compression.rounds import Count, rounds_of
+from ba_tui.context.compression.user_text import texts_of
+from ba_tui.core.messages import Message, Text, ToolUse, user
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import clipped
+
+HEADING = "## Facts that the notes above left out"
+LONGEST = 240
+"""Characters of one fact."""
+SCANNED = 20_000
+"""Characters of one text that are looked at, half from either end."""
+_URL = regex(r"\bhttps?://[^\s<>\"'`)\]}，。；、）】]{4,200}")
+_PATH = regex(
+    r"(?<![\w/.:])(?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){1,12}[\w.@+-]{1,80}(?<![.,:])"
+    r"|(?<![\w/.])[\w-]{1,60}\.(?:py|md|ya?ml|json|jsonl|csv|tsv|toml|txt|sql|sh|js|ts|tsx|jsx|go|rs|java|c|h|cpp|html|css"
+    r"|ipynb|parquet|xlsx|pdf|ini|cfg|lock|log|conf|env)\b"
+)
+_FIGURE = regex(
+    r"(?<![\w.,/:-])[$€£¥]?\d[\d,]*(?:\.\d+)?(?:\s?(?:%|ms|s|min|h|kb|mb|gb|tb|kib|mib|gib|tokens?|rows?|users?|items?|files?"
+    r"|requests?|errors?|days?|hours?|minutes?|seconds?|usd|eur|gbp|cny|rps|qps|k|m|bn|million|billion|万|亿|元|行|个|次|秒"
+    r"|毫秒|分钟|小时|天|人|倍|条|件)(?![a-zA-Z]))?(?![\w/])",
+    re.IGNORECASE,
+)
+_DATE = regex(r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2})?|\d{1,4}年\d{1,2}月(?:\d{1,2}日)?|\d{1,2}月\d{1,2}日")
+_SENTENCE = regex(r"[^\n。！？!?.]*(?:\.(?=\S)[^\n。！？!?.]*)*[。！？!?.]?")
+
+
+def left_out(source: Sequence[Message], summary: str, room: int, count: Count) -> list[str]:
+    """Facts of ``source`` that ``summary`` lacks, the weightiest kind first and the newest of a kind first, in at
+    most ``room`` tokens."""
+    found: list[str] = []
+    held = _normal("\n".join([summary, *_theirs(source)]))
+    spent = 0
+    for fact, marks in _facts(source):
+        if all(_holds(held, _normal(mark)) for mark in marks):
+            continue
+        cost = count([user(fact)])
+        if spent + cost > room:
+            continue
+        spent += cost
+        found.append(fact)
+        held += "\n" + _normal(fact)
+    return found
+
+
+def completed(source: Sequence[Message], summary: str, room: int, count: Count) -> tuple[str, int]:
+    """``summary`` with what it left out as a list at its end, and how many facts that are."""
+    facts = left_out(source, summary, room, count)
+    if not facts:
+        return summary, 0
+    return "\n".join([summary.rstrip(), "", HEADING, *(f"- {fact}" for fact in facts)]), len(facts)
+
+
+def _holds(held: str, mark: str) -> bool:
+    """Numbers count whole: 12 is not in 4125."""
+    if mark[:1].isdigit() and mark[-1:].isdigit():
+        return re.search(rf"(?<![\d.]){re.escape(mark)}(?![\d])", held) is not None
+    return mark in held
+
+
+def _facts(source: Sequence[Message]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Each with the marks that a summary must hold, or the fact itself is to be added."""
+    newest = list(reversed(source))
+    spoken = [text for message in newest for text in _texts(message)]
+    yield from _named(_URL, spoken)
+    yield from _named(_PATH, [*_arguments(newest), *spoken])
+    for text in spoken:
+        for sentence in _sentences(text):
+            marks = [*_DATE.findall(sentence), *(mark for mark in map(_figure, _FIGURE.findall(sentence)) if mark)]
+            if marks:
+                yield sentence, marks
+
+
+def _named(pattern: re.Pattern[str], texts: Iterable[str]) -> Iterator[tuple[str, Sequence[str]]]:
+    seen: set[str] = set()
+    for text in texts:
+        for name in (found.rstrip(".,;:!?") for found in pattern.findall(text)):
+            if name not in seen:
+                seen.add(name)
+                yield name, (name,) if "/" not in name.strip("/") else (name.rstrip("/"),)
+
+
+def _figure(found: str) -> str:
+    """The number itself, when it says something: a lone digit without a unit does not."""
+    digits = re.sub(r"\D", "", found)
+    return re.sub(r"[^\d.,]+$", "", found).strip() if len(digits) > 1 or not found.strip().isdigit() else ""
+
+
+def _arguments(messages: Iterable[Message]) -> Iterator[str]:
+    for message in messages:
+        for block in message.blocks:
+            if isinstance(block, ToolUse):
+                yield from (value[:400] for value in block.input.values() if isinstance(value, str))
+
+
+def _texts(message: Message) -> Iterator[str]:
+    """What the agent said, and what the notes of an earlier compression hold of it."""
+    if message.origin == "compaction":
+        yield from (fact.text for fact in read([message]).facts)
+    elif message.role == "assistant":
+        yield from (_scanned(block.text) for block in message.blocks if isinstance(block, Text))
+
+
+def _theirs(source: Sequence[Message]) -> Iterator[str]:
+    parts = rounds_of(source)
+    for text in (*read(parts.earlier).texts, *(text for item in parts.rounds for text in texts_of(item))):
+        yield from (_scanned(block.text) for block in text.blocks)
+
+
+def _scanned(text: str) -> str:
+    return text if len(text) <= SCANNED else f"{text[: SCANNED // 2]}\n{text[-SCANNED // 2 :]}"
+
+
+def _sentences(text: str) -> Iterator[str]:
+    for found in _SENTENCE.findall(text):
+        sentence = " ".join(found.split()).strip("-*#> ")
+        if len(sentence) > 2:
+            yield clipped(sentence, LONGEST)
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.replace(",", "").casefold().split())

@@ -1,0 +1,1 @@
+"""What rooms hand to faces: one small protocol a file. Imports core alone."""

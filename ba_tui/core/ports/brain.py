@@ -1,0 +1,61 @@
+"""What assembly gives a conversation: the agent for a model, and what faces may look into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from ba_tui.core.agent import Agent
+from ba_tui.core.messages import Message
+from ba_tui.core.ports.commands import Commands
+from ba_tui.core.ports.context import ContextPart
+from ba_tui.core.ports.jobs import Jobs
+from ba_tui.core.ports.mentions import Mentions
+from ba_tui.core.ports.permissions import Permissions
+from ba_tui.core.ports.results import Reader
+from ba_tui.core.ports.skills import Skills
+from ba_tui.core.ports.tools import Tools
+from ba_tui.core.provider import ModelInfo
+from ba_tui.core.rewinding import Checkpoints
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.values import frozen
+
+
+@frozen
+class Inventory:
+    """What a conversation has that faces may look into; None where there is none of it."""
+
+    tools: Tools | None = None
+    results: Reader | None = None
+    jobs: Jobs | None = None
+    confinement: Callable[[], str] = str
+    """Whether commands run confined, in a word or two; empty while nobody has looked."""
+    skills: Skills | None = None
+    checkpoints: Checkpoints | None = None
+    mentions: Mentions | None = None
+    commands: Commands | None = None
+
+
+class Brain(Protocol):
+    """What assembly gives a conversation: the agent for a model and what is said beside a prompt."""
+
+    @property
+    def permissions(self) -> Permissions: ...
+
+    def model(self, name: str) -> ModelInfo:
+        """Raises UsageError, naming the nearest, when ``name`` can't be a model."""
+        ...
+
+    def agent(self, model: str) -> Agent:
+        """May import an SDK: call it off the loop. Raises AuthFailed when there is no key."""
+        ...
+
+    def reminders(self, transcript: Transcript) -> Sequence[Message]:
+        """Hidden notes that go with a new prompt: the time, project instructions not yet said."""
+        ...
+
+    def context(self, transcript: Transcript, model: str) -> Sequence[ContextPart]: ...
+
+    async def close(self) -> None:
+        """End what still runs for the conversation: background shells, workers."""
+        ...

@@ -1,0 +1,52 @@
+"""Which folders a person trusts, and what trusting one vouches for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, Protocol
+
+from ba_tui.core.results import Diff
+from ba_tui.core.values import frozen
+
+
+@frozen
+class Held:
+    """What of one ``kind`` (tools, hooks, MCP servers …) a folder would bring with it."""
+
+    kind: str
+    names: tuple[str, ...]
+
+
+@frozen
+class Standing:
+    """How a folder stands with the person, as it was when looked at. ``unknown``: nobody was asked yet; ``changed``:
+    it was trusted, and what it runs is not what it was.
+
+    ``links`` with their targets. ``files``: what trusting vouches for, whole, or since then. ``trouble``: why it can't.
+    """
+
+    root: Path
+    state: Literal["trusted", "unknown", "changed"]
+    fingerprint: str = ""
+    holds: tuple[Held, ...] = ()
+    files: tuple[Diff, ...] = ()
+    gone: tuple[str, ...] = ()
+    warning: str = ""
+    trouble: str = ""
+    links: tuple[str, ...] = ()
+
+
+class Trusting(Protocol):
+    """Which folders a person trusts. All of it reads or writes files: call it off the loop."""
+
+    def look(self, root: Path) -> Standing:
+        """Never raises: what is wrong is in ``trouble``."""
+        ...
+
+    def grant(self, seen: Standing) -> None:
+        """Trust the folder as it was seen. Raises UsageError when it can't be trusted, StorageError."""
+        ...
+
+    def revoke(self, root: Path) -> bool:
+        """False when it was not trusted. Raises StorageError."""
+        ...

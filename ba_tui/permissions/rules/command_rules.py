@@ -1,0 +1,94 @@
+"""What it means that a rule covers a simple command: prefixes of words, after the shell has read them.
+
+Rules of other tools, and rules about paths, stand in ``rules``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from ba_tui.permissions.shell.command_parts import Part
+
+ANY = ("*", ":*")
+
+
+@lru_cache(maxsize=512)
+def rule_words(pattern: str) -> tuple[tuple[str, ...], bool] | None:
+    """The words of ``git diff:*`` and whether more may follow; None when they can't be read as words."""
+    if pattern in ANY:
+        return (), True
+    more = pattern.endswith((":*", " *"))
+    try:
+        words = tuple(shlex.split(pattern[:-2] if more else pattern))
+    except ValueError:
+        return None
+    return (words, more) if words else None
+
+
+def pattern_problem(pattern: str, verdict: str) -> str:
+    """Why ``pattern`` can't be about commands; strict rules may have wildcards anywhere."""
+    read = rule_words(pattern)
+    if verdict != "allow":
+        return ""
+    if read is None:
+        return "" if "*" not in pattern else "expected words in front of the *"
+    words, more = read
+    if more and any("*" in word for word in words):
+        return "* may only stand at the end, as in git diff:*"
+    return "" if more or "*" not in pattern else "* may only stand at the end, as in git diff:*"
+
+
+def permits(pattern: str | None, part: Part) -> bool:
+    """Whether an allow rule covers ``part``. None: it allows every command that can be told before it runs."""
+    if part.stops:
+        return False
+    if pattern is None or pattern in ANY:
+        return not part.outside and None not in part.words
+    read = rule_words(pattern)
+    if read is None:
+        return False
+    words, more = read
+    if not more:
+        # Words alone don't tell what comes in; a rule for the whole command does where it is part of that.
+        return part.words == words and not part.takes
+    count = len(words)
+    if part.words[:count] != words or part.outside or part.writes:
+        return False
+    return not any(surplus.binding and surplus.at >= count for surplus in part.surplus)
+
+
+def names_all(pattern: str | None, part: Part) -> bool:
+    """Whether an allow rule covers ``part`` with the files it writes, since it says all of it."""
+    if not permits(pattern, part):
+        return False
+    if pattern is None or pattern in ANY:
+        return True
+    return not part.redirected and not (rule_words(pattern) or ((), True))[1]
+
+
+def catches(pattern: str, part: Part) -> bool:
+    """Whether a strict rule is about ``part``: by the program's name wherever it lies, with anything behind."""
+    spelled = {_spelling(words) for words in _wordings(part)}
+    if pattern in ANY:
+        return True
+    if "*" in pattern.removesuffix(":*").removesuffix(" *") or "?" in pattern:
+        return any(fnmatchcase(" ".join(words), pattern) for words in spelled)
+    read = rule_words(pattern)
+    wanted = read[0] if read else tuple(pattern.split())
+    wanted = _spelling(wanted)
+    return any(words[: len(wanted)] == wanted for words in spelled)
+
+
+def _wordings(part: Part) -> list[tuple[str | None, ...]]:
+    found = [part.words, part.plain] if part.plain else [part.words]
+    for at, _ in enumerate(part.wrappers):
+        found.append((*part.wrappers[at:], *part.words))
+    return [words for words in found if words]
+
+
+def _spelling(words: tuple[str | None, ...]) -> tuple[str, ...]:
+    """The words with the program by its plain name; what is known only when it runs fits nothing."""
+    texts = tuple("\0" if word is None else word for word in words)
+    return (texts[0].rsplit("/", 1)[-1], *texts[1:]) if texts else ()

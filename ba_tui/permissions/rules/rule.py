@@ -1,0 +1,368 @@
+"""Rules: ``tool(pattern)`` with a verdict, checked when they are read, and what it means that one covers a call.
+
+The order of verdicts and what the modes do stands in ``policy``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field, replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.permissions import RuleLayer, RuleLine
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.tool import Effect
+from ba_tui.core.values import frozen
+from ba_tui.permissions.egress import domains as hosts
+from ba_tui.permissions.paths import folded
+from ba_tui.permissions.rules.command_rules import ANY, catches, pattern_problem, permits
+from ba_tui.permissions.rules.conditions import NO_TERMS, Misfit, Terms, read_terms
+from ba_tui.permissions.shell.command_parts import Part
+from ba_tui.permissions.sql import KINDS
+
+Verdict: TypeAlias = Literal["allow", "ask", "deny"]
+
+COMMAND_TOOLS = ("shell", "python")
+CODE_TOOLS = ("python",)
+"""Those whose commands are Python code."""
+SHELL_TOOLS = ("shell",)
+"""Those whose commands a shell runs."""
+OUTER = "outside"
+"""What rules call running a command outside the sandbox; calls have an argument of that name for it."""
+CLASSES = ("@secret", "@guarded", "@outside")
+KINDS_IN_DOUBT: Mapping[str, frozenset[str]] = {
+    "read": frozenset({"unknown"}),
+    "write": frozenset({"ddl", "unknown"}),
+    "ddl": frozenset({"unknown"}),
+    "unknown": frozenset(),
+}
+"""The kinds of SQL that a strict rule about one kind covers too."""
+EFFECTS = {f"@{effect.value}": effect for effect in Effect}
+EVENTS = ("after_subtask", "on_error", "on_plan_change")
+"""What happens beside calls and can be asked about; ``on_error`` may name a severity."""
+SEVERITIES = ("low", "medium", "high", "critical")
+LONGEST = 500
+_TOOL = regex(r"[A-Za-z0-9_.*-]+")
+_HINT = "Rules read TOOL or TOOL(PATTERN), such as edit_file(src/**) or shell(git status)."
+
+
+@frozen
+class Seen:
+    """One path of a call. ``relative``: from the root; ``places``: from each folder of the workspace it lies in."""
+
+    path: Path
+    relative: str | None
+    places: tuple[str, ...]
+    inside: bool
+    secret: bool
+    guarded: bool
+
+    @property
+    def shown(self) -> str:
+        return self.path.as_posix() if self.relative is None else self.relative
+
+
+@frozen
+class Subject:
+    """A call as rules see it. ``command`` is the verbatim text of a tool that runs commands, else None.
+
+    ``named`` are paths that words of the command may name; they count for stricter verdicts only.
+    """
+
+    tool: str
+    effect: Effect
+    target: str = ""
+    command: str | None = None
+    paths: tuple[Seen, ...] = ()
+    named: tuple[Seen, ...] = ()
+    kinds: frozenset[str] = frozenset()
+    """What the call's SQL does: ``permissions.sql.KINDS`` and ``network``."""
+    args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    confined: bool = False
+    """Whether what it runs is held by the sandbox, where there is one, although it names no command."""
+    parts: tuple[Part, ...] = ()
+    """The simple commands of a shell command."""
+    trouble: str = ""
+    """Why ``parts`` may not be all that runs; such a command is covered only word for word."""
+    lack: str = ""
+    """Why neither what is known nor the rules cover the shell command; ``offer`` is the rule that would."""
+    offer: str | None = None
+
+    @property
+    def outside(self) -> bool:
+        return any(not seen.inside for seen in self.paths)
+
+    @property
+    def unsure(self) -> bool:
+        """Whether it is a shell command of which some becomes known only when it runs."""
+        unread = any(part.stops or part.takes == "unseen" or None in part.words for part in self.parts)
+        return self.tool in SHELL_TOOLS and (bool(self.trouble) or unread)
+
+    def files(self) -> Iterator[Subject]:
+        """What a shell command does with files, as calls of the tools for files: strict rules about those hold."""
+        read = (seen for part in self.parts for seen in (*part.reads, *part.named))
+        written = (seen for part in self.parts for seen in (*part.writes, *(() if part.harmless else part.named)))
+        for seen in _each_once(read):
+            yield Subject("read_file", Effect.READ, paths=(seen,), args={"path": seen.shown})
+        files = _each_once(written)
+        for tool in ("write_file", "edit_file"):
+            for seen in files:
+                yield Subject(tool, Effect.WRITE, paths=(seen,), args={"path": seen.shown})
+
+
+@frozen
+class Rule:
+    """``pattern`` None: every call of the tool. A rule of class ``@secret`` (…) covers paths of that kind."""
+
+    tool: str
+    pattern: str | None
+    verdict: Verdict
+    source: str = ""
+    base: Path | None = None
+    """The folder that a relative path pattern starts from; the workspace's root by default."""
+    terms: Terms = NO_TERMS
+    layer: RuleLayer = ""
+
+    @property
+    def text(self) -> str:
+        return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"
+
+    @property
+    def narrow(self) -> bool:
+        """Whether it names what it is about, rather than a kind of thing."""
+        pattern = self.pattern or ""
+        return pattern.startswith(hosts.PREFIX) or bool(pattern and not set(pattern) & set("*?@"))
+
+    def happens(self, event: str, severity: str) -> bool:
+        """Whether it asks at ``event``; an error must be as severe as the rule says, or worse."""
+        if self.tool != event or self.verdict != "ask" or event not in EVENTS:
+            return False
+        if self.pattern not in SEVERITIES or severity not in SEVERITIES:
+            return True
+        return SEVERITIES.index(severity) >= SEVERITIES.index(self.pattern)
+
+    def covers(self, subject: Subject) -> bool:
+        """Strict rules cover generously, allowing ones exactly: everything a call touches must be meant."""
+        about_files = self.pattern is not None or self.tool in EFFECTS or bool(self.terms.when)
+        if subject.parts and self.verdict != "allow" and about_files and any(map(self.covers, subject.files())):
+            return True
+        if not self.meant(subject):
+            return False
+        return self._permits(subject) if self.verdict == "allow" else self._catches(subject)
+
+    def meant(self, subject: Subject) -> bool:
+        """Whether it is about the tool, and its conditions hold."""
+        return self._covers_tool(subject) and self.terms.hold(subject.args, doubt=self.verdict != "allow")
+
+    def _covers_tool(self, subject: Subject) -> bool:
+        if self.tool in EFFECTS:
+            return EFFECTS[self.tool] is subject.effect
+        return fnmatchcase(subject.tool, _plain_tool(self.tool))
+
+    def _permits(self, subject: Subject) -> bool:
+        if subject.command is not None:
+            if self.pattern == subject.command and not subject.outside:
+                return True
+            needed = [part for part in subject.parts if not part.harmless]
+            if not needed or subject.trouble or (self.pattern is None and self.tool not in SHELL_TOOLS):
+                return False
+            return all(permits(self.pattern, part) for part in needed)
+        if self.pattern is None:
+            return not subject.outside
+        if self.pattern in KINDS and subject.kinds:
+            return subject.kinds <= {self.pattern, "read"} and not subject.outside
+        if self.pattern.startswith(hosts.PREFIX):
+            return hosts.is_of(subject.target, self.pattern)
+        if self.pattern in CLASSES:
+            return bool(subject.paths) and all(self._in_class(seen) for seen in subject.paths)
+        if subject.paths:
+            return all(self._fits(seen, exactly=True) for seen in subject.paths)
+        return bool(_glob(self.pattern).fullmatch(subject.target))
+
+    def _catches(self, subject: Subject) -> bool:
+        if self.pattern is None:
+            return True
+        if self.pattern in KINDS and subject.kinds:
+            # Whatever is not surely a read may write.
+            return bool(subject.kinds & (KINDS_IN_DOUBT[self.pattern] | {self.pattern}))
+        if self.pattern.startswith(hosts.PREFIX):
+            return hosts.may_be_of(subject.target, self.pattern)
+        everything = (*subject.paths, *subject.named)
+        if self.pattern in CLASSES:
+            return any(self._in_class(seen) for seen in everything)
+        if subject.command is not None:
+            text = " ".join(subject.command.split())
+            if text == " ".join(self.pattern.split()) or fnmatchcase(text, self.pattern):
+                return True
+            if any(catches(self.pattern, part) for part in subject.parts):
+                return True
+        if any(self._fits(seen, exactly=False) for seen in everything):
+            return True
+        if subject.paths or subject.command is not None:
+            return False
+        return bool(_glob(folded(self.pattern)).fullmatch(folded(subject.target)))
+
+    def _in_class(self, seen: Seen) -> bool:
+        match self.pattern:
+            case "@secret":
+                return seen.secret
+            case "@guarded":
+                return seen.guarded
+            case _:
+                return not seen.inside
+
+    def _fits(self, seen: Seen, *, exactly: bool) -> bool:
+        pattern = self.pattern or ""
+        absolute = seen.path.as_posix()
+        if pattern.startswith("~"):
+            pattern = Path(pattern).expanduser().as_posix()
+        if not exactly:
+            pattern, absolute = folded(pattern), folded(absolute)
+        if pattern.startswith("/"):
+            return bool(_glob(pattern).fullmatch(absolute))
+        pattern = pattern.removeprefix("./")
+        relative = seen.relative if self.base is None else _below(seen.path, self.base)
+        if relative is not None and _glob(pattern).fullmatch(relative if exactly else folded(relative)):
+            return True
+        if not exactly and any(_glob(pattern).fullmatch(folded(place)) for place in seen.places):
+            return True
+        return not exactly and pattern.startswith("**/") and bool(_glob(f"/{pattern}").fullmatch(absolute))
+
+
+def read_rule(text: str, verdict: str, source: str = "", terms: str = "") -> Rule:
+    """The rule that ``text`` says, with its terms as JSON.
+
+    Raises:
+        UsageError: it is not one, or one that can't be kept; says where, what was expected and what to write.
+    """
+    where = f"{source}: " if source else ""
+
+    def refuse(why: str, hint: str = _HINT) -> UsageError:
+        return UsageError(f"{where}permission rule {text!r}: {why}.", hint)
+
+    if verdict not in {"allow", "ask", "deny"}:
+        raise refuse(f"expected allow, ask or deny, got {verdict!r}")
+    if not text.isprintable() or not text.strip() or len(text) > LONGEST:
+        raise refuse(f"expected one line of printable text, at most {LONGEST} characters")
+    name, bracket, rest = text.partition("(")
+    if bracket and (not rest.endswith(")") or not rest[:-1].strip()):
+        raise refuse("expected a pattern between ( and )")
+    pattern = rest[:-1] if bracket else None
+    if name not in EFFECTS and not _TOOL.fullmatch(name):
+        raise refuse(f"expected the name of a tool before (, or one of {', '.join(EFFECTS)}")
+    if pattern and pattern.startswith("@") and pattern not in CLASSES:
+        raise refuse(f"expected one of {', '.join(CLASSES)} after (")
+    if pattern and pattern.startswith(hosts.PREFIX) and (problem := hosts.domain_problem(pattern)):
+        raise refuse(problem, "Such as web_fetch(domain:docs.python.org), which covers what is below it too.")
+    if name in EVENTS and (problem := _event_problem(name, pattern, verdict)):
+        raise refuse(problem, "Such as after_subtask or on_error(high), in a list of ask rules.")
+    if problem := _command_problem(name, pattern, verdict):
+        hint = f"Such a rule is one whole command, word for word: {name}(print(1))."
+        raise refuse(problem, hint if name in CODE_TOOLS else f"Such as {name}(git status) or {name}(git diff:*).")
+    try:
+        said = read_terms(terms)
+    except Misfit as error:
+        raise refuse(str(error), "A rule with conditions has rule, when, timeout and on_timeout.") from error
+    if said.timeout is not None and verdict != "ask":
+        raise refuse(f"timeout: only ask rules wait for an answer, this one is {verdict}", "Leave it out.")
+    return Rule(name, pattern, cast("Verdict", verdict), source, terms=said)
+
+
+def _plain_tool(name: str) -> str:
+    """``mcp.github.create_issue`` as the tool is called: ``mcp__github__create_issue``. A server alone is all of it."""
+    if not name.startswith("mcp."):
+        return name
+    parts = name.split(".", 2)
+    return "__".join(parts if len(parts) > 2 or parts[1] == "*" else [*parts, "*"])
+
+
+def _event_problem(name: str, pattern: str | None, verdict: str) -> str:
+    if verdict != "ask":
+        return f"expected it among the ask rules; {name} is nothing that runs"
+    if pattern is not None and (name != "on_error" or pattern not in SEVERITIES):
+        known = f"one of {', '.join(SEVERITIES)}" if name == "on_error" else "nothing"
+        return f"expected {known} in the brackets"
+    return ""
+
+
+def _command_problem(name: str, pattern: str | None, verdict: str) -> str:
+    """Why a rule can't be about commands."""
+    if name == OUTER and verdict == "allow" and (pattern is None or pattern in ANY):
+        return "it would let every command leave the sandbox"
+    if name not in (*COMMAND_TOOLS, OUTER, "@execute"):
+        return "prefixes of commands (:*) are for commands" if pattern and pattern.endswith(":*") else ""
+    if name in SHELL_TOOLS or name == OUTER:
+        return pattern_problem(pattern, verdict) if pattern else ""
+    if pattern and "*" in pattern:
+        return "patterns for code are not supported"
+    if pattern is None and verdict == "allow":
+        return "it would allow all code; each call asks unless it was allowed word for word"
+    return ""
+
+
+def read_line(line: RuleLine) -> Rule:
+    """The rule of one line. Raises UsageError as ``read_rule`` does."""
+    rule = read_rule(line.rule, line.verdict, line.source, line.terms)
+    if line.layer == "project" and rule.terms.on_timeout == "allow":
+        why = "on_timeout: a project can't say that no answer means yes"
+        raise UsageError(f"{line.source}: permission rule {line.rule!r}: {why}.", "Use deny or escalate.")
+    return replace(rule, layer=line.layer)
+
+
+def read_rules(lines: Iterable[RuleLine]) -> tuple[list[Rule], list[str]]:
+    """The rules that ``lines`` say, and a line for each that says none."""
+    rules: list[Rule] = []
+    problems: list[str] = []
+    for line in lines:
+        try:
+            rules.append(read_line(line))
+        except UsageError as error:
+            problems.append(error.with_hint)
+    return rules, problems
+
+
+def literal(text: str) -> str:
+    """``text`` as a pattern that fits only itself."""
+    return re.sub(r"([*?\[])", r"[\1]", text)
+
+
+def _each_once(files: Iterable[Seen]) -> list[Seen]:
+    """``files`` without those that were named twice, which are the very same value then."""
+    return list({id(seen): seen for seen in files}.values())
+
+
+def _below(path: Path, base: Path) -> str | None:
+    return path.relative_to(base).as_posix() if path.is_relative_to(base) else None
+
+
+@lru_cache(maxsize=512)
+def _glob(pattern: str) -> re.Pattern[str]:
+    """``**`` any folders, ``*`` and ``?`` within a name, ``[ab]`` one of them; a trailing ``/`` all below."""
+    pattern = pattern + "**" if pattern.endswith("/") else pattern
+    out: list[str] = []
+    index = 0
+    while index < len(pattern):
+        char = pattern[index]
+        close = pattern.find("]", index + 2) if char == "[" else -1
+        if pattern.startswith("**/", index):
+            out.append("(?:.*/)?")
+            index += 3
+        elif pattern.startswith("**", index):
+            out.append(".*")
+            index += 2
+        elif close > 0:
+            inner = pattern[index + 1 : close].replace("\\", r"\\").replace("[", r"\[")
+            out.append(f"[{'^' + inner[1:] if inner[0] == '!' else inner}]")
+            index = close + 1
+        else:
+            out.append({"*": "[^/]*", "?": "[^/]"}.get(char, re.escape(char)))
+            index += 1
+    try:
+        return re.compile("".join(out), re.DOTALL)
+    except re.error:
+        return re.compile(re.escape(pattern), re.DOTALL)

@@ -1,0 +1,364 @@
+"""The sandbox: what confines commands here, and the words that go before a command so that it runs confined.
+
+Nothing is started here but a short trial. Which parts of the disk are seen is ``sandbox_layout``'s affair.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+from ba_tui.core.errors import BaError
+from ba_tui.core.profiles import WORKING, Profile
+from ba_tui.core.values import frozen
+from ba_tui.permissions.sandbox.layout import NOTHING, Inside, Part, Reach, layout
+from ba_tui.permissions.sandbox.workspace_scan import Findings, WorkspaceScan
+
+Mode: TypeAlias = Literal["required", "auto", "off"]
+PATIENCE = 5.0
+FRESH_SECONDS = 1.0
+"""Seconds for which what was found in the workspace is enough to say whether *reading* can be held."""
+MOST_HIDDEN = 200
+MOST_MASKED = 1_000
+"""Files with secrets that an allowed command may cost seconds to hide."""
+MOST_SECONDS = 0.05
+CACHE_VARIABLES = {
+    "XDG_CACHE_HOME": "", "RUFF_CACHE_DIR": "ruff", "MYPY_CACHE_DIR": "mypy", "PYTHONPYCACHEPREFIX": "python",
+    "PIP_CACHE_DIR": "pip", "UV_CACHE_DIR": "uv", "npm_config_cache": "npm", "GOCACHE": "go", "ESLINT_CACHE": "eslint",
+}  # fmt: skip
+NO_RETRIES = {"npm_config_fetch_retries": "0", "PIP_RETRIES": "0"}
+"""Without a network, programs would try for minutes."""
+SHOWN = 200
+TAIL = 6_000
+CURE = "Install bubblewrap (its program is bwrap), or set sandbox to auto or off."
+
+# Texts, and compiled when something was refused: `re` keeps them then.
+NETWORK = (
+    r"could not resolve|name resolution|name or service not known|nodename nor servname|network is unreachable"
+    r"|no address associated with hostname|getaddrinfo|EAI_AGAIN|ENETUNREACH|ECONNREFUSED|connection refused"
+    r"|failed to (?:resolve|lookup address)|unable to (?:resolve|look ?up)|no route to host|dns error"
+    r"|unknown host|nameresolutionerror|network access|offline mode"
+)
+READ_ONLY = r"read-only file system|\bEROFS\b|device or resource busy|\bEBUSY\b|cross-device"
+RIGHTS = r"operation not permitted|\bEPERM\b|no new privileges|effective uid is not 0"
+DENIED = r"permission denied|\bEACCES\b"
+LOGINS = (
+    r"auth login|not logged in|log ?in first|(?:locate|find|load).{0,40}credentials|credentials? (?:were )?not found"
+    r"|connect to (?:the docker daemon|podman|bus)|docker\.sock|podman\.sock|server localhost:8080 was refused"
+)
+"""How programs say that they miss the settings or the service that they work with."""
+MISSING = r"no such file or directory|\bENOENT\b|cannot stat|not found"
+
+
+class NotConfined(BaError):
+    """Commands must run in a sandbox, and there is none."""
+
+    kind = "dependency_error"
+
+
+class NotHidden(NotConfined):
+    """The sandbox can't hide all secrets of the workspace."""
+
+
+class Mechanism(Protocol):
+    """One way to confine. ``separate``: programs have process numbers of their own, which mean nothing outside;
+    ``walled``: without the network they have one of their own, with nothing but a loopback; ``hides``: it can hide
+    a file in a folder that is seen, and keep one from being written in a folder that is."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def guards(self) -> str: ...
+
+    @property
+    def separate(self) -> bool: ...
+
+    @property
+    def walled(self) -> bool: ...
+
+    @property
+    def hides(self) -> bool: ...
+
+    def prefix(self, parts: Sequence[Part], *, network: bool) -> tuple[str, ...]: ...
+
+    def environment(self, temporary: Path) -> dict[str, str]: ...
+
+
+@frozen
+class Confinement:
+    """How to start one program confined: ``prefix`` goes before its words, ``environment`` over its own."""
+
+    prefix: tuple[str, ...]
+    environment: Mapping[str, str]
+    separate: bool
+    walled: bool = False
+    profile: Profile = WORKING
+    guarded: bool = False
+    """Whether protected files that exist can't be written."""
+    findings: Findings | None = None
+    """What there is in the workspace to be hidden and protected; None where nobody looked."""
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """What the supervisor is told beside the limits of the program."""
+        return {"setid": 0, **({"apart": 1} if self.separate else {})}
+
+    def wrap(self, argv: Sequence[str]) -> tuple[str, ...]:
+        return (*self.prefix, *argv)
+
+
+@frozen
+class Found:
+    """What a look for mechanisms brought: the one that works, and why those before it do not."""
+
+    mechanism: Mechanism | None
+    troubles: tuple[str, ...] = ()
+
+
+def candidates(search: str | None = None) -> list[Mechanism]:
+    """All that might confine here, the best first. ``search``: where programs are looked for, as in PATH."""
+    # Not before a command runs: most starts run none.
+    if sys.platform == "darwin":
+        from ba_tui.permissions.sandbox.seatbelt import seatbelts  # noqa: PLC0415
+
+        return [*seatbelts()]
+    from ba_tui.permissions.sandbox.bubblewrap import bubblewraps  # noqa: PLC0415
+    from ba_tui.permissions.sandbox.landlock import landlocks  # noqa: PLC0415
+
+    return [*bubblewraps(search), *landlocks()]
+
+
+def find(ways: Iterable[Mechanism]) -> Found:
+    """Try one after the other with a program that does nothing. Blocks for some hundredths of a second."""
+    troubles: list[str] = []
+    for way in ways:
+        trouble = _trouble(way)
+        if not trouble:
+            return Found(way, tuple(troubles))
+        troubles.append(f"{way.name}: {trouble}")
+    return Found(None, tuple(troubles))
+
+
+class _Here:
+    """What was found for this process, looked for once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.found: Found | None = None
+
+    def look(self) -> Found:
+        with self._lock:
+            if self.found is None:
+                self.found = find(candidates())
+            return self.found
+
+
+_here = _Here()
+
+
+class Sandbox:
+    """The sandbox of one conversation. Thread-safe; what blocks says so, and belongs off the event loop.
+
+    ``look`` finds a mechanism; by default once for the whole process.
+    """
+
+    def __init__(self, reach: Reach, mode: Mode = "auto", look: Callable[[], Found] | None = None) -> None:
+        self.reach = reach
+        self.mode: Mode = mode
+        self.scan = WorkspaceScan(reach.roots, (*reach.readable, *reach.writable), reach.home, reach.started)
+        self._look = look or _here.look
+        self._found: Found | None = None
+        self._folders: dict[str, Path] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def found(self) -> Found:
+        """What confines here. Blocks at the first time."""
+        if self._found is None:
+            self._found = self._look()
+        return self._found
+
+    def holds(self) -> bool:
+        """Whether commands run where protected files can't be written and secrets can't be read. Blocks at the first
+        time."""
+        mechanism = self.found.mechanism if self.mode != "off" else None
+        return mechanism is not None and mechanism.hides
+
+    def unheld(self) -> str:
+        """Why the profile *reading* can't be held here, in words that follow "because"; empty when it can. Blocks."""
+        if self.mode == "off":
+            return "the sandbox is off"
+        mechanism = self.found.mechanism
+        if mechanism is None:
+            return "there is no sandbox"
+        if not mechanism.hides:
+            return f"{mechanism.name} can't hide files with secrets"
+        return _too_much(self.scan.look(FRESH_SECONDS))
+
+    @property
+    def state(self) -> str:
+        """For people, as one or two words, without looking: empty while nobody knows."""
+        if self.mode == "off":
+            return "no sandbox"
+        found = self._found or (_here.found if self._look == _here.look else None)
+        if found is None:
+            return ""
+        return "sandboxed" if found.mechanism else "no sandbox"
+
+    def confine(self, profile: Profile = WORKING, readable: Sequence[Path] = ()) -> Confinement | None:
+        """How the next program is started, which may read these paths too; None when it runs as it is. Blocks.
+
+        Raises:
+            NotConfined: a sandbox is required, and there is none. NotHidden: it can't hide what the profile promises.
+        """
+        if self.mode == "off" or (profile.name == "outside" and self.mode != "required"):
+            return None
+        mechanism = self.found.mechanism
+        if mechanism is None:
+            if self.mode == "required":
+                why = "; ".join(self.found.troubles) or "no mechanism is known for this system"
+                raise NotConfined(f"Commands must run in a sandbox here, and there is none ({why}).", CURE)
+            return None
+        findings = self.scan.look() if mechanism.hides else NOTHING
+        reading = profile.name == "reading"
+        why = _too_much(findings) if mechanism.hides and (reading or len(findings.secrets) > MOST_MASKED) else ""
+        if why and profile.plain:
+            findings = replace(findings, secrets=(), hidden=())
+        elif why:
+            raise NotHidden(f"The command was not run: {why}.", "Move files with secrets out of the workspace.")
+        temporary, masks = self._private("tmp"), self._private("masks") if findings.secrets else Path()
+        inside = Inside(profile, temporary, findings, lambda path: self._mask(masks, path))
+        reach = replace(self.reach, readable=(*self.reach.readable, *readable))
+        network = self.reach.network and not reading
+        prefix = mechanism.prefix(layout(reach, inside), network=network)
+        environment = {**mechanism.environment(temporary), **(_caches(mechanism, temporary) if reading else {})}
+        walled = mechanism.walled and not network
+        found = findings if mechanism.hides else None
+        return Confinement(prefix, environment, mechanism.separate, walled, profile, mechanism.hides, found)
+
+    def blame(self, output: str, code: int | None) -> str:
+        """Why a command that failed may have failed for the sandbox's sake; empty when nothing looks like it."""
+        if not code:
+            return ""
+        mechanism = self._found.mechanism if self._found else None
+        text = output[-TAIL:]
+        if _says(LOGINS, text):
+            return "your logins, settings in the home folder and local services can't be reached there"
+        if not self.reach.network and _says(NETWORK, text):
+            return "the network is off there"
+        if _says(READ_ONLY, text):
+            return "what it wanted to write may only be read there"
+        if _says(RIGHTS, text):
+            return "it wanted rights that it does not have there"
+        # 126: a file that is no program. Where name spaces confine, such a refusal is the system's own, except for
+        # root, whom it would refuse nothing outside.
+        plain = mechanism is not None and mechanism.separate and os.geteuid() != 0
+        if code != 126 and not plain and _says(DENIED, text):
+            return "it was refused something there"
+        home = str(self.reach.home) if self.reach.home else ""
+        if home and any(home in line and _says(MISSING, line) for line in text.splitlines()):
+            return "most of the home folder can't be seen there"
+        return ""
+
+    def refused_write(self, output: str) -> str:
+        """The path of the workspace that a command says it could not write; empty when it says nothing of the kind."""
+        words = READ_ONLY if self.found.mechanism and self.found.mechanism.separate else RIGHTS
+        for line in reversed(output[-TAIL:].splitlines()):
+            if not _says(words, line):
+                continue
+            named = re.search(r"['\"‘“]([^'\"’”]+)['\"’”]", line) or re.search(rf"([^\s:]+): *(?:{words})", line, re.I)
+            path = named[1] if named else "a file"
+            if not path.startswith("/") or any(Path(path).is_relative_to(root) for root in self.reach.roots):
+                return "".join(char for char in path if char.isprintable())[:SHOWN]
+        return ""
+
+    def hidden_in(self, output: str) -> str:
+        """The file with secrets that the end of an ``output`` names, which is hidden; empty when it names none."""
+        text = output[-TAIL:]
+        shown = (self._shown(path) for path in self.scan.last.secrets)
+        named = (name for name in shown if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", text))
+        return next(named, "")
+
+    def close(self) -> None:
+        """Remove the private folders. Blocks."""
+        with self._lock:
+            for folder in self._folders.values():
+                shutil.rmtree(folder, ignore_errors=True)
+            self._folders.clear()
+
+    def _private(self, use: str) -> Path:
+        """A folder of this conversation's own, kept from one command to the next."""
+        with self._lock:
+            known = self._folders.get(use)
+            if known is None or not known.is_dir():
+                known = self._folders[use] = Path(os.path.realpath(tempfile.mkdtemp(prefix=f"ba-{use}-")))
+                # Also where nobody closes it: with a look at tools only, or at an end in a hurry.
+                weakref.finalize(self, shutil.rmtree, known, ignore_errors=True)
+            return known
+
+    def _shown(self, path: Path) -> str:
+        root = next((root for root in self.reach.roots if path.is_relative_to(root)), None)
+        return str(path.relative_to(root) if root else path)
+
+    def _mask(self, folder: Path, path: Path) -> Path:
+        """The file that is seen in place of a secret one: one line that says so."""
+        shown = self._shown(path)
+        line = f"ba hides {shown!r}" if not shown.isprintable() or "'" in shown else f"ba hides {shown}"
+        mask = folder / hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
+        if not mask.exists():
+            mask.write_text(f"{line}; allow it with commands.read in your settings (ba config edit)\n", "utf-8")
+        return mask
+
+
+def _too_much(findings: Findings) -> str:
+    """Why the secrets of a workspace can't be hidden from a command that only reads."""
+    count = len(findings.secrets) + len(findings.hidden)
+    if count > MOST_HIDDEN:
+        return f"{count} files with secrets lie in the workspace, and ba hides at most {MOST_HIDDEN}"
+    if not findings.complete:
+        return "the workspace has not been searched for files with secrets yet"
+    if findings.cost > MOST_SECONDS:
+        return "the workspace has too many folders to be searched for files with secrets before each command"
+    return ""
+
+
+def _caches(mechanism: Mechanism, temporary: Path) -> dict[str, str]:
+    """Where programs that only read put what they would otherwise put into the workspace or the home folder."""
+    base = mechanism.environment(temporary)["TMPDIR"]
+    places = {name: f"{base}/cache/{folder}" if folder else f"{base}/cache" for name, folder in CACHE_VARIABLES.items()}
+    return {**places, **NO_RETRIES}
+
+
+def _says(words: str, text: str) -> bool:
+    return re.search(words, text, re.IGNORECASE) is not None
+
+
+def _trouble(way: Mechanism) -> str:
+    """Why ``way`` does not work here; empty when it does."""
+    idle = shutil.which("true", path="/usr/bin:/bin") or "/bin/true"
+    try:
+        done = subprocess.run(
+            [*way.prefix((), network=False), idle],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(getattr(error, "strerror", None) or type(error).__name__)
+    if done.returncode == 0:
+        return ""
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {done.returncode}"]
+    return "".join(char for char in lines[-1] if char.isprintable())[:SHOWN]

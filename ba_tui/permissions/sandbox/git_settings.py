@@ -1,0 +1,253 @@
+"""Keeps git from running what a repository's own settings name, and tells which secrets a repository would print.
+
+Works through the environment, so it holds for each git that a command starts, with a sandbox and without.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from ba_tui.core.profiles import Profile
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import is_secret
+from ba_tui.permissions.rules.rule import Seen
+from ba_tui.permissions.sandbox.git_history import ALWAYS, OFFLINE, PATTERNS, ask_git, past_secrets
+from ba_tui.permissions.shell.command_parts import Part
+
+MENTIONS = regex(r"\bgit\b")
+HOOKED = regex(r"\b(?:commit|merge|push|pull|rebase|checkout|switch|am|cherry-pick|revert)\b")
+NO_HOOKS = (("core.hooksPath", "/dev/null"),)
+READING = (
+    *NO_HOOKS,
+    ("core.pager", "cat"),
+    ("log.showSignature", "false"),
+    ("blame.ignoreRevsFile", ""),
+    ("help.format", "man"),
+    ("man.viewer", "man"),
+)
+UNHELD = (("diff.ignoreSubmodules", "dirty"), ("status.submoduleSummary", "false"))
+"""Without a sandbox: submodules have settings of their own, which nobody has looked at."""
+OWN_DIFF = 'f() { diff -u --label "a/$1" --label "b/$1" "$2" "$5"; true; }; f "$@"'
+"""Stands in for a program that shows differences: git can't be told here to show them itself."""
+INSTEAD = {
+    "diff.external": OWN_DIFF,
+    "diff.*.command": OWN_DIFF,
+    "diff.*.textconv": "cat",
+}
+"""What programs are replaced with wherever they are set."""
+LOCAL_INSTEAD = {
+    "filter.*.clean": "",
+    "filter.*.smudge": "",
+    "filter.*.process": "",
+    "filter.*.required": "false",
+    "merge.*.driver": "false",
+    "tar.*.command": "cat",
+    "gpg.program": "gpg",
+    "gpg.*.program": "false",
+    "gpg.ssh.defaultkeycommand": "",
+    "man.*.cmd": "true",
+    "man.*.path": "true",
+    "browser.*.cmd": "true",
+    "browser.*.path": "true",
+    "web.browser": "true",
+    "help.browser": "true",
+    "pager.*": "false",
+}
+"""What they are replaced with where the repository itself sets them."""
+PRINTING = frozenset({
+    "diff", "show", "whatchanged", "grep", "cat-file", "diff-tree", "diff-index", "diff-files", "archive",
+    "format-patch", "range-diff", "blame", "annotate", "stash",
+})  # fmt: skip
+"""Subcommands that print what stands in tracked files."""
+SHOWING = frozenset({"diff", "show", "whatchanged", "diff-tree", "diff-index", "diff-files", "stash"})
+"""Those that print differences, or only what differs."""
+STORING = frozenset({"add", "stage", "commit", "stash"})
+"""Subcommands that may store files which git does not track yet."""
+_PATCH = regex(
+    r"-(?:p|u|c|m|cc|W|U.*|S.*|G.*|L.*|-patch.*|-cc|-unified.*|-word-diff.*|-color-words.*|-function-context|-textconv"
+    r"|-diff-merges.*|-remerge-diff|-dd|-submodule.*|-binary|-check)"
+)
+_SUMMED = regex(r"--(?:stat|numstat|shortstat|dirstat|name-only|name-status|summary|raw|no-patch|quiet)(?:=.*)?|-s")
+_VERBOSE = regex(r"-[a-z]*v[a-z]*|--verb.*")
+
+
+def git_environment(
+    folder: Path, text: str, profile: Profile, inherited: Mapping[str, str], *, held: bool
+) -> dict[str, str]:
+    """Variables for a program in ``folder`` that runs ``text``, over those that it inherits. Blocks: asks git for the
+    settings that hold in the folder. Empty for what runs no git, or may run it as it is. ``held``: a sandbox hides
+    what lies outside of the workspace, and secrets in it."""
+    reading = profile.name == "reading"
+    if not (reading or profile.git) or not MENTIONS.search(text):
+        return {}
+    settings = [*ALWAYS, *(READING if reading else NO_HOOKS)]
+    variables = dict(OFFLINE) if reading else {}
+    if reading:
+        told = _settings(folder, inherited)
+        settings += _programs(told)
+        if not held:
+            settings += UNHELD
+            variables |= {"GIT_WORK_TREE": str(top)} if _is_moved(told) and (top := _top(folder)) else {}
+    first = int(count) if (count := inherited.get("GIT_CONFIG_COUNT", "")).isdigit() else 0
+    for number, (key, value) in enumerate(settings, first):
+        variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return {**variables, "GIT_CONFIG_COUNT": str(first + len(settings))}
+
+
+def skipped_hooks(folder: Path, text: str) -> str:
+    """The names of the hooks that git would have run for ``text`` in ``folder``; empty for none. Blocks."""
+    if not HOOKED.search(text):
+        return ""
+    said = ask_git(folder, "rev-parse", "--git-path", "hooks")
+    place = folder / os.fsdecode(said.rstrip(b"\n")) if said else None
+    try:
+        found = list(place.iterdir()) if place else []
+    except OSError:
+        return ""
+    return ", ".join(sorted(path.name for path in found if path.suffix != ".sample" and os.access(path, os.X_OK)))
+
+
+def exposed(parts: Sequence[Part], folder: Path) -> str:
+    """Why a git call among ``parts`` may print a file with secrets that git keeps, whatever hides the file itself;
+    empty when none does. Blocks."""
+    printing = [_words(part) for part in parts if _prints(part)]
+    top = _top(folder) if printing else None
+    index = _index_of(folder) if top else None
+    if top is None or index is None:
+        return ""
+    found: Sequence[str] | None = _tracked(index, folder, _stamp(index))
+    if not found and not all(map(_is_current, printing)):
+        found = past_secrets(top)
+    if found is None:
+        return "this may print what git keeps of files with secrets, for which ba has not searched all commits yet"
+    return f"git keeps {found[0]}, which holds secrets, and this may print it" if found else ""
+
+
+def stored_secrets(parts: Sequence[Part], folder: Path) -> tuple[Path, ...]:
+    """The files with secrets that a git call among ``parts`` stores, or is about to store. Blocks."""
+    calls = [words for part in parts if (words := _words(part))[:1] == ["git"] and not part.harmless]
+    return tracked_secrets(folder, new=any(set(words) & STORING for words in calls)) if calls else ()
+
+
+def tracked_secrets(folder: Path, *, new: bool = False) -> tuple[Path, ...]:
+    """The files with secrets that git tracks, ``new``: or would track, which are there now. Blocks."""
+    index = _index_of(folder)
+    if index is None:
+        return ()
+    top = _top(folder) or folder
+    found = _listed(folder, new=True) if new else _tracked(index, folder, _stamp(index))
+    return tuple(path for name in found if (path := top / name).is_file() and not path.is_symlink())
+
+
+def _words(part: Part) -> list[str]:
+    return [word or "" for word in (part.plain or part.words)]
+
+
+def _prints(part: Part) -> bool:
+    words = _words(part)
+    if words[:1] != ["git"] or len(words) < 2:
+        return False
+    named = words[words.index("--") + 1 :] if "--" in words else []
+    files = (*part.named, *part.reads)[-len(named) :] if named and not {"--full-diff", "--follow"} & set(words) else ()
+    alike = len(files) == len(named) and all(map(_is_file_of, files, named))
+    if files and alike:
+        return False
+    if words[1] == "status":
+        return any(_VERBOSE.fullmatch(word) for word in words[2:])
+    patch = any(_PATCH.fullmatch(word) for word in words[2:])
+    if words[1] in {"log", "reflog"} or words[1:3] == ["stash", "list"]:
+        return patch
+    summed = words[1] in SHOWING and any(_SUMMED.fullmatch(word) for word in words[2:])
+    return words[1] in PRINTING and (patch or not summed)
+
+
+def _is_file_of(seen: Seen, word: str) -> bool:
+    return seen.path.is_file() and not seen.secret and str(seen.path).endswith(word.removeprefix("./"))
+
+
+def _is_current(words: Sequence[str]) -> bool:
+    """Whether a call prints nothing of commits: neither those before the newest, nor what the index takes from that."""
+    options = [word for word in words[2:] if word.startswith("-")]
+    if words[1] == "grep":
+        # One operand is the pattern; further ones may be commits.
+        given = words[2 : words.index("--")] if "--" in words else words[2:]
+        return len(given) - len(options) <= 1 and not any(word.startswith(("-e", "-f")) for word in options)
+    plain = not {"--cached", "--staged"} & set(options) and len(options) == len(words[2:])
+    return words[1] in {"diff", "diff-files"} and plain
+
+
+@frozen
+class Setting:
+    """One setting that git was told; ``local``: by the repository itself."""
+
+    key: str
+    value: str
+    local: bool
+
+
+def _settings(folder: Path, inherited: Mapping[str, str]) -> list[Setting]:
+    """All settings that hold in ``folder``."""
+    told = ask_git(folder, "config", "-z", "--list", "--show-scope", environment=inherited)
+    fields = (told or b"").split(b"\0")
+    found: list[Setting] = []
+    for scope, entry in zip(fields[::2], fields[1::2], strict=False):
+        key, _, value = os.fsdecode(entry).partition("\n")
+        found.append(Setting(key, value, scope in {b"local", b"worktree"}))
+    return found
+
+
+def _programs(settings: Sequence[Setting]) -> Iterator[tuple[str, str]]:
+    """Settings that keep git from running the programs that ``settings`` name."""
+    for each in settings:
+        section, _, rest = each.key.partition(".")
+        below, _, name = rest.rpartition(".")
+        general = f"{section}.*.{name}" if below else each.key
+        known = INSTEAD.get(each.key, INSTEAD.get(general))
+        if known is None and each.local and not each.value.startswith("git-lfs "):
+            known = LOCAL_INSTEAD.get(each.key, LOCAL_INSTEAD.get(general, LOCAL_INSTEAD.get(f"{section}.*")))
+        if known is not None:
+            yield each.key, known
+
+
+def _is_moved(settings: Sequence[Setting]) -> bool:
+    """Whether the repository says that its files lie elsewhere, where git would look at others' files then."""
+    return any(each.local and each.key == "core.worktree" for each in settings)
+
+
+def _top(folder: Path) -> Path | None:
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+
+
+def _index_of(folder: Path) -> Path | None:
+    top = _top(folder)
+    if top is None or (top / ".git").is_dir():
+        return top / ".git" / "index" if top else None
+    said = ask_git(folder, "rev-parse", "--git-path", "index")
+    return folder / os.fsdecode(said.rstrip(b"\n")) if said else None
+
+
+def _stamp(index: Path) -> tuple[int, ...]:
+    """Tells whether the index is still the same; empty while there is none."""
+    try:
+        status = index.stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=16)
+def _tracked(index: Path, folder: Path, stamp: tuple[int, ...]) -> tuple[str, ...]:
+    """The tracked files with secrets. ``stamp`` tells whether the index is still the same."""
+    del index
+    return _listed(folder, new=False) if stamp else ()
+
+
+def _listed(folder: Path, *, new: bool) -> tuple[str, ...]:
+    """The files with secrets that git tracks, from the top; ``new``: also those that it would."""
+    further = ("-c", "-o", "--exclude-standard") if new else ()
+    said = ask_git(folder, "ls-files", "-z", "--full-name", *further, "--", *PATTERNS)
+    return tuple(name for raw in (said or b"").split(b"\0") if raw and is_secret(Path(name := os.fsdecode(raw))))

@@ -1,0 +1,331 @@
+"""What a confined program sees of the disk: which parts it may write, only read, or not see at all.
+
+Values only; how a mechanism is told is in ``sandbox_bwrap``, ``sandbox_landlock`` and ``sandbox_seatbelt``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path, PurePath
+from typing import Literal, TypeAlias
+
+import ba_tui
+from ba_tui.core.profiles import Profile
+from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_IN_HOME, SECRET_NAMES, SECRET_TAILS
+from ba_tui.permissions.sandbox.protected_files import GIT, GIT_SETTINGS, VENV, is_protected
+from ba_tui.permissions.sandbox.workspace_scan import Findings
+from ba_tui.resources import read_regular
+
+Access: TypeAlias = Literal["write", "read", "hidden", "scratch", "masked"]
+"""``hidden`` is empty and can't be written, so that nothing is lost in there; ``scratch`` is empty and forgotten;
+``masked`` is a file that shows another one's text instead of its own."""
+
+HOMES = (Path("/home"), Path("/root"), Path("/Users"))
+SOCKETS = (Path("/run"),)
+"""Hidden because what listens there would act outside on behalf of whoever asks."""
+SOCKET_TABLE = Path("/proc/net/unix")
+MOST_SOCKETS = 1_000
+MOST_DEPTH = 6
+TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - they get a private stand-in
+SYSTEM = (Path("/run/current-system"), Path("/run/opengl-driver"), Path("/run/systemd/resolve"))
+SECRETS = ("shadow", "shadow-", "gshadow", "gshadow-", "ssh/ssh_host_*_key", "ssl/private", "krb5.keytab")
+
+NOTHING = Findings()
+
+TOOLS = (
+    ".pyenv", ".nvm", ".cargo", ".rustup", ".local/bin", ".local/lib", ".local/pipx", ".local/share/pipx",
+    ".local/share/uv", ".local/share/mise", ".local/share/fnm", ".local/share/pnpm", ".asdf", ".sdkman", ".volta",
+    ".fnm", ".bun", ".deno", ".rbenv", ".rvm", ".gem", ".juliaup", ".ghcup", ".opam", ".nix-profile", ".conda",
+    "miniconda3", "miniforge3", "mambaforge", "anaconda3", "go", "sdk", "bin", ".dotnet", ".gitconfig", ".config/git",
+    ".cache/ms-playwright", ".cache/huggingface", ".cache/puppeteer",
+)  # fmt: skip
+"""What people install below their home, and how git is told their name."""
+CACHES = (
+    ".cache/pip", ".cache/uv", ".cache/pre-commit", ".cache/go-build", ".cache/ccache", ".cache/sccache",
+    ".cache/yarn", ".cache/pypoetry", ".cache/matplotlib", ".cache/node", ".npm", ".cargo/registry", ".cargo/git",
+    "go/pkg", ".m2/repository", ".gradle/caches", ".gradle/wrapper", ".nuget/packages", ".pnpm-store",
+    ".local/share/pnpm/store",
+)  # fmt: skip
+SCRATCH = (".cache", ".npm")
+"""Where programs fail when they can't write, though nobody misses what they wrote."""
+MOST_PROTECTED = 150
+"""Protected files that are made read-only; those that lie deepest are left out, and a change of them is noticed."""
+INSTALLED = frozenset({"node_modules", "site-packages"})
+
+
+@frozen
+class Reach:
+    """``roots`` may be written but for what is guarded there; ``writable`` and ``readable`` are further paths that
+    a person chose; ``hidden`` is never seen. ``home`` is the person's own folder; ``started``: files of the roots that
+    the person's hooks start."""
+
+    roots: tuple[Path, ...]
+    writable: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    network: bool = False
+    home: Path | None = None
+    started: frozenset[Path] = frozenset()
+
+
+@frozen
+class Part:
+    """``source``: what is seen at ``path`` when that is something else than what lies there."""
+
+    path: Path
+    access: Access
+    source: Path | None = None
+
+
+@frozen
+class Inside:
+    """What one program finds: its ``profile``, the ``findings`` in the workspace, the ``temporary`` folder that it sees
+    as ``/tmp`` and ``/var/tmp``, and ``mask``: the file that stands in for a secret one."""
+
+    profile: Profile
+    temporary: Path
+    findings: Findings = NOTHING
+    mask: Callable[[Path], Path] = Path
+
+
+def layout(reach: Reach, inside: Inside) -> tuple[Part, ...]:
+    """Outer parts come before those inside them, so the last one that covers a path decides about it."""
+    reading = inside.profile.name == "reading"
+    kept: Access = "read" if reading else "write"
+    parts = {path: Part(path, "hidden") for path in _concealed(reach)}
+    parts |= {path: Part(path, "write", inside.temporary) for path in TEMPORARY if _folder(path)}
+    away = tuple(parts)
+    if not reading and reach.home and _within(reach.home, away) and not _within(reach.home, reach.roots):
+        parts |= {path: Part(path, "scratch") for path in (reach.home / name for name in SCRATCH)}
+    for path, access in _needed(reach):
+        if _within(path, away) and not _within(path, reach.roots):
+            parts[path] = Part(path, "read" if reading else access, Path(os.path.realpath(path)))
+    repositories = tuple(git_folders_of(reach.roots))
+    for path in (*reach.readable, *inside.profile.readable, *repositories):
+        if _there(path):
+            parts[path] = Part(path, "read")
+    for path in (*reach.writable, *inside.profile.writable, *reach.roots):
+        if _there(path):
+            parts[path] = Part(path, kept)
+    if not reading:
+        for part in _protected(reach, inside, repositories):
+            if part.path not in parts or part.path not in reach.roots:
+                parts[part.path] = part
+    for path in (*_secrets(reach), *inside.findings.hidden):
+        if _seen(path, parts.values()) and path not in (*reach.roots, *inside.profile.readable):
+            parts[path] = Part(path, "hidden")
+    for path in inside.findings.secrets:
+        if path not in inside.profile.unhidden and _seen(path, parts.values()):
+            parts[path] = Part(path, "masked", inside.mask(path))
+    shared = replace(reach, network=reach.network and not reading)
+    parts |= {path: Part(path, "hidden") for path in _outlets(shared, parts.values())}
+    return _needful(sorted(parts.values(), key=lambda part: (len(part.path.parts), str(part.path))))
+
+
+def _needful(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """``parts`` without those that only say again what holds for the folder around them: each one costs time."""
+    kept: dict[str, Part] = {}
+    for part in parts:
+        around = next((kept[text] for text in _above(part.path) if text in kept), None)
+        plain = part.source in {None, part.path}
+        shown = around is None or (around.access in {"write", "read"} and around.source in {None, around.path})
+        if shown and not _there(part.path):
+            # It would be made, on the disk that everybody sees.
+            continue
+        again = around.access == "read" and around.source in {None, around.path} if around else True
+        if not (part.access == "read" and plain and again):
+            kept[str(part.path)] = part
+    return tuple(kept.values())
+
+
+def _above(path: Path) -> Iterator[str]:
+    """The folders around ``path`` as texts, the innermost first."""
+    text = str(path)
+    while len(text) > 1:
+        text = text.rpartition("/")[0] or "/"
+        yield text
+
+
+def _concealed(reach: Reach) -> Iterator[Path]:
+    home = (reach.home,) if reach.home else ()
+    for path in (*HOMES, *home, *SOCKETS):
+        if _folder(path) and path != Path("/"):
+            yield path
+
+
+def _needed(reach: Reach) -> Iterator[tuple[Path, Access]]:
+    """What programs need of places that are hidden otherwise: interpreters, tool chains and their caches."""
+    package = Path(ba_tui.__file__).parent
+    search = os.environ.get("PATH", "").split(os.pathsep)
+    texts = (sys.prefix, sys.base_prefix, str(package), *(text for text in search if text.startswith("/")))
+    readable = [*SYSTEM, *map(Path, texts)]
+    writable: list[Path] = []
+    if reach.network:
+        readable.append(Path(os.path.realpath("/etc/resolv.conf")))
+    if home := reach.home:
+        readable += [home / name for name in TOOLS]
+        writable += [home / name for name in CACHES]
+    groups: tuple[tuple[Access, list[Path]], ...] = (("read", readable), ("write", writable))
+    for access, paths in groups:
+        for path in paths:
+            if path != reach.home and path not in HOMES and _there(path):
+                yield path, access
+
+
+def _protected(reach: Reach, inside: Inside, repositories: Sequence[Path]) -> Iterator[Part]:
+    """What of the workspace can't be written by just any allowed command."""
+    profile, findings = inside.profile, inside.findings
+    for git in (*findings.git, *repositories):
+        yield from _git(git, writable=profile.git)
+    written = (folder for folder in (*reach.writable, *profile.writable) if _folder(folder))
+    elsewhere = (path for folder in written for path in folder.iterdir() if is_protected(PurePath(path.name, "x")))
+    paths = sorted((*findings.protected, *elsewhere), key=lambda path: len(path.parts))
+    if profile.git:
+        # Git replaces tracked files; where it can't, it leaves the old content and says nothing.
+        paths = [path for path in paths if path.name == GIT]
+    if profile.packages:
+        paths = [path for path in paths if INSTALLED.isdisjoint(path.parts) and not _there(path / VENV)]
+    for path in paths[:MOST_PROTECTED]:
+        if _there(path) and not path.is_symlink():
+            yield Part(path, "read")
+            # A folder like .github is a place of its own too: else it could be renamed, and another be put there.
+            inner = (above for above in path.parents if _within(above, reach.roots) and above not in reach.roots)
+            yield from (Part(above, "write") for above in inner if path in reach.started or _is_tools(above))
+
+
+def _is_tools(folder: Path) -> bool:
+    return folder.name in INSTALLED or (folder.name.startswith(".") and folder.name not in {".", ".."})
+
+
+def _git(folder: Path, *, writable: bool) -> Iterator[Part]:
+    """The parts of one git folder."""
+    if not _folder(folder):
+        return
+    if folder.name == GIT:
+        # A place of its own in any case, so that it can't be renamed and another one be put there.
+        yield Part(folder, "write" if writable else "read")
+        if not writable:
+            return
+    for place in (folder, *_further(folder / "modules")):
+        yield from (Part(place / name, "read") for name in GIT_SETTINGS if _there(place / name))
+
+
+def _further(folder: Path, depth: int = 0) -> Iterator[Path]:
+    """The git folders of submodules, whose names may have slashes."""
+    if depth > MOST_DEPTH or not _folder(folder):
+        return
+    for path in folder.iterdir():
+        if not _folder(path):
+            continue
+        own = _there(path / "HEAD") or _there(path / "config")
+        if own:
+            yield path
+        yield from _further(path / "modules" if own else path, depth + 1)
+
+
+def git_folders_of(roots: Sequence[Path]) -> Iterator[Path]:
+    """The git folders outside of ``roots`` that these are worktrees or submodules of, when those know of them too."""
+    for root in roots:
+        link = root / GIT
+        try:
+            text = _said(link) if link.is_file() and not link.is_symlink() else ""
+        except (OSError, ValueError):
+            continue
+        if not text.startswith("gitdir:"):
+            continue
+        own = Path(os.path.normpath(root / text.removeprefix("gitdir:").strip()))
+        found = _main_of(own, link) or _module_of(own, root)
+        if found and not _within(found, roots):
+            yield found
+
+
+def _main_of(own: Path, link: Path) -> Path | None:
+    """The git folder whose worktree ``own`` belongs to, when that one says that ``link`` is its own."""
+    if own.parent.name != "worktrees":
+        return None
+    try:
+        known = _said(own / "gitdir").strip() == str(link)
+    except (OSError, ValueError):
+        return None
+    return own.parent.parent if known else None
+
+
+def _module_of(own: Path, root: Path) -> Path | None:
+    """``own`` when it is the git folder of a submodule and names ``root`` as its files' folder."""
+    if "modules" not in own.parts or GIT not in own.parts:
+        return None
+    try:
+        found = re.search(r"(?m)^\s*worktree\s*=\s*(\S.*?)\s*$", _said(own / "config"))
+    except (OSError, ValueError):
+        return None
+    return own if found and os.path.realpath(own / found[1].strip('"')) == os.path.realpath(root) else None
+
+
+def _said(file: Path) -> str:
+    return os.fsdecode(read_regular(file, 65_536))
+
+
+def _secrets(reach: Reach) -> Iterator[Path]:
+    """What nobody should see, where it exists; most of it is hidden with the home folder anyway."""
+    patterns: list[tuple[Path, str]] = [(Path("/etc"), name) for name in SECRETS]
+    if home := reach.home:
+        names = (*SECRET_FOLDERS, *SECRET_IN_HOME, *(name for name in SECRET_NAMES if not name.startswith("id_")))
+        tails = (tail.removesuffix("/**") for tail in SECRET_TAILS if not tail.startswith("/"))
+        patterns += [(home, name) for name in (*names, *tails)]
+    for folder, pattern in patterns:
+        if not _there(folder):
+            continue
+        for path in folder.glob(pattern) if "*" in pattern else (folder / pattern,):
+            if _there(path) and not path.is_symlink() and os.access(path, os.R_OK):
+                yield path
+    yield from (path for path in reach.hidden if _there(path) and path.is_dir())
+
+
+def _outlets(reach: Reach, parts: Iterable[Part]) -> Iterator[Path]:
+    """Sockets that somebody outside reads: no wall around files or the network keeps a program from them. Those of the
+    workspace stay where programs share the network, since they may be their own."""
+    try:
+        lines = SOCKET_TABLE.read_text("utf-8", "replace").splitlines()[1:]
+    except OSError:
+        return
+    texts = dict.fromkeys(fields[7] for line in lines if len(fields := line.split(maxsplit=7)) > 7)
+    # Some name theirs from where they run, which is most likely here; with @ it is no file.
+    named = (str(root / text) for text in texts if not text.startswith("@") for root in (reach.roots or (Path("/"),)))
+    for text in islice(dict.fromkeys(named), MOST_SOCKETS):
+        path = Path(os.path.realpath(text))
+        part = _innermost(path, parts)
+        if part and (part.access in {"hidden", "scratch"} or part.source not in {None, part.path}):
+            continue
+        if _there(path) and path.is_socket() and not (reach.network and _within(path, reach.roots)):
+            yield path
+
+
+def _there(path: Path) -> bool:
+    """Whether it exists for us; what we can't look at, no program of ours can."""
+    return os.access(path, os.F_OK)
+
+
+def _folder(path: Path) -> bool:
+    return _there(path) and path.is_dir() and not path.is_symlink()
+
+
+def _within(path: Path, folders: Iterable[Path]) -> bool:
+    text = f"{path}/"
+    return any(text.startswith(f"{folder}/" if folder.name else "/") for folder in folders)
+
+
+def _seen(path: Path, parts: Iterable[Part]) -> bool:
+    """Whether the innermost part around ``path`` shows it; what no part covers can be read."""
+    part = _innermost(path, parts)
+    return part is None or part.access != "hidden"
+
+
+def _innermost(path: Path, parts: Iterable[Part]) -> Part | None:
+    around = [part for part in parts if _within(path, (part.path,))]
+    return max(around, key=lambda part: len(part.path.parts)) if around else None

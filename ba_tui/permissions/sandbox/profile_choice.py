@@ -1,0 +1,157 @@
+"""In which profile a shell command runs, and whether what holds it there suffices to run it unasked.
+
+Whether it asks for another reason is decided in ``policy``; what the profiles mean stands in ``core.profiles``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ba_tui.core.profiles import Profile
+from ba_tui.core.values import frozen
+from ba_tui.permissions.rules.command_rules import permits
+from ba_tui.permissions.rules.covering import Lack, offered
+from ba_tui.permissions.rules.rule import OUTER, SHELL_TOOLS, Rule, Seen, Subject
+from ba_tui.permissions.shell.command_parts import Part
+from ba_tui.resources import user_home
+
+INSTALLING = {
+    **dict.fromkeys(("pip", "pip3"), ("install", "uninstall")),
+    "uv": ("sync", "add", "remove", "venv", "pip install", "pip uninstall", "pip sync"),
+    **dict.fromkeys(("poetry", "pdm", "pipenv"), ("install", "add", "remove", "update", "sync", "uninstall")),
+    "npm": ("install", "i", "ci", "add", "uninstall", "remove", "rm", "update", "dedupe", "prune", "rebuild", "link"),
+    "pnpm": ("install", "i", "add", "remove", "rm", "update", "up", "dedupe", "prune", "rebuild", "link"),
+    "yarn": ("", "install", "add", "remove", "upgrade", "up", "dedupe", "link"),
+    "bun": ("install", "i", "add", "remove", "update", "link"),
+    **dict.fromkeys(("python", "python3"), ("-m pip", "-m venv", "-m virtualenv", "-m ensurepip")),
+}
+"""By package manager, how calls begin that change ``.venv`` or ``node_modules``."""
+SYSTEM = ("/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/var", "/sys", "/proc", "/dev", "/run", "/opt")
+ALONE = "git changes its own files only when it runs alone; put the other commands into calls of their own"
+
+
+@frozen
+class Holding:
+    """``unasked``: what the command gets when rules or its reading allow it, ``approved``: when the person or a mode
+    does. ``why`` it must not run unasked although rules cover each part; ``reads``: it is allowed as a reader only;
+    ``exact``: a rule says just this command."""
+
+    unasked: Profile
+    approved: Profile
+    why: str = ""
+    reads: bool = False
+    exact: bool = False
+
+
+def hold(subject: Subject, allows: Sequence[Rule], stored: tuple[Path, ...] = ()) -> Holding:
+    """``allows`` are the allow rules for the tool whose conditions hold; ``stored``: files with secrets that git
+    stores, which nobody but the person, or a rule for just this command, shows to it."""
+    parts = subject.parts
+    gits = [part for part in parts if program(part) == "git" and not part.harmless]
+    approved = Profile("working", bool(gits), any(map(_installs, parts)), *_elsewhere(parts), stored)
+    if any(rule.pattern == subject.command for rule in allows):
+        return Holding(approved, approved, exact=True)
+    ruled = [any(_covers(rule, part) for rule in allows) for part in parts]
+    plain = all(part.plain_reader for part in parts)
+    if not all(ruled) and all(part.harmless and not part.writes for part in parts):
+        reading = Profile("reading", readable=approved.readable, plain=plain)
+        return Holding(reading, approved, reads=True)
+    whys = (_mixed(parts, ruled) or _together(parts, gits), seen_by_git(stored))
+    return Holding(replace(approved, unhidden=()), approved, "; ".join(filter(None, whys)))
+
+
+def leave(subject: Subject, rules: Sequence[Rule]) -> Rule | None:
+    """The first of ``rules`` by which the command may run outside the sandbox; None when not all of it may."""
+    if subject.trouble or not subject.parts:
+        return None
+    if whole := next((rule for rule in rules if rule.pattern == subject.command), None):
+        return whole
+    found: list[Rule] = []
+    for part in subject.parts:
+        rule = next((rule for rule in rules if permits(rule.pattern, part)), None)
+        if rule is None and not (part.plain_reader and not part.outside and not part.below):
+            return None
+        found += [rule] if rule else []
+    return found[0] if found else None
+
+
+def outer_offer(subject: Subject) -> str | None:
+    """The narrowest rule that would let such a command leave the sandbox; None when none should."""
+    lacks = [Lack(part, "") for part in subject.parts if not part.plain_reader]
+    return offered(replace(subject, tool=OUTER), lacks) if lacks else None
+
+
+def _covers(rule: Rule, part: Part) -> bool:
+    return (rule.pattern is not None or rule.tool in SHELL_TOOLS) and permits(rule.pattern, part)
+
+
+def _mixed(parts: Sequence[Part], ruled: Sequence[bool]) -> str:
+    """What of a command nothing would hold to reading, since a rule lets the rest of it write."""
+    pairs = zip(parts, ruled, strict=True)
+    loose = next((part for part, by_rule in pairs if part.harmless and part.loose and not by_rule), None)
+    return f"`{program(loose)}` would run where the rest of the command may write" if loose else ""
+
+
+def _together(parts: Sequence[Part], gits: Sequence[Part]) -> str:
+    if not gits or (len(gits) == 1 and all(part is gits[0] or part.plain_reader for part in parts)):
+        return ""
+    return ALONE
+
+
+def seen_by_git(stored: Sequence[Path]) -> str:
+    """Why a git call asks whose files with secrets can't be hidden from it; empty for none."""
+    return f"git stores {stored[0].name}, which holds secrets, so it is not hidden from this command" if stored else ""
+
+
+def alone(subject: Subject) -> str:
+    """Why a mode that allows what stays in the sandbox asks all the same; empty when it need not."""
+    gits = [part for part in subject.parts if program(part) == "git" and not part.harmless]
+    if why := _together(subject.parts, gits):
+        return why
+    installer = next((program(part) for part in subject.parts if _installs(part)), "")
+    return f"`{installer}` changes programs that run outside the sandbox later" if installer else ""
+
+
+def program(part: Part) -> str:
+    """The name of the program that a part runs, without its folder."""
+    return ((part.plain or part.words or ("",))[0] or "").rsplit("/", 1)[-1]
+
+
+def _installs(part: Part) -> bool:
+    if part.harmless:
+        return False
+    words = [word or "" for word in (part.plain or part.words)]
+    said = " ".join(words[1:])
+    return (
+        any(
+            said == begins or (begins and said.startswith(f"{begins} ")) for begins in INSTALLING.get(program(part), ())
+        )
+        or program(part) == "virtualenv"
+    )
+
+
+def _elsewhere(parts: Sequence[Part]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """Files outside the workspace that the parts name, to be read and to be written."""
+    read: dict[Path, None] = {}
+    written: dict[Path, None] = {}
+    for part in parts:
+        for seen in (*part.reads, *part.named):
+            if _outer(seen):
+                (read if part.harmless or _is_system(seen.path) else written)[seen.path] = None
+        for seen in part.writes:
+            if _outer(seen) and not _is_system(seen.path):
+                written[seen.path] = None
+    return tuple(read), tuple(written)
+
+
+def _outer(seen: Seen) -> bool:
+    if seen.inside or seen.secret or seen.guarded or len(seen.path.parts) < 3:
+        return False
+    home = user_home()
+    return home is None or not home.is_relative_to(seen.path)
+
+
+def _is_system(path: Path) -> bool:
+    return str(path).startswith(tuple(f"{folder}/" for folder in SYSTEM))

@@ -1,0 +1,295 @@
+"""Notices which protected files appear or change while commands run, and keeps them in mind until somebody decided.
+
+Nothing is moved here but on request. Which files are protected stands in ``protected``; asking is the tools' affair.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ba_tui.core.profiles import Profile
+from ba_tui.core.values import frozen
+from ba_tui.permissions.sandbox.pending_changes import Pending, PendingChanges
+from ba_tui.permissions.sandbox.protected_files import GIT, GIT_SETTINGS, VENV
+from ba_tui.permissions.sandbox.workspace_scan import Findings, WorkspaceScan
+from ba_tui.resources import read_regular
+
+MOST_FILES = 5_000
+LARGEST = 100_000
+"""Bytes of one protected file whose content is kept, so that a change can be shown and taken back."""
+MOST_KEPT = 8_000_000
+SAMPLE = ".sample"
+"""The end of the names of hooks that git never runs."""
+
+
+@frozen
+class Mark:
+    """What tells that a file is still the same. ``content`` where it was kept; ``folder``: the inode it lies in."""
+
+    stamp: tuple[int, ...]
+    folder: int
+    outermost: Path
+    """The protected folder that it lies in, or the file itself."""
+    content: bytes | None = None
+
+
+@frozen
+class Change:
+    """A protected file that appeared (``new``), changed, or went (``after`` None) while ``by`` ran. ``outermost``: the
+    highest file or folder that appeared with it."""
+
+    path: Path
+    by: str
+    new: bool
+    before: bytes | None = None
+    after: bytes | None = None
+    outermost: Path | None = None
+    moved: bool = False
+    """Whether another folder stands where its own was."""
+
+
+@frozen
+class Run:
+    """A command that runs: its text, its profile, whether protected files that exist can't be written by it."""
+
+    by: str
+    profile: Profile
+    guarded: bool = False
+    running: Callable[[], bool] = bool
+    """Whether it goes on in the background."""
+
+
+class ProtectedWatch:
+    """The protected files of one workspace. Thread-safe; all of it blocks for some milliseconds.
+
+    ``scan`` knows which there are, ``kept`` what nobody has decided about yet, also in sessions before.
+    """
+
+    def __init__(self, scan: WorkspaceScan, kept: PendingChanges, shown: Callable[[Path], str] = str) -> None:
+        self.shown = shown
+        """A path for people."""
+        self._scan = scan
+        self._kept = kept
+        self._lock = threading.RLock()
+        self._runs: list[Run] = []
+        self._before: dict[Path, Mark] = {}
+        self._contents: dict[tuple[int, ...], bytes] = {}
+        self._pending: dict[Path, Change] = {}
+        self._loaded = False
+
+    @property
+    def pending(self) -> tuple[Change, ...]:
+        """What nobody has decided about and is still there."""
+        with self._lock:
+            if not self._loaded:
+                self._loaded = True
+                for kept in self._kept.read():
+                    after = _content(kept.path)
+                    change = Change(kept.path, kept.by, kept.new, after=after, outermost=kept.outermost)
+                    self._pending.setdefault(kept.path, change)
+            decided = ((path, change.new or change.before is None) for path, change in self._pending.items())
+            gone = [path for path, lost in decided if lost and not os.path.lexists(path)]
+            for path in gone:
+                del self._pending[path]
+            if gone:
+                self._keep()
+            return tuple(self._pending.values())
+
+    def begin(self, run: Run, findings: Findings | None = None) -> None:
+        """A command is about to run. What changed since the last one ended was changed by the person.
+
+        ``findings``: what was found just now, to spare another look."""
+        with self._lock:
+            if not self._runs:
+                self._before = self._look(findings, contents=run.profile.git or not run.guarded)
+            self._runs.append(run)
+
+    def replace(self, run: Run, by: Run) -> None:
+        """``run`` goes on as ``by``."""
+        with self._lock:
+            self._runs = [by if each is run else each for each in self._runs]
+
+    def end(self, run: Run) -> tuple[Change, ...]:
+        """The command has ended; what it may have done to protected files that nobody has decided about yet."""
+        with self._lock:
+            found = self._compare(run)
+            if run in self._runs:
+                self._runs.remove(run)
+            return found
+
+    def check(self) -> tuple[Change, ...]:
+        """What commands in the background may have done by now; those that have ended are forgotten."""
+        with self._lock:
+            for run in tuple(self._runs):
+                self._compare(run)
+                if not run.running():
+                    self._runs.remove(run)
+            return self.pending
+
+    @property
+    def active(self) -> bool:
+        """Whether something runs that may change protected files."""
+        return bool(self._runs)
+
+    def keep(self, changes: Iterable[Change]) -> None:
+        """The person wants them as they are."""
+        with self._lock:
+            for change in changes:
+                self._pending.pop(change.path, None)
+            if self._runs:
+                self._before = self._look(contents=True)
+            self._keep()
+
+    def set_aside(self, changes: Sequence[Change]) -> Path:
+        """Move what appeared into a folder of ba's own, which comes back, and put back what changed.
+
+        Raises:
+            OSError: something can't be moved or written; what was done until then stays done.
+        """
+        with self._lock:
+            folder = (
+                self._kept.folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{time.monotonic_ns() % 10_000}"
+            )
+            for change in changes:
+                self._set_aside(change, folder)
+                self._pending.pop(change.path, None)
+            self._keep()
+            return folder
+
+    def _set_aside(self, change: Change, folder: Path) -> None:
+        path = (change.outermost or change.path) if change.new else change.path
+        if os.path.lexists(path):
+            place = folder / path.relative_to(path.anchor)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if change.new or change.before is None:
+                shutil.move(path, place)
+            else:
+                shutil.copy2(path, place, follow_symlinks=False)
+        if not change.new and change.before is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(change.before)
+
+    def _keep(self) -> None:
+        here = (change for change in self._pending.values() if os.path.lexists(change.path))
+        self._kept.write(Pending(each.path, each.outermost or each.path, each.by, each.new) for each in here)
+
+    def _compare(self, run: Run) -> tuple[Change, ...]:
+        now = self._look(contents=True)
+        found = [change for change in self._changes(now, run) if not _expected(change, run)]
+        for change in found:
+            self._pending.setdefault(change.path, change)
+        self._before = now
+        if found:
+            self._keep()
+        return tuple(found)
+
+    def _changes(self, now: Mapping[Path, Mark], run: Run) -> Iterator[Change]:
+        known = {path for each in self._before for path in (each, *each.parents)}
+        for path, mark in now.items():
+            before = self._before.get(path)
+            if before is None:
+                outermost = path if mark.outermost in known else mark.outermost
+                yield Change(path, run.by, True, None, mark.content, outermost)
+            elif before.stamp != mark.stamp and (before.content is None or before.content != mark.content):
+                yield Change(path, run.by, False, before.content, mark.content, moved=before.folder != mark.folder)
+        for path, mark in self._before.items():
+            if path not in now and mark.content is not None:
+                yield Change(path, run.by, False, mark.content)
+
+    def _look(self, findings: Findings | None = None, *, contents: bool) -> dict[Path, Mark]:
+        findings = findings or self._scan.look()
+        marks: dict[Path, Mark] = {}
+        folders: dict[Path, int] = {}
+        size = 0
+        for outermost, path in _watched(findings):
+            try:
+                status = path.lstat()
+            except OSError:
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                continue
+            folders.setdefault(path.parent, _inode(path.parent))
+            stamp = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode)
+            content = self._contents.get(stamp)
+            if content is None and contents and size < MOST_KEPT:
+                content = _content(path)
+                if content is not None:
+                    self._contents[stamp] = content
+            size += len(content or b"")
+            marks[path] = Mark(stamp, folders[path.parent], outermost, content)
+            if len(marks) > MOST_FILES:
+                break
+        self._contents = {mark.stamp: mark.content for mark in marks.values() if mark.content is not None}
+        return marks
+
+
+def _expected(change: Change, run: Run) -> bool:
+    """Whether the command could not have made the change, or may make it."""
+    if run.profile.packages and _is_installed(change.path):
+        return True
+    if change.new or change.moved or not run.guarded:
+        return False
+    # It was read-only for the command, so another program of the person's changed it.
+    return not run.profile.git or GIT in change.path.parts
+
+
+def _is_installed(path: Path) -> bool:
+    return "node_modules" in path.parts or any((folder / VENV).exists() for folder in path.parents) or path.name == VENV
+
+
+def _watched(findings: Findings) -> Iterator[tuple[Path, Path]]:
+    """Every file whose change matters, behind the outermost protected path around it."""
+    for path in sorted(findings.protected, key=lambda path: len(path.parts)):
+        if (path / VENV).exists():
+            yield from ((each, each) for each in _programs_of(path))
+        elif path.is_dir() and not path.is_symlink():
+            yield from ((path, each) for each in _files(path))
+        else:
+            yield path, path
+    for folder in findings.git:
+        places = [folder]
+        modules = folder / "modules"
+        if modules.is_dir():
+            places += [config.parent for config in modules.rglob("config") if (config.parent / "HEAD").exists()]
+        for place in places:
+            files = [place / "HEAD"] if folder.name != GIT else []
+            for path in (place / name for name in GIT_SETTINGS):
+                files += (each for each in _files(path) if each.suffix != SAMPLE) if path.is_dir() else (path,)
+            yield from ((folder if folder.name == GIT else each, each) for each in files)
+
+
+def _programs_of(venv: Path) -> Iterator[Path]:
+    """What a virtual environment runs by itself: its programs, and what Python loads at its start."""
+    yield venv / VENV
+    yield from _files(venv / "bin")
+    for packages in venv.glob("lib/python*/site-packages"):
+        yield from (path for path in packages.iterdir() if path.suffix == ".pth" or path.name.endswith("customize.py"))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for place, _, names in os.walk(folder):
+        yield from (Path(place, name) for name in names)
+
+
+def _inode(folder: Path) -> int:
+    try:
+        return folder.stat().st_ino
+    except OSError:
+        return 0
+
+
+def _content(path: Path) -> bytes | None:
+    """What stands in a file; None for a large one, a link and what can't be read."""
+    if path.is_symlink():
+        return None
+    try:
+        content = read_regular(path, LARGEST + 1)
+    except OSError:
+        return None
+    return content if len(content) <= LARGEST else None

@@ -1,0 +1,59 @@
+"""Files that rules keep from being read, among those that a command goes through without naming them.
+
+What commands go through is found in ``judgement``; rules stand in ``rules``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from ba_tui.core.tool import Effect
+from ba_tui.permissions.egress.domains import PREFIX
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.rules.conditions import NO_TERMS
+from ba_tui.permissions.rules.rule import CLASSES, Rule, Seen, Subject
+from ba_tui.permissions.shell.command_parts import Below
+from ba_tui.permissions.shell.programs.word_paths import MOST_LOOKED_AT
+
+
+def keeper(workspace: Workspace, rules: Sequence[Rule]) -> Callable[[Below], str]:
+    """Says which file a rule keeps, for people; empty for none. It looks at the disk only where a rule names files."""
+    strict = [
+        rule
+        for rule in rules
+        if rule.verdict != "allow"
+        and (rule.pattern or rule.terms.when)
+        and rule.pattern not in CLASSES
+        and not (rule.pattern or "").startswith(PREFIX)
+        and replace(rule, terms=NO_TERMS).meant(Subject("read_file", Effect.READ))
+    ]
+
+    def kept(below: Below) -> str:
+        for count, path in enumerate(_files(below)) if strict else ():
+            if count > MOST_LOOKED_AT:
+                return "more files than can be looked through"
+            places = workspace.places(path)
+            seen = Seen(path, workspace.relative(path), places, bool(places), secret=False, guarded=False)
+            subject = Subject("read_file", Effect.READ, paths=(seen,), args={"path": seen.shown})
+            if rule := next((rule for rule in strict if rule.covers(subject)), None):
+                return f"{workspace.shown(path)}, about which there is the rule {rule.text}"
+        return ""
+
+    return kept
+
+
+def _files(below: Below) -> Iterator[Path]:
+    names = [name.lower().rsplit("/", 1)[-1] for name in below.names]
+    if below.folder.is_file():
+        yield below.folder
+    for folder, folders, files in os.walk(below.folder):
+        if not below.hidden and not names:
+            folders[:] = [each for each in folders if not each.startswith(".")]
+            files = [each for each in files if not each.startswith(".")]
+        for file in files:
+            if not names or any(fnmatchcase(file.lower(), name) for name in names):
+                yield Path(folder, file)

@@ -1,0 +1,112 @@
+"""Whether secrets may reach a model: what the settings say, what the person answered, and a word about prompts.
+
+How secrets are found is in ``secrets``; results of tools pass the guard of that name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from ba_tui.core.events import Notice
+from ba_tui.core.messages import Message
+from ba_tui.core.text.untrusted import hidden_in
+from ba_tui.core.turn import Branch
+from ba_tui.permissions.secrets.scanner import LARGE, Secret, find
+
+Secrecy: TypeAlias = Literal["redact", "ask", "allow"]
+_CUT = "cut_secrets"
+
+
+def cut_secrets(kinds: Sequence[str]) -> dict[str, Any]:
+    """What a result notes of secrets of which it would have shown a part."""
+    return {_CUT: list(kinds)} if kinds else {}
+
+
+def kinds_cut(meta: Mapping[str, Any]) -> Sequence[str]:
+    """The kinds that ``cut_secrets`` noted."""
+    return meta.get(_CUT, ())
+
+
+@dataclass(slots=True)
+class Sharing:
+    """One conversation's. What the person was asked about once is not asked about again; it is known by its hash."""
+
+    secrecy: Secrecy = "redact"
+    _settled: dict[bytes, bool] = field(default_factory=dict[bytes, bool])
+    _told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+
+    def withheld(self, text: str, secrets: Iterable[Secret]) -> tuple[Secret, ...]:
+        """Those of ``secrets`` that were not given away by the person's word."""
+        return tuple(secret for secret in secrets if not self._settled.get(_mark(text, secret)))
+
+    def open(self, text: str, secrets: Iterable[Secret]) -> bool:
+        """Whether the person has not been asked about one of them."""
+        return any(_mark(text, secret) not in self._settled for secret in secrets)
+
+    def settle(self, text: str, secrets: Iterable[Secret], *, share: bool) -> None:
+        self._settled.update((_mark(text, secret), share) for secret in secrets)
+
+    def news(self, about: str, kinds: str) -> bool:
+        """True the first time that these kinds were found there."""
+        seen = (about, kinds) in self._told
+        self._told.add((about, kinds))
+        return not seen
+
+
+async def looked(text: str) -> tuple[Secret, ...]:
+    """The secrets in ``text``; a long one is gone through off the loop."""
+    return await asyncio.to_thread(find, text) if len(text) > LARGE else find(text)
+
+
+def kinds_of(secrets: Sequence[Secret], others: Sequence[str] = ()) -> str:
+    """``a GitHub token and 2 passwords``; ``others`` are kinds of further ones."""
+    counts: dict[str, int] = {}
+    for kind in (*(secret.kind for secret in secrets), *others):
+        counts[kind] = counts.get(kind, 0) + 1
+    words = [_counted(kind, count) for kind, count in counts.items()]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
+
+
+class PromptSecrets:
+    """core.agent.Interceptor: tells the person of a secret or of hidden characters in their own words. It never holds
+    them back."""
+
+    def __init__(self, sharing: Sharing) -> None:
+        self._sharing = sharing
+        self._seen: set[str] = set()
+
+    async def before(self, branch: Branch) -> None:
+        for message in reversed(branch.transcript.messages):
+            if message.role == "assistant":
+                return
+            if message.id in self._seen or message.hidden or message.origin not in {"user", "steer"}:
+                continue
+            self._seen.add(message.id)
+            words = message.own_text
+            if hidden := hidden_in(words):
+                codes = ", ".join(f"U+{ord(letter):04X}" for letter in hidden[:4])
+                text = (
+                    f"What you wrote holds characters that can't be seen ({codes}); the model reads them all the same."
+                )
+                branch.emit(Notice(text, "warning", "They come along with what is copied, and may say something."))
+            if self._sharing.secrecy != "allow" and (secrets := await looked(words)):
+                text = f"What you wrote holds {kinds_of(secrets)}; the model is sent it as it is."
+                branch.emit(Notice(text, "warning", "If it was not meant to be shared, stop now and replace it."))
+
+    async def after(self, reply: Message, branch: Branch) -> None:
+        """Answers are the model's own words."""
+
+
+def _counted(kind: str, count: int) -> str:
+    if count > 1:
+        noun, _, rest = kind.partition(" in ")
+        return f"{count} {noun}{'es' if noun.endswith('s') else 's'}{f' in {rest}' if rest else ''}"
+    return f"{'an' if kind[0] in 'aeiouAEIO' or kind.startswith(('npm', 'xAI', 'NVIDIA')) else 'a'} {kind}"
+
+
+def _mark(text: str, secret: Secret) -> bytes:
+    return hashlib.sha256(text[secret.start : secret.end].encode("utf-8", "replace")).digest()

@@ -1,0 +1,388 @@
+"""What is thought of a shell command: its simple commands with their paths, and why each of them is more than reading.
+
+Rules and modes have the last word in ``policy``; what commands are known to do stands in ``known_commands``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from collections.abc import Sequence as Several
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import PathRefused
+from ba_tui.permissions.shell.command_parts import Below, Part, Surplus
+from ba_tui.permissions.shell.programs.call_reading import read_call, unresolved
+from ba_tui.permissions.shell.programs.call_results import Beyond, Reading
+from ba_tui.permissions.shell.programs.filter_scripts import OPEN_VARIABLES
+from ba_tui.permissions.shell.programs.known_commands import Known, known
+from ba_tui.permissions.shell.programs.project_files import lying, shadowed
+from ba_tui.permissions.shell.programs.repositories import foreign_repository
+from ba_tui.permissions.shell.programs.word_paths import (
+    Disk,
+    TooMany,
+    fits_secret,
+    has_names,
+    may_be_secret,
+    nameable,
+    odd_below,
+    path_of,
+    pieces,
+    secrets_below,
+)
+from ba_tui.permissions.shell.walk.simple_commands import analyse
+from ba_tui.permissions.shell.walk.values import Analysis, Incoming, Listing, Simple, Word
+
+if TYPE_CHECKING:
+    from ba_tui.permissions.rules.rule import Seen
+
+See = Callable[[str, Path], "Several[Seen]"]
+"""The paths that a text names from a folder, as written and as links lead. Raises PathRefused."""
+
+LONGEST_SHOWN = 60
+MOST_FOLDERS = 8
+_SINKS = regex(r"/dev/(?:null|zero|full)")
+"""Files that anything may be written to; where a descriptor leads is known only when it runs."""
+_INPUTS = regex(r"/dev/(?:null|zero|full|stdin|fd/\d+|u?random)|/proc/self/fd/\d+")
+_INPUT = regex(r"(?:^|[=@:,]|^-\w+)-$|\b(?:dev|proc)/")
+_DESCRIPTOR = regex(r"\bdev/fd/|\bproc/")
+_SCRIPT = regex(r"(?!-)[\w./+-]*[./][\w./+-]*")
+_DANGEROUS = regex(
+    r"(?:PATH|CDPATH|IFS|ENV|BASH.*|SHELL.*|PS4|PROMPT.*|LD_.*|DYLD_.*|GIT_.*|.*PAGER.*|LESS.*|EDITOR|VISU"
+    r"AL|.*EDITOR|PYTHON.*|NODE_.*|PERL.*|RUBY.*|JAVA.*|.*_OPTIONS|.*_OPTS|.*FLAGS|SSH_.*|HOME|TMP.*|TEMP."
+    r"*|.*PROXY|RIPGREP.*|GREP_.*|TAR_.*|MAN.*|BROWSER|FZF_.*|AWS_.*|AZURE_.*|CLOUDSDK_.*|GOOGLE_.*|KUBE.*"
+    r"|HELM_.*|DOCKER_.*|GH_.*|GITHUB_.*|CARGO.*|RUST.*|NPM_.*|PIP_.*|UV_.*|CC|CXX|CPP|MAKE.*|XDG_.*|.*TER"
+    r"MINFO|LOCPATH|NLSPATH|GCONV.*|OPENSSL.*|SSL_.*|CURL_.*|WGET.*|TERRAFORM.*|TF_.*|PG.*|MYSQL.*|GLOBIGN"
+    r"ORE|POSIXLY.*|HIST.*|INPUTRC|FCEDIT|OPTARG|OPTIND|EXECIGNORE|FIGNORE|FUNCNEST|TIMEFORMAT|ZDOTDIR|HOS"
+    r"TFILE|MAIL.*)"
+)
+_SETTING = regex(r"(?![./])(?!.*\.\.)[\w.,:;+@%=* /-]*")
+_CALLED_SECRET = regex(r"KEY|TOKEN|SECRET|PASS|CRED|AUTH|PRIVATE", re.IGNORECASE)
+_COUNTERS = frozenset({"OPTIND", "HISTCMD"})
+_NAME = regex(r"([A-Za-z_]\w*)\+?(?:=|$)")
+_UNPARTED = regex(r"[^\s*?\[\\]+")
+_EXPORTS = ("export", "declare", "typeset", "readonly", "local")
+
+
+@frozen
+class Study:
+    """``trouble``: why ``parts`` may not be all that runs, one line."""
+
+    parts: tuple[Part, ...]
+    trouble: str = ""
+
+
+@frozen
+class _Ground:
+    """What holds for all simple commands of one command. ``start`` is where it would run, ``root`` the workspace's."""
+
+    about: Known
+    root: Path
+    start: Path
+    see: See
+    foreign: Callable[[Path], bool]
+    own: frozenset[str]
+    grouped: bool
+    disk: Disk
+
+
+def study(command: str, root: Path, folder: Path, see: See) -> Study:
+    """``folder`` is where the command would run, ``root`` the workspace's."""
+    about = known()
+    analysis = analyse(command)
+    # A script names the same files again and again; what was found when one was first named holds for all of it.
+    once = cache(see)
+    foreign = cache(partial(foreign_repository, see=once))
+    ground = _Ground(about, root, folder, once, foreign, analysis.own, analysis.grouped, Disk())
+    parts = tuple(_Simple(simple, ground).part() for simple in analysis.commands)
+    if why := _beside(analysis, about):
+        parts = (*parts, _Simple(Simple((), text="a variable"), ground, stops=[why]).part())
+    return Study(parts, analysis.trouble)
+
+
+def secrets_in(see: See) -> Callable[[Below], str]:
+    """Says which secret a program would read that goes through a folder, for people; empty for none."""
+
+    def found(below: Below) -> str:
+        path = secrets_below(below, partial(_seems, see))
+        if path in {"", "?"}:
+            return "more files than can be looked through for secrets" if path else ""
+        return f"{os.path.relpath(path, below.folder)}, which holds secrets or leads elsewhere"
+
+    return found
+
+
+def _seems(see: See, path: str) -> bool:
+    """Whether a file holds secrets or lies elsewhere, by its name or by what is behind it."""
+    try:
+        return any(seen.secret or not seen.inside for seen in see(path, Path(path).parent))
+    except PathRefused:
+        return True
+
+
+def _beside(analysis: Analysis, about: Known) -> str:
+    """What is wrong with variables that are set or used where no command names them."""
+    for name in sorted(analysis.bound - about.variables - _COUNTERS):
+        if _DANGEROUS.fullmatch(name):
+            return f"setting `{name}` may change what commands do"
+    taken = analysis.taken - about.variables - OPEN_VARIABLES
+    secret = next((name for name in sorted(taken) if name not in analysis.own or _CALLED_SECRET.search(name)), "")
+    return f"what is in `{secret}` may be a secret" if secret else ""
+
+
+@dataclass(slots=True)
+class _Simple:
+    """One simple command on its way to a ``Part``."""
+
+    simple: Simple
+    ground: _Ground
+    stops: list[str] = field(default_factory=list[str])
+    surplus: list[Surplus] = field(default_factory=list[Surplus])
+    reads: list[Seen] = field(default_factory=list["Seen"])
+    writes: list[Seen] = field(default_factory=list["Seen"])
+    named: list[Seen] = field(default_factory=list["Seen"])
+    below: list[Below] = field(default_factory=list[Below])
+    redirected: bool = False
+
+    def part(self) -> Part:
+        simple = self.simple
+        opaque = tuple(name for name in simple.wrappers if name not in self.ground.about.wrappers)
+        self._assignments()
+        reading = self._reading()
+        if reading is not None:
+            self._loading(reading)
+            self._paths(reading)
+            for beyond in reading.beyond:
+                self._note(beyond, len(opaque))
+        if opaque:
+            why = f"`{opaque[0]}` changes who or where a command runs, or gives it words"
+            self.surplus += [Surplus(at, why, binding=True) for at in range(len(opaque) + 1)]
+        self._redirects()
+        words = tuple(word.text for word in simple.argv)
+        path = reading.path if reading else ()
+        return Part(
+            words=(*opaque, *words),
+            plain=(*path, *self._rest(path, words)) if path else (),
+            wrappers=simple.wrappers,
+            text=" ".join(simple.text.split()),
+            known=reading.known if reading else not simple.argv,
+            surplus=tuple(self.surplus),
+            reads=_each_once(self.reads),
+            writes=_each_once(self.writes),
+            named=_each_once(self.named),
+            below=tuple(self.below),
+            stops=self.stops[0] if self.stops else "",
+            effects=reading.effects if reading else frozenset(),
+            unread=" ".join(word.raw for word in simple.argv if word.text is None),
+            redirected=self.redirected,
+            takes=self._takes(path),
+            loose=self._loose(reading),
+        )
+
+    def _takes(self, path: tuple[str, ...]) -> Incoming:
+        if not self.simple.incoming or self._only_data(path):
+            return ""
+        named = any(word.text and _DESCRIPTOR.search(word.text) for word in self.simple.argv)
+        return "unseen" if named else self.simple.incoming
+
+    def _only_data(self, path: tuple[str, ...]) -> bool:
+        """Whether what comes in can't tell it what to do."""
+        words = [word.text for word in self.simple.argv]
+        if any(surplus.binding for surplus in self.surplus):
+            return False
+        if any(word is None or _INPUT.search(word) for word in words):
+            return False
+        if any(path[:count] in self.ground.about.data for count in (1, 2)):
+            return True
+        script = "".join(word or "" for word in words[1:2])
+        named = bool(path) and path[0] in self.ground.about.scripts and _SCRIPT.fullmatch(script)
+        return bool(named) and all(seen.inside for seen in self.named)
+
+    @staticmethod
+    def _rest(path: tuple[str, ...], words: tuple[str | None, ...]) -> tuple[str | None, ...]:
+        """The words behind the subcommand."""
+        if len(path) < 2:
+            return words[1:]
+        last = next((at for at in range(len(words) - 1, 0, -1) if words[at] == path[-1]), 0)
+        first = next((at for at, word in enumerate(words) if at and word == path[-1]), last)
+        return words[first + 1 :]
+
+    @property
+    def folder(self) -> Path | None:
+        folder, start = self.simple.folder, self.ground.start
+        return start if folder == "" else None if folder is None else start / os.path.expanduser(folder)  # noqa: PTH111 - must not raise
+
+    def _note(self, beyond: Beyond, shift: int) -> None:
+        self.surplus.append(Surplus(beyond.at + shift, beyond.why, beyond.binding))
+
+    def _assignments(self) -> None:
+        simple = self.simple
+        for name, value in simple.assignments:
+            if self._plain(name, value.text) or (name == "IFS" and simple.argv and simple.argv[0].text == "read"):
+                continue
+            if simple.argv or name in self.ground.about.variables or _DANGEROUS.fullmatch(name.upper()):
+                self.stops.append(f"setting `{name}` may change what commands do")
+
+    def _plain(self, name: str, value: str | None) -> bool:
+        """Whether a variable only changes how things look. Some may also hold a path, and messages are loaded there."""
+        harmless = name in self.ground.about.variables and _SETTING.fullmatch(value or "")
+        return bool(harmless) or (value == "" and f"{name}=" in self.ground.about.variables)
+
+    def _reading(self) -> Reading | None:
+        argv = self.simple.argv
+        if not argv:
+            return None
+        first = argv[0]
+        if first.text is None or first.glob or not first.text:
+            self.stops.append(unresolved(Word(None, first.raw)) if first.raw else "it has no program")
+            return None
+        if first.text in _EXPORTS and self._exports(argv[1:]):
+            return Reading((first.text,), known=True)
+        return read_call(argv, self.ground.about, self.ground.own)
+
+    def _exports(self, words: Several[Word]) -> bool:
+        if not words:
+            # It prints all variables then.
+            return False
+        for word in words:
+            name = _NAME.match(word.text or word.raw)
+            if name is None:
+                return False
+            if not self._plain(name[1], word.text and word.text[name.end() :]):
+                if name[1] in self.ground.about.variables or _DANGEROUS.fullmatch(name[1].upper()):
+                    self.stops.append(f"setting `{name[1]}` may change what commands do")
+                return False
+        return True
+
+    def _loading(self, reading: Reading) -> None:
+        """A program that runs what files of the project name, whatever it is told to do."""
+        if (folder := self.folder) is None:
+            return
+        for call, files in self.ground.about.loads.get(reading.path[0], ()):
+            if reading.path[: len(call)] == call and (found := lying(files, folder, self.ground.root)):
+                reading.beyond.append(Beyond(0, f"`{call[0]}` would run what {found} says", binding=False))
+
+    def _paths(self, reading: Reading) -> None:
+        folder = self._place(reading)
+        if folder is None:
+            self.stops.append("where it runs becomes known only when it runs")
+            return
+        # Words of a program that is known well are files as they stand; to others a piece of them may be one.
+        known_well = reading.path[0] in self.ground.about.plain
+        for word in reading.files:
+            self._look(word, self.reads, folder, pieced=not known_well)
+        writing = "outs" in reading.effects
+        for word in reading.touched:
+            option = (word.text or "").startswith("-")
+            self._look(word, self.writes if writing and not option else self.named, folder, loose=True)
+        if reading.path[0] == "git":
+            self._repository(folder)
+        if reading.roots and (name := next(filter(fits_secret, reading.names), "")):
+            self.surplus.append(Surplus(len(self.simple.argv), f"`{name}` may fit a file that holds secrets", True))
+        for word in reading.roots:
+            for text in self._texts(word, folder):
+                self.below.append(Below(folder / text, reading.names, reading.hidden, reading.follows))
+        for listing in reading.lists:
+            self._listed(listing, folder)
+
+    def _place(self, reading: Reading) -> Path | None:
+        """Where it reads: in the folder that it runs in, or that options name, one seen from the other."""
+        folder = self.folder
+        if folder is not None and folder != self.ground.root:
+            self._look(Word(".", "."), self.reads, folder)
+        for word in reading.folders:
+            if folder is None or word.text is None or word.glob or len(reading.folders) > MOST_FOLDERS:
+                return None
+            self._look(word, self.reads, folder)
+            folder /= path_of(word, word.text)
+        return folder
+
+    def _texts(self, word: Word, folder: Path) -> list[str]:
+        """The paths that ``word`` comes to, as the program is given them."""
+        if word.text is None:
+            return []
+        text = path_of(word, word.text)
+        try:
+            texts = self.ground.disk.matches(text, folder) if word.glob else [text]
+        except TooMany:
+            texts = []
+        if not texts or (word.split and not all(map(_UNPARTED.fullmatch, texts))):
+            self.stops.append(unresolved(word))
+        return texts
+
+    def _look(self, word: Word, into: list[Seen], folder: Path, *, loose: bool = False, pieced: bool = False) -> None:
+        """The paths that ``word`` may name. ``loose``: it may be no path at all; ``pieced``: or name one in a piece."""
+        texts = self._texts(word, folder)
+        if word.glob and not loose and any(text.startswith("-") for text in texts):
+            self.stops.append(f"`{word.raw}` fits a file whose name reads like an option")
+        if word.glob and may_be_secret(word.text or ""):
+            self.surplus.append(Surplus(len(self.simple.argv), f"`{word.raw}` may fit a file that holds secrets", True))
+        for text in texts:
+            self._see(text, into, folder)
+            for piece in pieces(text) if loose or pieced else ():
+                self._see(piece, self.writes if into is self.writes else self.named, folder)
+
+    def _see(self, text: str, into: list[Seen], folder: Path) -> None:
+        if not nameable(text) or (_SINKS if into is self.writes else _INPUTS).fullmatch(text):
+            return
+        try:
+            into.extend(self.ground.see(os.path.join(folder, text), folder))  # noqa: PTH118 - for each word of a command
+            if into is not self.reads and text.lower().startswith(("file:", "~")):
+                into.extend(self.ground.see(text, folder))
+        except PathRefused:
+            shown = repr(text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…")
+            self.stops.append(f"the path {shown} can't be resolved")
+
+    def _redirects(self) -> None:
+        for redirect in self.simple.redirects:
+            target, write = redirect.target, redirect.kind == "write"
+            if not write and isinstance(target.among, tuple) and self.folder is not None:
+                for word in target.among:
+                    self._look(word, self.reads, self.folder)
+            elif target.text is None or target.glob:
+                self.stops.append(unresolved(Word(None, target.raw)))
+            elif (_SINKS if write else _INPUTS).fullmatch(target.text):
+                continue
+            elif target.text.startswith(("/dev/tcp/", "/dev/udp/")):
+                self.stops.append("it connects to another machine")
+            elif (folder := self.folder) is None:
+                self.stops.append("where it runs becomes known only when it runs")
+            else:
+                self.redirected = True
+                self._see(path_of(target, target.text), self.writes if write else self.reads, folder)
+
+    def _listed(self, listing: Listing, folder: Path) -> None:
+        """The files that another command lists, which this one reads."""
+        for root in listing.roots:
+            self._look(Word(root, root), self.reads, folder)
+            place = folder / os.path.expanduser(root)  # noqa: PTH111 - must not raise
+            self.below.append(Below(place, listing.names))
+            if found := odd_below(place, listing, partial(_seems, self.ground.see)):
+                self.stops.append(f"among the files that it is given {found}")
+
+    def _repository(self, folder: Path) -> None:
+        """Another repository may bring settings that run programs."""
+        if self.ground.foreign(folder):
+            self.stops.append("`git` would use the settings of another repository")
+
+    def _loose(self, reading: Reading | None) -> str:
+        """Why it may run unasked only where a sandbox holds it."""
+        if self.ground.grouped:
+            return "a group in parentheses runs in a shell of its own"
+        programs = (*self.simple.wrappers, reading.path[0]) if reading else self.simple.wrappers
+        if own := next((name for name in programs if shadowed(name, self.ground.root)), ""):
+            return f"`{own}` may be a program of this folder"
+        if reading and reading.loose:
+            return reading.loose
+        twin = next((seen for seen in self.reads if has_names(seen.path)), None)
+        return f"{twin.shown} is a file with other names, which may be those of secrets" if twin else ""
+
+
+def _each_once(files: list[Seen]) -> tuple[Seen, ...]:
+    return tuple(files) if len(files) < 2 else tuple(dict.fromkeys(files))

@@ -1,0 +1,35 @@
+"""All that judging a command takes, as one thing to bring in: most of it is grammar, and the first command needs it.
+
+What each part does stands in its own file.
+"""
+
+from ba_tui.permissions.rules.covering import Covered, Files, cover, offered, risks
+from ba_tui.permissions.sandbox.git_settings import exposed, stored_secrets
+from ba_tui.permissions.sandbox.profile_choice import Holding, alone, hold, leave, outer_offer, program, seen_by_git
+from ba_tui.permissions.secrets.protected_reads import keeper
+from ba_tui.permissions.shell.judgement import secrets_in, study
+from ba_tui.permissions.shell.walk.chain import folder_after, links
+from ba_tui.permissions.sql import classify
+
+__all__ = [
+    "Covered",
+    "Files",
+    "Holding",
+    "alone",
+    "classify",
+    "cover",
+    "exposed",
+    "folder_after",
+    "hold",
+    "keeper",
+    "leave",
+    "links",
+    "offered",
+    "outer_offer",
+    "program",
+    "risks",
+    "secrets_in",
+    "seen_by_git",
+    "stored_secrets",
+    "study",
+]

@@ -1,0 +1,387 @@
+"""One simple command held against what is known of its program: does it only read, which files, and what goes beyond.
+
+The knowledge stands in ``known_commands``; which paths are fine, and what a rule covers, in ``judgement``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from fnmatch import fnmatchcase
+
+from ba_tui.core.text.patterns import regex
+from ba_tui.permissions.shell.programs.call_results import Beyond, Reading
+from ba_tui.permissions.shell.programs.filter_scripts import OPEN_VARIABLES, problem_of, sql_files
+from ba_tui.permissions.shell.programs.known_commands import FILE, FLAG, FOLDER, VALUE, Entry, Known, fits
+from ba_tui.permissions.shell.programs.searches import narrow
+from ba_tui.permissions.shell.walk.inner_commands import several
+from ba_tui.permissions.shell.walk.values import Listing, Word
+
+_PROGRAM_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
+_FILE_VALUE = regex(r"(?:fileb?://|@|[a-z-]+-file=)(.+)", re.DOTALL)
+_NUMBER = regex(r"-\d+")
+_ELSEWHERE = regex(r"[^/]+:|[\w-]+(?:\.[\w-]+)+/[^/]+/")
+_WORD = regex(r"[A-Za-z0-9][\w:-]*")
+_VARIABLE = regex(r"\$\{?[!#]?([A-Za-z_]\w*)")
+_UNPARTED = regex(r"[^\s*?\[\\]+")
+_BEGUN = regex(r"[\"']?[\w./:@%+,]")
+_MACHINE = regex(r"(?:[a-z][\w+.-]*://)?(?:[^/@\s]+@)?([\w-]+(?:\.[\w-]+)+)(?::\d+)?[/:]", re.IGNORECASE)
+_HELP = ("--help", "--version")
+_RUNNING = frozenset({"run", "exec", "x", "dlx", "tool", "proxy", "ssh", "rsh"})
+_GIVEN = "words that become known only when they run need a sandbox"
+
+
+def plain_name(program: str) -> str:
+    """``/usr/bin/ls`` as ``ls``; a program elsewhere keeps its path, for it may be any."""
+    for folder in _PROGRAM_FOLDERS:
+        if program.startswith(folder) and "/" not in program[len(folder) :]:
+            return program[len(folder) :]
+    return program
+
+
+def read_call(argv: Sequence[Word], about: Known, own: AbstractSet[str] = frozenset()) -> Reading:
+    """What the call ``argv`` comes to; its program is known by its text. ``own``: variables that the command sets."""
+    name = plain_name(argv[0].text or "")
+    entry = about.programs.get(name)
+    if _asks_for_help(name, argv[1:], entry, about):
+        return Reading((name,), known=True, loose="" if name in about.plain else _needs(name))
+    if entry is None:
+        return _unknown(name, argv)
+    reading = _Walk(entry, argv, own).reading()
+    if name not in about.plain:
+        reading.loose = reading.loose or _needs(name)
+    return reading
+
+
+def _needs(name: str) -> str:
+    return f"`{name}` runs unasked only in a sandbox"
+
+
+def _unknown(name: str, argv: Sequence[Word]) -> Reading:
+    reading = Reading((name,), touched=list(argv[1:]))
+    reading.beyond.append(Beyond(0, f"`{name}` is not known to only read", binding=False))
+    for at, word in enumerate(argv[1:], 1):
+        if word.text is None and not _substituted_file(word):
+            reading.beyond.append(Beyond(at, unresolved(word)))
+    return reading
+
+
+def unresolved(word: Word) -> str:
+    raw = " ".join(word.raw.split())
+    return f"what `{raw if len(raw) <= 40 else raw[:40] + '…'}` is becomes known only when it runs"
+
+
+def _substituted_file(word: Word) -> bool:
+    return word.text is None and word.raw.startswith("<(") and word.raw.endswith(")") and word.raw.count("<(") == 1
+
+
+def _asks_for_help(name: str, words: Sequence[Word], entry: Entry | None, about: Known) -> bool:
+    texts = [word.text or "" for word in words]
+    if not texts or any(word.glob for word in words):
+        return False
+    if len(texts) == 1 and (name in about.asking.get(texts[0], ()) or (entry and texts[0] in _HELP)):
+        return True
+    if entry is None or not entry.help or len(texts) > 5 or texts[-1] != "--help":
+        return False
+    return all(_WORD.fullmatch(text) and text not in _RUNNING for text in texts[:-1])
+
+
+class _Walk:
+    """Goes through the words of one call."""
+
+    def __init__(self, entry: Entry, argv: Sequence[Word], own: AbstractSet[str]) -> None:
+        self.entry = entry
+        self.argv = argv
+        self.own = own
+        self.found = Reading((entry.name.split()[0],), known=True)
+        self.program = plain_name(argv[0].text or "")
+        self.operands: list[tuple[int, Word]] = []
+        self.options: list[tuple[str, str | None]] = []
+        self.scripts: list[str] = []
+        self.strange: list[tuple[int, str]] = []
+        self.ended = len(argv)
+        """Where the options end, at a ``--``."""
+
+    def reading(self) -> Reading:
+        start = self._enter(1)
+        entry, found = self.entry, self.found
+        if entry.reads:
+            # An option before the subcommand counts for it as well.
+            noted = {beyond.at for beyond in found.beyond}
+            found.beyond += [Beyond(at, self._because(name)) for at, name in self.strange if at not in noted]
+        self._options(start)
+        found.path = (self.program, *found.path[1:])
+        found.effects = entry.effects
+        if not entry.reads:
+            why = entry.why.replace("{}", self._name()) or f"`{self._name()}` is not known to only read"
+            found.beyond.append(Beyond(0, why, binding=False))
+            found.touched += [word for word in self.argv[start:] if word.text != "--"]
+            if "*" in entry.never:
+                found.beyond += [Beyond(at, self._because("*")) for at in range(start, len(self.argv))]
+        self._unnamed()
+        self._assign_operands()
+        self._missing()
+        if entry.check and (problem := problem_of(entry.check, self.scripts)):
+            found.beyond.append(Beyond(len(self.argv), f"`{self._name()}`: {problem}"))
+        if entry.check == "sql":
+            found.files += [Word(file, file, glob=True) for file in sql_files(self.scripts)]
+        narrow(found, entry, self.options)
+        if found.beyond and entry.reads:
+            # What it does with its words is not known then.
+            found.touched += self.argv[start:]
+        return found
+
+    def _missing(self) -> None:
+        """Options without which it does more than read."""
+        entry, names = self.entry, {name for name, _ in self.options}
+        if entry.needs and not names & entry.needs:
+            why = f"`{self._name()}` only reads with {' or '.join(sorted(entry.needs))}"
+            self.found.beyond.append(Beyond(0, why, binding=False))
+        for option, others in entry.beside.items():
+            if option in names and names.isdisjoint(others.split()):
+                why = f"`{self._name()} {option}` writes unless it has {others.split()[0]}"
+                self.found.beyond.append(Beyond(0, why, binding=False))
+        if risky := sorted(names & entry.loose):
+            self._loosen(f"`{self._name()} {risky[0]}` runs unasked only in a sandbox")
+
+    def _loosen(self, why: str) -> None:
+        self.found.loose = self.found.loose or why
+
+    def _name(self) -> str:
+        return " ".join((self.program, *self.found.path[1:]))
+
+    def _because(self, option: str) -> str:
+        reason = self.entry.never.get(option, "")
+        shown = self._name() if option in {"*", "-*", "!"} else f"{self._name()} {option}"
+        return f"`{shown}` {reason or ('is not known to only read' if self.entry.reads else 'is not known to ba')}"
+
+    def _enter(self, at: int) -> int:
+        """Past the options before a subcommand and the subcommand itself; ``entry`` is its then."""
+        while self.entry.commands:
+            at = self._before(at)
+            words: list[str] = []
+            for word in self.argv[at : at + 8]:
+                if word.text is None or word.glob or (word.text.startswith("-") and not self._named(word.text)):
+                    break
+                words.append(word.text)
+            entry, taken = self.entry.command(tuple(words))
+            if entry is None:
+                return at
+            self.found.path = (*self.found.path, *words[:taken])
+            self.entry, at = entry, at + taken
+        return at
+
+    def _named(self, text: str) -> bool:
+        """Whether an option is itself the name of a subcommand, as in ``unzip -l``."""
+        return any(fits(text, word) for word in self.entry.dashed)
+
+    def _before(self, at: int) -> int:
+        entry = self.entry
+        known = {**entry.options, **entry.before}
+        while at < len(self.argv):
+            text = self.argv[at].text
+            if text is None or not text.startswith("-") or text == "-" or self._named(text):
+                break
+            at = self._option(at, known)
+        return at
+
+    def _options(self, at: int) -> None:
+        known = self.entry.options
+        while at < len(self.argv):
+            word = self.argv[at]
+            text = word.text
+            if text == "--":
+                self.ended = at
+                self.operands += list(enumerate(self.argv[at + 1 :], at + 1))
+                return
+            if text is None or not text.startswith("-") or text == "-":
+                self.operands.append((at, word))
+                at += 1
+                if self.entry.ends:
+                    self.operands += list(enumerate(self.argv[at:], at))
+                    return
+                continue
+            if self.operands and self.entry.reads and not self.entry.dashes and " " not in self.entry.name:
+                # Not every system takes an option behind operands for one.
+                self.found.files.append(replace(word, glob=False))
+            at = self._option(at, known)
+
+    def _option(self, at: int, known: Mapping[str, str]) -> int:
+        """Note the option at ``at``; where the next word is."""
+        word = self.argv[at]
+        text = word.text or ""
+        name, equals, value = text.partition("=")
+        # A wildcard behind the = can't make it another option.
+        if word.glob and (not equals or not name.replace("-", "").isalnum()):
+            self._surplus(at, text)
+            return at + 1
+        if _NUMBER.fullmatch(text) and "-#" in known:
+            return at + 1
+        if self.entry.dashes or text.startswith("--"):
+            return self._long(at, name, value if equals else None, known)
+        if len(name) > 2 and (name in known or name in self.entry.never):
+            return self._valued(at, name, known.get(name), value if equals else None)
+        return self._cluster(at, text, known)
+
+    def _long(self, at: int, name: str, value: str | None, known: Mapping[str, str]) -> int:
+        """A long option. One that is not known whole may be any, and stands for a grave one that begins so."""
+        never = self.entry.never
+        if name not in known and len(name) > 2:
+            name = next((each for each in never if each.startswith(name)), name)
+        kind = known.get(name)
+        if kind is None and "--*" in known and name not in never:
+            plain = at + 1 < len(self.argv) and not (self.argv[at + 1].text or "-").startswith("-")
+            kind = VALUE if value is not None or plain else FLAG
+        return self._valued(at, name, kind, value)
+
+    def _cluster(self, at: int, text: str, known: Mapping[str, str]) -> int:
+        for place, letter in enumerate(text[1:], 1):
+            name = f"-{letter}"
+            kind = known.get(name)
+            if kind != FLAG:
+                return self._valued(at, name, kind, text[place + 1 :] or None)
+            self.options.append((name, None))
+        return at + 1
+
+    def _valued(self, at: int, name: str, kind: str | None, value: str | None) -> int:
+        """An option of this kind, None for one that is not known; where the next word is."""
+        attached = value is not None
+        if kind is None or (kind == FLAG and attached):
+            self._surplus(at, name)
+            return at + 1
+        word = Word(value, value) if value is not None else None
+        if word is None and kind in {VALUE, FILE, FOLDER} and at + 1 < len(self.argv):
+            at += 1
+            word = self.argv[at]
+            if word.text and (grave := self._grave(word.text)):
+                # The option before may take no value after all, or only an attached one.
+                self.found.beyond.append(Beyond(at, self._because(grave)))
+        text = word.text if word else None
+        self.options.append((name, text))
+        if word is None:
+            return at + 1
+        if kind == FOLDER:
+            self.found.folders.append(word)
+        elif kind == FILE:
+            self._operand(at, word, "given file")
+        elif text is None:
+            self._open(at, word, "value")
+        elif word.glob:
+            self._file(at, word)
+        else:
+            self._text(at, text)
+            if name in self.entry.replaced_by:
+                self.scripts.append(text)
+        return at + 1
+
+    def _grave(self, text: str) -> str:
+        """What no rule covers that does not name it and that ``text`` may be read as; empty for nothing."""
+        name = text.partition("=")[0]
+        if not text.startswith("-") or text == "-":
+            return ""
+        short = "" if self.entry.dashes or text.startswith("--") else text[:2]
+        long = name if len(name) > 2 and (self.entry.dashes or name.startswith("--")) else ""
+        return next(
+            (each for each in self.entry.never if each in {short, name} or (long and each.startswith(long))), ""
+        )
+
+    def _file(self, at: int, word: Word) -> None:
+        self.found.files.append(word)
+        text = word.text or ""
+        if ("://" in text and not text.startswith("file:")) or (self.entry.remote and _ELSEWHERE.match(text)):
+            self.found.beyond.append(Beyond(at, f"`{self._name()} {word.raw}` reaches another machine"))
+
+    def _text(self, at: int, text: str) -> None:
+        """A text that may still name a file to many programs: ``@file``, ``file://…``; or another machine."""
+        machine = _MACHINE.match(text) if self.entry.hosts else None
+        if machine and machine[1].lower() not in self.entry.hosts:
+            self.found.beyond.append(Beyond(at, f"`{self._name()}` reaches {machine[1]}"))
+        if match := _FILE_VALUE.match(text):
+            self.found.files.append(Word(match[1], text))
+        if self.entry.check in {"secrets", "ps"}:
+            self.scripts.append(text if self.entry.check == "secrets" else f"-{text}")
+
+    def _surplus(self, at: int, name: str) -> None:
+        """An option that is not among those that are known. Where some do harm, it may be one of them."""
+        entry = self.entry
+        self.strange.append((at, name))
+        if entry.reads or entry.never:
+            option = "-*" if "-*" in entry.never and name not in entry.never else name
+            self.found.beyond.append(Beyond(at, self._because(option)))
+
+    def _unnamed(self) -> None:
+        """Operands that a rule must name, and their absence: then the program takes its input."""
+        if "!" in self.entry.never and not self.operands:
+            self.found.beyond.append(Beyond(len(self.argv), self._because("!")))
+        for at, word in self.operands[:1] if self.entry.ends else self.operands:
+            patterns = (
+                each for each in self.entry.never if each not in {"*", "-*", "!"} and (each[0] != "-" or each == "-")
+            )
+            if pattern := next((each for each in patterns if fnmatchcase(word.text or "", each)), ""):
+                self.found.beyond.append(Beyond(at, f"`{self._name()} {word.raw}` {self.entry.never[pattern]}"))
+
+    def _assign_operands(self) -> None:
+        kinds = list(self.entry.operands)
+        given = {name for name, _ in self.options} & self.entry.replaced_by
+        if given and kinds and kinds[0] in {"text", "script"}:
+            kinds = kinds[1:]
+        for at, word in self.operands:
+            kind = kinds[0] if kinds else ""
+            if kinds and not kind.endswith("s"):
+                kinds = kinds[1:]
+                if not any(each.endswith("s") for each in kinds) and several(word) and not _substituted_file(word):
+                    # What a pattern fits beside the first one is an operand too many.
+                    kind = ""
+            self._operand(at, word, kind)
+
+    def _operand(self, at: int, word: Word, kind: str) -> None:
+        found = self.found
+        if word.text is None:
+            self._open(at, word, kind)
+        elif not kind:
+            if self.entry.reads:
+                why = f"`{self._name()} {word.raw}` may change something"
+                found.beyond.append(Beyond(at, why, self.entry.strict))
+        elif "file" in kind:
+            self._file(at, word)
+            if kind != "given file":
+                found.roots.append(word)
+        elif kind.startswith("script"):
+            if word.glob:
+                found.beyond.append(Beyond(at, unresolved(word)))
+            self.scripts.append(word.text)
+        elif word.glob and ("/" in word.text or not self.entry.free):
+            # The shell lists a folder then, and what fits becomes words of their own.
+            self._file(at, word)
+        elif not self.entry.free:
+            self._text(at, word.text)
+
+    def _open(self, at: int, word: Word, kind: str) -> None:
+        """A word that is known only when it runs: no more than data where it can't be an option or a file."""
+        if _substituted_file(word) and "file" in kind:
+            return
+        if self.entry.reads and isinstance(word.among, tuple):
+            for each in word.among:
+                if not self._whole(at, each):
+                    self.found.beyond.append(Beyond(at, unresolved(word)))
+                self._operand(at, each, kind)
+            return
+        if self.entry.reads and isinstance(word.among, Listing) and "file" in kind:
+            self.found.lists.append(word.among)
+            return
+        ours = all(name in self.own or name in OPEN_VARIABLES for name in _VARIABLE.findall(word.raw))
+        if self.entry.free and ours:
+            return
+        data = kind.startswith("text") and (at > self.ended or _BEGUN.match(word.raw))
+        data = data or (kind == "value" and not several(word))
+        if not (self.entry.reads and ours and data):
+            self.found.beyond.append(Beyond(at, unresolved(word)))
+        self._loosen(_GIVEN)
+
+    def _whole(self, at: int, word: Word) -> bool:
+        """Whether a word that a variable stands for stays one, and none that reads as an option."""
+        text = word.text or ""
+        parted = word.split and not word.glob and not _UNPARTED.fullmatch(text)
+        return not parted and (self.entry.free or at > self.ended or text[:1] not in ("-", "+"))

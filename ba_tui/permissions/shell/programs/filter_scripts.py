@@ -1,0 +1,246 @@
+"""Scripts within commands that read: whether one of sed, awk or jq does more than transform what it is given.
+
+Anything that is not known to be harmless is a problem, said in a few words; empty means that it only reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from ba_tui.core.text.patterns import regex
+
+_ADDRESS = regex(r"\s*(?:(?:\d+(?:~\d+)?|\$|\+\d+|~\d+)\s*)?")
+_PLAIN = frozenset("pPdDhHgGxnN=lzF")
+_FLAGS = regex(r"[gpiIm0-9M]*")
+_TO_END = regex(r"[^\n]*")
+_LABEL = regex(r"[ \t]*[A-Za-z0-9_.-]*[ \t]*")
+_NEXT = regex(r"[ \t]*(?:#[^\n]*)?(?:[;\n]|$|(?=\}))")
+
+
+def sed_problem(script: str) -> str:
+    """``w``, ``r``, ``e`` and the flags of ``s`` that write or run are problems, and so is what can't be followed."""
+    at, depth = 0, 0
+    try:
+        while at < len(script):
+            if script[at] in " \t\n;":
+                at += 1
+            elif script[at] == "#":
+                at = _end(_TO_END, script, at)
+            elif script[at] == "}":
+                depth, at = depth - 1, at + 1
+            else:
+                at, opened = _sed_command(script, _addresses(script, at))
+                depth += opened
+    except (IndexError, ValueError) as error:
+        return str(error) if isinstance(error, ValueError) else "its script can't be followed"
+    return "" if depth == 0 else "its script can't be followed"
+
+
+def _addresses(script: str, at: int) -> int:
+    for _ in range(2):
+        at = _end(_ADDRESS, script, at)
+        if script[at] in "/\\":
+            mark = at + 1 if script[at] == "\\" else at
+            at = _delimited(script, mark + 1, script[mark])
+            while script[at] in "IM":
+                at += 1
+        while script[at] in " \t":
+            at += 1
+        if script[at] != ",":
+            break
+        at += 1
+    while script[at] in "! \t":
+        at += 1
+    return at
+
+
+def _sed_command(script: str, at: int) -> tuple[int, int]:
+    """Where the command at ``at`` ends, and how many blocks it opens."""
+    name = script[at]
+    at += 1
+    if name == "{":
+        return at, 1
+    if name in "sy":
+        mark = script[at]
+        if mark in "\n\\;":
+            raise ValueError("its script can't be followed")
+        at = _delimited(script, _delimited(script, at + 1, mark), mark)
+        at = _end(_FLAGS, script, at) if name == "s" else at
+    elif name in "aic":
+        return _text_end(script, at), 0
+    elif name in ":btT":
+        at = _end(_LABEL, script, at)
+    elif name in "qQl":
+        at = _end(re.compile(r"[ \t]*\d*"), script, at)
+    elif name not in _PLAIN:
+        raise ValueError(f"its script has the command {name}, which may write or run something")
+    follows = _NEXT.match(script, at)
+    if follows is None:
+        raise ValueError(f"its script has {script[at : at + 1]} behind {name}, which may write or run something")
+    return follows.end(), 0
+
+
+def _text_end(script: str, at: int) -> int:
+    end = script.find("\n", at)
+    while end > 0 and script[end - 1] == "\\":
+        if script[at:end].endswith("\\\\"):
+            # One of them takes the meaning of the other away, and seds differ over how many are left.
+            raise ValueError("its script can't be followed")
+        end = script.find("\n", end + 1)
+    return len(script) if end < 0 else end
+
+
+def _delimited(script: str, at: int, mark: str) -> int:
+    """Past the next ``mark`` that is not escaped. One in brackets ends it for some seds only, and is a problem."""
+    start = at
+    while script[at] != mark:
+        at += 2 if script[at] == "\\" else 1
+    if script.rfind("[", start, at) > script.rfind("]", start, at):
+        raise ValueError("its script can't be followed")
+    return at + 1
+
+
+def _end(pattern: re.Pattern[str], script: str, at: int) -> int:
+    found = pattern.match(script, at)
+    return found.end() if found else at
+
+
+_AWK = regex(r"\bsystem\b|\bgetline\b|@|\bARGV\b|\bENVIRON\b|\bPROCINFO\b|\bSYMTAB\b|\bFUNCTAB\b|\\\n")
+_TEXT = regex(r'"(?:[^"\\\n])*"')
+
+
+def awk_problem(script: str) -> str:
+    """Starting programs, reading what is not named, and output to files are problems."""
+    if found := _AWK.search(script):
+        return f"its program has {found[0]}, which may run something or read other files"
+    # Output goes elsewhere only behind a print.
+    printing = script[script.find("print") :] if "print" in script else ""
+    if "|" in printing.replace("||", ""):
+        return "its program has |, which may run something"
+    if ">" not in printing:
+        return ""
+    if set(script) & set("/\\#") and "{" in script:
+        # Braces and brackets within expressions and comments are none.
+        return "its program has >, which may write a file"
+    braces = brackets = 0
+    for char in _TEXT.sub("", script):
+        braces += (char == "{") - (char == "}")
+        brackets += (char == "(") - (char == ")")
+        if char == ">" and braces > 0 and brackets <= 0:
+            return "its program has >, which may write a file"
+    return ""
+
+
+_JQ = regex(r"\benv\b|\$ENV|\$__prog|\binclude\b|\bimport\b|\bstrenv\b|\benvsubst\b|\bload\w*|\bsystem\b|\beval\b")
+
+
+def jq_problem(script: str) -> str:
+    """The environment and other files are problems."""
+    found = _JQ.search(script)
+    return f"its filter has {found[0]}, which reads the environment or other files" if found else ""
+
+
+def date_problem(text: str) -> str:
+    return "" if text.startswith("+") else "it may set the clock"
+
+
+_SECRET_KINDS = regex(r"secret|token|credential|passw|header|private", re.IGNORECASE)
+
+
+def secrets_problem(text: str) -> str:
+    """What is called a secret is not shown unasked."""
+    return "it may print secrets" if _SECRET_KINDS.search(text) else ""
+
+
+def gh_problem(path: str) -> str:
+    """Only a path on the machine that ``gh`` is set up for is known to be a question."""
+    return "" if "://" not in path and path.strip("/") != "graphql" else "it may change something or reach elsewhere"
+
+
+def setting_problem(name: str) -> str:
+    return f"{name} sets a value" if "=" in name else ""
+
+
+def ps_problem(texts: str) -> str:
+    """Letters, or behind a dash what an option is given."""
+    shown = any("environ" in text if text.startswith("-") else "e" in text for text in texts.split("\n"))
+    return "it would show the environments of programs" if shown else ""
+
+
+def graphql_problem(texts: str) -> str:
+    """A document without the word can only ask."""
+    return "it may change something" if re.search(r"mutation|subscription", texts, re.IGNORECASE) else ""
+
+
+_BINDINGS = regex(r"(?:(?:^|[,\n])[^:,\n]+:[a-z/-]+(?:\+[a-z/-]+)*)+")
+
+
+def fzf_problem(texts: str) -> str:
+    """Actions that run a command need one; those here have nothing behind them."""
+    return "" if _BINDINGS.fullmatch(texts) else "its keys may run something"
+
+
+OPEN_VARIABLES = frozenset(
+    {"HOME", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "HOSTNAME", "SHLVL", "UID", "EUID", "RANDOM",
+     "SECONDS", "EPOCHSECONDS", "BASHPID", "OPTIND", "LINENO", "PPID", "TERM", "COLUMNS", "LINES", "TZ", "BASH_VERSION",
+     "OSTYPE", "HOSTTYPE", "EDITOR", "VIRTUAL_ENV", "CONDA_PREFIX", "REPLY", "LC_ALL", "TMPDIR", "DISPLAY"}
+)  # fmt: skip
+"""Variables of the environment that hold no secrets."""
+
+
+def variables_problem(names: str) -> str:
+    shown = next((name for name in names.split("\n") if name not in OPEN_VARIABLES), "")
+    return f"what is in {shown} may be a secret" if shown else ""
+
+
+_DOTTED = regex(
+    r"\.(?:tables|schema|fullschema|indexes|indices|databases|dbinfo|headers?|mode|width|nullvalue|separator|show|timer"
+    r"|help|version|dump|columns)(?:[ \t][^\n|>]*)?"
+)
+
+
+def sql_problem(texts: str) -> str:
+    """Anything but reading what the database itself holds."""
+    from ba_tui.permissions.sql import classify  # noqa: PLC0415 - most commands hold none
+
+    for text in texts.split("\0"):
+        if _DOTTED.fullmatch(text.strip()):
+            continue
+        found = classify(text)
+        if text.lstrip().startswith(".") or found.kinds - {"read"} or not found.kinds or found.network:
+            return "it may change data, run programs or reach other files"
+    return ""
+
+
+def sql_files(texts: Sequence[str]) -> list[str]:
+    """The files that SQL names beside its database."""
+    from ba_tui.permissions.sql import classify  # noqa: PLC0415 - see sql_problem
+
+    return [file for text in texts for file in classify(text).files]
+
+
+CHECKS: Mapping[str, Callable[[str], str]] = {
+    "sed": sed_problem,
+    "awk": awk_problem,
+    "jq": jq_problem,
+    "date": date_problem,
+    "secrets": secrets_problem,
+    "gh-api": gh_problem,
+    "ps": ps_problem,
+    "setting": setting_problem,
+    "graphql": graphql_problem,
+    "fzf": fzf_problem,
+    "variables": variables_problem,
+    "sql": sql_problem,
+}
+
+
+def problem_of(check: str, texts: Sequence[str]) -> str:
+    """What is wrong with the ``texts`` that ``check`` looks at, joined as the program joins them."""
+    if check in _NEEDED and not texts:
+        return "it takes what it is to do from its input, or shows all there is"
+    return CHECKS[check](("\0" if check == "sql" else "\n").join(texts)) if check in CHECKS and texts else ""
+
+
+_NEEDED = frozenset({"sql", "variables"})

@@ -1,0 +1,42 @@
+"""What a shell command really runs: every simple command in it, at any depth, through every program that runs others.
+
+Pure: nothing is looked up or started. Reading stands in ``shell_syntax`` and ``shell_words``; judging elsewhere.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from ba_tui.permissions.shell.tokens import Unreadable
+from ba_tui.permissions.shell.walk.values import Analysis
+from ba_tui.permissions.shell.walk.walker import Walk
+
+LARGEST = 200_000
+
+
+def analyse(command: str) -> Analysis:
+    """Every simple command that ``command`` would run under bash, and why that may not be all."""
+    unfit = _unfit(command)
+    if unfit:
+        return Analysis((), unfit)
+    walk = Walk(command)
+    try:
+        return walk.run(command)
+    except Unreadable as error:
+        return Analysis(tuple(walk.found), str(error))
+    except RecursionError:
+        return Analysis(tuple(walk.found), "it is nested too deeply")
+
+
+def _unfit(command: str) -> str:
+    """Why the text itself cannot be read with certainty."""
+    if len(command) > LARGEST:
+        return "it is longer than 200 KB"
+    if command.isascii() and command.isprintable():
+        return ""
+    for char in set(command):
+        if char == "\0":
+            return "it holds a NUL"
+        if char not in " \t\n" and (unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp")):
+            return f"it holds a character that cannot be seen (U+{ord(char):04X})"
+    return ""

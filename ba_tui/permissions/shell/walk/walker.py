@@ -1,0 +1,400 @@
+"""Walks a command as bash would run it and gathers the simple commands: folders, known variables, code in code.
+
+The tree comes from ``shell_syntax``; what a program or builtin runs from ``shell_wrappers`` and ``shell_builtins``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Many
+from dataclasses import replace
+
+from ba_tui.core.text.patterns import regex
+from ba_tui.permissions.shell.parser import Parser
+from ba_tui.permissions.shell.tokens import Findings, Part, Token, Unreadable
+from ba_tui.permissions.shell.tree import Assignment, Block, Chain, Command, Pipeline, Redirection, Sequence, has_group
+from ba_tui.permissions.shell.walk.arithmetic import uncertain
+from ba_tui.permissions.shell.walk.builtins import ASSIGNING, COMPUTED, RUNNING, checked
+from ba_tui.permissions.shell.walk.folders import Folders, either, moved
+from ba_tui.permissions.shell.walk.inner_commands import Inner
+from ba_tui.permissions.shell.walk.listings import listed
+from ba_tui.permissions.shell.walk.scope import Scope, feed, incoming, printed
+from ba_tui.permissions.shell.walk.values import Analysis, Listing, Redirect, Simple, Word
+from ba_tui.permissions.shell.walk.variables import UNCERTAIN, Certain
+from ba_tui.permissions.shell.walk.word_values import value_of, words_of
+from ba_tui.permissions.shell.walk.wrappers import opened
+from ba_tui.permissions.shell.witness import unseen
+
+MOST_COMMANDS = 2_000
+DEEPEST_CODE = 8
+_CD = Word("cd", "cd")
+
+_HOME = regex(r"(?<![$\w{])HOME\b")
+_PWD = regex(r"(?<![$\w{])PWD\b|\$\{PWD:?=")
+_LISTS = frozenset({"COPROC", "MAPFILE", "FUNCNAME", "PIPESTATUS", "DIRSTACK", "GROUPS", "COMP_WORDS", "COMPREPLY"})
+
+
+class Walk:
+    """Gathers the simple commands of one command in ``found``."""
+
+    def __init__(self, command: str) -> None:
+        self.found: list[Simple] = []
+        self.findings = Findings()
+        self.source = command
+        self.values = Certain(command, self.findings)
+        self.moved = self.moved_in_function = False
+        self.functions: list[tuple[int, int]] = []
+        self.fed = False
+        self.homeless = bool(_HOME.search(command))
+        self.here = not _PWD.search(command)
+        """Whether ``PWD`` is what the shell says."""
+        self.trouble = ""
+
+    def run(self, command: str) -> Analysis:
+        """Walk all of it."""
+        tree = Parser(command, self.findings).whole()
+        self._visit(tree, Scope(), ("",))
+        self._functions()
+        if self.values.changed():
+            self.trouble = self.trouble or UNCERTAIN
+        self.findings.counted |= COMPUTED & (self.findings.wild | self.findings.sources.keys())
+        self.trouble = self.trouble or self._risky() or uncertain(self.findings)
+        if not self.trouble and (name := unseen(command, self.findings.programs)):
+            self.trouble = f"two readers differ over {name[:40]!r}"
+        findings = self.findings
+        bound = frozenset(findings.bound | findings.counted)
+        taken, own = (
+            frozenset(self.values.taken | findings.counted),
+            frozenset(findings.bound | findings.sources.keys()),
+        )
+        return Analysis(tuple(dict.fromkeys(self.found)), self.trouble, has_group(tree), bound, taken, own)
+
+    def _risky(self) -> str:
+        """A variable that the shell runs and that was set in a way other than ``NAME=value``."""
+        lists = self.findings.declared & (self.findings.lists | _LISTS)
+        if lists:
+            return f"the list {min(lists)!r} is declared with a value known only when it runs"
+        names = RUNNING & (self.findings.wild | self.findings.sources.keys())
+        return f"the shell may run what is in {min(names)}" if names else ""
+
+    def _functions(self) -> None:
+        """A function runs where it is called, not where it stands."""
+        if self.moved_in_function:
+            self.found = [replace(simple, folder=None) for simple in self.found]
+        elif self.moved:
+            for start, end in self.functions:
+                self.found[start:end] = [replace(simple, folder=None) for simple in self.found[start:end]]
+
+    # -- structure; each visit gives the folders after success and after failure
+
+    def _visit(self, node: object, scope: Scope, folders: Folders) -> tuple[Folders, Folders]:
+        match node:
+            case Command():
+                return self._command(node, scope, folders)
+            case Sequence():
+                for chain in node.items:
+                    folders = self._chain(chain, scope, folders)
+                return folders, folders
+            case Chain():
+                after = self._chain(node, scope, folders)
+                return after, after
+            case Pipeline():
+                self._pipeline(node, scope, folders)
+                return folders, folders
+            case Block():
+                after = self._block(node, scope, folders)
+                return after, after
+            case _:
+                raise Unreadable("a part of it is not known")
+
+    def _chain(self, chain: Chain, scope: Scope, folders: Folders) -> Folders:
+        if chain.background:
+            scope = scope.aside()
+        before = dict(scope.known)
+        good, bad = self._visit(chain.items[0], scope, folders)
+        first = dict(scope.known)
+        certain, all_good = scope.certain, "||" not in chain.operators
+        for operator, item in zip(chain.operators, chain.items[1:], strict=True):
+            scope.certain = certain and all_good
+            start = good if operator == "&&" else bad
+            if not start:
+                start = folders
+            next_good, next_bad = self._visit(item, scope, start)
+            if isinstance(item, Command) and _leaves(item):
+                next_good = next_bad = ()
+            good, bad = (next_good, either(bad, next_bad)) if operator == "&&" else (either(good, next_good), next_bad)
+        scope.certain = certain
+        if chain.operators:
+            scope.known = first
+        if chain.background:
+            scope.known = before
+            return folders
+        return either(good, bad) or folders
+
+    def _pipeline(self, pipeline: Pipeline, scope: Scope, folders: Folders) -> None:
+        given: str | Listing | None = None
+        for index, item in enumerate(pipeline.items):
+            part = scope.aside()
+            if index:
+                part.piped, part.given = True, given
+            self._visit(item, part, folders)
+            given = printed(item) or listed(item)
+
+    def _block(self, block: Block, scope: Scope, folders: Folders) -> Folders:
+        for token in block.words:
+            self._runs(token.runs, scope, folders)
+            self.values.take(token, scope)
+        targets = self._redirects(block.redirects, scope, folders)
+        if targets:
+            self._add(Simple((), redirects=targets), scope, folders)
+        inner = scope
+        if block.redirects or block.kind not in ("group", "time"):
+            inner = scope.aside()
+            inner.known = scope.known if block.kind == "group" else inner.known
+        if block.kind in ("coproc", "sink"):
+            inner.piped, inner.given = True, None
+        feed(inner, block.redirects)
+        if block.kind in ("coproc", "time"):
+            inner = replace(inner, wrappers=(*inner.wrappers, block.name))
+        if block.kind == "function":
+            return self._function(block, inner, folders)
+        if block.kind == "loop":
+            return self._loop(block, inner, folders)
+        after = folders
+        results: Folders = folders if block.kind == "branch" else ()
+        for body in block.bodies:
+            after = self._visit(body, inner, after)[0]
+            results = either(results, after)
+            if block.kind == "branch":
+                after = results
+        return folders if block.kind in ("subshell", "coproc", "sink") else results or folders
+
+    def _loop(self, block: Block, scope: Scope, folders: Folders) -> Folders:
+        start = len(self.found)
+        after = folders
+        if block.words and block.name:
+            self.values.loop(block.name, [word for token in block.words for word in self._words(token, scope)], scope)
+        for body in block.bodies:
+            after = self._visit(body, scope, after)[0]
+            scope = scope.aside()
+        if set(after) <= set(folders):
+            return folders
+        del self.found[start:]
+        for body in block.bodies:
+            self._visit(body, scope.aside(), (None,))
+        return (None,)
+
+    def _function(self, block: Block, scope: Scope, folders: Folders) -> Folders:
+        start, moved = len(self.found), self.moved
+        self.moved = False
+        scope.known = {}
+        scope.piped, scope.given = True, None
+        for body in block.bodies:
+            self._visit(body, scope, folders)
+        self.moved_in_function = self.moved_in_function or self.moved
+        self.moved = moved or self.moved
+        self.functions.append((start, len(self.found)))
+        if block.name in ("cd", "pwd", "pushd", "popd", "exit", "return", "exec", "command", "builtin", "eval"):
+            self.trouble = self.trouble or f"a function takes the place of {block.name!r}"
+        return folders
+
+    def _runs(self, runs: Many[object], scope: Scope, folders: Folders) -> None:
+        for run in runs:
+            part = scope.aside()
+            part.assignments = part.redirects = ()
+            self._visit(run, part, folders)
+
+    # -- simple commands
+
+    def _command(self, command: Command, scope: Scope, folders: Folders) -> tuple[Folders, Folders]:
+        words: list[Word] = []
+        for token in command.words:
+            self._runs(token.runs, scope, folders)
+            words.extend(self._words(token, scope))
+        if self.homeless:
+            words = [Word(None, word.raw) if word.text and word.text.startswith("~") else word for word in words]
+        assigned = tuple((found.name, self._assigned(found, scope, folders)) for found in command.assignments)
+        redirects = self._redirects(command.redirects, scope, folders)
+        self._running(assigned)
+        simple = Simple(
+            tuple(words),
+            (*scope.assignments, *assigned),
+            (*scope.redirects, *redirects),
+            scope.wrappers,
+            text=command.source,
+        )
+        if not words:
+            self.values.learn(command, assigned, scope)
+            self._add(simple, scope, folders)
+            return folders, folders
+        part = scope.same()
+        feed(part, command.redirects)
+        if words[0].text == "exec" and any(redirect.kind != "write" for redirect in command.redirects):
+            self.fed = True
+        count = len(self.found)
+        try:
+            return self._simple(simple, part, folders)
+        except Unreadable as error:
+            self.trouble = self.trouble or str(error)
+            if len(self.found) == count:
+                self._add(simple, part, folders)
+            return (None,), (None,)
+
+    def _words(self, token: Token, scope: Scope) -> list[Word]:
+        words = words_of(self._here(token), self.values.known(scope))
+        if len(token.runs) == 1 and len(token.parts) == 1 and not token.parts[0].quoted and words[0].text is None:
+            return [replace(words[0], among=listed(token.runs[0]))]
+        return words
+
+    def _here(self, token: Token) -> Token:
+        """``token`` with a dot for the folder that it runs in, where it asks for that."""
+        same = {("unknown", "")} if len(token.runs) == 1 and _is_pwd(token.runs[0]) else set[tuple[str, str]]()
+        if self.here and "PWD" in token.raw:
+            same.add(("variable", "PWD"))
+        if not same:
+            return token
+        dot = Part("text", ".", quoted=True)
+        return replace(token, parts=[dot if (part.kind, part.text) in same else part for part in token.parts])
+
+    def _assigned(self, found: Assignment, scope: Scope, folders: Folders) -> Word:
+        for token in found.items or (found.value,):
+            self._runs(token.runs, scope, folders)
+            self.values.take(token, scope)
+        if found.items is not None or found.append:
+            return Word(None, found.value.raw)
+        known = self.values.known(scope)
+        text = value_of(found.value, known)
+        return Word(None if text and text.startswith("~") and self.homeless else text, found.value.raw)
+
+    def _redirects(self, redirects: Many[Redirection], scope: Scope, folders: Folders) -> tuple[Redirect, ...]:
+        found: list[Redirect] = []
+        for redirect in redirects:
+            self._runs(redirect.target.runs, scope, folders)
+            if redirect.body is not None:
+                self.values.take(redirect.body, scope)
+                if redirect.body is not redirect.target:
+                    self._runs(redirect.body.runs, scope, folders)
+            if redirect.kind in ("read", "write"):
+                words = words_of(redirect.target, self.values.known(scope))
+                target = words[0] if len(words) == 1 else Word(None, redirect.target.raw)
+                found.append(Redirect("read" if redirect.kind == "read" else "write", target))
+        return tuple(found)
+
+    def _running(self, assigned: Many[tuple[str, Word]]) -> None:
+        for name, _ in assigned:
+            if name in RUNNING or name.startswith("BASH_FUNC"):
+                self.trouble = self.trouble or f"the shell may run what is in {name}"
+
+    def _simple(self, simple: Simple, scope: Scope, folders: Folders) -> tuple[Folders, Folders]:
+        words, name = simple.argv, simple.argv[0].text
+        if simple.argv[0].glob:
+            self.trouble = self.trouble or "the name of a program is a pattern"
+        if name in ASSIGNING and scope.known:
+            raise Unreadable(UNCERTAIN)
+        if name == "read" and isinstance(scope.given, Listing):
+            self.values.read(words, scope.given, scope)
+        if name in ("cd", "chdir"):
+            self._add(simple, scope, folders)
+            self.moved = True
+            return tuple(dict.fromkeys(moved(folder, words, self.source) for folder in folders)), folders
+        if name in ("pushd", "popd"):
+            self._add(simple, scope, folders)
+            self.moved = True
+            return (None,), folders
+        if name == "trap":
+            self._trap(simple, scope)
+            return folders, folders
+        inner = checked(words, self.findings)
+        if inner is not None:
+            self._add(simple, scope, folders)
+            after = folders
+            for one in inner:
+                after = self._inner(one, simple, scope, folders)
+            return after, either(folders, after)
+        given = None if self.fed else scope.given if scope.piped else ""
+        run = opened(words, given)
+        if run is None:
+            self._add(simple, scope, folders)
+            return folders, folders
+        if run.itself or not run.inner:
+            self._add(replace(simple, argv=run.words) if run.words else simple, scope, folders)
+        for one in run.inner:
+            self._inner(one, simple, scope, folders)
+        return folders, folders
+
+    def _trap(self, simple: Simple, scope: Scope) -> None:
+        """What a trap runs, runs who knows when."""
+        self._add(simple, scope, ("",) if not self.moved else (None,))
+        start = len(self.found)
+        for one in checked(simple.argv, self.findings) or ():
+            self._inner(one, simple, scope, ("",))
+        self.functions.append((start, len(self.found)))
+
+    def _inner(self, inner: Inner, simple: Simple, scope: Scope, folders: Folders) -> Folders:
+        if scope.depth >= DEEPEST_CODE:
+            raise Unreadable("commands in commands are nested too deeply")
+        if inner.folder is None:
+            folders = (None,)
+        elif inner.folder:
+            folders = tuple(moved(folder, (_CD, Word(inner.folder, "")), self.source) for folder in folders)
+        self._running(inner.assignments)
+        part = scope.aside()
+        part.depth += 1
+        part.wrappers = (*simple.wrappers, inner.wrapper)
+        part.assignments = (*simple.assignments, *inner.assignments)
+        part.redirects = (*simple.redirects, *inner.redirects)
+        if inner.posix is not None:
+            part.posix = inner.posix
+        if inner.words:
+            whole = Simple(inner.words, part.assignments, part.redirects, part.wrappers, text=simple.text)
+            self._simple(whole, part, folders)
+            return folders
+        if inner.reads_input:
+            self._input(inner, part, folders)
+            return folders
+        text = inner.code.text if inner.code else None
+        if text is None or (inner.code and inner.code.glob):
+            raise Unreadable(f"what {inner.wrapper!r} runs is known only when it runs")
+        return self._code(text, part, folders)
+
+    def _code(self, text: str, scope: Scope, folders: Folders) -> Folders:
+        if "\0" in text or "\r" in text:
+            raise Unreadable("a text to run holds unusual characters")
+        scope.known = {}
+        tree = Parser(text, self.findings, scope.depth, scope.posix).whole()
+        return self._visit(tree, scope, folders)[0]
+
+    def _input(self, inner: Inner, scope: Scope, folders: Folders) -> None:
+        """A shell that reads its commands from its input."""
+        if not (scope.piped or self.fed):
+            return
+        text = None if self.fed else scope.given
+        if not isinstance(text, str):
+            raise Unreadable(f"what {inner.wrapper!r} reads and runs is known only when it runs")
+        scope.given = None
+        scope.redirects = ()
+        for line in text.splitlines():
+            self._code(line, scope, folders)
+
+    def _add(self, simple: Simple, scope: Scope, folders: Folders) -> None:
+        if len(self.found) > MOST_COMMANDS:
+            raise Unreadable("it runs too many commands")
+        comes = incoming(scope, self.fed)
+        if comes or (scope.wrappers and not simple.wrappers):
+            simple = replace(simple, wrappers=simple.wrappers or scope.wrappers, incoming=comes)
+        if folders == ("",):
+            self.found.append(simple)
+        else:
+            self.found.extend(replace(simple, folder=folder) for folder in folders)
+
+
+def _leaves(command: Command) -> bool:
+    return bool(command.words) and command.words[0].bare() in ("exit", "return")
+
+
+def _is_pwd(run: object) -> bool:
+    """Whether a substitution says where it runs, and nothing else."""
+    while isinstance(run, Sequence | Chain) and len(run.items) == 1:
+        run = run.items[0]
+    if not isinstance(run, Command) or run.redirects or run.assignments:
+        return False
+    return [value_of(token, {}) for token in run.words] in (["pwd"], ["pwd", "-P"], ["pwd", "-L"])

@@ -1,0 +1,204 @@
+"""What words come to as far as that is certain: quotes gone, braces unfolded, variables whose value is known put in.
+
+Reading them stands in ``shell_words``. What is not certain has no text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ba_tui.core.text.patterns import regex
+from ba_tui.permissions.shell.tokens import Findings, Token, Unreadable
+from ba_tui.permissions.shell.walk.values import Listing, Word
+
+MOST_WORDS = 64
+Several = Listing | tuple[Word, ...]
+MOST_UNFOLDED = 5_000
+"""Words that braces may make where it is not told which; more would fill the memory of the shell."""
+
+# Tildes that stand for a folder the shell was in.
+_ELSEWHERE = regex(r"~[-+0-9]")
+
+_SPLITS = regex(r"[\s*?\[\\]")
+_SEQUENCE = regex(r"([-+]?[0-9]{1,6}|.)\.\.([-+]?[0-9]{1,6}|.)(?:\.\.[-+]?[0-9]+)?", re.DOTALL)
+_LONG_SEQUENCE = regex(r"[-+]?[0-9]{7,}\.\.|[^.]*\.\.[-+]?[0-9]{7}")
+_COUNTED = regex(r"(-?[0-9]{1,4})\.\.(-?[0-9]{1,4})")
+_INTEGER = regex(r"[-+]?[0-9]*")
+
+
+Values = Mapping[str, str | Several]
+"""What variables stand for: a text, one of several words, or some of several files."""
+
+
+def words_of(token: Token, known: Values) -> list[Word]:
+    """The words that ``token`` makes: one, but for braces."""
+    if token.braces and _unfolds(token):
+        return _unfolded(token)
+    text = value_of(token, known)
+    if text is not None and token.raw.startswith("~") and _ELSEWHERE.match(token.raw):
+        text = None
+    glob = token.pattern and _globs("".join("\0" if part.quoted else part.text for part in token.parts))
+    if text is None and not glob and known:
+        return [Word(None, token.raw, among=_among(token, known))]
+    return [Word(text, token.raw, glob)]
+
+
+def value_of(token: Token, known: Values) -> str | None:
+    """The text of ``token`` without regard to braces and patterns, as an assignment takes it."""
+    if len(token.parts) == 1 and token.parts[0].kind == "text":
+        return token.parts[0].text
+    found: list[str] = []
+    for part in token.parts:
+        if part.kind == "text":
+            found.append(part.text)
+            continue
+        value = known.get(part.text) if part.kind == "variable" else None
+        if not isinstance(value, str) or (not part.quoted and (not value or _SPLITS.search(value))):
+            return None
+        found.append(value)
+    return "".join(found)
+
+
+def _among(token: Token, known: Values) -> Several | None:
+    """The words or files that a word with one variable in it may be."""
+    parts = token.parts
+    places = [at for at, part in enumerate(parts) if part.kind != "text"]
+    if len(places) != 1 or parts[places[0]].kind != "variable":
+        return None
+    value, quoted = known.get(parts[places[0]].text), parts[places[0]].quoted
+    before, after = ("".join(part.text for part in side) for side in (parts[: places[0]], parts[places[0] + 1 :]))
+    if isinstance(value, tuple):
+        words = ((f"{before}{word.text}{after}", word) for word in value)
+        return tuple(Word(text, _as_written(text, word, before), word.glob, split=not quoted) for text, word in words)
+    if isinstance(value, Listing) and not before and not after and (quoted or not value.ended):
+        return value
+    return None
+
+
+def _as_written(text: str, word: Word, before: str) -> str:
+    """A tilde counts only where the shell saw it without quotes, at the start of a word."""
+    return text if before or not text.startswith("~") or word.raw.startswith("~") else f"'{text}'"
+
+
+def _globs(bare: str) -> bool:
+    """Whether a word is a pattern; a NUL stands for what is quoted in it."""
+    opening = bare.find("[")
+    return "*" in bare or "?" in bare or (opening >= 0 and "]" in bare[opening + 2 :])
+
+
+def _unfolds(token: Token) -> bool:
+    bare = "".join(part.text if part.kind == "text" and not part.quoted else "\0" for part in token.parts)
+    opening = bare.find("{")
+    return opening >= 0 and ("," in bare[opening:] or ".." in bare[opening:]) and "}" in bare[opening:]
+
+
+def _unfolded(token: Token) -> list[Word]:
+    """What braces make of a word; it is not known where they are written in a way that is not certain.
+
+    Raises:
+        Unreadable: they make more words than a machine may hold.
+    """
+    unknown = [Word(None, token.raw, True)]
+    if _at_most(token.raw) > MOST_UNFOLDED:
+        raise Unreadable("braces make more words than can be told")
+    if any(part.kind != "text" for part in token.parts) or token.raw.count("{") > MOST_WORDS:
+        return unknown
+    characters = [(char, part.quoted) for part in token.parts for char in part.text]
+    bare = "".join("\0" if quoted else char for char, quoted in characters)
+    if bare.count("{") != bare.count("}") or re.search(r"\{\}|\{[^,{}]*\.\.[^}]*[^0-9}.,-]|\}[^{]*\}.*\{", bare):
+        return unknown
+    found = _expand(characters)
+    if found is None or len(found) > MOST_WORDS:
+        return unknown
+    made: list[Word] = []
+    for piece in found:
+        text = "".join(char for char, _ in piece)
+        if text or any(quoted for _, quoted in piece):
+            made.append(Word(text, token.raw, _globs("".join("\0" if quoted else char for char, quoted in piece))))
+    return made
+
+
+def _at_most(raw: str) -> int:
+    """No fewer words than the braces in ``raw`` make, as far as that is below what is too many."""
+    found, open_ = 1, list[list[int]]()
+    for at, char in enumerate(raw):
+        if char == "{":
+            open_.append([at, 1])
+        elif char == "," and open_:
+            open_[-1][1] += 1
+        elif char == "}" and open_:
+            start, several = open_.pop()
+            found *= max(several, _length(raw[start + 1 : at]))
+            if found > MOST_UNFOLDED:
+                break
+    return found
+
+
+def _length(inside: str) -> int:
+    """How many words a range like ``1..9`` makes, none for other texts."""
+    match = _SEQUENCE.fullmatch(inside[:40])
+    if match is None:
+        return MOST_UNFOLDED + 1 if _LONG_SEQUENCE.match(inside[:40]) else 0
+    first, last = (int(each) if each.lstrip("-+").isdigit() else ord(each) for each in match.groups())
+    return abs(last - first) + 1
+
+
+_Characters = Sequence[tuple[str, bool]]
+
+
+def _expand(characters: _Characters) -> list[list[tuple[str, bool]]] | None:
+    """All unfoldings; None when braces are written in a way that is not certain."""
+    start = next((at for at, item in enumerate(characters) if item == ("{", False)), None)
+    if start is None:
+        return None if ("}", False) in characters else [list(characters)]
+    depth, pieces, begin = 0, list[_Characters](), start + 1
+    for at in range(start, len(characters)):
+        char, quoted = characters[at]
+        if quoted:
+            continue
+        depth += (char == "{") - (char == "}")
+        if (char == "," and depth == 1) or depth == 0:
+            pieces.append(characters[begin:at])
+            begin = at + 1
+        if depth == 0:
+            break
+    else:
+        return None
+    inside = _alternatives(pieces)
+    after = _expand(characters[begin:])
+    if inside is None or after is None or len(inside) * len(after) > MOST_WORDS:
+        return None
+    return [[*characters[:start], *middle, *rest] for middle in inside for rest in after]
+
+
+def _alternatives(pieces: list[_Characters]) -> list[list[tuple[str, bool]]] | None:
+    if len(pieces) == 1:
+        match = _COUNTED.fullmatch("".join("\0" if quoted else char for char, quoted in pieces[0]))
+        if match is None:
+            return None
+        first, last = int(match.group(1)), int(match.group(2))
+        if abs(last - first) >= MOST_WORDS or any(re.match(r"-?0[0-9]", group) for group in match.groups()):
+            return None
+        step = 1 if last >= first else -1
+        return [[(char, False) for char in str(number)] for number in range(first, last + step, step)]
+    found: list[list[tuple[str, bool]]] = []
+    for piece in pieces:
+        more = _expand(piece)
+        if more is None:
+            return None
+        found.extend(more)
+    return found
+
+
+def numbers_in(token: Token, findings: Findings) -> list[str] | None:
+    """The variables in what can only come to a whole number, None for what may be another text. Commands whose output
+    is part of it are noted."""
+    findings.counted_runs.extend(token.runs)
+    names: list[str] = []
+    for part in (*token.parts, *token.behind):
+        if part.kind == "text" and not _INTEGER.fullmatch(part.text) and not _COUNTED.fullmatch(part.text.strip("{}")):
+            return None
+        if part.kind in ("variable", "unknown") and part.text:
+            names.append(part.text)
+    return names

@@ -1,0 +1,394 @@
+"""Words of a shell command read exactly as bash reads them: quotes, expansions, substitutions, arithmetic.
+
+How words make commands stands in ``shell_syntax``; what they come to when they run in ``shell_values``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ba_tui.core.text.patterns import regex
+from ba_tui.permissions.shell.escapes import ANSI, ansi_character
+from ba_tui.permissions.shell.tokens import Findings, Part, Token, Unreadable
+from ba_tui.permissions.shell.tree import Block, Node
+
+DEEPEST = 24
+
+_PLAIN = regex(r"[^ \t\n|&;()<>$`\"'\\*?\[{]+")
+_WHOLE = regex(_PLAIN.pattern + r"+(?=[ \t\n|&;()]|\Z)")
+_QUOTED = regex(r"[^\"$`\\]+")
+_HERE = regex(r"[^$`\\]+")
+_BRACED = regex(r"[^}\"'$`\\<>]+")
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+_PARAMETER = regex(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
+_SUM = regex(r"[-+*/%<>=!~^&|?:,. \t\n]+|[0-9][0-9A-Za-z_@#]*|#")
+_SIDE_BY_SIDE = regex(r"[ \t\n]+[\w$\"'`]")
+_NOT_PLAIN = regex(r"[^\w\s.+*/%()-]")
+_SPACES = regex(r"(?:[ \t]|\\\n)*")
+BLANK = frozenset(" \t\\")
+_TRANSFORMS = frozenset("QUuLEAaKk")
+
+
+class Lexer:
+    """Reads words from ``text``; commands inside substitutions are given to ``program``."""
+
+    def __init__(self, text: str, findings: Findings, depth: int = 0, posix: bool = False) -> None:
+        if depth > DEEPEST:
+            raise Unreadable("it is nested too deeply")
+        self.text = text
+        self.at: int = 0
+        self.depth = depth
+        self.posix = posix
+        self.findings = findings
+
+    def program(self, closer: str) -> Node:
+        """The commands from here to ``closer``, which is eaten."""
+        raise NotImplementedError
+
+    def inner(self, text: str) -> Node:
+        """The commands of a text of its own."""
+        raise NotImplementedError
+
+    def spaces(self) -> None:
+        """Skip blanks and joined lines."""
+        if self.text[self.at : self.at + 1] in BLANK and (match := _SPACES.match(self.text, self.at)):
+            self.at = match.end()
+
+    def word(self, extended: bool = False) -> Token:
+        """The word that begins here. ``extended``: a pattern or expression inside ``[[``, where parentheses belong."""
+        token = Token(self.at)
+        text, size = self.text, len(self.text)
+        match = None if extended else _WHOLE.match(text, self.at)
+        if match:
+            self.at = token.end = match.end()
+            token.raw = match.group()
+            token.parts.append(Part("text", token.raw, False))
+            return token
+        parens = 0
+        while self.at < size:
+            match = _PLAIN.match(text, self.at)
+            if match:
+                token.add(match.group(), False)
+                self.at = match.end()
+                continue
+            char = text[self.at]
+            if extended and (char in "()|" or (parens and char in " \t<>")) and not text.startswith("||", self.at):
+                parens = self._parens(parens, char)
+                if parens < 0:
+                    break
+                token.add(char, False)
+                token.pattern = True
+                self.at += 1
+            elif char in " \t\n|&;()":
+                break
+            elif char in "<>":
+                if not text.startswith("(", self.at + 1):
+                    break
+                self._process(token)
+            else:
+                self._special(token, char)
+        if parens > 0:
+            raise Unreadable("a parenthesis is not closed")
+        token.end = self.at
+        token.raw = text[token.start : token.end]
+        return token
+
+    @staticmethod
+    def _parens(parens: int, char: str) -> int:
+        if char == "(":
+            return parens + 1
+        if char == ")":
+            return parens - 1
+        return parens if parens or char == "|" else -1
+
+    def _special(self, token: Token, char: str) -> None:
+        if char == "\\":
+            following = self.text[self.at + 1 : self.at + 2]
+            if not following:
+                raise Unreadable("it ends with a backslash")
+            if following != "\n":
+                token.add(following, True)
+            self.at += 2
+        elif char == "'":
+            end = self.text.find("'", self.at + 1)
+            if end < 0:
+                raise Unreadable("a quote is not closed")
+            token.add(self.text[self.at + 1 : end], True)
+            self.at = end + 1
+        elif char == '"':
+            self._double(token)
+        elif char == "$":
+            self._dollar(token, False)
+        elif char == "`":
+            self._backticks(token, False)
+        else:
+            token.pattern = token.pattern or char in "*?["
+            token.braces = token.braces or char == "{"
+            token.add(char, False)
+            self.at += 1
+
+    def _process(self, token: Token) -> None:
+        if self.posix:
+            raise Unreadable("not every shell reads <( ) alike")
+        sink = self.text[self.at] == ">"
+        self.at += 2
+        run = self.program(")")
+        token.runs.append(Block("sink", [run]) if sink else run)
+        token.parts.append(Part("unknown", "", True))
+
+    def _double(self, token: Token) -> None:
+        """The text between double quotes; the place is the opening one."""
+        self.at += 1
+        token.add("", True)
+        while True:
+            match = _QUOTED.match(self.text, self.at)
+            if match:
+                token.add(match.group(), True)
+                self.at = match.end()
+            char = self.text[self.at : self.at + 1]
+            if not char:
+                raise Unreadable("a quote is not closed")
+            if char == '"':
+                self.at += 1
+                return
+            self._expand(token, char, '"$`\\\n')
+
+    def here(self) -> Token:
+        """All of the text, read as the body of a here-document whose delimiter is not quoted."""
+        token = Token(0, len(self.text))
+        while self.at < len(self.text):
+            match = _HERE.match(self.text, self.at)
+            if match:
+                token.add(match.group(), True)
+                self.at = match.end()
+            else:
+                self._expand(token, self.text[self.at], "$`\\\n")
+        return token
+
+    def _expand(self, token: Token, char: str, escapable: str) -> None:
+        if char == "\\":
+            following = self.text[self.at + 1 : self.at + 2]
+            if following and following in escapable:
+                token.add("" if following == "\n" else following, True)
+            else:
+                token.add("\\" + following, True)
+            self.at += 2
+        elif char == "$":
+            self._dollar(token, True)
+        else:
+            self._backticks(token, True)
+
+    def _backticks(self, token: Token, quoted: bool) -> None:
+        inside: list[str] = []
+        at = self.at + 1
+        while True:
+            char = self.text[at : at + 1]
+            if not char:
+                raise Unreadable("a backtick is not closed")
+            if char == "`":
+                break
+            if char == "\\":
+                following = self.text[at + 1 : at + 2]
+                inside.append(
+                    following if following in ("$", "`", "\\") or (quoted and following == '"') else char + following
+                )
+                at += 2
+            else:
+                inside.append(char)
+                at += 1
+        self.at = at + 1
+        token.runs.append(self.inner("".join(inside)))
+        token.parts.append(Part("unknown", "", quoted))
+
+    def _dollar(self, token: Token, quoted: bool) -> None:
+        text, at = self.text, self.at + 1
+        char = text[at : at + 1]
+        if char == "(":
+            self._substitution(token, quoted)
+        elif char == "{":
+            self._parameter(token, quoted)
+        elif char == "[":
+            raise Unreadable("$[ ] is an old form of arithmetic")
+        elif char == "\\" and text.startswith("\n", at + 1):
+            raise Unreadable("a joined line splits an expansion")
+        elif char == "'" and not quoted:
+            self._ansi(token)
+        elif char == '"' and not quoted:
+            self.at = at
+            self._double(token)
+        else:
+            match = _NAME.match(text, at)
+            if match or (char and char in "0123456789@*#?$!-"):
+                name = match.group() if match else char
+                self.at = at + len(name)
+                token.parts.append(Part("variable", name, quoted))
+                if text.startswith("\\\n", self.at):
+                    raise Unreadable("a joined line splits an expansion")
+            else:
+                self.at = at
+                token.add("$", quoted)
+
+    def _substitution(self, token: Token, quoted: bool) -> None:
+        if self.text.startswith("((", self.at + 1):
+            self.at += 3
+            self.sum(token, "))")
+            token.parts.append(Part("number", "", quoted))
+        else:
+            self.at += 2
+            token.runs.append(self.program(")"))
+            token.parts.append(Part("unknown", "", quoted))
+
+    def _ansi(self, token: Token) -> None:
+        if self.posix:
+            raise Unreadable("not every shell reads $'' alike")
+        self.at += 2
+        found: list[str] = []
+        while not self.text.startswith("'", self.at):
+            match = ANSI.match(self.text, self.at)
+            if match is None:
+                raise Unreadable("a quote is not closed")
+            found.append(ansi_character(match))
+            self.at = match.end()
+        self.at += 1
+        token.add("".join(found), True)
+
+    def _parameter(self, token: Token, quoted: bool) -> None:
+        """``${…}``; the place is the dollar."""
+        self.at += 2
+        text = self.text
+        prefix = ""
+        if text[self.at : self.at + 1] in ("!", "#") and text[self.at + 1 : self.at + 2] not in (
+            "}",
+            ":",
+            "-",
+            "+",
+            "=",
+            "?",
+        ):
+            prefix = text[self.at]
+            self.at += 1
+        match = _PARAMETER.match(text, self.at)
+        if match is None:
+            raise Unreadable("an expansion in braces is not understood")
+        name = match.group()
+        self.at = match.end()
+        indexed = text.startswith("[", self.at)
+        if indexed:
+            self.at += 1
+            if text.startswith(("@]", "*]"), self.at):
+                self.at += 2
+            else:
+                self.sum(token, "]")
+        if prefix == "!" and not (indexed or text.startswith(("*}", "@}"), self.at)):
+            raise Unreadable("${!…} reads a variable by a name known only when it runs")
+        if text.startswith("}", self.at):
+            self.at += 1
+            kind = "number" if prefix == "#" else "unknown" if indexed or prefix else "variable"
+            token.parts.append(Part(kind, name, quoted))
+            return
+        self._operator(token, name, quoted)
+        token.parts.append(Part("unknown", name, quoted))
+
+    def _operator(self, token: Token, name: str, quoted: bool) -> None:
+        text = self.text
+        first, second = text[self.at : self.at + 1], text[self.at + 1 : self.at + 2]
+        if first == "@":
+            if second not in _TRANSFORMS and second != "}":
+                raise Unreadable("${…@P} and its like run what is in a variable")
+            self.at += 1
+        elif first == ":" and (not second or second not in "-=?+"):
+            self.at += 1
+            self.sum(token, "}")
+            return
+        elif not first or first not in ":-=?+#%/^,*":
+            raise Unreadable("an expansion in braces is not understood")
+        if first == "=" or (first == ":" and second == "="):
+            self.findings.wild.add(name)
+            self.findings.bound.add(name)
+        self._braced(token, quoted)
+
+    def _braced(self, token: Token, quoted: bool) -> None:
+        """The rest of ``${x…`` up to its brace. Nothing of it is kept but what runs."""
+        aside = Token(self.at)
+        while True:
+            match = _BRACED.match(self.text, self.at)
+            if match:
+                aside.add(match.group(), False)
+                self.at = match.end()
+            char = self.text[self.at : self.at + 1]
+            if not char:
+                raise Unreadable("an expansion in braces is not closed")
+            if char == "}":
+                self.at += 1
+                break
+            if char in "<>":
+                if self.text.startswith("(", self.at + 1):
+                    self._process(aside)
+                else:
+                    self.at += 1
+            elif char == "'" and quoted:
+                end = self.text.find("'", self.at + 1)
+                if end < 0 or re.search(r"[$`\\}\"]", self.text[self.at : end]):
+                    raise Unreadable("single quotes in braces in double quotes are read in more than one way")
+                aside.add(self.text[self.at + 1 : end], True)
+                self.at = end + 1
+            else:
+                self._special(aside, char)
+        token.runs.extend(aside.runs)
+        token.behind.extend((*aside.parts, *aside.behind))
+
+    def sum(self, token: Token, closer: str) -> None:
+        """Arithmetic from here to ``closer``, which is eaten. What is computed with is noted."""
+        depth = 0
+        aside = Token(self.at)
+        while True:
+            if depth == 0 and self.text.startswith(closer, self.at):
+                self.at += len(closer)
+                break
+            depth = self._summand(aside, depth, closer)
+        token.runs.extend(aside.runs)
+        self.findings.counted_runs.extend(aside.runs)
+        self.note(aside)
+
+    def _summand(self, aside: Token, depth: int, closer: str) -> int:
+        match = _NAME.match(self.text, self.at)
+        if match:
+            if _SIDE_BY_SIDE.match(self.text, match.end()):
+                raise Unreadable("arithmetic is not understood")
+            self.findings.counted.add(match.group())
+            self.at = match.end()
+            return depth
+        match = _SUM.match(self.text, self.at)
+        if match:
+            self.at = match.end()
+            return depth
+        char = self.text[self.at : self.at + 1]
+        if char and char in "([":
+            depth += 1
+            self.at += 1
+        elif char and char in ")]":
+            depth -= 1
+            self.at += 1
+            if depth < 0:
+                raise Unreadable("parentheses in arithmetic do not match")
+        elif char == "$":
+            self._dollar(aside, True)
+        elif char == "`":
+            self._backticks(aside, True)
+        elif char == '"':
+            self._double(aside)
+        elif char == ";" and closer == "))":
+            self.at += 1
+        else:
+            raise Unreadable("arithmetic is not understood")
+        return depth
+
+    def note(self, token: Token) -> None:
+        """Keep which variables ``token`` computes with; text in quotes must be plain."""
+        for part in (*token.parts, *token.behind):
+            if part.kind == "text" and _NOT_PLAIN.search(part.text):
+                raise Unreadable("arithmetic over text in quotes is not understood")
+            if part.kind == "text":
+                self.findings.counted.update(_NAME.findall(part.text))
+            elif part.kind != "number" and part.text:
+                self.findings.counted.add(part.text)

@@ -1,0 +1,239 @@
+"""What of a folder runs, or decides what runs, once the folder is trusted: which files, and what of them counts.
+
+Whether it is trusted is the business of ``trust``. Nothing here is loaded or run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.trust import Held
+from ba_tui.core.values import frozen
+from ba_tui.ingress import shown
+from ba_tui.permissions.paths import is_secret
+from ba_tui.permissions.trust.copies import digest
+from ba_tui.permissions.trust.named_files import named_in
+from ba_tui.resources import read_regular
+from ba_tui.settings.document import parse_document
+from ba_tui.settings.layers import leaves
+from ba_tui.settings.project import OPEN_KEYS
+
+PARTS: Mapping[str, Sequence[str]] = {
+    "hooks": (
+        *(".ba/hooks", ".ba/hooks.yaml", ".ba/hooks.json"),
+        *(".claude/settings.json", ".claude/settings.local.json"),
+    ),
+    "MCP servers": (".mcp.json",),
+    "tools": (".ba/tools", ".ba/tools.yaml"),
+    "workflows": (".ba/workflows",),
+    "skills": (".ba/skills", ".ba/skills.yaml", ".agents/skills", ".claude/skills"),
+    "commands": (".ba/commands", ".claude/commands"),
+    "agents": (".ba/agents", ".claude/agents"),
+    "metrics": (".ba/metrics",),
+    "settings": (".ba/config.yaml", ".ba/config.local.yaml"),
+}
+"""By kind, the files and folders below the project's root that ba, or what it understands of others, reads."""
+_NAMING = ("hooks", "MCP servers", "settings")
+"""Kinds whose files hold commands."""
+MOST_FILES = 2_000
+MOST_BYTES = 50_000_000
+SHOWN = 60
+
+
+@frozen
+class Found:
+    """One file; ``name`` is its path below the root, ``part`` the entry of PARTS it belongs to, empty for one that a
+    command in such a file names. ``target`` is where it leads, None where no link is on the way."""
+
+    kind: str
+    part: str
+    name: str
+    path: Path
+    target: Path | None = None
+
+    def link(self, root: Path) -> str:
+        """Where it leads, for people; empty for no link."""
+        if self.target is None:
+            return ""
+        inside = self.target.is_relative_to(root)
+        where = self.target.relative_to(root).as_posix() if inside else shown(self.target)
+        about = ", which holds secrets" if self._secret else "" if inside else ", outside this project"
+        return f"{self.name} → {where}{about}"
+
+    def content(self) -> bytes:
+        """What of it counts: of settings only those that could loosen or run something, of secrets a hash. Empty for
+        nothing.
+
+        Raises:
+            OSError: it can't be read.
+        """
+        raw = read_regular(self.path, MOST_BYTES + 1)
+        if self._secret:
+            return f"(secret: SHA-256 {digest(raw)})\n".encode()
+        if not self.part:
+            return raw
+        if self.kind == "settings":
+            return _settings(self.path, raw)
+        return _hooks(raw) if self.part.startswith(".claude/settings") else raw
+
+    @property
+    def _secret(self) -> bool:
+        return is_secret(self.path) or (self.target is not None and is_secret(self.target))
+
+
+def found_in(root: Path, own: Path) -> list[Found]:
+    """The files of ``root`` that count, links followed, by kind and name, and those that commands in them name.
+    What lies in ``own``, the person's config folder, does not, nor do compiled files: nothing here loads any.
+
+    Raises:
+        UsageError: there are more of them than a person could look at.
+    """
+    found: list[Found] = []
+
+    @cache
+    def real(folder: Path) -> str:
+        return os.path.realpath(folder)
+
+    size = 0
+    skipped = ".ba/" if os.path.realpath(root / ".ba") == os.path.realpath(own) else "\0"
+    for kind, parts in PARTS.items():
+        for part in parts:
+            if part.startswith(skipped):
+                continue
+            for file in _files(root / part):
+                found.append(_found(kind, part, file, (root, real)))
+                size += file.stat().st_size
+                _check(root, len(found), size)
+    known = {each.name for each in found}
+    for each in [each for each in found if each.kind in _NAMING]:
+        for file in named_in(root, each.path):
+            if file.relative_to(root).as_posix() not in known:
+                kind = "hooks" if each.kind == "settings" else each.kind
+                found.append(_found(kind, "", file, (root, real)))
+                known.add(found[-1].name)
+                size += file.stat().st_size
+                _check(root, len(found), size)
+    kinds = list(PARTS)
+    return sorted(found, key=lambda each: (kinds.index(each.kind), os.fsencode(each.name)))
+
+
+def _found(kind: str, part: str, path: Path, where: tuple[Path, Callable[[Path], str]]) -> Found:
+    """``where``: the root, and what follows the links of a folder; asking for each file anew takes a while."""
+    root, real = where
+    target = Path(os.path.realpath(path)) if path.is_symlink() else Path(real(path.parent), path.name)
+    return Found(kind, part, path.relative_to(root).as_posix(), path, None if target == path else target)
+
+
+def _check(root: Path, count: int, size: int) -> None:
+    if count > MOST_FILES or size > MOST_BYTES:
+        raise UsageError(
+            f"{root} holds more than {MOST_FILES} files or {MOST_BYTES // 1_000_000} MB of tools, skills and the like.",
+            "Keep data elsewhere; trust is for what a person can look at.",
+        )
+
+
+def held(files: Sequence[Found], contents: Mapping[str, bytes]) -> tuple[Held, ...]:
+    """What the files bring, by kind, under the names that people know it by. Only what has content counts."""
+    kinds: dict[str, dict[str, None]] = {kind: {} for kind in PARTS}
+    for file in files:
+        if contents[file.name]:
+            kinds[file.kind].update(dict.fromkeys(_names(file, contents[file.name])))
+    return tuple(Held(kind, tuple(names)) for kind, names in kinds.items() if names)
+
+
+def links(files: Sequence[Found], root: Path) -> tuple[str, ...]:
+    """What of the files is a link, or lies behind one, and where it leads."""
+    return tuple(link for file in files if (link := file.link(root)))
+
+
+def _names(file: Found, content: bytes) -> Sequence[str]:
+    below = file.name.removeprefix(file.part).lstrip("/")
+    if not file.part:
+        return [file.name]
+    if file.kind == "settings":
+        return _told(content)
+    if file.name.endswith(".json"):
+        data = _json(content) or {}
+        inner = data.get("mcpServers" if file.kind == "MCP servers" else "hooks", data)
+        names = [str(key) for key in cast("Mapping[str, Any]", inner)] if isinstance(inner, dict) else []
+        return names or [file.name]
+    if file.kind == "skills":
+        return [below.partition("/")[0] or file.name]
+    return [below or file.name]
+
+
+def _told(content: bytes) -> list[str]:
+    """Settings as ``permissions.allow: shell(make)``, each short enough for a line."""
+    document = parse_document(Path(), content.decode("utf-8", "replace"))
+    if document.problems:
+        return ["a file that can't be understood"]
+    lines: list[str] = []
+    for key, value in leaves(document.data).items():
+        items = cast("list[Any]", value) if isinstance(value, list) else [value]
+        text = ", ".join(item if isinstance(item, str) else json.dumps(item, default=str) for item in items)
+        lines.append(f"{key}: {text if len(text) <= SHOWN else text[:SHOWN] + '…'}")
+    return lines
+
+
+def _settings(path: Path, raw: bytes) -> bytes:
+    document = parse_document(path, raw.decode("utf-8-sig", "replace"))
+    if document.broken:
+        return raw
+    rest = {key: value for key, value in document.data.items() if key not in OPEN_KEYS}
+    return yaml.safe_dump(rest, allow_unicode=True, sort_keys=False).encode() if rest else b""
+
+
+def _hooks(raw: bytes) -> bytes:
+    """Of a settings file of another program, what ba would run."""
+    data = _json(raw)
+    if data is None:
+        return raw.strip()
+    return json.dumps({"hooks": data["hooks"]}, indent=2, ensure_ascii=False).encode() if data.get("hooks") else b""
+
+
+def _json(raw: bytes) -> dict[str, Any] | None:
+    try:
+        data: Any = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", data) if isinstance(data, dict) else None
+
+
+def _files(path: Path) -> Iterator[Path]:
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return
+    if stat.S_ISREG(mode):
+        yield path
+    elif stat.S_ISDIR(mode):
+        yield from _below(path, set())
+
+
+def _below(folder: Path, above: set[str]) -> Iterator[Path]:
+    """Regular files, also through links; a link to a folder above is not followed again."""
+    real = os.path.realpath(folder)
+    if real in above:
+        return
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        return
+    for entry in entries:
+        try:
+            mode = entry.stat().st_mode
+        except OSError:
+            continue
+        if stat.S_ISDIR(mode) and entry.name != "__pycache__":
+            yield from _below(entry, above | {real})
+        elif stat.S_ISREG(mode):
+            yield entry

@@ -1,0 +1,220 @@
+"""Which folders are trusted: what a person granted, for exactly what the folder held then.
+
+Kept in the person's config folder, never in the project. Who loads what a folder brings asks here first, every time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.ports.trust import Held, Standing
+from ba_tui.core.values import frozen
+from ba_tui.permissions.trust.copies import Copies, differences
+from ba_tui.permissions.trust.files import Found, found_in, held, links
+from ba_tui.resources import Places, exclusive, open_regular, save_whole, user_home
+from ba_tui.settings.document import load_mapping, read_document
+
+HEADER = """\
+# Folders that you trust, each with exactly what it held of tools, hooks, settings and the like when you said so.
+# Remove a folder to take that back, or: ba trust --revoke FOLDER
+"""
+
+
+@frozen
+class _Known:
+    """A fingerprint and what told that it is still the same: names, sizes and times."""
+
+    stamp: str
+    fingerprint: str
+
+
+_KNOWN: dict[tuple[Path, Path], _Known] = {}
+"""By config folder and root, for all who ask in this process: each start asks for settings, hooks, tools and skills."""
+_GRANTS: dict[Path, tuple[str, Mapping[str, str]]] = {}
+"""By file of grants: what told that it is still the same, and the fingerprint that each folder was trusted with."""
+_ALONE = threading.Lock()
+_SETTLED = 3 * 10**9
+"""Nanoseconds after which a change shows in the times of a file: some file systems keep whole seconds, or even ones."""
+
+
+class Trust:
+    """core.ports.trust.Trusting over the grants in ``where.trusted``. Any thread may ask. ``instructions`` lists the files
+    of a project that would be told to models, for whoever looks: they run nothing, so a change of them asks nothing."""
+
+    def __init__(self, where: Places, instructions: Callable[[Path], Sequence[str]] = lambda root: ()) -> None:
+        self.path = where.trusted
+        self._instructions = instructions
+        self._own = where.config
+        self._copies = Copies(where.vouched)
+
+    def trusted(self, root: Path) -> bool:
+        """Whether ``root`` is trusted with what it holds now. False when in doubt."""
+        granted = self._granted(root)
+        if not granted:
+            return False
+        try:
+            return granted == self._fingerprint(root)
+        except (UsageError, OSError):
+            return False
+
+    def look(self, root: Path) -> Standing:
+        """How ``root`` stands now. Never raises: what is wrong is in ``trouble``."""
+        granted, warning = self._granted(root), _wide(root)
+        state = "changed" if granted else "unknown"
+        try:
+            files = found_in(root, self._own)
+            stamp = _stamp(file.path for file in files)
+            contents = dict(_contents(files))
+        except UsageError as error:
+            return Standing(root, state, warning=warning, trouble=error.with_hint)
+        except OSError as error:
+            text = f"{error.filename or root} can't be read: {error.strerror}."
+            return Standing(root, state, warning=warning, trouble=text)
+        fingerprint = _whole(contents.items())
+        self._remember(root, stamp, fingerprint)
+        told = tuple(self._instructions(root))
+        holds = (*([Held("context", told)] if told else []), *held(files, contents))
+        if granted == fingerprint:
+            return Standing(root, "trusted", fingerprint, holds, warning=warning, links=links(files, root))
+        counted = {name: content for name, content in contents.items() if content}
+        changed, gone = differences(counted, self._copies.read(root, granted) if granted else {})
+        return Standing(root, state, fingerprint, holds, changed, gone, warning, links=links(files, root))
+
+    def grant(self, seen: Standing) -> None:
+        """Trust a folder with what was seen of it: what changed since then is not trusted.
+
+        Raises:
+            UsageError: it holds more than a person could have looked at, or can't be read.
+            StorageError: the grant can't be kept.
+        """
+        if seen.trouble:
+            raise UsageError(seen.trouble)
+        entry = {"fingerprint": seen.fingerprint, "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"}
+        self._keep_copies(seen)
+        with exclusive(self.path.parent):
+            kept = load_mapping(self.path)
+            kept[str(seen.root)] = entry
+            save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
+
+    def revoke(self, root: Path) -> bool:
+        """Forget the grant; False when there was none.
+
+        Raises:
+            StorageError: as ``grant``.
+        """
+        with exclusive(self.path.parent):
+            kept = load_mapping(self.path)
+            if kept.pop(str(root), None) is None:
+                return False
+            save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
+        self._copies.drop(root)
+        return True
+
+    def _keep_copies(self, seen: Standing) -> None:
+        """Only when the folder still is as it was seen: the copies are what the next difference is taken from."""
+        try:
+            contents = {name: content for name, content in _contents(found_in(seen.root, self._own)) if content}
+            if _whole(contents.items()) == seen.fingerprint:
+                self._copies.keep(seen.root, seen.fingerprint, contents)
+        except (UsageError, OSError, StorageError):
+            # Without copies a later change is shown whole instead of as a difference.
+            return
+
+    def _fingerprint(self, root: Path) -> str:
+        """As ``look`` takes it, from memory while nothing moved.
+
+        Raises:
+            UsageError: it holds too much. OSError: a file can't be read.
+        """
+        files = found_in(root, self._own)
+        stamp = _stamp(file.path for file in files)
+        with _ALONE:
+            known = _KNOWN.get((self._own, root))
+        if known and known.stamp == stamp:
+            return known.fingerprint
+        fingerprint = _whole(_contents(files))
+        self._remember(root, stamp, fingerprint)
+        return fingerprint
+
+    def _remember(self, root: Path, stamp: str, fingerprint: str) -> None:
+        if stamp:
+            with _ALONE:
+                _KNOWN[self._own, root] = _Known(stamp, fingerprint)
+
+    def _granted(self, root: Path) -> str:
+        try:
+            stamp = _stamp([self.path])
+        except OSError:
+            return ""
+        with _ALONE:
+            known = _GRANTS.get(self.path)
+        if known is None or known[0] != stamp:
+            known = (stamp, _grants(self.path))
+            if stamp:
+                with _ALONE:
+                    _GRANTS[self.path] = known
+        return known[1].get(str(root), "")
+
+
+def _grants(file: Path) -> Mapping[str, str]:
+    """Fingerprints by folder; none when the file says nothing that can be relied on."""
+    document = read_document(file)
+    entries: Mapping[str, Any] = document.data if document and not document.problems else {}
+    return {
+        root: str(cast("Mapping[str, Any]", entry).get("fingerprint", ""))
+        for root, entry in entries.items()
+        if isinstance(entry, dict)
+    }
+
+
+def _contents(files: Iterable[Found]) -> Iterator[tuple[str, bytes]]:
+    return ((file.name, file.content()) for file in files)
+
+
+def _whole(contents: Iterable[tuple[str, bytes]]) -> str:
+    """Of everything that counts: another file, name or byte makes another one."""
+    whole = hashlib.sha256()
+    for name, content in contents:
+        if content:
+            raw = os.fsencode(name)
+            whole.update(len(raw).to_bytes(4, "big") + raw + hashlib.sha256(content).digest())
+    return whole.hexdigest()
+
+
+def _stamp(files: Iterable[Path]) -> str:
+    """What tells that they are still the same; empty while one may change without that.
+
+    Raises:
+        OSError: one can't be read.
+    """
+    told: list[str] = []
+    newest = 0
+    for path in files:
+        # Opening asks a file server anew, where only looking may tell how it was a while ago.
+        with open_regular(path) as file:
+            status = os.fstat(file.fileno())
+        newest = max(newest, status.st_mtime_ns, status.st_ctime_ns)
+        told.append(
+            f"{path} {status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+        )
+    return "\n".join(told) or "nothing" if newest < time.time_ns() - _SETTLED else ""
+
+
+def _wide(root: Path) -> str:
+    """What to say of a folder that holds far more than one project."""
+    home = user_home()
+    if root == home:
+        return "This is your home folder, not a project: ba could work in all of it. Better start it in a project."
+    if root == Path(root.anchor) or (home is not None and root in home.parents):
+        return f"{root} holds far more than one project: ba could work in all of it. Better start it in a project."
+    return ""

@@ -1,0 +1,115 @@
+"""Limits that the kernel's own leave out: keyrings, sockets to hypervisors, for root processes and modes of files.
+
+Loaded by the supervisor, so it imports nothing but what that has loaded already.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+from ba_tui.processes.supervisor import descendants, kill_all, say
+
+NO_NEW_PRIVILEGES, SECCOMP, SECCOMP_FILTER = 38, 22, 2
+SETID_BITS = 0o6000
+CREATES = 0o20000100
+"""The flags of ``open`` that make a file: O_CREAT and O_TMPFILE."""
+LOAD, EQUAL, FROM, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+ALLOWED, REFUSED, UNKNOWN, NO_FAMILY = 0x7FFF0000, 0x00050001, 0x00050026, 0x00050061
+"""Answers of a filter: go on, EPERM, ENOSYS, EAFNOSUPPORT."""
+CALLS = {
+    "x86_64": (
+        0xC000003E,
+        {90: 1, 91: 1, 268: 2, 452: 2, 85: 1, 133: 1, 259: 2},
+        {2: (1, 2), 257: (2, 3)},
+    ),
+    "aarch64": (0xC00000B7, {52: 1, 53: 2, 452: 2, 33: 2}, {56: (2, 3)}),
+}
+"""By machine: its number, the system calls with a mode at a place, and those with flags at one, a mode at another."""
+KEYRINGS = {"x86_64": (248, 249, 250), "aarch64": (217, 218, 219)}
+"""The system calls about keyrings, which no name space holds apart: what the kernel keeps there stays the person's."""
+SOCKET = {"x86_64": 41, "aarch64": 198}
+LATE_FAMILIES = 18
+"""From here on, families of sockets reach machines around this one, as AF_VSOCK does, and are held by no name space."""
+URING, OPENAT2 = 425, 437
+"""io_uring_setup and openat2: what they are told lies where a filter can't look."""
+FEW_FORKS = 48
+"""Processes that may start between two looks without being counted."""
+
+
+def refuse_calls(libc: "ctypes.CDLL", *, setid: bool) -> None:
+    """Make the kernel know of no keyrings and of no sockets to machines around this one any more, for us and all we
+    start; ``setid``: and refuse every mode with which a file runs as its owner or group.
+
+    Raises:
+        OSError: the kernel takes no such filter.
+    """
+    name = os.uname().machine
+    known = CALLS.get(name)
+    if known is None:
+        return
+    machine, moded, flagged = known if setid else (known[0], {}, {})
+    # Each step: code, how far to jump when it is so, how far when not, a number.
+    steps = [(LOAD, 0, 0, 4), (EQUAL, 1, 0, machine), (RETURN, 0, 0, UNKNOWN), (LOAD, 0, 0, 0)]
+    for call in (*KEYRINGS[name], URING, *((OPENAT2,) if setid else ())):
+        steps += [(EQUAL, 0, 1, call), (RETURN, 0, 0, UNKNOWN)]
+    steps += [(EQUAL, 0, 4, SOCKET[name]), (LOAD, 0, 0, 16), (FROM, 0, 1, LATE_FAMILIES)]
+    steps += [(RETURN, 0, 0, NO_FAMILY), (RETURN, 0, 0, ALLOWED)]
+    for call, mode in moded.items():
+        steps += [(EQUAL, 0, 4, call), (LOAD, 0, 0, 16 + 8 * mode), (ANY_BIT, 0, 1, SETID_BITS)]
+        steps += [(RETURN, 0, 0, REFUSED), (RETURN, 0, 0, ALLOWED)]
+    for call, (flags, mode) in flagged.items():
+        steps += [(EQUAL, 0, 6, call), (LOAD, 0, 0, 16 + 8 * flags), (ANY_BIT, 0, 3, CREATES)]
+        steps += [(LOAD, 0, 0, 16 + 8 * mode), (ANY_BIT, 0, 1, SETID_BITS), (RETURN, 0, 0, REFUSED)]
+        steps += [(RETURN, 0, 0, ALLOWED)]
+    # On x86_64 the upper numbers are the same calls once more.
+    steps += [(FROM, 0, 1, 0x40000000), (RETURN, 0, 0, UNKNOWN), (RETURN, 0, 0, ALLOWED)]
+    order = sys.byteorder
+    raw = b"".join(
+        code.to_bytes(2, order) + bytes((so, not_so)) + number.to_bytes(4, order) for code, so, not_so, number in steps
+    )
+    filter = ctypes.create_string_buffer(raw, len(raw))
+    program = ctypes.create_string_buffer(16)
+    program[:2] = len(steps).to_bytes(2, order)
+    program[8:16] = ctypes.addressof(filter).to_bytes(8, order)
+    libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    if libc.prctl(SECCOMP, SECCOMP_FILTER, program, 0, 0):
+        raise OSError(ctypes.get_errno(), "keyrings, and modes that make files run as their owner, can't be refused")
+
+
+class Watch:
+    """Counts the processes below us: the kernel limits everybody's number but root's."""
+
+    WAIT = 0.05
+    """Seconds between two looks."""
+
+    def __init__(self, limits: str) -> None:
+        given = dict(item.split("=") for item in limits.split(",") if item)
+        self.most = int(given["nproc"])
+        self._apart = "apart" in given
+        self._last = 0
+        self._room = 0
+
+    def over(self) -> bool:
+        """Whether more run than may. Counts only when enough were started since the last time."""
+        try:
+            with open("/proc/loadavg", "rb") as file:
+                last = int(file.read().split()[-1])
+        except (OSError, ValueError, IndexError):
+            last = 0
+        started = last - self._last if last >= self._last else self.most
+        self._last = last
+        self._room -= max(started, 0)
+        if last and self._room > 0:
+            return False
+        running = descendants()[0]
+        self._room = min(FEW_FORKS, self.most - len(running))
+        return len(running) > self.most
+
+    def end(self, status: int) -> None:
+        """Kill all, and report the program's end to ``status`` where that needs no further look."""
+        if self._apart:
+            # With the last program that bwrap waits for, the kernel ends all of the process namespace at once.
+            say(status, f"exit {-signal.SIGKILL}")
+            os._exit(1)
+        kill_all()

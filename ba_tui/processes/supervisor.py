@@ -1,0 +1,360 @@
+"""Runs one program and ends all it started: on request, when ba is gone, and when the program itself is done.
+
+A script of its own, started with the standard library alone so that it is up within milliseconds. Of ours,
+only the other such script imports it: worker_process.py.
+
+Arguments: the number of the status pipe, the folder to start in, limits (``cpu=60,data=4000000000`` or nothing), the
+program and its arguments. Standard input is the pipe that ba holds: any byte, or its end, means stop. Status lines go
+back: ``pid N``, ``cwd PATH``, ``left N``, ``over N``, ``exit N``. The program may name its last folder on file
+descriptor 98. Behind the status pipe may stand, after commas, a socket and a port: a listener on our loopback goes back
+through it. The limit ``setid=0`` hides keyrings and hypervisors, and lets root make no file that runs as its owner or
+group; ``apart=1`` says that all processes we see are the program's.
+"""
+
+import ctypes
+import errno
+import os
+import select
+import signal
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from ba_tui.processes.kernel_limits import Watch
+
+LADDER = ((0.0, signal.SIGINT), (0.6, signal.SIGTERM), (2.0, signal.SIGKILL))
+GIVE_UP_SECONDS = 2.0
+LOOK_SECONDS = 1.0
+CWD_FD = 98
+SUBREAPER = 36
+PDEATHSIG = 1
+LINUX = sys.platform == "linux"
+
+
+def say(status: int, line: str) -> None:
+    try:  # noqa: SIM105 - contextlib costs start-up time
+        os.write(status, line.replace("\n", "?").encode("utf-8", "surrogateescape") + b"\n")
+    except OSError:
+        pass
+
+
+def adopt() -> "ctypes.CDLL | None":
+    """Linux: orphans of the command become our children, however they detached themselves."""
+    if not LINUX:
+        return None
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(SUBREAPER, 1, 0, 0, 0)
+    return libc
+
+
+def open_listener(link: int, port: int) -> None:
+    """Listen on our own loopback, for somebody outside: they accept, we know no more of it."""
+    import _socket  # noqa: PLC0415 - half a millisecond, where most commands need none
+
+    listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    channel = _socket.socket(fileno=link)
+    try:
+        listener.bind(("127.0.0.1", port))
+        listener.listen(64)
+        channel.sendmsg(
+            [b"."], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, listener.fileno().to_bytes(4, sys.byteorder))]
+        )
+    except OSError:
+        pass
+    listener.close()
+    channel.close()
+
+
+def start(folder: str, limits: str, argv: "list[str]", libc: "ctypes.CDLL | None") -> "tuple[int, int]":
+    """The program's process id and the pipe on which it may name its last folder."""
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(write_end)
+        return pid, read_end
+    try:
+        detach(libc)
+        os.chdir(folder)
+        os.dup2(1, 2)
+        os.dup2(write_end, CWD_FD)
+        if limits:
+            limit(limits, libc)
+        os.execv(argv[0], argv)  # noqa: S606 - the tool's whole purpose
+    except (OSError, ValueError) as error:
+        os.write(2, f"The command could not be started: {getattr(error, 'strerror', None) or error}\n".encode())
+    os._exit(126)
+
+
+def detach(libc: "ctypes.CDLL | None") -> None:
+    """In the child: a session of its own that ends with the supervisor, signals as any program has them, no input."""
+    os.setsid()
+    if libc is not None:
+        libc.prctl(PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    for number in signal.valid_signals():
+        if number not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(number, signal.SIG_DFL)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+
+
+def limit(limits: str, libc: "ctypes.CDLL | None" = None) -> None:
+    """Set what ``limits`` names for this process and all it will start; never above what holds already."""
+    import resource  # noqa: PLC0415 - not every program is limited
+
+    for item in limits.split(","):
+        name, _, value = item.partition("=")
+        if name == "setid" and libc is not None and LINUX:
+            beyond_kernel().refuse_calls(libc, setid=os.getuid() == 0)
+        number = getattr(resource, f"RLIMIT_{name.upper()}", None)
+        if number is None:
+            continue
+        wanted = int(value)
+        if name == "nproc":
+            # This one counts all processes of the person, so what runs already comes on top.
+            running = threads()
+            if not running:
+                continue
+            wanted += running
+        hard = resource.getrlimit(number)[1]
+        wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        last = wanted + 5 if name == "cpu" and hard == resource.RLIM_INFINITY else wanted
+        resource.setrlimit(number, (wanted, last))
+
+
+def beyond_kernel() -> "ModuleType":
+    """What is needed beside the kernel's limits."""
+    # It is found beside this file, and finds this one as it runs: a sandbox may hide the folders above.
+    sys.modules.setdefault("ba_tui.processes.supervisor", sys.modules[__name__])
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    try:
+        return __import__("kernel_limits")
+    finally:
+        sys.path.pop()
+
+
+def process_watch(limits: str) -> "Watch | None":
+    """Counts processes where the kernel's limit passes them by, which is root's."""
+    if "nproc" not in limits or not LINUX or os.getuid() != 0:
+        return None
+    return beyond_kernel().Watch(limits)
+
+
+def threads() -> int:
+    """How many threads the person runs; 0 where that cannot be counted."""
+    mine, found = os.getuid(), 0
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208 - pathlib costs start-up time
+    except OSError:
+        return 0
+    for name in names:
+        if name.isdigit():
+            try:
+                if os.stat(f"/proc/{name}").st_uid == mine:  # noqa: PTH116 - as above
+                    found += len(os.listdir(f"/proc/{name}/task"))  # noqa: PTH208 - as above
+            except OSError:
+                continue
+    return found
+
+
+def descendants() -> "tuple[list[int], set[int]]":
+    """All processes below us that still run, and the process groups of all, also of those that have just ended.
+
+    One look may miss what forks and ends while it is taken; ``collect`` knows whether anything is there at all.
+    Without /proc only the program's own group can be reached.
+    """
+    below: dict[int, list[int]] = {}
+    group: dict[int, int] = {}
+    ended: set[int] = set()
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208 - pathlib costs start-up time
+    except OSError:
+        return [], set()
+    for name in names:
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    fields = file.read().rsplit(b")", 1)[1].split()
+            except (OSError, IndexError):
+                continue
+            below.setdefault(int(fields[1]), []).append(int(name))
+            group[int(name)] = int(fields[2])
+            # Of a process with threads the first one may have ended alone.
+            if fields[0] in (b"Z", b"X") and int(fields[17]) <= 1:
+                ended.add(int(name))
+    found: list[int] = []
+    groups: set[int] = set()
+    todo = [os.getpid()]
+    while todo:
+        children = below.get(todo.pop(), [])
+        found += [child for child in children if child not in ended]
+        groups.update(group[child] for child in children)
+        todo += children
+    return found, groups - {os.getpgrp()}
+
+
+def running(program: int, status: int) -> "list[int]":
+    """What still runs below us. Looks again when nothing is seen although something must be there."""
+    until = time.monotonic() + LOOK_SECONDS
+    while True:
+        found = descendants()[0]
+        if found or not collect(program, status) or time.monotonic() > until:
+            return found
+
+
+def kill_all() -> None:
+    """Stopped first, so that none forks away; a group at a time, as that also reaches what no look has seen."""
+    known: set[int] = set()
+    below, groups = descendants()
+    while not known.issuperset(below):
+        for pid in (*(-group for group in groups), *below):
+            deliver(pid, signal.SIGSTOP)
+        known.update(below)
+        below, groups = descendants()
+    for pid in (*(-group for group in groups), *below):
+        deliver(pid, signal.SIGKILL)
+
+
+def deliver(pid: int, number: int) -> None:
+    try:  # noqa: SIM105 - contextlib costs start-up time
+        os.kill(pid, number)
+    except OSError:
+        pass
+
+
+def reap(program: int) -> "tuple[int | None, bool]":
+    """Collect what has ended: the program's exit code when it is among that, and whether children still run.
+
+    The latter is certain where orphans become our children: while one process is left, we have a child.
+    """
+    code = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except OSError as error:
+            if error.errno == errno.EINTR:
+                continue
+            return code, False
+        if pid == 0:
+            return code, True
+        if pid == program:
+            code = os.waitstatus_to_exitcode(status)
+
+
+def end_all(program: int, status: int, wake: int) -> None:
+    """INT, TERM, KILL, each only for what the one before left running."""
+    begun = time.monotonic()
+    steps = list(LADDER)
+    # Counted from the first KILL: however late a busy machine gets there, nothing is given up before.
+    until = float("inf")
+    while time.monotonic() < until:
+        if not collect(program, status) and (LINUX or not reached(program, 0)):
+            return
+        if not steps:
+            send(signal.SIGKILL, program, status)
+        elif time.monotonic() - begun >= steps[0][0]:
+            send(steps.pop(0)[1], program, status)
+            if not steps:
+                until = time.monotonic() + GIVE_UP_SECONDS
+        select.select([wake], [], [], 0.05)
+        drain(wake)
+
+
+def send(number: int, program: int, status: int) -> None:
+    """The signal to all that is left."""
+    if not LINUX:
+        reached(program, number)
+    elif number == signal.SIGKILL:
+        kill_all()
+    else:
+        for pid in running(program, status):
+            deliver(pid, number)
+
+
+def reached(group: int, number: int) -> bool:
+    """Send to a group; whether there was one."""
+    try:
+        os.killpg(group, number)
+    except OSError:
+        return False
+    return True
+
+
+def collect(program: int, status: int) -> bool:
+    """Reap what has ended, and say so when it was the program; whether children still run."""
+    code, more = reap(program)
+    if code is not None:
+        say(status, f"exit {code}")
+    return more
+
+
+def drain(wake: int) -> None:
+    try:
+        while os.read(wake, 4096):
+            pass
+    except OSError:
+        pass
+
+
+def last_folder(pipe: int) -> str:
+    """What the program named, if it did."""
+    os.set_blocking(pipe, False)
+    try:
+        return os.read(pipe, 8192).split(b"\n", 1)[0].decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""
+
+
+def noticed(number: int, frame: object) -> None:
+    """SIGCHLD has to be handled for the wake-up pipe to be written; the loop does the rest."""
+
+
+def prepare() -> "tuple[int, ctypes.CDLL | None]":
+    """Before the fork: no signal ends us, and a pipe that is written when a child has ended, which comes back."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    wake, wake_write = os.pipe()
+    os.set_blocking(wake, False)
+    os.set_blocking(wake_write, False)
+    signal.signal(signal.SIGCHLD, noticed)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    return wake, adopt()
+
+
+def mute() -> None:
+    """After the fork: who reads the output is to see its end when the program's own is closed."""
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+
+
+def main() -> None:
+    (status, *proxy), folder, limits, argv = map(int, sys.argv[1].split(",")), sys.argv[2], sys.argv[3], sys.argv[4:]
+    os.set_inheritable(status, False)
+    if proxy:
+        open_listener(*proxy)
+    wake, libc = prepare()
+    pid, cwd_pipe = start(folder, limits, argv, libc)
+    mute()
+    say(status, f"pid {pid}")
+    watch = process_watch(limits)
+    while True:
+        ready, _, _ = select.select([0, wake], [], [], watch.WAIT if watch else None)
+        drain(wake)
+        if watch and watch.over():
+            say(status, f"over {watch.most}")
+            watch.end(status)
+        code, more = reap(pid)
+        if code is not None:
+            say(status, f"cwd {last_folder(cwd_pipe)}")
+            say(status, f"left {len(running(pid, status)) if more else 0}")
+            say(status, f"exit {code}")
+            break
+        if 0 in ready:
+            break
+    end_all(pid, status, wake)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What files were before each turn, and how they come back. May import what sessions may."""

@@ -1,0 +1,189 @@
+"""core.rewinding.Checkpoints: the files of one session before its turns, kept in the store of its project.
+
+How files are stored and brought back stands in shadow and restoring; what is no longer needed goes in ``prune``.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from ba_tui.core.errors import StorageError
+from ba_tui.core.results import Diff, Diffs
+from ba_tui.core.rewinding import FileChange, Restored
+from ba_tui.resources import user_home
+from ba_tui.sessions.checkpoints.git import Watch
+from ba_tui.sessions.checkpoints.restoring import Contents, check, restore
+from ba_tui.sessions.checkpoints.shadow import Change, Entry, Kept, Snapshot, Store
+from ba_tui.sessions.checkpoints.traits import FILES
+
+log = logging.getLogger(__name__)
+SHOWN = 200
+"""Files whose texts are shown."""
+LONGEST = 1_000_000
+"""Bytes of a text that is shown."""
+_GONE = "The checkpoint is gone: the store was deleted or cleaned."
+
+
+class SessionCheckpoints:
+    """Those that ``session`` takes; those of others, such as the one it was forked from, can be restored too."""
+
+    def __init__(self, store: Store, session: str) -> None:
+        self._store = store
+        self._session = session
+
+    def take(self, turn: int, watch: Watch | None = None) -> str:
+        """Raises Stopped when whoever watches did not want to wait."""
+        return self._keep(turn, f"{turn}", watch)
+
+    def settle(self, turn: int) -> None:
+        """The turn has ended: keep what it made, so that later changes by hand can be told from its own."""
+        self._keep(turn, f"end-{turn}")
+
+    def _keep(self, turn: int, name: str, watch: Watch | None = None) -> str:
+        self._fit()
+        with self._store.locked():
+            return self._store.keep(self._store.snapshot(watch), f"{self._session}/{name}", self._session, turn)
+
+    def changes(self, before: str, after: str = "") -> Sequence[FileChange]:
+        with self._store.locked():
+            return self._counted(self._tree(before), self._tree(after))
+
+    def did(self, before: str) -> Sequence[FileChange]:
+        with self._store.locked():
+            begun = self._read(before)
+            end = self._end(begun)
+            return self._counted(begun.tree, end.tree) if end else ()
+
+    def undoing(self, to: str, since: Sequence[tuple[int, str]]) -> Sequence[FileChange]:
+        with self._store.locked():
+            as_is = self._now()
+            now = as_is.tree
+            target = self._read(to)
+            found = self._counted(now, target.tree)
+            found += self._unlike(as_is, target, {change.path for change in found})
+            begun = [self._read(id) for _, id in since]
+            # When a rewind is taken back: how it had left the files.
+            left = self._store.read(f"refs/ba/{target.session}/left-{to}")
+            ends = [*((left,) if left else ()), *map(self._end, begun)]
+            hand = self._by_hand(ends, [kept.tree for kept in (begun if left else begun[1:])] + ([now] if ends else []))
+        return [replace(item, by_hand=item.path in hand) for item in found]
+
+    def diffs(self, before: str, after: str = "") -> Diffs:
+        with self._store.locked():
+            old, new = self._tree(before), self._tree(after)
+            found = self._store.changed(old, new)[:SHOWN]
+            with Contents(self._store) as contents:
+                return Diffs(tuple(_diff(change, contents) for change in found))
+
+    def patch(self, before: str, after: str = "", *, stat: bool = False) -> bytes:
+        with self._store.locked():
+            old, new = self._tree(before), self._tree(after)
+            how = ["--stat=100"] if stat else ["-p", "--binary"]
+            return self._store.git("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", *how, old, new)
+
+    def begin(self, to: str) -> str:
+        self._fit()
+        store = self._store
+        with store.locked():
+            target, now = self._read(to), store.snapshot()
+            check(store, now.tree, target.tree)
+            return store.keep(now, f"{self._session}/undo-{os.urandom(4).hex()}", self._session, 0)
+
+    def restore(self, to: str, undo: str) -> Restored:
+        store = self._store
+        with store.locked():
+            done = restore(store, self._read(undo), self._read(to))
+            store.keep(done.after, f"{self._session}/left-{undo}", self._session, 0)
+        return Restored(tuple(done.done), tuple(done.left))
+
+    def _read(self, id: str) -> Kept:
+        self._store.ready()
+        kept = self._store.read(id)
+        if kept is None:
+            raise StorageError(_GONE, "The conversation can be rewound without the files.")
+        return kept
+
+    def _tree(self, id: str) -> str:
+        """That of a checkpoint; of the files as they are when there is no id."""
+        return self._read(id).tree if id else self._now().tree
+
+    def _now(self) -> Snapshot:
+        self._fit()
+        return self._store.snapshot()
+
+    def _end(self, begun: Kept) -> Kept | None:
+        """How the turn left the files that began with ``begun``."""
+        return self._store.read(f"refs/ba/{begun.session}/end-{begun.turn}")
+
+    def _by_hand(self, ends: Sequence[Kept | None], later: Sequence[str]) -> set[str]:
+        """Paths that changed between the turns: after each end and before the next change of a later turn."""
+        found: set[str] = set()
+        for end, tree in zip(ends, later, strict=True):
+            if end and end.tree != tree:
+                found |= {change.name for change in self._store.changed(end.tree, tree)}
+        return found
+
+    def _counted(self, before: str, after: str) -> list[FileChange]:
+        if before == after:
+            return []
+        said = self._store.git("diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", before, after)
+        counts = {path: (_number(added), _number(removed)) for added, removed, path in map(_columns, said.split(b"\0"))}
+        return [
+            FileChange(change.name, _kind(change), *counts.get(change.path, (0, 0)))
+            for change in self._store.changed(before, after)
+        ]
+
+    def _unlike(self, now: Snapshot, target: Kept, known: set[str]) -> list[FileChange]:
+        """What a rewind changes beside contents: rights of files, and empty folders."""
+        if now.traits is None or target.traits is None:
+            return []
+        old = {path: now.traits.of(path, mode) for mode, path in self._store.files(now.tree)}
+        found = [
+            FileChange(os.fsdecode(path), "changed")
+            for mode, path in self._store.files(target.tree)
+            if mode in FILES and old.get(path) not in {None, target.traits.of(path, mode)}
+        ]
+        was, then = set(now.traits.empty), set(target.traits.empty)
+        found += [FileChange(f"{path}/", "new") for path in sorted(then - was)]
+        found += [FileChange(f"{path}/", "gone") for path in sorted(was - then)]
+        return [change for change in found if change.path not in known]
+
+    def _fit(self) -> None:
+        """Raises StorageError for a folder that holds much more than a project."""
+        root, home = self._store.root, user_home()
+        if root == Path(root.anchor) or (home is not None and (root == home or root in home.parents)):
+            text = f"There are no checkpoints in {root}: it holds much more than one project."
+            raise StorageError(text, "Start ba in a project's folder to be able to rewind files.")
+
+
+def _columns(line: bytes) -> tuple[bytes, bytes, bytes]:
+    parts = line.split(b"\t", 2)
+    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else (b"0", b"0", b"")
+
+
+def _number(text: bytes) -> int | None:
+    return int(text) if text.isdigit() else None
+
+
+def _kind(change: Change) -> Literal["new", "changed", "gone"]:
+    return "new" if change.before is None else "gone" if change.after is None else "changed"
+
+
+def _diff(change: Change, contents: Contents) -> Diff:
+    before = None if change.before is None else _text(change.before, contents)
+    return Diff(change.name, before, _text(change.after, contents) if change.after else "")
+
+
+def _text(entry: Entry, contents: Contents) -> str:
+    data = contents.read(entry.id)
+    if entry.mode == "120000":
+        return f"link to {os.fsdecode(data)}\n"
+    if b"\0" in data[:8_000] or len(data) > LONGEST:
+        what = "too long to show" if len(data) > LONGEST else "no text"
+        return f"{what}, {len(data):,} bytes, {entry.id[:8]}\n"
+    return data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")

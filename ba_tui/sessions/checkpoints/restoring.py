@@ -1,0 +1,352 @@
+"""Brings files back from a tree: each one checked before it is replaced, and replaced whole or not at all.
+
+Nothing is ever replaced or removed whose present content is not kept. What is kept, and where, is shadow.py's business.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import subprocess
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from ba_tui.core.errors import StorageError
+from ba_tui.resources import temporary_name, unfinished
+from ba_tui.sessions.checkpoints.shadow import Change, Entry, Kept, Snapshot, Store
+from ba_tui.sessions.checkpoints.traits import FILES, Traits, changed
+
+LINK = "120000"
+SAFE = 500
+"""Up to as many files each is on the disk for good before the next one is touched."""
+_DAMAGED = "The checkpoint is damaged, or the store was deleted."
+
+
+@dataclass(slots=True)
+class Restored:
+    """Paths that were brought back or removed, those that were left as they are, each with the reason, and what the
+    files were afterwards."""
+
+    done: list[str] = field(default_factory=list[str])
+    left: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    after: Snapshot = field(default_factory=lambda: Snapshot(""))
+
+
+class Contents:
+    """Reads contents out of a store, one after the other, through one git. Use it in a ``with``."""
+
+    def __init__(self, store: Store) -> None:
+        self._git = subprocess.Popen(
+            store.command("cat-file", "--batch"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=store.root,
+            env=store.environment(),
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> Contents:
+        return self
+
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        with contextlib.suppress(OSError):
+            self._git.communicate(timeout=5)
+        if self._git.poll() is None:
+            self._git.kill()
+            self._git.wait()
+
+    def read(self, id: str) -> bytes:
+        """Raises StorageError when the content is missing or not what it should be."""
+        given, taken = self._git.stdin, self._git.stdout
+        if given is None or taken is None:
+            raise StorageError(_DAMAGED)
+        try:
+            given.write(id.encode() + b"\n")
+            given.flush()
+            head = taken.readline().split()
+            data = taken.read(int(head[2])) if len(head) == 3 else b""
+            taken.read(1 if len(head) == 3 else 0)
+        except (OSError, ValueError) as error:
+            raise StorageError(_DAMAGED) from error
+        if len(head) != 3 or digest(data) != id:
+            raise StorageError(_DAMAGED)
+        return data
+
+
+def digest(data: bytes) -> str:
+    """The id that git gives a content."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def restore(store: Store, now: Kept, target: Kept) -> Restored:
+    """Make the files those of ``target``; ``now`` is what they are. Call it with the store's lock held.
+
+    Raises:
+        StorageError: something of the target is missing; nothing was touched then.
+    """
+    changes = check(store, now.tree, target.tree)
+    with Contents(store) as contents:
+        work = _Work(store.root, contents, now.skipped, target.skipped, target.traits, safe=len(changes) <= SAFE)
+        rules = [change for change in changes if (b"/" + change.path).endswith(b"/.gitignore")]
+        rest = [change for change in changes if change not in rules] if rules else changes
+        # What the target's rules ignore was not in it because it was ignored, not because it was not there.
+        work.each(rules, work.turn)
+        gone = [change for change in rest if change.after is None]
+        ignored = _ignored(store, [change.path for change in gone])
+        for change in gone:
+            if change.path in ignored:
+                work.result.left.append((change.name, "it is ignored by the rules of that time"))
+        work.each([change for change in gone if change.path not in ignored], work.turn)
+        work.each([change for change in rest if change.after is not None], work.turn)
+    if target.traits:
+        _Traits(store.root, work.result).restore(store.files(target.tree), now.traits, target.traits)
+    else:
+        work.result.left.append(("rights of files and empty folders", "they are not in this checkpoint"))
+    _verify(store, target, work.result)
+    return work.result
+
+
+def check(store: Store, now: str, target: str) -> Sequence[Change]:
+    """What leads from one tree to the other. Raises StorageError when a content for it is missing."""
+    changes = store.changed(now, target)
+    given = "".join(f"{change.after.id}\n" for change in changes if change.after)
+    if b" missing\n" in store.git("cat-file", "--batch-check", given=given.encode()):
+        raise StorageError(_DAMAGED, "No file was touched.")
+    return changes
+
+
+def _ignored(store: Store, paths: Sequence[bytes]) -> set[bytes]:
+    if not paths:
+        return set()
+    given = b"".join(path + b"\0" for path in paths)
+    try:
+        said = store.git("check-ignore", "--no-index", "-z", "--stdin", given=given)
+    except StorageError:
+        # It fails when none is ignored.
+        return set()
+    return set(said.split(b"\0"))
+
+
+def _verify(store: Store, target: Kept, result: Restored) -> None:
+    """Look once more: whatever differs and was not left on purpose is told too."""
+    known = {path for path, _ in result.left}
+    result.after = store.snapshot()
+    for change in store.changed(result.after.tree, target.tree):
+        if change.name not in known:
+            result.left.append((change.name, "it was changed again meanwhile"))
+            with contextlib.suppress(ValueError):
+                result.done.remove(change.name)
+
+
+class _Left(Exception):
+    """Why a file stays as it is."""
+
+
+@dataclass(slots=True)
+class _Work:
+    root: Path
+    contents: Contents
+    unkept: frozenset[str]
+    unknown: frozenset[str]
+    traits: Traits | None
+    safe: bool
+    result: Restored = field(default_factory=Restored)
+
+    def each(self, changes: Sequence[Change], do: Callable[[Change], None]) -> None:
+        for change in changes:
+            try:
+                do(change)
+            except _Left as left:
+                self.result.left.append((change.name, str(left)))
+            except StorageError as error:
+                self.result.left.append((change.name, str(error)))
+            except OSError as error:
+                self.result.left.append((change.name, error.strerror or str(error)))
+            else:
+                self.result.done.append(change.name)
+
+    def turn(self, change: Change) -> None:
+        """Bring one path from ``before`` to ``after``."""
+        if change.after is None and change.name in self.unknown:
+            raise _Left("it was there but too large to be kept")
+        if change.name in self.unkept:
+            raise _Left("it is too large now to be kept first")
+        if change.after is None and not os.path.lexists(self.root / change.name):
+            return
+        with _folder(self.root, change.path, make=change.after is not None) as (folder, name):
+            if not _is(folder, name, change.before):
+                raise _Left("it was changed meanwhile, or is not kept")
+            if change.after is None:
+                os.unlink(name, dir_fd=folder)
+            else:
+                self._put(folder, name, change, change.after)
+        if change.after is None:
+            _prune(self.root, change.path)
+
+    def _put(self, folder: int, name: bytes, change: Change, entry: Entry) -> None:
+        data = self.contents.read(entry.id)
+        with contextlib.suppress(OSError):
+            # A folder in its place goes when nothing is left in it.
+            os.rmdir(name, dir_fd=folder)
+        made = os.fsencode(temporary_name(os.fsdecode(name)))
+        with unfinished(self.root / os.fsdecode(change.path[: -len(name)] + made)):
+            rights = self.traits.of(change.path, entry.mode.encode()) if self.traits else None
+            self._exchange(folder, (made, name), (entry, rights), data)
+
+    def _exchange(self, folder: int, names: tuple[bytes, bytes], kind: tuple[Entry, int | None], data: bytes) -> None:
+        entry, rights = kind
+        made, name = names
+        try:
+            if entry.mode == LINK:
+                os.symlink(data, made, dir_fd=folder)
+            else:
+                self._write(folder, names, data, rights if rights is not None else _rights(folder, name, entry))
+            os.rename(made, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(made, dir_fd=folder)
+            raise
+
+    def _write(self, folder: int, names: tuple[bytes, bytes], data: bytes, rights: int | None) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(names[0], flags, 0o666 if rights is None else rights & 0o700 | 0o600, dir_fd=folder)
+        with open(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            if rights is not None:
+                os.fchmod(fd, rights)
+            if self.safe:
+                os.fsync(fd)
+
+
+def _rights(folder: int, name: bytes, entry: Entry) -> int | None:
+    """Those of the file that is there; what ``entry`` says of running is its own. None where there is none."""
+    runs = entry.mode == "100755"
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return 0o755 if runs else None
+    if not stat.S_ISREG(found.st_mode):
+        return 0o755 if runs else None
+    rights = stat.S_IMODE(found.st_mode) & ~0o111
+    return rights | (rights & 0o444) >> 2 if runs else rights
+
+
+@dataclass(slots=True)
+class _Traits:
+    """Brings back what no tree holds, and names what can't be."""
+
+    root: Path
+    result: Restored
+
+    def restore(self, files: Sequence[tuple[bytes, bytes]], now: Traits | None, target: Traits) -> None:
+        known = {path for path, _ in self.result.left}
+        for mode, path in files:
+            name = os.fsdecode(path)
+            if mode in FILES and name not in known and self._others(name, target.of(path, mode)):
+                self._try(name, lambda path=path, mode=mode: self._set(path, target.of(path, mode)))
+        for name in now.empty if now else ():
+            if name not in target.empty and os.path.lexists(self.root / name):
+                self._try(f"{name}/", lambda name=name: _remove_folder(self.root, os.fsencode(name)))
+        for name in target.empty:
+            if not os.path.lexists(self.root / name):
+                self._try(f"{name}/", lambda name=name: _make_folder(self.root, os.fsencode(name)))
+        gone = [name for name in changed(self.root, target.unkept) if name not in known]
+        self.result.left += [(name, "it was not kept: too large, or not to be read") for name in gone]
+
+    def _others(self, name: str, rights: int) -> bool:
+        try:
+            found = os.lstat(self.root / name)
+        except OSError:
+            return False
+        return stat.S_ISREG(found.st_mode) and found.st_mode & 0o777 != rights
+
+    def _set(self, path: bytes, rights: int) -> None:
+        flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with _folder(self.root, path, make=False) as (folder, name):
+            fd = os.open(name, flags, dir_fd=folder)
+            try:
+                if not stat.S_ISREG(os.fstat(fd).st_mode):
+                    return
+                # What may not be read can still be given rights, by this name alone.
+                if hasattr(os, "O_PATH"):
+                    os.chmod(f"/proc/self/fd/{fd}", rights)  # noqa: PTH101 - no path of a file
+                else:
+                    os.fchmod(fd, rights)
+            finally:
+                os.close(fd)
+
+    def _try(self, name: str, do: Callable[[], None]) -> None:
+        try:
+            do()
+        except OSError as error:
+            self.result.left.append((name, error.strerror or str(error)))
+        else:
+            if name not in self.result.done:
+                self.result.done.append(name)
+
+
+def _make_folder(root: Path, path: bytes) -> None:
+    with _folder(root, path, make=True) as (folder, name):
+        os.mkdir(name, dir_fd=folder)
+
+
+def _remove_folder(root: Path, path: bytes) -> None:
+    with _folder(root, path, make=False) as (folder, name):
+        os.rmdir(name, dir_fd=folder)
+    _prune(root, path)
+
+
+def _is(folder: int, name: bytes, entry: Entry | None) -> bool:
+    """Whether what stands there is what is kept of it. A folder is nothing: it goes only when it is empty."""
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return entry is None
+    if stat.S_ISDIR(found.st_mode):
+        return entry is None
+    if entry is None or stat.S_ISLNK(found.st_mode) != (entry.mode == LINK):
+        return False
+    if stat.S_ISLNK(found.st_mode):
+        return digest(os.readlink(name, dir_fd=folder)) == entry.id
+    if not stat.S_ISREG(found.st_mode):
+        return False
+    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with open(fd, "rb") as file:
+        return digest(file.read()) == entry.id
+
+
+@contextlib.contextmanager
+def _folder(root: Path, path: bytes, *, make: bool) -> Generator[tuple[int, bytes]]:
+    """The open folder of ``path`` and the name in it. Goes through no link, so never out of the project."""
+    *parts, name = path.split(b"/")
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    fd = os.open(root, flags)
+    try:
+        for part in parts:
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=fd)
+            deeper = os.open(part, flags | os.O_NOFOLLOW, dir_fd=fd)
+            os.close(fd)
+            fd = deeper
+        yield fd, name
+    finally:
+        os.close(fd)
+
+
+def _prune(root: Path, path: bytes) -> None:
+    """Folders that the removed file leaves empty go with it."""
+    parent = path.rpartition(b"/")[0]
+    while parent:
+        try:
+            with _folder(root, parent, make=False) as (folder, name):
+                os.rmdir(name, dir_fd=folder)
+        except OSError:
+            return
+        parent = parent.rpartition(b"/")[0]

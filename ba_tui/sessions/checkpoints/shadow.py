@@ -1,0 +1,343 @@
+"""A git store of our own beside a project: what its files were, as trees. Never touches the project's own repository.
+
+Keeps the index of git, which git.py runs. Which session took what, and when, is checkpoints.py's business.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import stat
+import time
+from collections.abc import Generator, Iterable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from ba_tui.core.errors import StorageError
+from ba_tui.core.values import frozen
+from ba_tui.sessions.checkpoints.git import HINT, Git, Stopped, Watch, unusable
+from ba_tui.sessions.checkpoints.traits import MOST, Traits, look, read_traits
+from ba_tui.sessions.journal import make_private
+
+CONFIG = """[core]
+\trepositoryformatversion = 0
+\tbare = false
+\tfilemode = true
+\tsymlinks = true
+\tautocrlf = false
+\tsafecrlf = false
+\tfsmonitor = false
+\tpreloadIndex = true
+\tlogAllRefUpdates = false
+\thooksPath = /dev/null
+\tattributesFile = /dev/null
+\texcludesFile = /dev/null
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[commit]
+\tgpgSign = false
+"""
+ATTRIBUTES = "* -text -eol -filter -ident !diff !working-tree-encoding\n"
+"""Bytes are kept as they are: no line ends, filters or encodings of the project's own attributes."""
+RULES = """\
+.git
+node_modules/
+bower_components/
+.venv/
+venv/
+.tox/
+.nox/
+__pycache__/
+*.pyc
+.mypy_cache/
+.pytest_cache/
+.ruff_cache/
+.hypothesis/
+.ipynb_checkpoints/
+.gradle/
+.terraform/
+.next/
+.nuxt/
+.parcel-cache/
+.DS_Store"""
+_LISTING = 32_000_000
+_BUSY = "Wait until it has ended there, then try again."
+
+
+@frozen
+class Limits:
+    """``largest`` bytes of one file; ``files`` and ``new`` bytes that one checkpoint may add; seconds for one step."""
+
+    largest: int = 10_000_000
+    files: int = 100_000
+    new: int = 1_000_000_000
+    seconds: float = 30.0
+    wait: float = 10.0
+
+
+@frozen
+class Snapshot:
+    """A tree, and the paths that were left out of it although no rule ignores them. ``traits``: what no tree holds,
+    None where there are too many files to look at."""
+
+    tree: str
+    skipped: tuple[str, ...] = ()
+    traits: Traits | None = None
+
+
+@frozen
+class Kept:
+    """A checkpoint as stored."""
+
+    id: str
+    tree: str
+    session: str
+    turn: int
+    skipped: frozenset[str]
+    traits: Traits | None = None
+
+
+@frozen
+class Entry:
+    """A file in a tree: ``100644``, ``100755`` or ``120000`` and the id of its content."""
+
+    mode: str
+    id: str
+
+
+@frozen
+class Change:
+    path: bytes
+    before: Entry | None
+    after: Entry | None
+
+    @property
+    def name(self) -> str:
+        return os.fsdecode(self.path)
+
+
+class Store:
+    """``folder`` is the git directory, ``root`` the project; folders of ``avoid`` below it are ours and left out."""
+
+    def __init__(self, folder: Path, root: Path, avoid: Iterable[Path] = (), limits: Limits | None = None) -> None:
+        self.folder = folder
+        self.root = root
+        self.limits = limits or Limits()
+        self._avoid = tuple(path for path in avoid if path.is_relative_to(root) and path != root)
+        self._ready = False
+        run = Git(folder, root, self.limits.seconds)
+        self.git, self.command, self.environment = run.run, run.command, run.environment
+        self._take_in = run.take_in
+
+    @contextlib.contextmanager
+    def locked(self) -> Generator[None]:
+        """One at a time, over all processes. Raises StorageError when another one does not end in time."""
+        try:
+            make_private(self.folder)
+            fd = os.open(self.folder / "ba.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise unusable(error) from error
+        try:
+            self._wait_for(fd)
+            yield
+        finally:
+            os.close(fd)
+
+    def _wait_for(self, fd: int) -> None:
+        until = time.monotonic() + self.limits.wait
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise StorageError("Another ba works on the checkpoints of this project.", _BUSY) from None
+                time.sleep(0.02)
+            except OSError:
+                # A file system without locks: git's own keep the store sound.
+                return
+            else:
+                return
+
+    def ready(self) -> None:
+        """Make the store, or what is missing of it. Call it with the lock held."""
+        if self._ready and (self.folder / "HEAD").exists():
+            return
+        try:
+            for name in ("info", "objects", "refs"):
+                (self.folder / name).mkdir(exist_ok=True)
+            ours = [_pattern(path.relative_to(self.root)) for path in self._avoid]
+            wanted = {
+                "config": CONFIG,
+                "info/attributes": ATTRIBUTES,
+                "info/exclude": "\n".join([RULES, *ours, ""]),
+                "HEAD": "ref: refs/heads/none\n",
+            }
+            for name, text in wanted.items():
+                path = self.folder / name
+                if not path.exists() or path.read_bytes() != os.fsencode(text):
+                    path.write_bytes(os.fsencode(text))
+            # We hold the lock, so nobody else's can be left here but that of a git that was killed.
+            (self.folder / "index.lock").unlink(missing_ok=True)
+        except OSError as error:
+            raise unusable(error) from error
+        self._ready = True
+
+    def snapshot(self, watch: Watch | None = None) -> Snapshot:
+        """The files as they are now. Call it with the lock held. ``watch`` hears how far it is, and may stop it.
+
+        Raises:
+            Stopped: it was.
+            StorageError: there is no git, no room, or far too much to keep.
+        """
+        self.ready()
+        watch = watch or Watch()
+        try:
+            return self._snapshot(watch)
+        except Stopped:
+            raise
+        except StorageError:
+            if not (self.folder / "index").exists():
+                raise
+            # A damaged index is only a cache: once more, from nothing.
+            with contextlib.suppress(OSError):
+                (self.folder / "index").unlink()
+                (self.folder / "index.lock").unlink(missing_ok=True)
+            return self._snapshot(watch)
+
+    def _snapshot(self, watch: Watch) -> Snapshot:
+        listed = self._listed()
+        watch.check()
+        add, drop, skipped = self._sorted(listed)
+        watch.check()
+        if drop:
+            self.git("update-index", "--force-remove", "-z", "--stdin", given=b"".join(path + b"\0" for path in drop))
+        if add:
+            self._take_in(add, watch)
+        tree, left = self.git("write-tree").decode().strip(), tuple(map(os.fsdecode, skipped))
+        watch.check()
+        return Snapshot(tree, left, self._traits(tree, left))
+
+    def files(self, tree: str) -> list[tuple[bytes, bytes]]:
+        """Mode and path of all that is in a tree."""
+        lines = self.git("ls-tree", "-r", "-z", tree).split(b"\0")[:-1]
+        return [(line[:6], line.partition(b"\t")[2]) for line in lines]
+
+    def _traits(self, tree: str, skipped: Sequence[str]) -> Traits | None:
+        files = self.files(tree)
+        if len(files) > MOST:
+            return None
+        others = self._list("-o", "--directory")
+        return look(self.root, files, [path for path in others if path.endswith(b"/")], skipped)
+
+    def _listed(self) -> list[bytes]:
+        """What is new or changed since the index was written."""
+        if (self.root / ".gitignore").is_fifo():
+            raise StorageError("The checkpoint was left out: .gitignore is a pipe, and git would wait for it.", HINT)
+        own = self.root / ".git" / "info" / "exclude"
+        extra = ["-X", str(own)] if own.is_file() else []
+        found = self._list("-o", "-m", *extra)
+        waiting = [path for path in found if path.endswith(b"/")]
+        found = [path for path in found if not path.endswith(b"/")]
+        while waiting:
+            # A repository within the project: git would only name it, so its files are listed from inside.
+            nested = waiting.pop()
+            inside = self._list("-o", work=os.fsencode(self.root / os.fsdecode(nested)))
+            waiting += [nested + path for path in inside if path.endswith(b"/")]
+            found += [nested + path for path in inside if not path.endswith(b"/")]
+        return found
+
+    def _list(self, *options: str, work: bytes = b"") -> list[bytes]:
+        # An index that does not exist is an empty one.
+        env = {"GIT_WORK_TREE": os.fsdecode(work), "GIT_INDEX_FILE": str(self.folder / "none")} if work else {}
+        given = self.git("ls-files", "-z", "--exclude-standard", *options, env=env)
+        if len(given) > _LISTING:
+            raise self._too_much()
+        return given.split(b"\0")[:-1]
+
+    def _sorted(self, listed: Sequence[bytes]) -> tuple[list[bytes], list[bytes], list[bytes]]:
+        """Paths to take in, paths to forget, and those left out by rule."""
+        add: list[bytes] = []
+        large: list[bytes] = []
+        links: set[bytes] = set()
+        size, skipped = 0, list[bytes]()
+        for path in dict.fromkeys(listed):
+            full = self.root / os.fsdecode(path)
+            try:
+                found = full.lstat()
+            except OSError:
+                add.append(path)
+                continue
+            if stat.S_ISLNK(found.st_mode):
+                links.add(path)
+            elif stat.S_ISREG(found.st_mode):
+                if found.st_size > self.limits.largest:
+                    large.append(path)
+                    continue
+                if not os.access(full, os.R_OK):
+                    skipped.append(path)
+                    continue
+                size += found.st_size
+            add.append(path)
+        if len(add) > self.limits.files or size > self.limits.new:
+            raise self._too_much()
+        # What lies behind a link now goes with the folder that the link replaced.
+        add = [path for path in add if not links or not any(part in links for part in _above(path))]
+        return add, large, large + skipped
+
+    def _too_much(self) -> StorageError:
+        text = f"{self.root} holds too many or too large files for a checkpoint."
+        return StorageError(text, "Let .gitignore name what need not be kept, or start ba in a smaller folder.")
+
+    def keep(self, snapshot: Snapshot, ref: str, session: str, turn: int) -> str:
+        """Keep a snapshot under ``ref``; its id. Call it with the lock held."""
+        traits = {"traits": snapshot.traits.note()} if snapshot.traits else {}
+        note = json.dumps({"session": session, "turn": turn, "skipped": snapshot.skipped, **traits})
+        id = self.git("commit-tree", snapshot.tree, "-F", "-", given=note.encode()).decode().strip()
+        self.git("update-ref", f"refs/ba/{ref}", id)
+        return id
+
+    def read(self, name: str) -> Kept | None:
+        """A checkpoint by its id or ref; None when there is no such one."""
+        try:
+            text = self.git("cat-file", "commit", name)
+            head, _, body = text.partition(b"\n\n")
+            id = self.git("rev-parse", "--verify", "-q", name).decode().strip()
+            note = cast("dict[str, Any]", json.loads(body))
+            tree = head.split(b"\n")[0].removeprefix(b"tree ").decode()
+            self.git("cat-file", "-e", tree)
+            traits = read_traits(note.get("traits"))
+            return Kept(id, tree, str(note["session"]), int(note["turn"]), frozenset(note["skipped"]), traits)
+        except (StorageError, ValueError, KeyError, TypeError):
+            return None
+
+    def changed(self, before: str, after: str) -> list[Change]:
+        """What differs between two trees, in the order of their names."""
+        parts = self.git("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after).split(b"\0")
+        found: list[Change] = []
+        for about, path in zip(parts[:-1:2], parts[1::2], strict=False):
+            old_mode, mode, old, new, _ = about.decode().removeprefix(":").split(" ")
+            gone, come = not int(old_mode, 8), not int(mode, 8)
+            found.append(Change(path, None if gone else Entry(old_mode, old), None if come else Entry(mode, new)))
+        return found
+
+    def refs(self) -> dict[str, str]:
+        """All that is kept: names below ``refs/ba/`` and ids."""
+        lines = self.git("for-each-ref", "--format=%(refname) %(objectname)", "refs/ba/").decode().splitlines()
+        return {name.removeprefix("refs/ba/"): id for name, _, id in (line.partition(" ") for line in lines)}
+
+
+def _pattern(path: Path) -> str:
+    """A line of an exclude file that means this folder alone."""
+    return "/" + re.sub(r"([*?[\\ ])", r"\\\1", path.as_posix()) + "/"
+
+
+def _above(path: bytes) -> Iterable[bytes]:
+    at = path.rfind(b"/")
+    while at > 0:
+        yield path[:at]
+        at = path.rfind(b"/", 0, at)

@@ -1,0 +1,160 @@
+"""A session as the parts of a document, in order: what was said, answered, called and remarked.
+
+Pure: events in, parts out. How a part looks is the business of markdown and html; totals are outline's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+from typing import TypeAlias
+
+from ba_tui.core.events import (
+    Compressed,
+    Event,
+    MessageDone,
+    Notice,
+    Rewound,
+    Steered,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from ba_tui.core.messages import Message
+from ba_tui.core.ports.sessions import SessionInfo
+from ba_tui.core.results import Diff, Diffs
+from ba_tui.core.text.wording import count
+from ba_tui.core.values import frozen
+from ba_tui.sessions.exports.outline import Survey, time_of
+from ba_tui.sessions.foreign import one_line
+from ba_tui.sessions.records import MAIN
+from ba_tui.sessions.standing import standing
+
+_DIFF_LINES = 20_000
+_ENDINGS = {
+    "cancelled": "Stopped by the person.",
+    "limit": "Stopped at a limit.",
+    "error": "Ended with an error.",
+    "interrupted": "Interrupted: ba was ended in the middle of this turn.",
+}
+
+
+@frozen
+class Opening:
+    """A turn begins."""
+
+    at: float
+
+
+@frozen
+class Said:
+    message: Message
+
+
+@frozen
+class Answer:
+    message: Message
+
+
+@frozen
+class Called:
+    start: ToolStarted | None
+    end: ToolFinished
+
+    @property
+    def changes(self) -> list[Diff]:
+        """What it changed in files."""
+        shown = self.end.result.display
+        items = shown.items if isinstance(shown, Diffs) else (shown,)
+        return [] if self.end.result.is_error else [item for item in items if isinstance(item, Diff)]
+
+    @property
+    def outcome(self) -> str:
+        result = self.end.result
+        return result.error.message if result.error else result.summary
+
+    @property
+    def agent(self) -> str:
+        """Empty for the main one."""
+        return "" if self.end.agent == MAIN else self.end.agent
+
+
+@frozen
+class Remark:
+    """A line about the session itself."""
+
+    text: str
+
+
+Part: TypeAlias = Opening | Said | Answer | Called | Remark
+
+
+def parts(events: Iterable[Event], whole: Survey) -> Iterator[Part]:
+    """Turns that were taken back are left out; what a compression left out of requests is all there."""
+    started: dict[str, ToolStarted] = {}
+    for event in standing(events, whole.course):
+        match event:
+            case TurnStarted(prompt=message, agent="main", at=at):
+                yield Opening(at)
+                yield Said(message)
+            case TurnStarted(prompt=message):
+                yield Remark(f"{event.agent} is asked: {message.text}")
+            case Steered(message=message) if not message.hidden:
+                yield Said(message)
+            case MessageDone(message=message, agent="main") if message.text.strip():
+                yield Answer(message)
+            case ToolStarted(call=call):
+                started[call.id] = event
+            case ToolFinished(call_id=call_id):
+                yield Called(started.pop(call_id, None), event)
+            case _:
+                if remark := _remark(event):
+                    yield Remark(remark)
+
+
+def _remark(event: Event) -> str:
+    match event:
+        case Notice(text=text, level="warning" | "error"):
+            return text
+        case TurnEnded(reason=reason, error=error, agent="main") if reason in _ENDINGS:
+            return _ENDINGS[reason] + (f" {error.message}" if error else "")
+        case Compressed(strategy="undo", agent="main"):
+            return "The last compression was taken back: the model is sent everything again."
+        case Compressed(strategy=strategy, before=before, after=after, agent="main"):
+            size = f", {before:,} to {after:,} tokens" if before else ""
+            return f"Compressed ({strategy}{size}): the model is sent less from here on. Nothing is left out above."
+        case Rewound(turns=None, agent="main"):
+            return "Files were brought back as they were before."
+        case Rewound(agent="main"):
+            return "Gone back to an earlier turn. What was taken back is left out here."
+        case _:
+            return ""
+
+
+def changed_lines(change: Diff) -> list[str]:
+    """One file's change as a unified diff."""
+    import difflib  # noqa: PLC0415 - for exports alone
+
+    before, after = (change.before or "").split("\n"), change.after.split("\n")
+    if len(before) + len(after) > _DIFF_LINES and change.before is not None:
+        head = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))))
+        return [f"(a large file; its first change is at line {head + 1})"]
+    path = one_line(change.path)
+    old = path if change.before is not None else "/dev/null"
+    return list(difflib.unified_diff(before if change.before is not None else [], after, old, path, lineterm=""))
+
+
+def facts(info: SessionInfo, whole: Survey) -> list[str]:
+    """What stands under the title: id and folder first."""
+    used = whole.usage
+    found = [
+        info.id,
+        one_line(str(info.cwd)),
+        time_of(info.created),
+        one_line(info.model),
+        count(info.turns, "turn"),
+        f"{used.prompt:,} tokens in, {used.output:,} out" if used.prompt or used.output else "",
+        "" if whole.cost is None else f"${whole.cost:.4f}",
+    ]
+    return [*found[:2], *(fact for fact in found[2:] if fact)]

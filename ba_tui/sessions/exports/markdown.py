@@ -1,0 +1,84 @@
+"""A session as Markdown: prompts as quotes, answers as they are, one line a tool call, changes of files as diffs.
+
+Pure: events in, pieces of text out. What its parts are stands in document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from ba_tui.core.events import Event
+from ba_tui.core.messages import Message, Text
+from ba_tui.core.ports.sessions import SessionInfo
+from ba_tui.core.results import Diff
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.sessions.exports.document import Answer, Called, Opening, Part, Said, changed_lines, facts, parts
+from ba_tui.sessions.exports.outline import Survey, time_of
+from ba_tui.sessions.foreign import one_line
+
+
+class Markdown:
+    """``hide`` takes secrets out of whatever was said."""
+
+    def __init__(self, hide: Callable[[str], str]) -> None:
+        self._hide = hide
+
+    def write(self, info: SessionInfo, events: Iterable[Event]) -> Iterator[str]:
+        whole = Survey(events)
+        id, folder, *rest = facts(info, whole)
+        about = " · ".join([f"`{id}`", f"`{self._safe(folder)}`", *rest])
+        yield f"# {one_line(self._hide(info.title)) or 'Untitled'}\n\n{about}\n"
+        for part in parts(events, whole):
+            yield "\n" + "\n".join(self._part(part)).rstrip() + "\n"
+
+    def _part(self, part: Part) -> list[str]:
+        match part:
+            case Opening(at=at):
+                return [f"## {time_of(at)}"]
+            case Said(message=message):
+                return self._quote(message)
+            case Answer(message=message):
+                return [self._safe(message.text).strip()]
+            case Called():
+                return self._call(part)
+            case _:
+                return [f"*{one_line(self._safe(part.text))}*"]
+
+    def _quote(self, message: Message) -> list[str]:
+        others = [f"[{block.type}]" for block in message.blocks if not isinstance(block, Text)]
+        text = self._safe(message.text).strip()
+        return [f"> {line}".rstrip() for line in [*text.split("\n"), *others]]
+
+    def _call(self, call: Called) -> list[str]:
+        start = call.start
+        name = one_line(start.call.name) if start else "tool"
+        target = f" {_code(one_line(self._safe(start.target)))}" if start and start.target else ""
+        agent = f" ({one_line(call.agent)})" if call.agent else ""
+        line = f"- **{name}**{agent}{target}{': failed' if call.end.result.is_error else ''}"
+        if outcome := self._safe(call.outcome):
+            line += f": {one_line(outcome)}"
+        if not call.changes:
+            return [line]
+        return [line, "", *_fenced([row for change in call.changes for row in self._diff(change)], "diff")]
+
+    def _diff(self, change: Diff) -> list[str]:
+        return self._safe("\n".join(changed_lines(change))).split("\n")
+
+    def _safe(self, text: str) -> str:
+        return paintable(self._hide(text))
+
+
+def _fenced(lines: Sequence[str], language: str) -> list[str]:
+    fence = "```"
+    while any(fence in line for line in lines):
+        fence += "`"
+    return [fence + language, *lines, fence]
+
+
+def _code(text: str) -> str:
+    """Inline code that may hold backticks itself."""
+    fence = "`"
+    while fence in text:
+        fence += "`"
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"

@@ -1,0 +1,171 @@
+"""A session as a file to give away: the formats by name, and JSON for programs. Secrets are taken out.
+
+Pure: events in, pieces of text out. The session's own file is the matter of records, pages of markdown and html.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.events import (
+    Compressed,
+    Event,
+    MessageDone,
+    Rewound,
+    Steered,
+    ToolFinished,
+    ToolStarted,
+    TurnStarted,
+)
+from ba_tui.core.events import event_to_json as line_of
+from ba_tui.core.messages import Message
+from ba_tui.core.ports.sessions import SessionInfo
+from ba_tui.core.transcript import Transcript
+from ba_tui.sessions.exports.flows import as_flow
+from ba_tui.sessions.exports.outline import Survey, as_record, iso
+from ba_tui.sessions.foreign import escaped, redacted, without_secrets
+from ba_tui.sessions.migrations import SCHEMA_VERSION
+from ba_tui.sessions.records import MAIN, Header
+from ba_tui.sessions.standing import standing
+
+Writer = Callable[[SessionInfo, Iterable[Event]], Iterator[str]]
+"""The pieces of a file. The events are gone through more than once, so that none need be held."""
+Hide = Callable[[str], str]
+FORMATS = ("md", "html", "json", "jsonl", "workflow")
+_SHORT = 64
+_REMEMBERED = 4_096
+
+
+def exporter(format: str, redact: Hide = str, *, with_secrets: bool = False) -> Writer:
+    """``redact`` is asked about what people and tools said, beside our own look for keys. ``with_secrets``: neither is.
+
+    Raises:
+        UsageError: there is no such format, or it never holds secrets.
+    """
+    if format not in FORMATS:
+        names = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+        raise UsageError(f"There is no export format “{format}”.", f"Use {names}.")
+    if format == "workflow":
+        # Secrets become parameters of it: a mark in their place would be run.
+        if with_secrets:
+            raise UsageError("A workflow never holds secrets: they become its parameters.", "Leave --with-secrets out.")
+        return lambda info, events: iter((as_flow(info, events),))
+    hide: Hide = str if with_secrets else _remembering(lambda text: redact(redacted(text)))
+    if format == "md":
+        from ba_tui.sessions.exports.markdown import Markdown  # noqa: PLC0415 - one format of several
+
+        return Markdown(hide).write
+    if format == "html":
+        from ba_tui.sessions.exports.html import Page  # noqa: PLC0415 - loads a Markdown parser
+
+        return Page(hide).write
+    write = as_json if format == "json" else as_lines
+    return lambda info, events: write(info, events, hide)
+
+
+def as_json(info: SessionInfo, events: Iterable[Event], hide: Hide) -> Iterator[str]:
+    """What was said, message by message, and the tool calls, turns, tokens and cost. All that stands is there, also
+    what a compression left out of later requests; what was taken back counts in tokens and cost alone."""
+    whole = Survey(events)
+    session = {
+        "id": info.id,
+        "title": info.title,
+        "cwd": str(info.cwd),
+        "created": iso(info.created),
+        "updated": iso(info.updated),
+        "model": info.model,
+    }
+
+    def line(value: Any) -> str:
+        return escaped(json.dumps(without_secrets(value, hide), ensure_ascii=False, default=str))
+
+    def lines(key: str, values: Iterable[Any]) -> Iterator[str]:
+        begin = f'  "{key}": ['
+        for value in values:
+            yield f"{begin}\n    {line(value)}"
+            begin = ","
+        yield f"{begin}],\n" if begin != "," else "\n  ],\n"
+
+    yield f'{{\n  "schema_version": {SCHEMA_VERSION},\n  "session": {line(session)},\n'
+    yield from lines("turns", map(as_record, whole.turns))
+    yield from lines("messages", map(_message, _messages(standing(events, whole.course))))
+    yield from lines("tool_calls", _tool_calls(standing(events, whole.course)))
+    yield from lines("compressions", map(_compression, whole.compressions))
+    yield f'  "usage": {line(asdict(whole.usage))},\n  "cost_usd": {line(whole.cost)}\n}}\n'
+
+
+def as_lines(info: SessionInfo, events: Iterable[Event], hide: Hide) -> Iterator[str]:
+    """The session's own format, which ``ba sessions import`` takes: every event, also what was taken back."""
+    header = asdict(Header(info.id, str(info.cwd), info.created, info.model))
+    for record in chain((header,), map(json.loads, map(line_of, events))):
+        yield json.dumps(without_secrets(record, hide)) + "\n"
+
+
+def _remembering(hide: Hide) -> Hide:
+    """The same few words stand in every record."""
+    short = lru_cache(_REMEMBERED)(hide)
+    return lambda text: short(text) if len(text) <= _SHORT else hide(text)
+
+
+def _messages(events: Iterable[Event]) -> Iterator[Message]:
+    """As a Transcript has them, one that never holds more than the last: that one may still grow."""
+    transcript = Transcript()
+    for event in events:
+        if event.agent != MAIN or isinstance(event, Compressed | Rewound):
+            continue
+        if isinstance(event, TurnStarted | Steered | MessageDone) and (ready := transcript.messages):
+            yield from ready[:-1]
+            transcript = Transcript(events=[Steered(ready[-1])])
+        transcript.apply(event)
+    yield from transcript.messages
+
+
+def _tool_calls(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
+    """In the order in which they began. One that never ended is told when the next turn begins."""
+    begun: dict[str, tuple[ToolStarted, ToolFinished | None]] = {}
+    for event in events:
+        match event:
+            case ToolStarted(call=call):
+                begun[call.id] = (event, None)
+            case ToolFinished(call_id=call_id) if call_id in begun:
+                begun[call_id] = (begun[call_id][0], event)
+                while begun and (first := next(iter(begun.values())))[1]:
+                    yield _tool_call(*first)
+                    del begun[first[0].call.id]
+            case TurnStarted(agent="main"):
+                yield from (_tool_call(*pair) for pair in begun.values())
+                begun = {}
+            case _:
+                pass
+    yield from (_tool_call(*pair) for pair in begun.values())
+
+
+def _tool_call(start: ToolStarted, end: ToolFinished | None) -> dict[str, Any]:
+    return {
+        "id": start.call.id,
+        "name": start.call.name,
+        "agent": start.agent,
+        "target": start.target,
+        "input": start.call.input,
+        "ok": end is not None and not end.result.is_error,
+        "summary": end.result.summary if end else "interrupted",
+        "duration_ms": round(end.duration * 1000) if end else None,
+    }
+
+
+def _compression(event: Compressed) -> dict[str, Any]:
+    record = {"at": iso(event.at), "strategy": event.strategy, "before": event.before, "after": event.after}
+    return {**record, "cost_usd": event.cost, "usage": asdict(event.usage) if event.usage else None}
+
+
+def _message(message: Message) -> dict[str, Any]:
+    record = asdict(message)
+    record["content"] = record.pop("blocks")
+    record["at"] = message.at.isoformat()
+    return record

@@ -1,0 +1,1 @@
+"""Transcripts of other programs as sessions. May import what sessions may."""

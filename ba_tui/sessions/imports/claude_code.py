@@ -1,0 +1,389 @@
+"""Claude Code's transcripts as events of ours: prompts, answers, calls, results, sub-agents, compactions.
+
+Pure: records in, events out. What is done with them is the business of importing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import accumulate
+from typing import Any, cast
+
+from ba_tui.core.events import (
+    Compressed,
+    Event,
+    MessageDone,
+    Notice,
+    Steered,
+    Titled,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from ba_tui.core.messages import Block, Message, Text, ToolUse, user
+from ba_tui.core.results import ToolResult
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import count
+from ba_tui.sessions.foreign import one_line
+from ba_tui.sessions.imports.claude_code_blocks import (
+    VENDOR,
+    block_of,
+    display_of,
+    parts,
+    result_of,
+    sound,
+    text_of,
+    usage_of,
+    worth,
+)
+from ba_tui.sessions.migrations import Record
+from ba_tui.sessions.records import MAIN
+
+__all__ = ["VENDOR", "Story", "recognised", "told"]
+_TARGETS = ("file_path", "notebook_path", "path", "command", "pattern", "query", "url", "description", "prompt")
+_COMMAND = regex(r"<command-name>([^<]*)</command-name>(?:.*?<command-args>(.*?)</command-args>)?", re.DOTALL)
+_PRINTED = regex(r"\s*<(local-command-\w+|command-message|bash-\w+)>")
+_REMINDER = regex(r"\s*<system-reminder>.*</system-reminder>\s*", re.DOTALL)
+_NOT_THEIRS = ("tool_result", "tool_use", "thinking", "redacted_thinking")
+_SYNTHETIC = "<synthetic>"
+_TITLES = ("summary", "ai-title", "custom-title")
+"""Kinds of records that hold a title, the least telling first."""
+_STOPPED = "[Request interrupted by user"
+_WORDS = 4
+_LATEST = 4e9
+"""Seconds: no transcript is of a time after that."""
+_STOPS = {"end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", "pause_turn"}
+
+
+@dataclass(slots=True)
+class Story:
+    """What a transcript came to. ``skipped`` counts records of kinds that are no part of a conversation, by kind;
+    ``abandoned`` those of branches that were gone back from."""
+
+    events: list[Event] = field(default_factory=list[Event])
+    session: str = ""
+    cwd: str = ""
+    model: str = ""
+    created: float = 0.0
+    skipped: Counter[str] = field(default_factory=Counter[str])
+    abandoned: int = 0
+
+
+def recognised(records: Sequence[Record]) -> bool:
+    return any(
+        record.get("type") in ("user", "assistant") and isinstance(record.get("message"), dict) for record in records
+    )
+
+
+def told(records: Sequence[Record]) -> Story:
+    """The conversation that the transcript ends with, and those of its sub-agents."""
+    story = Story()
+    records = [sound(record) for record in records]
+    talk = _unique(record for record in records if _is_talk(record, story))
+    aside = [record for record in talk if record.get("isSidechain")]
+    main = [record for record in talk if not record.get("isSidechain")]
+    if not main:
+        # The transcript of one sub-agent: here it is the conversation.
+        main, aside = aside, []
+    current = _current(main, records)
+    story.abandoned = len(main) - len(current)
+    for record in [*current, *aside]:
+        story.session = story.session or text_of(record, "sessionId")
+        story.cwd = text_of(record, "cwd") or story.cwd
+    timed = [_at(record) for record in talk if _at(record)]
+    story.created = min(timed, default=0.0)
+    threads = [(MAIN, current), *_threads(aside)]
+    told = [list(_Telling(agent, story).tell(thread)) for agent, thread in threads]
+    # Sub-agents speak while the call runs that started them; the order of what each says stays as it is.
+    keyed = [pair for events in told for pair in zip(accumulate((one.at for one in events), max), events, strict=True)]
+    story.events = [event for _, event in sorted(keyed, key=lambda pair: pair[0])]
+    if title := _titled(records):
+        story.events.append(Titled(one_line(title), at=max(timed, default=0.0)))
+    return story
+
+
+def _is_talk(record: Record, story: Story) -> bool:
+    kind = text_of(record, "type") or "record without a type"
+    if kind in {"user", "assistant"} and "message" in record:
+        return True
+    if kind == "system" and record.get("subtype") == "compact_boundary":
+        return True
+    if kind not in _TITLES:
+        story.skipped[kind if kind != "system" else f"system {record.get('subtype') or ''}".strip()] += 1
+    return False
+
+
+def _unique(records: Iterable[Record]) -> list[Record]:
+    """A resumed session repeats what was said before, under the same ids."""
+    found: dict[str, Record] = {}
+    for index, record in enumerate(records):
+        found.setdefault(text_of(record, "uuid") or f"#{index}", record)
+    return list(found.values())
+
+
+def _current(talk: Sequence[Record], records: Sequence[Record]) -> list[Record]:
+    """Without the branches that were gone back from: what the newest entry goes back to, what belongs to it, and all
+    that goes back to nothing: some versions and tools write no parent, or one that the file does not hold."""
+    if not talk or not all(record.get("uuid") for record in talk):
+        return list(talk)
+    parents = {text_of(record, "uuid"): _parent(record) for record in records if record.get("uuid")}
+    line = _line([text_of(record, "uuid") for record in talk], parents)
+    answers = {_message_id(record) for record in talk if record["uuid"] in line} - {""}
+    branches = _branches(parents, line)
+    kept = [record for record in talk if record["uuid"] not in branches or _message_id(record) in answers]
+    keep = {record["uuid"] for record in kept}
+    calls = {call for record in kept for call in _ids(record, "tool_use", "id")}
+    return [record for record in talk if record["uuid"] in keep or calls & _ids(record, "tool_result", "tool_use_id")]
+
+
+def _parent(record: Record) -> str:
+    return text_of(record, "parentUuid") or text_of(record, "logicalParentUuid")
+
+
+def _line(talk: Sequence[str], parents: Mapping[str, str]) -> set[str]:
+    """What the newest of ``talk`` goes back to. Where that breaks off, the line goes on with what stands before."""
+    places = {id: place for place, id in enumerate(talk)}
+    line: set[str] = set()
+    first = len(talk)
+    while first:
+        at = talk[first - 1]
+        first -= 1
+        while at in parents and at not in line:
+            line.add(at)
+            first = min(first, places.get(at, first))
+            at = parents[at]
+    return line
+
+
+def _branches(parents: Mapping[str, str], line: Set[str]) -> set[str]:
+    """The ids that go back to one on ``line`` without being on it."""
+    found: set[str] = set()
+    rooted: set[str] = set()
+    for start in parents:
+        way: list[str] = []
+        at = start
+        while at in parents and at not in line and at not in found and at not in rooted:
+            rooted.add(at)
+            way.append(at)
+            at = parents[at]
+        if way and (at in line or at in found):
+            found.update(way)
+    return found
+
+
+def _threads(aside: Sequence[Record]) -> list[tuple[str, list[Record]]]:
+    """The sub-agents' own conversations, by whom they go back to."""
+    roots: dict[str, int] = {}
+    threads: dict[int, list[Record]] = {}
+    for record in aside:
+        parent = text_of(record, "agentId") or text_of(record, "parentUuid")
+        place = roots.setdefault(parent, len(threads)) if record.get("agentId") else roots.get(parent, len(threads))
+        roots[text_of(record, "uuid")] = place
+        threads.setdefault(place, []).append(record)
+    return [(f"{MAIN}/task-{place + 1}", thread) for place, thread in threads.items()]
+
+
+class _Telling:
+    """One agent's records as events, turn by turn."""
+
+    def __init__(self, agent: str, story: Story) -> None:
+        self._agent = agent
+        self._story = story
+        self._open = False
+        self._at = 0.0
+        self._calls: dict[str, ToolUse] = {}
+        self._notes: list[Message] = []
+        """What waits for the turn to begin, or for its calls to be answered: nothing may stand between the two."""
+
+    def tell(self, records: Sequence[Record]) -> Iterator[Event]:
+        answers: dict[str, list[Record]] = {}
+        for record in records:
+            if record.get("type") == "assistant":
+                answers.setdefault(_message_id(record) or f"#{id(record)}", []).append(record)
+        said: set[str] = set()
+        for record in records:
+            self._at = _at(record) or self._at
+            if record.get("type") == "system":
+                continue
+            if record.get("type") == "user":
+                yield from self._user(record)
+                continue
+            key = _message_id(record) or f"#{id(record)}"
+            if key not in said:
+                said.add(key)
+                yield from self._assistant(answers[key])
+        if self._open:
+            yield from self._ended("interrupted" if self._calls else "done")
+
+    def _user(self, record: Record) -> Iterator[Event]:
+        blocks = parts(record)
+        results = [block for block in blocks if block.get("type") == "tool_result"]
+        for block in results:
+            yield from self._result(block, record)
+        # Calls and reasoning are never the person's.
+        content = self._read(block for block in blocks if block.get("type") not in _NOT_THEIRS)
+        if not content:
+            return
+        reminders = [block for block in content if isinstance(block, Text) and _REMINDER.fullmatch(block.text)]
+        if record.get("isMeta") or results or len(reminders) == len(content):
+            yield from self._note(Message("user", content, origin="reminder", hidden=True, at=self._time()))
+            return
+        if record.get("isQueued"):
+            yield from self._note(Message("user", content, origin="steer", at=self._time()))
+            return
+        if reminders:
+            self._notes.append(Message("user", tuple(reminders), origin="reminder", hidden=True, at=self._time()))
+        content = tuple(block for block in content if block not in reminders)
+        yield from self._prompt(record, content)
+
+    def _prompt(self, record: Record, content: tuple[Block, ...]) -> Iterator[Event]:
+        words = "".join(block.text for block in content if isinstance(block, Text)).strip()
+        command = _COMMAND.search(words)
+        if record.get("isCompactSummary"):
+            yield self._compressed(words)
+        elif words.startswith(_STOPPED):
+            yield from self._ended("cancelled")
+        elif _PRINTED.match(words) and not command:
+            yield self._notice(re.sub(r"<[^>]*>", "", words))
+        else:
+            notes, self._notes = self._notes, []
+            yield from self._ended("done")
+            if command:
+                content = (Text(f"{command[1].strip()} {(command[2] or '').strip()}".strip() or words),)
+            self._open = True
+            self._notes = notes
+            yield TurnStarted(Message("user", content, at=self._time()), agent=self._agent, at=self._at)
+            yield from self._noted()
+
+    def _read(self, raws: Iterable[Record]) -> tuple[Block, ...]:
+        """The blocks that can be kept; those that are damaged are counted."""
+        found: list[Block] = []
+        for raw in raws:
+            block = block_of(raw)
+            if block is None:
+                self._story.skipped[f"damaged {text_of(raw, 'type') or 'block'}"] += 1
+            elif worth(block):
+                found.append(block)
+        return tuple(found)
+
+    def _notice(self, words: str, *, failed: bool = False) -> Event:
+        level = "error" if failed else "info"
+        return Notice(one_line(words, 500), level, agent=self._agent, at=self._at)
+
+    def _note(self, message: Message) -> Iterator[Event]:
+        self._notes.append(message)
+        if self._open and not self._calls:
+            yield from self._noted()
+
+    def _noted(self) -> Iterator[Event]:
+        for note in self._notes:
+            yield Steered(note, agent=self._agent, at=self._at)
+        self._notes.clear()
+
+    def _ended(self, reason: Any) -> Iterator[Event]:
+        if self._open:
+            yield from self._noted()
+            yield TurnEnded(reason, agent=self._agent, at=self._at)
+        self._open = False
+        self._calls.clear()
+
+    def _compressed(self, words: str) -> Event:
+        summary = user(words, origin="compaction", hidden=True)
+        return Compressed((summary,), "summarize", 0, len(words) // _WORDS, 0.0, agent=self._agent, at=self._at)
+
+    def _assistant(self, records: Sequence[Record]) -> Iterator[Event]:
+        said = [cast("Record", record["message"]) for record in records]
+        blocks = self._once(self._read(block for record in records for block in parts(record)))
+        if any(text_of(message, "model") == _SYNTHETIC for message in said):
+            # Words of the program in the place of an answer: that none came, or why.
+            words = "".join(block.text for block in blocks if isinstance(block, Text))
+            yield self._notice(words, failed=any(record.get("isApiErrorMessage") for record in records))
+            return
+        model = next((name for message in said if (name := text_of(message, "model"))), "")
+        self._story.model = model or self._story.model
+        if not blocks:
+            return
+        if not self._open:
+            # The beginning of the conversation is missing; an answer needs something that it answers.
+            self._open = True
+            yield TurnStarted(user("(The beginning is missing.)"), agent=self._agent, at=self._at)
+        yield from self._noted()
+        usage = next((found for message in reversed(said) if (found := usage_of(message.get("usage")))), None)
+        stop = next((stop for message in reversed(said) if (stop := message.get("stop_reason")) in _STOPS), None)
+        message = Message("assistant", blocks, usage, cast("Any", stop), model, "assistant", at=self._time())
+        yield MessageDone(message, None, agent=self._agent, at=self._at)
+        for call in message.calls:
+            self._calls[call.id] = call
+            yield ToolStarted(call, _target(call), agent=self._agent, at=self._at)
+
+    def _once(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
+        """Some versions write an answer down several times while it grows: each call stands in it once."""
+        known, found = set(self._calls), list[Block]()
+        for block in blocks:
+            if isinstance(block, ToolUse):
+                if block.id in known:
+                    continue
+                known.add(block.id)
+            found.append(block)
+        return tuple(found)
+
+    def _result(self, block: Record, record: Record) -> Iterator[Event]:
+        id = text_of(block, "tool_use_id")
+        call = self._calls.pop(id, None)
+        if call is None:
+            self._story.skipped["tool_result without its call"] += 1
+            return
+        text, attachments = result_of(block.get("content"))
+        failed = bool(block.get("is_error"))
+        display = None if failed else display_of(call, record.get("toolUseResult"))
+        lines = text.count("\n") + bool(text)
+        summary = "failed" if failed else count(lines, "line")
+        result = ToolResult(text, display, failed, summary, attachments)
+        yield ToolFinished(id, result, agent=self._agent, at=self._at)
+        if not self._calls:
+            yield from self._noted()
+
+    def _time(self) -> datetime:
+        return datetime.fromtimestamp(self._at, UTC)
+
+
+def _target(call: ToolUse) -> str:
+    return next((one_line(value) for key in _TARGETS if isinstance(value := call.input.get(key), str) and value), "")
+
+
+def _titled(records: Sequence[Record]) -> str:
+    """The latest title of the most telling kind. Summaries of other sessions stand in the same file."""
+    known = {text_of(record, "uuid") for record in records}
+    for kind in reversed(_TITLES):
+        for record in reversed(records):
+            elsewhere = kind == "summary" and text_of(record, "leafUuid") not in {*known, ""}
+            if record.get("type") == kind and (title := _title(record)) and not elsewhere:
+                return title
+    return ""
+
+
+def _title(record: Record) -> str:
+    return next((text for key in ("customTitle", "aiTitle", "summary", "title") if (text := text_of(record, key))), "")
+
+
+def _message_id(record: Record) -> str:
+    return text_of(cast("Record", record["message"]), "id") if record.get("type") == "assistant" else ""
+
+
+def _ids(record: Record, kind: str, key: str) -> set[str]:
+    if "message" not in record:
+        return set()
+    return {text_of(block, key) for block in parts(record) if block.get("type") == kind}
+
+
+def _at(record: Record) -> float:
+    try:
+        found = datetime.fromisoformat(text_of(record, "timestamp")).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
+    return found if 0 < found < _LATEST else 0.0

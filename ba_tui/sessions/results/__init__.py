@@ -1,0 +1,1 @@
+"""Large results, stored beside a session and read in parts. May import what sessions may."""

@@ -1,0 +1,1 @@
+"""Lists of sessions and searches through them. May import what sessions may."""

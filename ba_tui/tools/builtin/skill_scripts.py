@@ -1,0 +1,234 @@
+"""The tool run_skill_script: a script of a skill in a process of its own, JSON in, what it prints out.
+
+Which scripts there are is ``skills.scripts``, what they need installed ``skill_environment``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ba_tui.core.errors import BaError, StorageError, UsageError
+from ba_tui.core.events import Notice
+from ba_tui.core.messages import clean_json
+from ba_tui.core.questions import Question
+from ba_tui.core.results import Command, Display, Source, ToolResult
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import clipped
+from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.verdicts import Allow, Deny
+from ba_tui.skills.dependencies import Environments, read_requirements
+from ba_tui.skills.scripts import Allowed, Script, digest, plain_name, script_of
+from ba_tui.tools.builtin.shell import MAX_COMMAND_BYTES, MAX_SECONDS, Shell, observed
+from ba_tui.tools.builtin.skill_environment import Installer, child_environment
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.failed import Failed
+from ba_tui.tools.running.background import Shells
+from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner, RunRequest
+from ba_tui.tools.running.processes import Program
+
+NAME = "run_skill_script"
+RUNNER = Path(__file__).with_name("script_input.py")
+DEFAULT_SECONDS = 30.0
+DISPLAY_CHARS = 2_000
+CHANGED = "The script, or one beside it, is not what it was when it was last allowed to run."
+_MISSING = regex(r"(?:ModuleNotFoundError: No module named|Error: Cannot find module) '([\w@./-]+)'")
+
+
+@frozen
+class SkillScripts:
+    """``find`` the folder of a skill; raises BaError when there is no such skill. ``seconds``: time a script gets."""
+
+    find: Callable[[str], Path]
+    environments: Environments
+    allowed: Allowed
+    seconds: float = DEFAULT_SECONDS
+
+
+@frozen
+class ScriptPlace:
+    """Where scripts run: in the workspace's root, with what commands have, among the conversation's ``shells``."""
+
+    workspace: Workspace
+    shell: Shell
+    shells: Shells
+    runner: CommandRunner = UNCONFINED
+
+
+def run_skill_script_tool(definition: Definition, script_place: ScriptPlace, skills: SkillScripts) -> Tool:
+    runs = _Runs(script_place, skills)
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        return await runs.run(tool, args, call)
+
+    tool = Tool(
+        NAME,
+        definition.description,
+        definition.input_schema,
+        run,
+        Effect.EXECUTE,
+        timeout=None,
+        facts=ToolFacts(category="skills", bulky=True, target_of=_target, confined=True),
+        preview=runs.preview,
+    )
+    return tool
+
+
+def _target(args: Mapping[str, Any]) -> str:
+    """``skill/script``, which rules are about."""
+    skill, name = str(args.get("skill_id") or ""), str(args.get("script_name") or "")
+    return f"{skill}/{plain_name(name)}" if name else skill
+
+
+class _Runs:
+    """The scripts of one conversation. ``_shown``: what a person was asked about, by script."""
+
+    def __init__(self, script_place: ScriptPlace, skills: SkillScripts) -> None:
+        self._place = script_place
+        self._skills = skills
+        self._installer = Installer(skills.environments, script_place.shell, script_place.runner)
+        self._shown: dict[Path, str] = {}
+
+    async def preview(self, args: Mapping[str, Any]) -> Display | None:
+        """What would run, to be read; the args stand beside it."""
+        script = await self._script(args)
+        self._shown[script.path], text = await asyncio.to_thread(lambda: (digest(script), script.text))
+        return Source(f"skills/{script.skill}/scripts/{script.name}", text)
+
+    async def run(self, tool: Tool, args: Mapping[str, Any], call: Call) -> ToolResult:
+        script = await self._script(args)
+        text = _input(args)
+        root = self._place.workspace.root
+        await self._agreed(script, tool, args, call)
+        runner, place = await self._runner(script, call, tool)
+        seconds = min(float(args.get("timeout") or self._skills.seconds), MAX_SECONDS)
+
+        def program(name: str) -> Program:
+            chosen = script if name == args["script_name"] else script_of(script.skill, script.folder, name)
+            argv = (sys.executable, "-I", "-S", str(RUNNER), text, *runner, str(chosen.path))
+            environment = {
+                **child_environment(self._place.shell),
+                "AGENT_WORKSPACE_PATH": str(root),
+                "MPLBACKEND": "Agg",
+            }
+            limits = {"core": 0, **self._place.shell.limits.for_seconds(seconds)}
+            return Program(argv, root, environment, limits, readable=(script.folder, *place))
+
+        request = RunRequest(tool, args, "script_name", program, root, seconds)
+        try:
+            outcome, notes = await self._place.runner.run(request, self._place.shells, call)
+        except OSError as error:
+            message = f"{script.shown} could not be started: {error.strerror or error}."
+            raise Failed("resource_error", message) from error
+        notes += _lacking(outcome.job.process.output.text()) if outcome.job.exit_code else []
+        shown = self._place.workspace.shown(root)
+        result = await asyncio.to_thread(observed, outcome, shown, seconds, notes)
+        if isinstance(result.display, Command):
+            given = clipped(text, DISPLAY_CHARS)
+            result = replace(result, display=replace(result.display, command=f"{script.shown} <<< {given}"))
+        return replace(result, kind="json") if not result.is_error and _is_json(result.text) else result
+
+    async def _script(self, args: Mapping[str, Any]) -> Script:
+        return await asyncio.to_thread(self._look, args["skill_id"], args["script_name"])
+
+    def _look(self, skill: str, name: str) -> Script:
+        try:
+            folder = self._skills.find(skill)
+        except UsageError as error:
+            raise Failed("not_found", str(error), error.hint) from error
+        return script_of(skill, folder, name)
+
+    async def _agreed(self, script: Script, tool: Tool, args: Mapping[str, Any], call: Call) -> None:
+        """A rule that allows a script does not mean another one in its place."""
+        now, before, shown = await asyncio.to_thread(self._states, script)
+        if now not in {before, shown} and (before or shown):
+            await self._ask_again(script, tool, args, call)
+        try:
+            await asyncio.to_thread(self._skills.allowed.note, script, now)
+        except BaError as error:
+            call.branch.emit(Notice(f"You will be asked about {script.shown} again: {error}", "warning", error.hint))
+
+    def _states(self, script: Script) -> tuple[str, str, str]:
+        """What the script is now, was when it last ran, and was when a person was asked; empty for never."""
+        return digest(script), self._skills.allowed.last(script), self._shown.get(script.path, "")
+
+    async def _ask_again(self, script: Script, tool: Tool, args: Mapping[str, Any], call: Call) -> None:
+        judge, root = self._place.runner.judge, self._place.workspace.root
+        verdict = await asyncio.to_thread(judge, tool, args, root) if judge else None
+        if isinstance(verdict, Deny):
+            raise Failed("permission_denied", verdict.reason)
+        if isinstance(verdict, Allow) and not verdict.by:
+            return
+        question = Question(
+            "permission",
+            f"Run {script.shown}, which has changed?",
+            call_id=call.id,
+            tool=tool.name,
+            args=clean_json(dict(args)),
+            preview=await self.preview(args),
+            reason=CHANGED,
+            risks=("runs a command",),
+            fixed=True,
+        )
+        reply = await call.ask(question)
+        if reply.choice in {"deny", "text"}:
+            del self._shown[script.path]
+            words = "" if reply.by == "nobody" else "The person said: "
+            said = f" {words}{reply.text.strip()}" if reply.text.strip() else ""
+            raise Failed("permission_denied", f"{CHANGED} Running it was not allowed.{said}")
+
+    async def _runner(self, script: Script, call: Call, tool: Tool) -> tuple[tuple[str, ...], tuple[Path, ...]]:
+        """What goes before the script's path, and the folders that this needs beside the skill's own."""
+        match script.runner:
+            case "python":
+                wanted = await asyncio.to_thread(read_requirements, script.skill, script.folder)
+                if wanted is None:
+                    return (sys.executable, "-B", "-X", "utf8"), ()
+                try:
+                    python = await self._installer.python(wanted, call, tool, self._place.workspace.root)
+                except StorageError as error:
+                    raise Failed("resource_error", str(error), error.hint) from error
+                return (str(python), "-B", "-X", "utf8"), (self._skills.environments.place(wanted),)
+            case "bash":
+                path = self._place.shell.path
+            case _:
+                path = await asyncio.to_thread(shutil.which, "node")
+        if path is None:
+            message = f"{script.shown} needs {script.runner}, which is not installed."
+            raise Failed("dependency_error", message, f"Tell the person to install {script.runner}, or go on without.")
+        return ((path, "--noprofile", "--norc") if script.runner == "bash" else (path,)), ()
+
+
+def _input(args: Mapping[str, Any]) -> str:
+    """What the script reads."""
+    text = json.dumps(clean_json(args.get("args") or {}), ensure_ascii=False)
+    if len(text.encode()) > MAX_COMMAND_BYTES:
+        message = f"The args are longer than {MAX_COMMAND_BYTES // 1000} KB."
+        raise Failed("invalid_parameters", message, "Write them to a file and give the script its path.")
+    return text
+
+
+def _lacking(output: str) -> list[str]:
+    """Words about a module that the script misses."""
+    found = _MISSING.search(output)
+    if found is None:
+        return []
+    return [f"{found[1]} is not installed for this script; the skill's requirements.txt should name it"]
+
+
+def _is_json(text: str) -> bool:
+    if not text.startswith(("{", "[")):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Changes to files: exact replacements, patches, notebooks, written whole or not at all. May import what tools may."""

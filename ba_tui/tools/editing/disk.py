@@ -1,0 +1,272 @@
+"""Reads and writes the bytes of a file: bounded, atomic, never through a symbolic link, never a file that changed.
+
+What the bytes mean is documents.py; which paths are allowed is the workspace's to say before.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from functools import partial
+from io import BufferedReader
+from pathlib import Path
+from typing import BinaryIO
+
+from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.secrets.hard_links import secret_file
+from ba_tui.resources import WholeFile, parent_folder, temporary_name, unfinished
+from ba_tui.tools.failed import Failed, from_os
+
+MAX_BYTES = 20_000_000
+"""Bytes; what is larger is read in parts and not edited."""
+
+_CHANGED_HINT = "Read it again, then make the change on what it holds now."
+
+
+class SeenFiles:
+    """What each file held when it was last read or written here: the guard against stale and blind writes.
+
+    Hold ``lock`` while a change is planned and written, so that two of ours never work from the same state.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._digests: dict[Path, bytes] = {}
+
+    def note(self, path: Path, data: bytes) -> None:
+        self._digests[path] = _digest(data)
+
+    def forget(self, path: Path) -> None:
+        self._digests.pop(path, None)
+
+    def __contains__(self, path: Path) -> bool:
+        return path in self._digests
+
+    def check(self, path: Path, data: bytes, shown: str) -> None:
+        """Raises Failed when ``data``, what the file holds now, is not what was seen of it."""
+        seen = self._digests.get(path)
+        if seen is None:
+            raise Failed("validation_error", f"{shown} has not been read yet.", "Read it first, then change it.")
+        if seen != _digest(data):
+            raise Failed("validation_error", f"{shown} has changed since it was read.", _CHANGED_HINT)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+@contextmanager
+def opened(path: Path, shown: str, workspace: Workspace | None = None) -> Generator[BinaryIO]:
+    """The regular file at ``path``, which must be resolved: a link that stands there now is refused, and so is another
+    name of a file of ``workspace`` or the home folder that holds secrets.
+
+    Raises:
+        Failed: it is missing, may not be read, or is a folder, a link, a pipe or a device.
+    """
+    try:
+        with parent_folder(path) as folder:
+            file = _open_regular(folder, path.name, shown)
+        with file:
+            if workspace and secret_file(path, os.fstat(file.fileno()), workspace):
+                message = f"{shown} is a name of a file that holds secrets, which are neither read nor written."
+                raise Failed("permission_denied", message, "Work without it, or ask the person.")
+            yield file
+    except OSError as error:
+        raise _in_words(error, shown) from error
+
+
+def read_bytes(path: Path, shown: str, workspace: Workspace | None = None) -> bytes:
+    """All of a file up to MAX_BYTES. Raises Failed for what is larger, and as ``opened`` does."""
+    with opened(path, shown, workspace) as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        message = f"{shown} is larger than {MAX_BYTES // 1_000_000} MB."
+        raise Failed("resource_error", message, "Read a part of it, or change it with a shell command.")
+    return data
+
+
+@frozen
+class Content:
+    """What a file is to hold; ``mode``: the rights of a new one, None for the usual."""
+
+    data: bytes
+    mode: int | None = None
+
+
+def write_bytes(path: Path, data: bytes | Content, *, before: bytes | None, shown: str) -> int:
+    """Put ``data`` at the resolved ``path`` in one step; ``before`` is what it must still hold, None for a new file.
+    Returns how many other names (hard links) still hold that.
+
+    Raises:
+        Failed: it holds something else by now, or cannot be written; the old content is then untouched.
+    """
+    try:
+        temporary = path.with_name(temporary_name(path.name))
+        content = data if isinstance(data, Content) else Content(data)
+        with parent_folder(path, make=before is None) as folder, unfinished(temporary):
+            return _replace(folder, (temporary.name, path.name), content, before, shown)
+    except OSError as error:
+        raise _in_words(error, shown) from error
+
+
+@contextmanager
+def set_aside(path: Path, *, before: bytes, shown: str) -> Generator[Path]:
+    """Take the file at ``path`` out of sight; the block gets to know where it lies, and must not leave it there.
+
+    Raises:
+        Failed: it is not ``before``.
+    """
+    aside = path.with_name(temporary_name(path.name))
+    with unfinished(aside, path):
+        try:
+            with parent_folder(path) as folder:
+                if _held(folder, path.name, shown) != before:
+                    raise Failed("validation_error", f"{shown} was changed by someone else just now.", _CHANGED_HINT)
+                os.rename(path.name, aside.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except OSError as error:
+            raise _in_words(error, shown) from error
+        yield aside
+
+
+def bring_back(aside: Path, path: Path, shown: str) -> None:
+    """The opposite of ``set_aside``. Raises Failed when something else stands at ``path`` by now."""
+    try:
+        with parent_folder(path) as folder:
+            if not _linked(folder, aside.name, path.name):
+                os.rename(aside.name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+                return
+            os.unlink(aside.name, dir_fd=folder)
+    except OSError as error:
+        raise _in_words(error, shown) from error
+
+
+def discard(aside: Path) -> None:
+    """Remove for good what was set aside."""
+    with suppress(OSError), parent_folder(aside) as folder:
+        os.unlink(aside.name, dir_fd=folder)
+
+
+def mode_of(path: Path, shown: str) -> int:
+    """The rights of a file. Raises Failed as ``opened`` does."""
+    with opened(path, shown) as file:
+        return stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+
+
+def _replace(folder: int, names: tuple[str, str], content: Content, before: bytes | None, shown: str) -> int:
+    temporary, name = names
+    old = os.stat(name, dir_fd=folder, follow_symlinks=False) if before is not None else None
+    if old and not (old.st_mode & 0o222 and os.access(name, os.W_OK, dir_fd=folder)):
+        hint = "Leave it as it is, or have its rights changed first (chmod u+w)."
+        raise Failed("execution_error", f"{shown} is read-only.", hint)
+    number = os.open(
+        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder
+    )
+    try:
+        with open(number, "wb") as file:
+            file.write(content.data)
+            file.flush()
+            if old:
+                _keep_marks(folder, name, number)
+                _keep_owner(old, number)
+            elif content.mode is not None:
+                os.fchmod(number, content.mode)
+            os.fsync(number)
+        if _held(folder, name, shown) != before:
+            raise Failed("validation_error", f"{shown} was changed by someone else just now.", _CHANGED_HINT)
+        if before is not None or not _linked(folder, temporary, name):
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=folder)
+    with suppress(OSError):
+        _sync_folder(folder)
+    return old.st_nlink - 1 if old else 0
+
+
+def _linked(folder: int, temporary: str, name: str) -> bool:
+    """Give a new file its name without replacing one that just appeared; False where there are no hard links."""
+    try:
+        os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except (OSError, NotImplementedError):
+        return False
+    return True
+
+
+def _held(folder: int, name: str, shown: str) -> bytes | None:
+    try:
+        with _open_regular(folder, name, shown) as file:
+            return file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return None
+
+
+def _keep_owner(old: os.stat_result, number: int) -> None:
+    new = os.fstat(number)
+    if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
+        with suppress(PermissionError):
+            os.fchown(number, old.st_uid, old.st_gid)
+    os.fchmod(number, stat.S_IMODE(old.st_mode))
+
+
+def _keep_marks(folder: int, name: str, number: int) -> None:
+    """Access lists and what people and systems noted at a file; not what lets a program do more than who runs it."""
+    if sys.platform != "linux":
+        return
+    with suppress(OSError), open(name, "rb", opener=partial(os.open, dir_fd=folder)) as file:
+        for mark in os.listxattr(file.fileno()):
+            if mark.startswith("user.") or mark in {"system.posix_acl_access", "security.selinux"}:
+                with suppress(OSError):
+                    os.setxattr(number, mark, os.getxattr(file.fileno(), mark))
+
+
+def _sync_folder(folder: int) -> None:
+    number = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _open_regular(folder: int, name: str, shown: str) -> BinaryIO:
+    number = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        _regular(os.fstat(number), shown)
+        return BufferedReader(WholeFile(number))
+    except BaseException:
+        os.close(number)
+        raise
+
+
+def _regular(status: os.stat_result, shown: str) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise Failed("validation_error", f"{shown} is a folder.", "Use list_files for folders.")
+    if not stat.S_ISREG(status.st_mode):
+        raise no_file(shown)
+
+
+def no_file(shown: str) -> Failed:
+    """What is said of a path that stands for neither file nor folder."""
+    return Failed("validation_error", f"{shown} is a pipe, socket or device, not a file.")
+
+
+def _in_words(error: OSError, shown: str) -> Failed:
+    if error.errno in {errno.ENXIO, errno.EOPNOTSUPP, errno.ENODEV, errno.EAGAIN}:
+        return no_file(shown)
+    if error.errno in {errno.ELOOP, errno.EMLINK}:
+        return Failed("permission_denied", f"{shown} became a symbolic link.", "Name the file itself.")
+    if isinstance(error, NotADirectoryError):
+        return Failed("not_found", f"A part of the path {shown} is a file or a link, not a folder.")
+    if isinstance(error, IsADirectoryError):
+        return Failed("validation_error", f"{shown} is a folder.", "Use list_files for folders.")
+    if isinstance(error, FileExistsError):
+        return Failed("validation_error", f"{shown} was created by someone else just now.", _CHANGED_HINT)
+    return from_os(error, shown)

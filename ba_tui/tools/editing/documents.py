@@ -1,0 +1,188 @@
+"""The encoding, byte order mark and line ends of a text file: detected when it is read, kept when it is written.
+
+Pure: reading and writing the bytes is the business of disk.py.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from bisect import bisect_left
+
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.values import frozen
+
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_KINDS = (
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"%PDF", "a PDF document"),
+    (b"PK\x03\x04", "a zip archive (or an Office document)"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"\x7fELF", "a program"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"PAR1", "a Parquet table"),
+)
+_CONTROL = regex(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+SAMPLE_BYTES = 65_536
+_SCRIPTS = (
+    "cp932", "euc_jp", "cp949", "big5", "gb18030", "cp1251", "koi8_r", "cp1250", "cp1253", "cp1255", "cp1256",
+)  # fmt: skip
+_HIGH = regex(rb"[\x80-\xff]")
+_LETTER = regex(rb"[A-Za-z]")
+_PAIR = regex(rb"[\xa1-\xfe]{2}")
+_WITHIN_WORD = regex(rb"(?<=[A-Za-z])[\xa1-\xfe]{2}(?=[A-Za-z])")
+_KANA = regex(rb"[\xa4\xa5][\xa1-\xf6]")
+_SHIFTED_KANA = regex(rb"[\x82\x83][\x40-\xf1]")
+"""In Shift JIS; elsewhere those two bytes are signs that hardly anyone writes."""
+_LONG_RUN = regex(rb"[\x80-\xff]{4}")
+_WRITTEN = regex(rb"[\xb0-\xfe][\xa1-\xfe]")
+_HANGUL = regex(rb"[\xb0-\xc8][\xa1-\xfe]")
+"""Korean keeps to these rows of the table; of Chinese characters about half lie beyond them."""
+_LINE_END = regex(r"\r?\n")
+
+
+@frozen
+class Encoding:
+    """``codec`` after ``mark`` (the byte order mark, often empty); ``guessed`` when nothing in the file says it."""
+
+    codec: str = "utf-8"
+    mark: bytes = b""
+    guessed: bool = False
+
+    @property
+    def shown(self) -> str:
+        """Words for the model; empty for plain UTF-8."""
+        if self.codec == "utf-8":
+            return "UTF-8 with byte order mark" if self.mark else ""
+        return f"{self.codec} (guessed)" if self.guessed else self.codec
+
+    def decode(self, data: bytes) -> str:
+        return data[len(self.mark) :].decode(self.codec)
+
+    def encode(self, text: str) -> bytes:
+        """Raises UnicodeEncodeError when the encoding lacks a character."""
+        return self.mark + (text.removeprefix("\ufeff") if self.mark else text).encode(self.codec)
+
+
+def binary_kind(head: bytes) -> str | None:
+    """What a file that starts with ``head`` is, when it is no text."""
+    for magic, kind in _KINDS:
+        if head.startswith(magic):
+            return kind
+    if any(head.startswith(mark) for mark, _ in _MARKS) or _wide(head):
+        return None
+    if b"\0" in head or len(_CONTROL.findall(head)) * 20 > len(head):
+        return "a binary file"
+    return None
+
+
+def detect(data: bytes, *, whole: bool = True) -> Encoding:
+    """The encoding of ``data``: its mark, else UTF-8 when it is, else the likeliest of the old ones.
+
+    ``whole`` False: ``data`` is the start of more, so its last character may be cut.
+    """
+    for mark, codec in _MARKS:
+        if data.startswith(mark) and _decodes(data[len(mark) :], codec, whole=whole):
+            return Encoding(codec, mark)
+    if (wide := _wide(data)) and _decodes(data, wide, whole=whole):
+        return Encoding(wide, guessed=True)
+    if _decodes(data, "utf-8", whole=whole):
+        return Encoding()
+    for codec in (*_by_script(data), "cp1252"):
+        if _decodes(data, codec, whole=whole) and (not whole or data.decode(codec).encode(codec, "replace") == data):
+            return Encoding(codec, guessed=True)
+    return Encoding("latin-1", guessed=True)
+
+
+def _by_script(data: bytes) -> tuple[str, ...]:
+    """Encodings that text of another script than Latin may have, the likeliest first."""
+    head = data[:SAMPLE_BYTES]
+    if len(data) > SAMPLE_BYTES:
+        head = head[: head.rfind(b"\n") + 1] or head
+    if len(_SHIFTED_KANA.findall(head)) * 8 > len(_HIGH.findall(head)):
+        return ("cp932",)
+    paired = _in_pairs(head)
+    if not paired and len(_HIGH.findall(head)) <= len(_LETTER.findall(head)):
+        return ()
+    if paired and len(_KANA.findall(head)) * 4 > len(_PAIR.findall(head)):
+        return ("euc_jp",)
+    written = _WRITTEN.findall(head)
+    if paired and len(written) >= 8 and len(_HANGUL.findall(head)) == len(written):
+        return ("cp949", "gb18030")
+    from charset_normalizer import from_bytes  # noqa: PLC0415 - only for files of old encodings
+
+    # No word of a Latin script has so many letters with accents in a row.
+    latin = not _LONG_RUN.search(head)
+    scripts = [script for script in _SCRIPTS if latin or script != "cp1250"]
+    best = from_bytes(head, cp_isolation=scripts, enable_fallback=False).best()
+    # Without words it knows, its choice between the East Asian ones is no better than chance.
+    if paired and (best is None or not best.coherence):
+        return ("gb18030", best.encoding) if best else ("gb18030",)
+    return (best.encoding,) if best else ()
+
+
+def _decodes(data: bytes, codec: str, *, whole: bool) -> bool:
+    try:
+        codecs.getincrementaldecoder(codec)().decode(data, final=whole)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _wide(data: bytes) -> str | None:
+    """UTF-16 without a mark: mostly Latin text has a NUL in every second byte, on one side only."""
+    head = data[:4096]
+    if len(head) < 8:
+        return None
+    even, odd = head[0::2].count(0), head[1::2].count(0)
+    if odd * 2 > len(head) * 0.7 and even * 20 < len(head):
+        return "utf-16-le"
+    if even * 2 > len(head) * 0.7 and odd * 20 < len(head):
+        return "utf-16-be"
+    return None
+
+
+def _in_pairs(data: bytes) -> bool:
+    """GB 2312 and the like write pairs of high bytes; in Western text one mostly stands alone, or two within a word."""
+    runs = re.findall(rb"[\x80-\xff]+", data)
+    within = len(_WITHIN_WORD.findall(data))
+    paired = sum(len(run) for run in runs if len(run) % 2 == 0 and all(byte >= 0xA1 for byte in run)) - 2 * within
+    return bool(runs) and paired >= 0.8 * sum(map(len, runs))
+
+
+def plain_lines(text: str) -> str:
+    """``text`` with ``\\n`` line ends, as the model sees it. A lone ``\\r`` counts only where nothing else does."""
+    if "\r" not in text:
+        return text
+    return text.replace("\r\n", "\n") if "\n" in text else text.replace("\r", "\n")
+
+
+def line_end(text: str) -> str:
+    """The line end that ``text`` uses most; ``\\n`` when it has none."""
+    windows = text.count("\r\n")
+    unix = text.count("\n") - windows
+    if windows or unix:
+        return "\r\n" if windows > unix else "\n"
+    return "\r" if "\r" in text else "\n"
+
+
+def with_line_end(text: str, end: str) -> str:
+    return _LINE_END.sub(lambda _: end, text)
+
+
+class Positions:
+    """Where an offset in the plain text (see plain_lines) lies in the text as it stands in the file."""
+
+    def __init__(self, raw: str) -> None:
+        self._ends = [match.start() - index for index, match in enumerate(re.finditer("\r\n", raw))]
+
+    def raw(self, plain: int) -> int:
+        return plain + bisect_left(self._ends, plain)

@@ -1,0 +1,108 @@
+"""Writes the changes of several files as one: all of them, or none, and then what was written is put back.
+
+What is to be written is decided before (patches.py); the single steps are disk.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from ba_tui.core.values import frozen
+from ba_tui.tools.editing.disk import Content, bring_back, discard, set_aside, write_bytes
+from ba_tui.tools.failed import Failed
+
+
+@frozen
+class Step:
+    """The file at ``path`` holds ``before`` and is to hold ``after``; None where there is no file.
+
+    ``mode``: the rights of a new file, None for the usual.
+    """
+
+    path: Path
+    shown: str
+    before: bytes | None
+    after: bytes | None
+    mode: int | None = None
+
+
+def commit(steps: Sequence[Step]) -> None:
+    """Make every step. Nobody sees a half-written file; between two files there is a moment.
+
+    Raises:
+        Failed: one could not be made; then those before it are undone, and the message says if one of them was not.
+    """
+    with ExitStack() as asides:
+        _commit(steps, asides)
+
+
+def _commit(steps: Sequence[Step], asides: ExitStack) -> None:
+    done: list[Callable[[], object]] = []
+    try:
+        for step in steps:
+            if step.after is not None:
+                _write(step, step.after, done)
+        removed = [
+            _remove(step, step.before, done, asides) for step in steps if step.after is None and step.before is not None
+        ]
+    except BaseException as error:
+        stuck = [problem for undo in reversed(done) if (problem := _tried(undo))]
+        if not isinstance(error, Failed):
+            raise
+        if stuck:
+            message = f"{error} What was written before could not all be put back: {' '.join(stuck)}"
+            raise Failed("resource_error", message, "Look at these files before anything else.") from error
+        raise error.reworded(f"{error} No file was changed.") from error
+    for aside in removed:
+        discard(aside)
+
+
+def _write(step: Step, after: bytes, done: list[Callable[[], object]]) -> None:
+    made = _missing_folders(step.path)
+    if made:
+        done.append(lambda: _remove_folders(made))
+    write_bytes(step.path, Content(after, step.mode), before=step.before, shown=step.shown)
+    if step.before is None:
+        done.append(lambda: _withdraw(step, after))
+    else:
+        before = step.before
+        done.append(lambda: write_bytes(step.path, before, before=after, shown=step.shown))
+
+
+def _withdraw(step: Step, after: bytes) -> None:
+    with set_aside(step.path, before=after, shown=step.shown) as aside:
+        discard(aside)
+
+
+def _remove(step: Step, before: bytes, done: list[Callable[[], object]], asides: ExitStack) -> Path:
+    aside = asides.enter_context(set_aside(step.path, before=before, shown=step.shown))
+    done.append(lambda: bring_back(aside, step.path, step.shown))
+    return aside
+
+
+def _missing_folders(path: Path) -> list[Path]:
+    """The folders above ``path`` that are not there yet, the innermost first."""
+    missing: list[Path] = []
+    for folder in path.parents:
+        if os.path.lexists(folder):
+            break
+        missing.append(folder)
+    return missing
+
+
+def _remove_folders(folders: Sequence[Path]) -> None:
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def _tried(undo: Callable[[], object]) -> str:
+    """Why it could not be undone; empty when it was."""
+    try:
+        undo()
+    except Failed as error:
+        return str(error)
+    return ""

@@ -1,0 +1,316 @@
+"""Finds people's own tools: files in folders, and modules that installed packages offer. Notices what changed.
+
+What a file holds is asked of a worker process and kept in a cache, so that no code of theirs runs here, nor at a start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from ba_tui import __version__
+from ba_tui.core.errors import BaError, StorageError
+from ba_tui.core.values import frozen
+from ba_tui.resources import open_regular, save_whole
+from ba_tui.tools.own.workers import Code, Worker, WorkerDied, WorkerPool, WorkerSettings
+
+Origin: TypeAlias = Literal["built-in", "user", "project", "extra", "package", "workflow"]
+GROUP = "ba.tools"
+LOAD_SECONDS = 10.0
+MAX_FILES = 500
+MAX_PARALLEL = 4
+NOT_TOOLS = ("test_", "_", ".")
+
+
+@frozen
+class ToolProblem:
+    """Something that keeps a tool out: which file, in which line, and what; ``trace`` is for a closer look."""
+
+    file: str
+    text: str
+    line: int = 0
+    trace: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.text}" if self.line else f"{self.file}: {self.text}"
+
+
+@frozen
+class Folder:
+    """Where tool files lie. ``trusted`` is asked at every look: code of an untrusted folder is not even loaded."""
+
+    path: Path
+    origin: Origin
+    trusted: Callable[[], bool] = lambda: True
+
+
+@frozen
+class Module:
+    """One file or package module: what it holds, who runs it, or why it can't be used."""
+
+    origin: Origin
+    pool: WorkerPool
+    signature: str
+    records: Sequence[Mapping[str, Any]] = ()
+    problem: ToolProblem | None = None
+
+    @property
+    def shown(self) -> str:
+        return self.pool.code.shown
+
+
+@frozen
+class DiscoveryOptions:
+    """``folders`` first to last; ``cache`` is a file; ``packages``: whether installed packages may offer tools too.
+    ``project``: where code of the project's own runs; None: where all other does. ``refusal``: why a file may not be
+    used, empty when it may."""
+
+    folders: Sequence[Folder]
+    worker_settings: WorkerSettings
+    cache: Path | None = None
+    packages: bool = True
+    patience: float = LOAD_SECONDS
+    project: WorkerSettings | None = None
+    refusal: Callable[[Path], str] = lambda path: ""
+
+    def settings_for(self, origin: Origin) -> WorkerSettings:
+        return self.project if self.project and origin == "project" else self.worker_settings
+
+
+class Discovery:
+    """Blocks while it looks, so it is for a thread. A look at files that did not change costs a stat each."""
+
+    def __init__(self, options: DiscoveryOptions) -> None:
+        self._options = options
+        self._modules: dict[str, Module] = {}
+        self._lock = threading.Lock()
+        self._kept = _Cache(options.cache)
+        self._offered: list[_Seen] | None = None
+
+    def look(self) -> Sequence[Module]:
+        """All modules in stable order. Those that changed have a new pool; the old ones run nothing any more."""
+        with self._lock:
+            seen = list(self._seen())
+            fresh = [each for each in seen if not self._known(each)]
+            if fresh:
+                with ThreadPoolExecutor(min(MAX_PARALLEL, len(fresh))) as pool:
+                    for module in pool.map(self._loaded, fresh):
+                        if old := self._modules.get(module.shown):
+                            old.pool.close()
+                        self._modules[module.shown] = module
+                self._kept.save()
+            names = [each.key for each in seen]
+            for gone in self._modules.keys() - names:
+                self._modules.pop(gone).pool.close()
+            return [self._modules[name] for name in dict.fromkeys(names)]
+
+    def close(self) -> None:
+        """End all workers."""
+        with self._lock:
+            for module in self._modules.values():
+                module.pool.close()
+
+    def _known(self, seen: _Seen) -> bool:
+        module = self._modules.get(seen.key)
+        return module is not None and module.signature == seen.signature
+
+    def _seen(self) -> Iterator[_Seen]:
+        for folder in self._options.folders:
+            if folder.path.is_dir() and folder.trusted():
+                yield from _files(folder)
+        if self._options.packages:
+            if self._offered is None:
+                self._offered = self._kept.offered()
+            yield from self._offered
+
+    def _loaded(self, seen: _Seen) -> Module:
+        worker_settings = self._options.settings_for(seen.origin)
+        if seen.file and (why := self._options.refusal(Path(seen.file))):
+            told = {"failed": {"text": f"it was not read: {why}"}}
+            return _module(seen, WorkerPool(Code(seen.file, seen.module, ""), worker_settings), told)
+        if (kept := self._kept.get(seen)) is not None:
+            code = Code(seen.file, seen.module, kept["digest"])
+            return _module(seen, WorkerPool(code, worker_settings), kept["reply"])
+        try:
+            code = Code(seen.file, seen.module, _digest(seen.file))
+        except OSError as error:
+            told = {"failed": {"text": f"it can't be read: {error.strerror or error}"}}
+            return _module(seen, WorkerPool(Code(seen.file, seen.module, ""), worker_settings), told)
+        reply, lasting = self._describe(code, worker_settings)
+        if lasting:
+            self._kept.put(seen, {"digest": code.digest, "reply": reply})
+        return _module(seen, WorkerPool(code, worker_settings), reply)
+
+    def _describe(self, code: Code, worker_settings: WorkerSettings) -> tuple[dict[str, Any], bool]:
+        """What a worker says of the code, and whether it would say the same at the next start."""
+        try:
+            worker = Worker(code, worker_settings)
+        except BaError as error:
+            return {"failed": {"text": error.with_hint}}, False
+        except OSError as error:
+            return {"failed": {"text": f"no worker can be started: {error.strerror or error}"}}, False
+        try:
+            reply = worker.describe(self._options.patience)
+        except TimeoutError:
+            text = f"it did not load within {self._options.patience:g} s; a tool file may only define things"
+            return {"failed": {"text": text}}, False
+        except WorkerDied as error:
+            return {"failed": {"text": f"it could not be loaded: {error}"}}, False
+        except OSError as error:
+            return {"failed": {"text": f"it could not be loaded: {error.strerror or error}"}}, False
+        finally:
+            worker.end()
+        return reply, "tools" in reply
+
+
+@frozen
+class _Seen:
+    """Code that is there now. ``signature`` changes with it."""
+
+    origin: Origin
+    signature: str
+    file: str = ""
+    module: str = ""
+
+    @property
+    def key(self) -> str:
+        return self.file or self.module
+
+
+def _files(folder: Folder) -> Iterator[_Seen]:
+    """The tool files of a folder. Modules beside them that begin with ``_`` are theirs: a change there is a change."""
+    found: list[tuple[str, str]] = []
+    beside: list[str] = []
+    try:
+        paths = sorted(folder.path.glob("*.py"))[:MAX_FILES]
+    except OSError:
+        return
+    for path in paths:
+        try:
+            status = path.stat()
+            signature = f"{status.st_mtime_ns} {status.st_size} {status.st_ino} {status.st_nlink}"
+        except FileNotFoundError:
+            # It is gone already, or the mark that an editor leaves beside an open file.
+            continue
+        except OSError as error:
+            signature = str(error.strerror)
+        if path.name.startswith("_"):
+            beside.append(f"{path.name} {signature}")
+        elif is_tool_file(path):
+            found.append((str(path), signature))
+    for name, signature in found:
+        yield _Seen(folder.origin, "\n".join((signature, *beside)), file=name)
+
+
+def is_tool_file(path: Path) -> bool:
+    """Tests and private modules lie beside tools and are none: ``test_x.py``, ``conftest.py``, ``_x.py``."""
+    return not path.name.startswith(NOT_TOOLS) and path.name != "conftest.py"
+
+
+def _offered() -> Iterator[_Seen]:
+    for entry in metadata.entry_points(group=GROUP):
+        version = entry.dist.version if entry.dist else ""
+        yield _Seen("package", f"{entry.name} {version}", module=entry.value)
+
+
+def _installed() -> list[str]:
+    """Where packages lie, and when something was last installed there or removed."""
+    found: list[str] = []
+    for place in sys.path:
+        with suppress(OSError):
+            folder = Path(place).absolute()
+            found.append(f"{folder} {folder.stat().st_mtime_ns}")
+    return found
+
+
+def _digest(file: str) -> str:
+    """Empty for what is no file. Raises OSError."""
+    if not file:
+        return ""
+    with open_regular(Path(file)) as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _module(seen: _Seen, pool: WorkerPool, reply: Mapping[str, Any]) -> Module:
+    records: Any = reply.get("tools")
+    if isinstance(records, list):
+        return Module(seen.origin, pool, seen.signature, cast("list[dict[str, Any]]", records))
+    match reply:
+        case {"failed": {"text": str(text), **more}}:
+            problem = ToolProblem(seen.key, text, int(more.get("line") or 0), str(more.get("trace") or ""))
+        case _:
+            problem = ToolProblem(seen.key, "the worker's reply can't be understood")
+    return Module(seen.origin, pool, seen.signature, problem=problem)
+
+
+@dataclass(slots=True)
+class _Cache:
+    """What files held when they were last asked, by path. Of no worth to anybody, so trouble with it is no trouble."""
+
+    path: Path | None
+    _entries: dict[str, Any] = field(default_factory=dict[str, Any])
+    _packages: dict[str, Any] = field(default_factory=dict[str, Any])
+    _changed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.path is None:
+            return
+        try:
+            with open_regular(self.path) as file:
+                read: Any = json.load(file)
+        except (OSError, ValueError, RecursionError):
+            return
+        whole = cast("dict[str, Any]", read) if isinstance(read, dict) else {}
+        files: Any = whole.get("files")
+        if whole.get("of") == _maker() and isinstance(files, dict):
+            self._entries = cast("dict[str, Any]", files)
+            packages: Any = whole.get("packages")
+            self._packages = cast("dict[str, Any]", packages) if isinstance(packages, dict) else {}
+
+    def offered(self) -> list[_Seen]:
+        """What packages offer. Asking each takes a fiftieth of a second, so it is done when one came or went."""
+        installed = _installed()
+        match self._packages:
+            case {"installed": found, "none": True} if found == installed:
+                return []
+            case _:
+                offered = list(_offered())
+        self._packages = {"installed": installed, "none": not offered}
+        self._changed = True
+        self.save()
+        return offered
+
+    def get(self, seen: _Seen) -> dict[str, Any] | None:
+        found: Any = self._entries.get(seen.key)
+        entry = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        fits = entry.get("signature") == seen.signature and isinstance(entry.get("reply"), dict)
+        return entry if fits and isinstance(entry.get("digest"), str) else None
+
+    def put(self, seen: _Seen, entry: Mapping[str, Any]) -> None:
+        self._entries[seen.key] = {"signature": seen.signature, **entry}
+        self._changed = True
+
+    def save(self) -> None:
+        if self.path is None or not self._changed:
+            return
+        self._changed = False
+        try:
+            kept = {"of": _maker(), "files": self._entries, "packages": self._packages}
+            save_whole(self.path, json.dumps(kept), mode=0o600)
+        except StorageError:
+            return
+
+
+def _maker() -> str:
+    """Who described: another Python or another ba may do it differently."""
+    return f"ba {__version__}, python {platform.python_version()} at {sys.executable}"

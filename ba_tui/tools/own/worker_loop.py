@@ -1,0 +1,263 @@
+"""The work of a worker process: loads one tool file, tells what is in it, and runs its tools, one call after the other.
+
+Whatever a tool does becomes a reply here, or ends the process, which the supervisor above notices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib
+import inspect
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib.machinery import FileFinder, ModuleSpec, SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from ba_tui.core.results import ToolResult
+from ba_tui.tools.own.declared_tools import DeclaredTool, ToolFault, declared_in
+
+MAX_RESULT_BYTES = 20_000_000
+TRACE_CHARS = 4_000
+CHUNK_BYTES = 65_536
+
+
+def serve(channel: int, file: str, module: str = "", digest: str = "") -> None:
+    """Answer requests until the channel ends. ``file`` or ``module`` is loaded at the first one."""
+    loaded: dict[str, DeclaredTool] | None = None
+    instances: dict[str, Any] = {}
+    own = os.getpid()
+    with asyncio.Runner() as runner:
+        for line in _lines(channel):
+            request: dict[str, Any] = json.loads(line)
+            try:
+                if loaded is None:
+                    loaded = {each.found.__name__: each for each in _load(file, module, digest)}
+                if request["do"] == "describe":
+                    reply: dict[str, Any] = {"tools": [each.record for each in loaded.values()]}
+                else:
+                    reply = _called(loaded[request["object"]], instances, request["args"], runner)
+            except BaseException as error:  # noqa: BLE001 - any failure becomes a reply
+                reply = {"failed": _failure(error, file)}
+            if os.getpid() != own:
+                # The tool forked and both sides came back here; only the first may answer.
+                os._exit(0)
+            _flush()
+            reply |= {"id": request["id"], "left": len(_left_running())}
+            _send(channel, reply)
+
+
+def _load(file: str, module: str, digest: str) -> list[DeclaredTool]:
+    package, _, name = module.partition(":")
+    found = importlib.import_module(package) if module else _from_file(Path(file), digest)
+    if name:
+        return [DeclaredTool(getattr(found, name))]
+    derived = [DeclaredTool(each) for each in declared_in(found)]
+    names: dict[str, DeclaredTool] = {}
+    for each in derived:
+        if first := names.get(each.record["name"]):
+            text = f"two tools are named {each.record['name']!r}: the other one is in line {first.line}"
+            raise ToolFault(text, each.line)
+        names[each.record["name"]] = each
+    return derived
+
+
+class _Plain(SourceFileLoader):
+    """Compiles what stands in the source: a ``__pycache__`` beside a tool file is neither read nor written."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return compile(self.get_data(self.path), self.path, "exec", dont_inherit=True)
+
+
+class _Beside:
+    """Finds modules that lie beside a tool file. Last for plain names, so that none hides a library's."""
+
+    def __init__(self, folder: str, *, top: bool) -> None:
+        self._folder = folder
+        self._top = top
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> Any:
+        del target
+        if self._top:
+            return self._found(name, self._folder) if path is None else None
+        below = [entry for entry in path or () if Path(entry).is_relative_to(self._folder)]
+        return next((spec for entry in below if (spec := self._found(name, entry))), None)
+
+    def _found(self, name: str, folder: str) -> ModuleSpec | None:
+        return FileFinder(folder, (_Plain, [".py"])).find_spec(name)
+
+
+def _from_file(path: Path, digest: str) -> ModuleType:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ToolFault(f"the file can't be read: {error.strerror}") from error
+    if digest and hashlib.sha256(data).hexdigest() != digest:
+        raise ToolFault("the file was changed meanwhile; its new form is there from the next prompt on")
+    folder = str(path.parent)
+    sys.meta_path.insert(0, _Beside(folder, top=False))
+    sys.meta_path.append(_Beside(folder, top=True))
+    name = f"ba_tool_{path.stem}"
+    spec = spec_from_file_location(name, path, loader=_Given(name, str(path), data))
+    if spec is None or spec.loader is None:
+        raise ToolFault("this is no Python file")
+    module = sys.modules[name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class _Given(SourceFileLoader):
+    """Runs the bytes that were looked at, whatever the file holds by now."""
+
+    def __init__(self, name: str, path: str, data: bytes) -> None:
+        super().__init__(name, path)
+        self._data = data
+
+    def get_code(self, fullname: str) -> CodeType:
+        return compile(self._data, self.path, "exec", dont_inherit=True)
+
+
+def _called(
+    tool: DeclaredTool, instances: dict[str, Any], args: Mapping[str, Any], runner: asyncio.Runner
+) -> dict[str, Any]:
+    try:
+        given = tool.bind(args)
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:3]]
+        return {"failed": {"kind": "invalid_parameters", "text": "; ".join(lines)}}
+    function: Any = tool.found
+    if tool.stateful:
+        name = tool.found.__name__
+        if name not in instances:
+            instances[name] = tool.found()
+        function = instances[name].run
+    value = function(**given)
+    if inspect.isawaitable(value):
+        value = runner.run(_awaited(value))
+    return _encoded(value)
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def _encoded(value: Any) -> dict[str, Any]:
+    match value:
+        case None:
+            return {"text": None}
+        case str():
+            reply = {"text": str(value)}
+        case ToolResult():
+            reply = {"result": TypeAdapter(ToolResult).dump_json(value).decode()}
+        case _:
+            options: Any = {"inf_nan_mode": "strings", "bytes_mode": "base64", "fallback": _described}
+            reply = {"json": to_json(value, **options).decode()}
+    size = sum(map(len, reply.values()))
+    if size > MAX_RESULT_BYTES:
+        raise ToolFault(
+            f"it returned {size / 1e6:.0f} MB; at most {MAX_RESULT_BYTES // 1_000_000} MB can be taken. Write a file."
+        )
+    return reply
+
+
+def _described(value: Any) -> str:
+    return repr(value)[:10_000]
+
+
+def _failure(error: BaseException, file: str) -> dict[str, Any]:
+    kind, text = "execution_error", _words(error)
+    line = error.line if isinstance(error, ToolFault) else _line(error, file)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        kind = "dependency_error"
+        text = f"the module {error.name!r} is not installed for {sys.executable}"
+    trace = "" if isinstance(error, ToolFault) else _trace(error, file)
+    return {"kind": kind, "text": text, "line": line, "trace": trace}
+
+
+def _words(error: BaseException) -> str:
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - an error whose words raise is still an error
+        said = "(its words can't be read)"
+    name = type(error).__name__
+    if isinstance(error, ToolFault):
+        return said
+    return f"{name}: {said}"[:2_000] if said else name
+
+
+def _line(error: BaseException, file: str) -> int:
+    if isinstance(error, SyntaxError):
+        return error.lineno or 0
+    frames = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return next((line for line in reversed(frames) if line), 0)
+
+
+def _trace(error: BaseException, file: str) -> str:
+    """The way through the tool's own code: how it was called is no news, and a file that does not parse has none."""
+    own = error.__traceback__
+    while own is not None and own.tb_frame.f_code.co_filename != file:
+        own = own.tb_next
+    if own is None and not isinstance(error, SyntaxError):
+        own = error.__traceback__
+    try:
+        return "".join(traceback.format_exception(error.with_traceback(own)))[-TRACE_CHARS:]
+    except Exception:  # noqa: BLE001 - see _words
+        return ""
+
+
+def _left_running() -> list[int]:
+    """Processes that the last call left behind, as far as /proc tells."""
+    before, now = None, _below()
+    while before != now:
+        # One that ended between two looks may have left another, which was not to be seen before.
+        before, now = now, _below()
+    return [pid for pid in now if _runs(pid)]
+
+
+def _below() -> set[int]:
+    """Our children and those of the supervisor, ourselves aside."""
+    found: set[int] = set()
+    for parent in (os.getpid(), os.getppid()):
+        try:
+            lists = [task.read_text() for task in Path(f"/proc/{parent}/task").glob("*/children")]
+        except OSError:
+            continue
+        found.update(int(word) for text in lists for word in text.split())
+    return found - {os.getpid()}
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rsplit(b")", 1)[1].split()[0] not in (b"Z", b"X")
+    except (OSError, IndexError):
+        return False
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            # The tool may have put anything in its place.
+            stream.flush()
+
+
+def _lines(channel: int) -> Iterator[bytes]:
+    waiting = b""
+    while data := os.read(channel, CHUNK_BYTES):
+        *lines, waiting = (waiting + data).split(b"\n")
+        yield from lines
+
+
+def _send(channel: int, reply: Mapping[str, Any]) -> None:
+    data = memoryview(json.dumps(reply).encode() + b"\n")
+    while data:
+        data = data[os.write(channel, data) :]

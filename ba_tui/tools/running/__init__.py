@@ -1,0 +1,4 @@
+"""Commands that run for the model: confined, reviewed, in the foreground or the background.
+
+May import what tools may.
+"""

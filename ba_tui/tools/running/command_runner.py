@@ -1,0 +1,292 @@
+"""Runs commands in the profile that they were allowed in, and looks afterwards at what they did to protected files.
+
+What confines is permissions/sandbox.py; processes are processes.py's; who may leave the sandbox is judged before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from ba_tui.core.errors import BaError
+from ba_tui.core.events import Judged, args_hash
+from ba_tui.core.messages import clean_json
+from ba_tui.core.profiles import WORKING, Profile
+from ba_tui.core.questions import Question
+from ba_tui.core.results import Command
+from ba_tui.core.tool import Call, Tool
+from ba_tui.core.values import frozen
+from ba_tui.permissions.sandbox.confinement import Confinement, Sandbox
+from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch, Run
+from ba_tui.permissions.verdicts import Allow, Ask, Deny
+from ba_tui.tools.failed import Failed
+from ba_tui.tools.running.background import Outcome, Shells, Work
+from ba_tui.tools.running.processes import Program
+from ba_tui.tools.running.protected_review import ProtectedReview
+
+if TYPE_CHECKING:
+    from ba_tui.tools.running.egress_hosts import Network
+
+Judge: TypeAlias = Callable[[Tool, Mapping[str, Any], Path], Allow | Deny | Ask]
+Who: TypeAlias = Literal["rule", "mode", "person", "hook"]
+WIDER = "Run it with write access to the workspace?"
+UNWATCHED = ProtectedReview()
+OUTSIDE_HINT = "if it needs that, call it with outside: true, and the person is asked"
+
+
+class Widen(Protocol):
+    """Says what happens with a call that ran as a reader and tried to write ``tried``."""
+
+    def __call__(self, tool: Tool, args: Mapping[str, Any], cwd: Path, tried: str) -> Allow | Deny | Ask: ...
+
+
+class Environment(Protocol):
+    """Variables that keep what a command starts from running what a repository names. Blocks."""
+
+    def __call__(
+        self, folder: Path, text: str, profile: Profile, inherited: Mapping[str, str], *, held: bool
+    ) -> Mapping[str, str]: ...
+
+
+@frozen
+class RunRequest:
+    """One call that runs ``text``: the ``argument`` of ``tool`` of that name. ``make`` a program of such a text."""
+
+    tool: Tool
+    args: Mapping[str, Any]
+    argument: str
+    make: Callable[[str], Program]
+    folder: Path
+    seconds: float = 0
+
+    @property
+    def text(self) -> str:
+        return self.args[self.argument]
+
+
+@frozen
+class CommandRunner:
+    """``sandbox``: None where nothing is confined. ``judge`` says whether something else may be run by the way, as an
+    installer; ``widen`` whether a command that only reads may write after all."""
+
+    sandbox: Sandbox | None = None
+    judge: Judge | None = None
+    network: Callable[[], Network] | None = None
+    """Which hosts may be reached from a network of its own; None: none at all."""
+    widen: Widen | None = None
+    review: ProtectedReview = UNWATCHED
+    environment: Environment | None = None
+
+    @property
+    def watch(self) -> ProtectedWatch | None:
+        """What notices which protected files commands change."""
+        return self.review.watch
+
+    def undecided(self) -> bool:
+        """Whether protected files changed, and the person has not decided about that yet. Blocks."""
+        return bool(self.watch and self.watch.pending)
+
+    async def confine(self, program: Program, profile: Profile) -> Program:
+        """``program``, confined as ``profile`` says where that can be. Raises Failed when it must be and can't."""
+        if self.sandbox is None:
+            return program
+        try:
+            confinement = await asyncio.to_thread(self.sandbox.confine, profile, program.readable)
+        except BaError as error:
+            raise Failed("dependency_error", str(error), error.hint) from error
+        except OSError as error:
+            reason = error.strerror or error
+            raise Failed("resource_error", f"The sandbox could not be prepared: {reason}.") from error
+        return replace(program, confinement=confinement)
+
+    def confine_worker(self) -> Confinement | None:
+        """How a worker of a project's own tools is started; from then on it may change files at any time. Blocks.
+
+        Raises:
+            NotConfined: a sandbox is required, and there is none.
+        """
+        if self.watch:
+            self.watch.begin(Run("a tool of this project", WORKING, running=lambda: True))
+        return self.sandbox.confine(WORKING) if self.sandbox else None
+
+    def with_egress(self, program: Program, text: str, call: Call, *, attended: bool) -> Program:
+        """``program`` with a way to the hosts that are allowed, where it is confined in a network of its own and may
+        do more than read. ``attended``: the call waits for it, so the person can be asked."""
+        held = program.confinement
+        if self.network is None or held is None or not held.walled or held.profile.name == "reading":
+            return program
+        from ba_tui.tools.running.egress_hosts import HostDecisions  # noqa: PLC0415
+        from ba_tui.tools.running.egress_proxy import EgressProxy  # noqa: PLC0415 - reading addresses is needed by few sessions
+
+        preview = Command(text, str(program.folder))
+        egress = EgressProxy(HostDecisions(self.network(), call, preview, attended=attended))
+        return replace(program, environment={**program.environment, **egress.environment}, egress=egress)
+
+    async def run(self, request: RunRequest, shells: Shells, call: Call) -> tuple[Outcome, list[str]]:
+        """How it ended, and words about where it ran when that needs some.
+
+        Raises:
+            OSError: it could not be started. Failed: it must be confined and can't be.
+        """
+        outcome, notes = await self._run(request, call.profile, shells, call)
+        tried = self._refused_write(outcome, call.profile)
+        if not tried:
+            return outcome, notes
+        wider, why = await self._widened(request, tried, call)
+        if wider is None:
+            return outcome, [*notes, why]
+        call.report(f"\n[again, with write access to the workspace: it tried to write {tried}]\n")
+        outcome, notes = await self._run(request, wider, shells, call)
+        return outcome, [f"this is its second run, with write access: as a reader it tried to write {tried}", *notes]
+
+    async def start(self, request: RunRequest, shells: Shells, call: Call) -> Work:
+        """Run it in the background. Raises as ``run`` does, and Failed when too many run."""
+        program, run = await self._begun(request, call.profile, call, attended=False)
+        try:
+            work = shells.start(program, request.text, call)
+        except BaseException:
+            await self._ended(run)
+            raise
+        if self.watch and run:
+            self.watch.replace(run, replace(run, running=lambda: not work.ended))
+        return work
+
+    async def _run(
+        self, request: RunRequest, profile: Profile, shells: Shells, call: Call
+    ) -> tuple[Outcome, list[str]]:
+        program, run = await self._begun(request, profile, call, attended=True)
+        try:
+            outcome = await shells.run(program, request.text, request.seconds, call)
+            if program.egress:
+                await program.egress.decisions.settle()
+        except BaseException:
+            if program.egress:
+                program.egress.decisions.end()
+            await asyncio.shield(self._ended(run))
+            raise
+        if outcome.moved and self.watch and run:
+            self.watch.replace(run, replace(run, running=lambda: not outcome.job.ended))
+            return outcome, []
+        await self._ended(run)
+        notes = [*_unreached(program), *_mistaken(program, request.text), *self._blame(outcome, profile)]
+        if profile.git and "GIT_CONFIG_COUNT" in program.environment:
+            from ba_tui.permissions.sandbox.git_settings import skipped_hooks  # noqa: PLC0415 - only git needs it
+
+            if hooks := await asyncio.to_thread(skipped_hooks, program.folder, request.text):
+                notes.append(f"git ran without the hooks {hooks}; the setting commands.git_hooks allows them")
+        return outcome, [*notes, *await self.review.notes(call)]
+
+    async def _begun(
+        self, request: RunRequest, profile: Profile, call: Call, *, attended: bool
+    ) -> tuple[Program, Run | None]:
+        """The program as it is to be started, and what is watched meanwhile."""
+        program = await self.confine(request.make(request.text), profile)
+        held = program.confinement
+        if self.environment and profile.name != "outside":
+            known = program.environment
+            safe = await asyncio.to_thread(
+                self.environment, program.folder, request.text, profile, known, held=held is not None and held.guarded
+            )
+            program = replace(program, environment={**known, **safe})
+        program = self.with_egress(program, request.text, call, attended=attended)
+        if self.watch is None or (profile.name == "reading" and (held is None or held.guarded)):
+            return program, None
+        run = Run(request.text, profile, held is not None and held.guarded)
+        await asyncio.to_thread(self.watch.begin, run, held.findings if held else None)
+        return program, run
+
+    async def _ended(self, run: Run | None) -> None:
+        if self.watch and run:
+            await asyncio.to_thread(self.watch.end, run)
+
+    def _blame(self, outcome: Outcome, profile: Profile) -> list[str]:
+        """Why a command may have failed for the sandbox's sake. For the model to read; nothing follows from it."""
+        process = outcome.job.process
+        if self.sandbox is None or not process.confined or outcome.moved or outcome.timed_out:
+            return []
+        if process.exit_code is None and not process.started:
+            return ["it could not be set up in the sandbox"]
+        printed = process.output.text()
+        if outcome.job.exit_code and (hidden := self.sandbox.hidden_in(printed)):
+            return [f"ba hides {hidden} from it; commands.read in the person's settings allows it"]
+        why = self.sandbox.blame(printed, outcome.job.exit_code)
+        if not why:
+            return []
+        hint = "" if self.sandbox.mode == "required" else f"; {OUTSIDE_HINT}"
+        return [f"it ran {'as a reader' if profile.name == 'reading' else 'in the sandbox'}, and {why}{hint}"]
+
+    def _refused_write(self, outcome: Outcome, profile: Profile) -> str:
+        """What a command that only reads tried to write, as it says itself; empty when it says nothing of the kind."""
+        process = outcome.job.process
+        if profile.name != "reading" or self.sandbox is None or not process.confined or not outcome.job.exit_code:
+            return ""
+        return self.sandbox.refused_write(process.output.text())
+
+    async def _widened(self, request: RunRequest, tried: str, call: Call) -> tuple[Profile | None, str]:
+        """The profile for a second run, or None and why there is none."""
+        if self.widen is None:
+            return None, f"it ran as a reader, and may not write {tried}"
+        verdict = await asyncio.to_thread(self.widen, request.tool, request.args, request.folder, tried)
+        match verdict:
+            case Allow(profile=profile):
+                _note(call, request, ("allow", "rule" if verdict.by else "mode", verdict.by))
+                return profile, ""
+            case Deny(reason=why):
+                _note(call, request, ("deny", "rule" if verdict.by else "mode", verdict.by))
+                return None, f"it ran as a reader, and may not write {tried}: {why}"
+            case Ask():
+                pass
+        question = Question(
+            "permission",
+            WIDER,
+            call_id=call.id,
+            tool=request.tool.name,
+            args=clean_json(dict(request.args)),
+            preview=Command(request.text, str(request.folder)),
+            reason=f"As a command that only reads it tried to write {tried}. It starts again from the beginning.",
+            risks=tuple(dict.fromkeys(("writes", *verdict.risks))),
+            timeout=verdict.timeout,
+            fixed=True,
+        )
+        reply = await call.ask(question)
+        refused = reply.choice in {"deny", "text"}
+        by: dict[str, Who] = {"nobody": "mode", "hook": "hook"}
+        _note(call, request, ("deny" if refused else "allow", by.get(reply.by, "person"), ""))
+        if not refused:
+            return verdict.profile, ""
+        said = f" and said: {reply.text.strip()}" if reply.text.strip() else ""
+        return None, f"it ran as a reader; letting it write {tried} was not allowed{said}"
+
+
+def _mistaken(program: Program, text: str) -> list[str]:
+    """Files that git may call changed only because they are hidden from it."""
+    held = program.confinement
+    if held is None or held.findings is None or held.profile.name != "reading" or "git" not in text:
+        return []
+    from ba_tui.permissions.sandbox.git_settings import tracked_secrets  # noqa: PLC0415 - only git needs it
+
+    hidden = [path.name for path in tracked_secrets(program.folder) if path in held.findings.secrets]
+    return (
+        [f"git sees what stands in for {', '.join(hidden[:3])}, which ba hides: it may not be changed"]
+        if hidden
+        else []
+    )
+
+
+def _unreached(program: Program) -> list[str]:
+    refused = program.egress.decisions.refused if program.egress else {}
+    return [f"{host} was not reached: {why}" for host, why in refused.items()]
+
+
+def _note(call: Call, request: RunRequest, decided: tuple[Literal["allow", "deny"], Who, str]) -> None:
+    """For the audit: who decided about a second run."""
+    word, who, rule = decided
+    hash = args_hash(request.args)
+    profile = "working" if word == "allow" else ""
+    call.branch.emit(Judged(call.id, request.tool.name, word, who, rule, "to write the workspace", hash, profile))
+
+
+UNCONFINED = CommandRunner()

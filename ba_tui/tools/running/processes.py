@@ -1,0 +1,323 @@
+"""Runs a program under the supervisor: a thread reads what it prints, the whole tree is ended when it must be.
+
+What the program is and what the model reads of it is up to the tools; which ones run is background.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ba_tui.core.messages import clean_text
+from ba_tui.core.values import frozen
+from ba_tui.permissions.sandbox.confinement import Confinement
+from ba_tui.processes.output import NewSpill, Output
+from ba_tui.processes.shared_memory import MemoryWatch
+from ba_tui.processes.terminal_text import coloured, open_sequence
+
+if TYPE_CHECKING:
+    from ba_tui.tools.running.egress_proxy import EgressProxy
+
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
+CHUNK_BYTES = 65_536
+LIVE_BYTES = 8_000
+"""Bytes shown live at a time; of a flood the rest is skipped, the end shows head and tail."""
+TICK_SECONDS = 0.05
+ATTEMPTS, ATTEMPT = 20, 20
+"""How often, and for how many milliseconds, to try to end what lost its supervisor."""
+
+Listener = Callable[[str], None]
+
+
+@frozen
+class Program:
+    """``argv`` begins with a path. ``limits``: rlimits by their names (``cpu``, ``data``, ``fsize``, ``nproc``).
+    ``confinement``: how it is kept in the sandbox, supervisor and all; None when it is not. ``readable``: what it needs
+    to read there. ``egress``: its way out of a network of its own."""
+
+    argv: tuple[str, ...]
+    folder: Path
+    environment: Mapping[str, str]
+    limits: Mapping[str, int] = field(default_factory=dict[str, int])
+    confinement: Confinement | None = None
+    readable: tuple[Path, ...] = ()
+    egress: EgressProxy | None = None
+
+    def command(self, status: str) -> tuple[tuple[str, ...], dict[str, str]]:
+        """The supervisor's words, with ``status`` for where it reports, and its environment."""
+        held = {**self.limits, **(self.confinement.limits if self.confinement else {})}.items()
+        limits = ",".join(f"{name}={value}" for name, value in held)
+        words = (sys.executable, "-I", "-S", str(SUPERVISOR), status, str(self.folder), limits, *self.argv)
+        if self.confinement is None:
+            return words, dict(self.environment)
+        return self.confinement.wrap(words), {**self.environment, **self.confinement.environment}
+
+
+class _Live:
+    """The output on its way to who watches, a few times a second and never more than a pane can take."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, listener: Listener | None) -> None:
+        self.listeners: set[Listener] = {listener} if listener else set()
+        self._loop = loop
+        self._lock = threading.Lock()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._waiting = bytearray()
+        self._open = ""
+        self._skipped = 0
+        self._due = False
+        self.note = ""
+        """What is wrong with storing it; shown with what is skipped, which it would else go by with."""
+
+    def feed(self, data: bytes) -> None:
+        """Called by the reading thread."""
+        if not self.listeners:
+            return
+        with self._lock:
+            self._waiting += data
+            if (over := len(self._waiting) - 2 * LIVE_BYTES) > 0:
+                over += LIVE_BYTES
+                del self._waiting[:over]
+                self._skipped += over
+            if self._due:
+                return
+            self._due = True
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._loop.call_later, TICK_SECONDS, self.flush)
+
+    def flush(self) -> None:
+        with self._lock:
+            data, skipped = bytes(self._waiting), self._skipped
+            self._waiting.clear()
+            self._skipped, self._due = 0, False
+        if skipped:
+            self._decoder.reset()
+            data = data.lstrip(bytes(range(0x80, 0xC0)))
+            self._open = f"\n[… {skipped} bytes not shown live{f'; {self.note}' if self.note else ''} …]\n"
+        text = self._open + self._decoder.decode(data)
+        cut = open_sequence(text)
+        text, self._open = text[:cut], text[cut:]
+        if text:
+            text = clean_text(coloured(text))
+            for listener in tuple(self.listeners):
+                listener(text)
+
+
+def holders(pipe: int) -> set[int]:
+    """Other processes that hold an end of ``pipe``; none where the system does not tell."""
+    name = f"pipe:[{os.fstat(pipe).st_ino}]"
+    found: set[int] = set()
+    with suppress(OSError):
+        for process in Path("/proc").iterdir():
+            if process.name.isdigit() and name in _opened(process / "fd"):
+                found.add(int(process.name))
+    return found - {os.getpid()}
+
+
+def _opened(folder: Path) -> set[str]:
+    """What the file descriptors listed in ``folder`` lead to."""
+    targets: set[str] = set()
+    try:
+        links = list(folder.iterdir())
+    except OSError:
+        return targets
+    for link in links:
+        with suppress(OSError):
+            targets.add(str(link.readlink()))
+    return targets
+
+
+class Process:
+    """One supervised program. ``exit_code`` None: it was let go before it ended, or its supervisor was killed.
+
+    ``left``: processes it left running, which were ended; ``over``: it was ended as more than so many ran. ``freed``:
+    who waits need not any longer. ``listener`` hears all; a later one (``listen``) may miss what is printed at once.
+
+    Raises:
+        OSError: the supervisor could not be started.
+    """
+
+    def __init__(self, program: Program, spill: NewSpill | None = None, listener: Listener | None = None) -> None:
+        self.output = Output(spill)
+        self.exit_code: int | None = None
+        self.folder = ""
+        self.left = self.over = 0
+        self.ended = asyncio.Event()
+        self.freed = asyncio.Event()
+        self.on_end: Callable[[], None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._live = _Live(self._loop, listener)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._keep = True
+        self._status = b""
+        self._pid = 0
+        inner_control, self._control = os.pipe()
+        self._printed, inner_output = os.pipe()
+        self._states, inner_states = os.pipe()
+        self._woken, self._wake = os.pipe()
+        self.memory = MemoryWatch(program.limits.get("data"))
+        self._egress = program.egress
+        handed, told = self._egress.offer() if self._egress else ((), "")
+        words, environment = program.command(f"{inner_states}{told}")
+        self._separate = bool(program.confinement and program.confinement.separate)
+        self.confined = program.confinement is not None
+        try:
+            self._process = subprocess.Popen(
+                words,
+                stdin=inner_control,
+                stdout=inner_output,
+                stderr=inner_output,
+                pass_fds=(inner_states, *handed),
+                env=environment,
+                start_new_session=True,
+            )
+        except BaseException:
+            for end in (self._control, self._printed, self._states, self._woken, self._wake):
+                os.close(end)
+            raise
+        finally:
+            for end in (inner_control, inner_output, inner_states):
+                os.close(end)
+            if self._egress:
+                self._egress.begin()
+        os.set_blocking(self._printed, False)
+        os.set_blocking(self._states, False)
+        threading.Thread(target=self._watch, daemon=True, name="program output").start()
+
+    @property
+    def started(self) -> bool:
+        """Whether the supervisor has said that the program runs."""
+        return self._pid > 0
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Hear on the event loop what is printed; an empty text is its end. Call what comes back to stop."""
+        self._live.listeners.add(listener)
+        return lambda: self._live.listeners.discard(listener)
+
+    def end(self) -> None:
+        """Ask the supervisor to end everything; ``ended`` is set when the program is gone, within some seconds."""
+        with self._lock, suppress(OSError):
+            if not self._closed:
+                os.write(self._control, b".")
+
+    def let_go(self, *, keep: bool) -> None:
+        """The same, and read no further: ``ended`` is set at once. ``keep``: what was printed is wanted."""
+        with self._lock, suppress(OSError):
+            if not self._closed:
+                self._keep = keep
+                os.write(self._wake, b".")
+
+    def _watch(self) -> None:
+        """The reading thread, from the first byte until the supervisor is gone."""
+        try:
+            self._read_all()
+            # Only now: what a program says of being ended is no part of what it printed until it was let go.
+            self.end()
+            self.output.close(keep=self._keep)
+        finally:
+            with self._lock:
+                self._closed = True
+                for end in (self._control, self._printed, self._states, self._woken, self._wake):
+                    os.close(end)
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._end)
+            self._process.wait()
+
+    def _read_all(self) -> None:
+        """Until the program has ended or is let go."""
+        poll = select.poll()
+        for end in (self._printed, self._states, self._woken):
+            poll.register(end, select.POLLIN)
+        reading = True
+        while reading:
+            for end, _ in poll.poll(self.memory.pause):
+                if end == self._printed:
+                    if self._take() == b"":
+                        poll.unregister(end)
+                elif end == self._states:
+                    reading = reading and self._read_states()
+                else:
+                    reading = False
+            self.memory.look(self._process.pid)
+        # What is in the pipe by now belongs to it; something it left behind may go on to fill it.
+        for _ in range(64):
+            if not self._take():
+                break
+
+    def _take(self) -> bytes | None:
+        """One piece of output; empty at its end, None when there is none now."""
+        try:
+            data = os.read(self._printed, CHUNK_BYTES)
+        except BlockingIOError:
+            return None
+        if data:
+            self.output.feed(data)
+            self._live.note = self.output.trouble
+            self._live.feed(data)
+        return data
+
+    def _read_states(self) -> bool:
+        """False once nothing more is to be expected."""
+        try:
+            data = os.read(self._states, CHUNK_BYTES)
+        except BlockingIOError:
+            return True
+        if not data:
+            self._end_orphans()
+            return False
+        *lines, self._status = (self._status + data).split(b"\n")
+        return all(self._note(line.decode("utf-8", "surrogateescape")) for line in lines)
+
+    def _end_orphans(self) -> None:
+        """The supervisor went away without a word (something killed it): end the rest, as far as it can be found."""
+        if self._separate:
+            self._process.kill()
+        elif self._pid:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._pid, signal.SIGKILL)
+        poll = select.poll()
+        poll.register(self._printed, 0)
+        for _ in range(ATTEMPTS):
+            for pid in holders(self._printed):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            # A look may miss what has just been forked; the pipe itself knows when nobody holds it any more.
+            if poll.poll(ATTEMPT):
+                return
+
+    def _note(self, line: str) -> bool:
+        kind, _, value = line.partition(" ")
+        match kind:
+            case "pid":
+                self._pid = int(value)
+            case "cwd":
+                self.folder = value
+            case "left" | "over":
+                setattr(self, kind, int(value))
+            case "exit":
+                self.exit_code = int(value)
+            case _:
+                pass
+        return kind != "exit"
+
+    def _end(self) -> None:
+        self._live.flush()
+        if self._egress:
+            self._egress.close()
+        self.ended.set()
+        self.freed.set()
+        for listener in tuple(self._live.listeners):
+            listener("")
+        if self.on_end:
+            self.on_end()

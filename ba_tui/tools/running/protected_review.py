@@ -1,0 +1,118 @@
+"""Asks the person about protected files that appeared or changed while a command ran; nothing runs unasked until then.
+
+What is noticed stands in permissions/protected_watch.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from ba_tui.core.events import Notice
+from ba_tui.core.questions import Option, Question
+from ba_tui.core.results import Diff, Diffs
+from ba_tui.core.text.wording import one_line
+from ba_tui.core.tool import Call
+from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import is_secret
+from ba_tui.permissions.sandbox.protected_watch import Change, ProtectedWatch
+
+MOST_SHOWN = 20
+MOST_NAMED = 4
+COMMAND_CHARS = 60
+NO_TEXT = "(a link, or too large to be shown)\n"
+HIDDEN = "(not shown: it may hold secrets)\n"
+WHY = "Git, shells, editors or other programs run what stands in such files."
+
+
+@frozen
+class ProtectedReview:
+    """``watch``: None where nothing is watched. ``asks``: whether the person is asked at all, or only told."""
+
+    watch: ProtectedWatch | None = None
+    asks: Callable[[], bool] = lambda: True
+
+    async def settle(self, call: Call) -> str:
+        """Ask about what commands did to protected files by now. Why nothing may run unasked; empty when all is
+        decided."""
+        watch = self.watch
+        if watch is None:
+            return ""
+        if watch.active:
+            await asyncio.to_thread(watch.check)
+        notes = await self.notes(call)
+        if not notes or not await asyncio.to_thread(lambda: watch.pending):
+            return ""
+        return f"{notes[0]}. Nothing runs unasked until the person has decided about that."
+
+    async def notes(self, call: Call) -> list[str]:
+        """What is left undecided after the person was asked, in words for the model."""
+        watch = self.watch
+        changes = await asyncio.to_thread(lambda: watch.pending) if watch else ()
+        if watch is None or not changes:
+            return []
+        what = f"`{one_line(changes[0].by, COMMAND_CHARS)}` {_did(watch, changes)}"
+        if not self.asks():
+            await asyncio.to_thread(watch.keep, changes)
+            call.branch.emit(Notice(f"{what}.", "warning", WHY))
+            return []
+        reply = await call.ask(_question(f"{what}. {WHY}", watch, changes, call))
+        match reply.text.split("\n")[0] if reply.choice == "text" else "":
+            case "Keep them":
+                await asyncio.to_thread(watch.keep, changes)
+                return []
+            case "Set them aside":
+                return await self._set_aside(watch, changes, call)
+            case _:
+                hint = "Nothing runs unasked here until you keep or remove them."
+                call.branch.emit(Notice(f"{what}. {WHY}", "warning", hint))
+                return [f"{what}, which decide what other programs run, and the person has not agreed to that"]
+
+    @staticmethod
+    async def _set_aside(watch: ProtectedWatch, changes: Sequence[Change], call: Call) -> list[str]:
+        names = ", ".join(watch.shown(change.path) for change in changes)
+        try:
+            folder = await asyncio.to_thread(watch.set_aside, changes)
+        except OSError as error:
+            reason = error.strerror or error
+            call.branch.emit(Notice(f"{names} could not be set aside: {reason}.", "warning", "Remove them yourself."))
+            return [f"{names} could not be set aside"]
+        call.branch.emit(Notice(f"{names}: set aside in {folder}."))
+        return [f"the person had {names} taken back"]
+
+
+def _question(text: str, watch: ProtectedWatch, changes: Sequence[Change], call: Call) -> Question:
+    return Question(
+        "choice",
+        text,
+        call_id=call.id,
+        preview=Diffs(tuple(_diff(watch, change) for change in changes[:MOST_SHOWN])),
+        options=(
+            Option("Keep them", "They are fine, or you made them yourself."),
+            Option("Set them aside", "New files move into a folder of ba's; changed ones get their old content back."),
+        ),
+    )
+
+
+def _did(watch: ProtectedWatch, changes: Sequence[Change]) -> str:
+    """``created .envrc and changed .npmrc``."""
+    said: list[str] = []
+    for word, chosen in (
+        ("created", [change for change in changes if change.new]),
+        ("changed", [change for change in changes if not change.new and change.after is not None]),
+        ("removed", [change for change in changes if not change.new and change.after is None]),
+    ):
+        names = list(dict.fromkeys(watch.shown(change.outermost or change.path) for change in chosen))
+        if names:
+            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+            said.append(f"{word} {', '.join(names[:MOST_NAMED])}{more}")
+    return " and ".join(said)
+
+
+def _diff(watch: ProtectedWatch, change: Change) -> Diff:
+    if is_secret(change.path):
+        # What is shown is kept with the session.
+        return Diff(watch.shown(change.path), None, HIDDEN)
+    before = None if change.before is None else change.before.decode("utf-8", "replace")
+    after = NO_TEXT if change.after is None and change.new else (change.after or b"").decode("utf-8", "replace")
+    return Diff(watch.shown(change.path), before, after)

@@ -1,0 +1,1 @@
+"""Pages from the web, links and web search. May import what tools may."""

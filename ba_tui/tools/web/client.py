@@ -1,0 +1,318 @@
+"""Asks web servers: names looked up, each address checked before it is connected to, everything bounded.
+
+What may be asked is web_addresses.py; what the bytes mean is web_text.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import field, replace
+from functools import cache
+from http import HTTPStatus
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Literal, TypeAlias
+from urllib.request import getproxies_environment
+
+from ba_tui import __version__
+from ba_tui.core.values import frozen
+from ba_tui.tools.failed import Failed
+from ba_tui.tools.web.addresses import Reach, WebAddress
+
+if TYPE_CHECKING:
+    import httpx2
+
+Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
+Wanted: TypeAlias = Callable[[str], bool]
+Cut: TypeAlias = Literal["", "size", "time", "connection", "unwanted"]
+
+AGENT = f"ba/{__version__} (terminal assistant)"
+CONNECT_SECONDS = 10.0
+TRIED = 4
+"""Addresses of one name that are tried before giving up."""
+_REDIRECTS = {301, 302, 303, 307, 308}
+_LOCAL = (".local", ".localhost", ".internal", ".lan", ".home.arpa", ".home", ".corp", ".intranet")
+_OFFLINE = "The machine seems to be offline. Tell the person, and go on with what is here."
+_UNREACHABLE = {errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL}
+
+
+@frozen
+class WebLimits:
+    """``body`` in bytes, unpacked; ``seconds`` for a request with all its redirects."""
+
+    body: int = 5_000_000
+    seconds: float = 30
+    redirects: int = 5
+
+
+@frozen
+class WebRequest:
+    address: WebAddress
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: bytes = b""
+
+
+@frozen
+class WebReply:
+    """What a server answered. ``cut``: why ``body`` is not all of it, if it is not.
+
+    ``moved``: the redirect that was not followed, because it leads to another site or out of https.
+    """
+
+    address: WebAddress
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = b""
+    cut: Cut = ""
+    moved: str = ""
+
+    @property
+    def said(self) -> str:
+        """The status in words."""
+        try:
+            return f"{self.status} {HTTPStatus(self.status).phrase}"
+        except ValueError:
+            return str(self.status)
+
+    @property
+    def content_type(self) -> str:
+        """Without parameters, in lower case; empty when the server does not say."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of the whole, None when it is not known."""
+        if not self.cut:
+            return len(self.body)
+        told = self.headers.get("content-length", "")
+        packed = "content-encoding" in self.headers
+        return int(told) if told.isascii() and told.isdigit() and len(told) < 16 and not packed else None
+
+
+async def look_up(host: str, port: int) -> Sequence[str]:
+    """The addresses of ``host`` as the system knows them."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def _anything(content_type: str) -> bool:
+    return True
+
+
+@frozen
+class Web:
+    """The way to web servers. ``proxies`` as in the environment: by scheme, ``all`` and ``no``.
+
+    Behind a proxy it is the proxy that looks names up, so an address that changes there can't be seen from here.
+    """
+
+    reach: Reach = field(default_factory=Reach)
+    limits: WebLimits = field(default_factory=WebLimits)
+    resolve: Resolve = look_up
+    proxies: Mapping[str, str] = field(default_factory=getproxies_environment)
+
+    def with_host(self, host: str) -> Web:
+        """The same way, where ``host`` may also lie within the person's own network."""
+        return replace(self, reach=self.reach.with_host(host))
+
+    async def page(self, address: WebAddress, wanted: Wanted = _anything) -> WebReply:
+        """What is at ``address``. Redirects within its site are followed, each checked like the first.
+
+        Raises:
+            Failed: no answer came, or the address may not be asked.
+        """
+        here, deadline = address, asyncio.get_running_loop().time() + self.limits.seconds
+        for _ in range(self.limits.redirects + 1):
+            reply = await self._answer(WebRequest(here), wanted, deadline)
+            location = reply.headers.get("location", "")
+            if reply.status not in _REDIRECTS or not location:
+                return reply
+            there = here.joined(location)
+            if not there.same_site(address) or (here.scheme, there.scheme) == ("https", "http"):
+                return replace(reply, moved=str(there))
+            here = there
+        raise Failed("execution_error", f"{address} redirects more than {self.limits.redirects} times.")
+
+    async def answer(self, request: WebRequest) -> WebReply:
+        """What the server says to one request, redirects included. Raises Failed as ``page`` does."""
+        return await self._answer(request, _anything, asyncio.get_running_loop().time() + self.limits.seconds)
+
+    async def _answer(self, request: WebRequest, wanted: Wanted, deadline: float) -> WebReply:
+        import httpx2  # noqa: PLC0415 - a tenth of a second, and only once the web is asked
+
+        place = request.address.place
+        try:
+            async with asyncio.timeout_at(deadline) as limit:
+                proxy = self._proxy(request.address)
+                targets = await self._targets(request.address, proxied=bool(proxy))
+                async with await _client(proxy) as client:
+                    response = await _connected(client, request, targets)
+                    async with aclosing(response):
+                        # From here on what has come is kept when time runs out.
+                        limit.reschedule(None)
+                        return await self._read(response, request.address, wanted, deadline)
+        except TimeoutError as error:
+            raise Failed("timeout", f"{place} did not answer within {self.limits.seconds:g} s.") from error
+        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, OSError) as error:
+            raise _in_words(error, place) from error
+
+    async def _read(self, response: httpx2.Response, address: WebAddress, wanted: Wanted, deadline: float) -> WebReply:
+        import httpx2  # noqa: PLC0415 - loaded already
+
+        reply = WebReply(address, response.status_code, dict(response.headers))
+        if response.status_code in _REDIRECTS and "location" in response.headers:
+            return reply
+        if not wanted(reply.content_type):
+            return replace(reply, cut="unwanted")
+        body, cut = bytearray(), ""
+        try:
+            async with asyncio.timeout_at(deadline), aclosing(response.aiter_bytes()) as pieces:
+                async for piece in pieces:
+                    body += piece
+                    if len(body) > self.limits.body:
+                        cut = "size"
+                        break
+        except (TimeoutError, httpx2.TimeoutException):
+            cut = "time"
+        except (httpx2.HTTPError, httpx2.StreamError):
+            cut = "connection"
+        if cut in {"time", "connection"} and not body:
+            kind = "timeout" if cut == "time" else "transient_error"
+            raise Failed(kind, f"{address.place} answered {reply.said} but sent no content in time.")
+        return replace(reply, body=bytes(body[: self.limits.body]), cut=cut)
+
+    def _proxy(self, address: WebAddress) -> str:
+        direct = [name.strip().lstrip(".") for name in self.proxies.get("no", "").lower().split(",")]
+        if any(name in {"*", address.host} or (name and address.host.endswith(f".{name}")) for name in direct):
+            return ""
+        return self.proxies.get(address.scheme) or self.proxies.get("all") or ""
+
+    async def _targets(self, address: WebAddress, *, proxied: bool) -> Sequence[str]:
+        """What to connect to: the addresses of the host that may be asked; behind a proxy the host itself."""
+        host = address.host
+        try:
+            found = [host] if address.ip else await self.resolve(host, address.port)
+        except socket.gaierror as error:
+            if not proxied:
+                raise _not_found(error, host) from error
+            if ("." not in host or host.endswith(_LOCAL)) and not self.reach.names_host(host):
+                raise _inside(host) from error
+            return [host]
+        allowed = [ip for ip in found if self.reach.allows(host, ip_address(ip.partition("%")[0]))]
+        if proxied:
+            if len(allowed) < len(found):
+                raise _inside(host)
+            return [host]
+        if not found:
+            raise Failed("not_found", f"The name {host} has no address.", "Check the name.")
+        if not allowed:
+            raise _inside(host)
+        return allowed[:TRIED]
+
+
+async def _client(proxy: str) -> httpx2.AsyncClient:
+    import httpx2  # noqa: PLC0415 - loaded already
+
+    tls = await asyncio.to_thread(_tls)
+    try:
+        # Neither .netrc nor cookies: nothing of the person goes along.
+        return httpx2.AsyncClient(
+            verify=tls,
+            proxy=proxy or None,
+            trust_env=False,
+            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+            headers={"User-Agent": AGENT, "Accept-Encoding": "gzip, deflate"},
+        )
+    except ImportError as error:
+        hint = "Tell the person to install socksio, or to set another proxy."
+        raise Failed(
+            "dependency_error", "The proxy of this machine speaks SOCKS, which needs socksio.", hint
+        ) from error
+    except (ValueError, httpx2.InvalidURL) as error:
+        hint = "Tell the person to check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY."
+        raise Failed("dependency_error", "The proxy set in the environment can't be used.", hint) from error
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """The system's certificates; reading them takes too long to do it for every page."""
+    import httpx2  # noqa: PLC0415 - loaded already
+
+    return httpx2.create_ssl_context()
+
+
+async def _connected(client: httpx2.AsyncClient, request: WebRequest, targets: Sequence[str]) -> httpx2.Response:
+    """The answer of the first of ``targets`` that can be connected to, its body not yet read."""
+    import httpx2  # noqa: PLC0415 - loaded already
+
+    address = request.address
+    for number, target in enumerate(targets, start=1):
+        outgoing = client.build_request(
+            request.method,
+            str(replace(address, host=target)),
+            headers={"Accept": "text/html, text/*;q=0.9, */*;q=0.5", **request.headers, "Host": address.place},
+            content=request.body or None,
+            extensions={"sni_hostname": address.host} if not address.ip else {},
+        )
+        try:
+            return await client.send(outgoing, stream=True)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout):
+            if number == len(targets):
+                raise
+    raise Failed("not_found", f"{address.place} has no address.")
+
+
+def _inside(host: str) -> Failed:
+    message = f"{host} lies within a private network or on this machine, which the web tools do not ask."
+    hint = "If it is needed, ask the person to name it in the setting web.allow_private."
+    return Failed("permission_denied", message, hint)
+
+
+def _not_found(error: socket.gaierror, host: str) -> Failed:
+    known = {getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name)}
+    if error.errno in known:
+        hint = "Check the name. If it is right, the machine may be offline: tell the person."
+        return Failed("not_found", f"There is no host {host}, as far as this machine can tell.", hint)
+    return Failed("transient_error", f"The name {host} can't be looked up: {error.strerror or error}.", _OFFLINE)
+
+
+def _in_words(error: Exception, place: str) -> Failed:
+    """``error`` of the connection to ``place``; what the system said decides, not what was wrapped around it."""
+    import httpx2  # noqa: PLC0415 - loaded already
+
+    causes = list(_causes(error))
+    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
+        hint = "Do not go round it: tell the person, or use another source."
+        return Failed("execution_error", f"The certificate of {place} is not valid, so nothing was asked.", hint)
+    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+        return Failed("execution_error", f"{place} does not speak TLS that this machine accepts.", "Try http://.")
+    if isinstance(error, httpx2.TimeoutException):
+        return Failed("timeout", f"{place} did not answer in time.")
+    numbers = {cause.errno for cause in causes if isinstance(cause, OSError)}
+    if numbers & _UNREACHABLE:
+        return Failed("transient_error", f"There is no way to {place} from this machine.", _OFFLINE)
+    if errno.ECONNREFUSED in numbers:
+        return Failed("execution_error", f"{place} refuses connections.", "Check the address and the port.")
+    if isinstance(error, httpx2.ProxyError):
+        return Failed("transient_error", "The proxy of this machine did not let the request through.", _OFFLINE)
+    if isinstance(error, httpx2.LocalProtocolError | httpx2.InvalidURL | httpx2.UnsupportedProtocol):
+        return Failed("invalid_parameters", f"{place} can't be asked like this.")
+    return Failed("transient_error", f"The connection to {place} broke off.")
+
+
+def _causes(error: BaseException | None) -> list[BaseException]:
+    found: list[BaseException] = []
+    waiting: list[BaseException | None] = [error]
+    while waiting and len(found) < 50:
+        cause = waiting.pop()
+        if cause is None or cause in found:
+            continue
+        found.append(cause)
+        waiting += [cause.__cause__, cause.__context__]
+        waiting += getattr(cause, "exceptions", ())
+    return found

@@ -1,0 +1,136 @@
+"""Rewinding with keys: the list, what would change, the choice, the words back in the input, and forth again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ba_tui.core.events import Checkpointed, Event, MessageDone, TurnEnded, TurnStarted
+from ba_tui.core.messages import Message, Text, user
+from ba_tui.core.ports.brain import Inventory
+from ba_tui.faces.tui.inspector.pane import InspectorScreen
+from ba_tui.faces.tui.screens.rewind import RewindList
+from ba_tui.faces.tui.screens.rewinding import RewindSheet
+from ba_tui.sessions.checkpoints.keeper import SessionCheckpoints
+from ba_tui.sessions.checkpoints.shadow import Store
+from tests.faces.tui.conftest import Hand, running
+from tests.faces.tui.fakes import World
+
+
+def told(prompt: str, id: str = "", number: int = 0) -> list[Event]:
+    kept: list[Event] = [Checkpointed(id, number)] if id else []
+    return [
+        TurnStarted(user(prompt)),
+        *kept,
+        MessageDone(Message("assistant", (Text(f"About {prompt}."),))),
+        TurnEnded("done"),
+    ]
+
+
+@pytest.fixture
+def changed(world: World) -> World:
+    """Two turns that changed files, a third that only talked, and a change by hand."""
+    own = SessionCheckpoints(Store(world.cwd.parent / "store", world.cwd), "s1")
+    world.shelf.inventory = Inventory(checkpoints=own)
+    (world.cwd / "a.txt").write_text("one\n")
+    (world.cwd / "mine.md").write_text("m\n")
+    first = own.take(1)
+    (world.cwd / "a.txt").write_text("one\ntwo\n")
+    own.settle(1)
+    second = own.take(2)
+    (world.cwd / "new.txt").write_text("n\n")
+    own.settle(2)
+    (world.cwd / "mine.md").write_text("m\nby hand\n")
+    events = [*told("add two", first, 1), *told("make a file", second, 2), *told("[b]just talk")]
+    world.shelf.put("s1", "Earlier", events)
+    return world
+
+
+def page(hand: Hand, kind: type[RewindList] | type[RewindSheet]) -> str:
+    """What stands on the screen, without its looks."""
+    assert isinstance(hand.app.screen, kind)
+    strips = hand.app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips)
+
+
+async def opened(hand: Hand) -> None:
+    await hand.send("/resume earlier")
+    await hand.until(lambda: "About add two." in hand.said())
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+async def test_escape_twice_and_back_to_before_a_prompt_and_forth(changed: World):
+    async with running(changed) as hand:
+        await opened(hand)
+        await hand.press("escape")
+        assert hand.hint == "Esc again goes back to before a prompt."
+        await hand.press("escape")
+        await hand.until(lambda: isinstance(hand.app.screen, RewindList))
+        await hand.until(lambda: "1 file +1 -0" in page(hand, RewindList))
+        shown = page(hand, RewindList).partition("before a prompt")[2]
+        assert shown.index("[b]just talk") < shown.index("make a file") < shown.index("add two")
+        await hand.press("down")
+        assert "new.txt +1 -0" in page(hand, RewindList)
+        await hand.press("enter")
+        await hand.until(lambda: isinstance(hand.app.screen, RewindSheet))
+        await hand.until(lambda: "2 files would change." in page(hand, RewindSheet))
+        shown = page(hand, RewindSheet)
+        assert "Rewind to before “make a file”" in shown
+        assert "! 1 of them changed outside of the turns" in shown
+        assert "This prompt and 1 after it are taken back" in shown
+        await hand.press("d")
+        await hand.until(lambda: isinstance(hand.app.screen, InspectorScreen))
+        await hand.press("escape", "enter")
+        await hand.until(lambda: hand.text == "make a file")
+        await hand.until(lambda: "About add two." in hand.said())
+        assert "About make a file." not in hand.said()
+        assert "Rewound to here, the files too." in hand.said()
+        assert files(changed.cwd) == {"a.txt": "one\ntwo\n", "mine.md": "m\n"}
+        hand.chat.composer.clear()
+        await hand.send("/rewind undo")
+        await hand.until(lambda: isinstance(hand.app.screen, RewindSheet))
+        await hand.until(lambda: "2 files would change." in page(hand, RewindSheet))
+        await hand.press("enter")
+        await hand.until(lambda: "About [b]just talk." in hand.said())
+        assert files(changed.cwd)["mine.md"] == "m\nby hand\n"
+
+
+async def test_what_is_left_and_what_can_not_be_is_told(changed: World):
+    async with running(changed, size=(60, 16)) as hand:
+        await hand.send("/rewind")
+        await hand.until(lambda: "Nothing was said yet that could be taken back." in hand.said())
+        await hand.send("/diff")
+        await hand.until(lambda: "This session changed no files." in hand.said())
+        await opened(hand)
+        await hand.send("/rewind 9")
+        await hand.until(lambda: "There is no turn 9 to go back to." in hand.said())
+        await hand.send("/rewind undo")
+        await hand.until(lambda: "Nothing was rewound in this session." in hand.said())
+        await hand.send("/diff")
+        await hand.until(lambda: isinstance(hand.app.screen, InspectorScreen))
+        await hand.press("escape")
+        await hand.send("/rewind 1")
+        await hand.until(lambda: isinstance(hand.app.screen, RewindSheet))
+        await hand.until(lambda: "3 files would change." in page(hand, RewindSheet))
+        await hand.press("escape")
+        await hand.until(lambda: hand.app.screen is hand.chat)
+        assert files(changed.cwd)["mine.md"] == "m\nby hand\n"
+
+
+async def test_a_store_that_is_gone_leaves_the_conversation_to_rewind(changed: World):
+    async with running(changed) as hand:
+        await opened(hand)
+        (changed.cwd.parent / "store" / "HEAD").unlink()
+        for path in sorted((changed.cwd.parent / "store" / "objects").rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+        await hand.send("/rewind 2")
+        await hand.until(lambda: isinstance(hand.app.screen, RewindSheet))
+        await hand.until(lambda: "The checkpoint is gone" in page(hand, RewindSheet))
+        assert "Conversation and files" not in page(hand, RewindSheet)
+        await hand.press("enter")
+        await hand.until(lambda: hand.text == "make a file")
+        assert "new.txt" in files(changed.cwd)

@@ -1,0 +1,232 @@
+"""The question whether a folder is trusted: before the first prompt, the safe answer first, and again by command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.app import App
+from textual.pilot import Pilot
+
+from ba_tui.core.ports.trust import Held, Standing
+from ba_tui.core.results import Diff
+from ba_tui.core.start import Start
+from ba_tui.faces.tui.inspector.sheet import Sheet
+from ba_tui.faces.tui.screens.trust import TrustScreen
+from ba_tui.permissions.trust.grants import Trust
+from ba_tui.resources import places
+from tests.faces.tui.conftest import Hand, running
+from tests.faces.tui.fakes import World
+
+FILE = Diff(".ba/tools/fetch.py", None, "import os\nos.system('true')\n")
+CHANGED = Diff(".mcp.json", '{"command": "npx"}\n', '{"command": "\x1b]0;x\x07uvx"}\n')
+NEW = Standing(
+    Path("/home/ann/coffee"),
+    "unknown",
+    "1",
+    (
+        Held("hooks", ("PreToolUse", "Stop")),
+        Held("MCP servers", ("files", "web")),
+        Held("tools", ("fetch.py", "[bold]sales.py")),
+        Held("settings", ("permissions.allow: shell(make test)", "providers.corp.base_url: https://models.example/v1")),
+    ),
+    (FILE,),
+)
+OTHER = Standing(Path("/home/ann/coffee"), "changed", "2", NEW.holds, (CHANGED, FILE), (".ba/agents/old.md",))
+
+
+class Asked(App[None]):
+    """The screen alone, with a clock that only a test moves."""
+
+    def __init__(self, seen: Standing, *, starting: bool = True, theme: str = "textual-dark") -> None:
+        super().__init__()
+        self.theme = theme
+        self.now = 0.0
+        self.verdict = "none yet"
+        self.asked = TrustScreen(seen, starting=starting, clock=lambda: self.now)
+
+    async def on_mount(self) -> None:
+        await self.push_screen(self.asked, self.answered)
+        self.now = 1.0
+
+    def answered(self, verdict: str | None) -> None:
+        self.verdict = verdict or "as it is"
+
+
+def body(app: Asked) -> str:
+    sheet = app.asked.query_one("#trust-body", Sheet)
+    return "\n".join("".join(cell.gutter + cell.text for cell in row) for row in sheet.rows)
+
+
+@pytest.mark.parametrize(
+    ("seen", "starting", "keys", "verdict"),
+    [
+        (NEW, True, ["enter"], "no"),
+        (NEW, True, ["up", "enter"], "trust"),
+        (NEW, True, ["x", "z", "down", "enter"], "quit"),
+        (NEW, False, ["3", "q", "enter"], "no"),
+        (OTHER, True, ["up", "escape"], "no"),
+        (Standing(NEW.root, "trusted", "1", NEW.holds), False, ["2"], "revoke"),
+        (Standing(NEW.root, "unknown", trouble="It holds too much."), True, ["1", "y", "up", "down", "enter"], "no"),
+    ],
+)
+async def test_answers(seen: Standing, starting: bool, keys: list[str], verdict: str) -> None:
+    app = Asked(seen, starting=starting)
+    async with app.run_test() as pilot:
+        await pilot.press(*keys)
+        await pilot.pause()
+        assert app.verdict == verdict
+
+
+async def test_keys_that_were_meant_for_something_else_are_ignored() -> None:
+    app = Asked(NEW)
+    async with app.run_test() as pilot:
+        app.now = 0.49
+        await pilot.press("y", "enter", "escape")
+        assert app.verdict == "none yet"
+        # Somebody goes on with the prompt they were writing.
+        app.now = 0.9
+        await pilot.press("y")
+        assert app.verdict == "none yet"
+        app.now = 1.41
+        await pilot.press("y")
+        await pilot.pause()
+        assert app.verdict == "trust"
+
+
+async def test_what_it_brings_is_shown_in_short_and_whole() -> None:
+    app = Asked(NEW)
+    async with app.run_test() as pilot:
+        await app.workers.wait_for_complete()
+        assert "tools          2  fetch.py, [bold]sales.py" in body(app)
+        await pilot.press("d")
+        await app.workers.wait_for_complete()
+        assert "os.system('true')" in body(app)
+        await pilot.press("escape")
+        await app.workers.wait_for_complete()
+        assert "fetch.py, [bold]sales.py" in body(app), "Esc goes back first"
+        assert app.verdict == "none yet"
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.verdict == "no"
+
+
+async def test_a_change_is_shown_at_once_and_acts_on_no_terminal() -> None:
+    app = Asked(OTHER)
+    async with app.run_test():
+        await app.workers.wait_for_complete()
+        shown = body(app)
+        assert ".ba/agents/old.md is gone" in shown
+        assert "- {" in shown
+        assert "uvx" in shown
+        assert "\x1b" not in shown
+
+
+@pytest.fixture
+def folder(world: World, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of ``world``, a project of its own that nobody trusted yet."""
+    (world.cwd / ".ba" / "tools").mkdir(parents=True)
+    (world.cwd / ".ba" / "tools" / "mine.py").write_text("A = 1\n")
+    world.trust = Trust(places())
+    monkeypatch.chdir(world.cwd)
+    return world.cwd
+
+
+async def asked(hand: Hand) -> TrustScreen:
+    await hand.until(lambda: isinstance(hand.app.screen, TrustScreen))
+    screen = hand.app.screen
+    assert isinstance(screen, TrustScreen)
+    await hand.until(lambda: screen.listening)
+    return screen
+
+
+async def test_no_prompt_is_sent_before_the_answer_and_none_is_lost(world: World, folder: Path) -> None:
+    async with running(world, Start(prompt="hello"), ready=False) as hand:
+        await asked(hand)
+        assert not world.script.requests
+        await hand.press("n")
+        await hand.until(lambda: world.script.requests)
+        await hand.idle()
+        assert not Trust(places()).trusted(folder)
+        assert hand.chat.status.situation.folder.endswith("not trusted")
+        await hand.send("/clear")
+        await hand.until(lambda: world.shelf.created == 2)
+        await hand.pilot.pause()
+        assert hand.app.screen is hand.chat, "the answer holds for this run"
+
+
+async def test_a_yes_opens_the_session_anew_and_can_be_taken_back(world: World, folder: Path) -> None:
+    async with running(world, ready=False) as hand:
+        await asked(hand)
+        await hand.press("y")
+        await hand.opened()
+        assert Trust(places()).trusted(folder)
+        assert world.shelf.created == 2
+        assert "not trusted" not in hand.chat.status.situation.folder
+        await hand.send("hello")
+        await hand.idle()
+        id = hand.chat.session.live[1].id
+        await hand.send("/trust")
+        await asked(hand)
+        await hand.press("2")
+        await hand.until(lambda: "not trusted" in hand.hint)
+        assert not Trust(places()).trusted(folder)
+        assert hand.chat.session.live[1].id == id
+        assert "hello" in hand.said()
+    async with running(World(world.cwd, trust=world.trust), ready=False) as hand:
+        await asked(hand)
+        await hand.press("q")
+        await hand.until(lambda: hand.app.return_code is not None or not hand.app.is_running)
+
+
+async def test_what_start_up_had_to_say_is_told_after_a_yes(world: World, folder: Path) -> None:
+    world.shelf.put("cccc3333", "Open elsewhere", cwd=folder)
+    world.shelf.locked.add("cccc3333")
+    async with running(world, Start(resume="cccc"), ready=False) as hand:
+        await asked(hand)
+        await hand.press("y")
+        await hand.opened()
+        await hand.until(lambda: any("in use by pid 1" in text for text in hand.said()))
+
+
+async def test_a_yes_that_can_not_be_kept_is_none(world: World, folder: Path) -> None:
+    async with running(world, ready=False) as hand:
+        await asked(hand)
+        (places().config / "trusted.yaml").mkdir(parents=True)
+        await hand.press("y")
+        await hand.opened()
+        await hand.until(lambda: any("trusted.yaml" in text for text in hand.said()))
+        assert hand.chat.status.situation.folder.endswith("not trusted")
+
+
+async def test_a_session_of_another_folder_asks_about_that_one(world: World, folder: Path) -> None:
+    assert world.trust
+    world.trust.grant(world.trust.look(folder))
+    other = folder.parent / "other"
+    other.mkdir()
+    world.shelf.put("bbbb2222", "Elsewhere", cwd=other)
+    async with running(world) as hand:
+        await hand.send("/resume elsewhere")
+        screen = await asked(hand)
+        assert screen.seen.root == other
+        await hand.press("n")
+        await hand.until(lambda: hand.chat.status.situation.folder.endswith("not trusted"))
+
+
+@pytest.mark.parametrize(
+    ("seen", "theme", "size"),
+    [
+        (NEW, "textual-dark", (80, 24)),
+        (OTHER, "textual-light", (120, 36)),
+        (OTHER, "textual-dark", (40, 10)),
+    ],
+)
+def test_picture(snap_compare: Any, seen: Standing, theme: str, size: tuple[int, int]) -> None:
+    app = Asked(seen, theme=theme)
+
+    async def settled(pilot: Pilot[None]) -> None:
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=settled)

@@ -1,0 +1,237 @@
+"""run_skill_script: what a script is given and gives back, what is refused, when a person is asked again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.permissions import RuleLine
+from ba_tui.core.questions import Question, Reply
+from ba_tui.core.results import Command, Source, ToolResult
+from ba_tui.core.tool import Tool
+from ba_tui.permissions.bounds import Bounds
+from ba_tui.permissions.policy import Policy
+from ba_tui.permissions.sandbox.confinement import Sandbox
+from ba_tui.permissions.sandbox.layout import Reach
+from ba_tui.permissions.verdicts import Allow, Ask, Deny
+from ba_tui.skills.dependencies import Environments
+from ba_tui.skills.scripts import Allowed
+from ba_tui.tools.builtin.shell import Shell
+from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
+from ba_tui.tools.running.command_runner import CommandRunner
+from tests.tools.running.processes import Floor, all_gone, floor, within_guards
+
+__all__ = ["floor"]
+
+ECHO = """\
+import json, os, sys
+given = json.load(sys.stdin)
+names = sorted(name for name in os.environ if name.startswith(("PYTHON", "OPENAI")))
+print(json.dumps({"given": given, "cwd": os.getcwd(), "root": os.environ["AGENT_WORKSPACE_PATH"], "names": names}))
+"""
+
+INSIDE = """\
+import lib, pathlib
+pathlib.Path("made").write_text(lib.word)
+own = pathlib.Path(__file__).parent.parent
+print([path.name for path in own.parent.iterdir()])
+try:
+    (own / "x").write_text("x")
+except OSError:
+    print("read only")
+"""
+
+
+class Kit:
+    """A skill and the tool that runs its scripts, at a desk."""
+
+    def __init__(self, floor: Floor, home: Path) -> None:
+        self.floor = floor
+        self.desk = floor.desk
+        self.folder = home / "skills" / "pdf"
+        self.environments = Environments(home / "cache" / "skills")
+        self.allowed = Allowed(home / "state" / "scripts.json")
+        self.asked: list[Question] = []
+        self.reply = Reply("once")
+        self.desk.answer = self.answer
+        self.equip()
+
+    def equip(self, runner: CommandRunner = CommandRunner(), seconds: float = 30, **environment: str) -> Tool:  # noqa: B008 - a value
+        shell = Shell(self.desk.bash, {**self.desk.environment, "BA_TAG": self.floor.tag, **environment})
+        script_place = ScriptPlace(self.desk.workspace, shell, self.floor.shells, runner)
+        skills = SkillScripts(self.find, self.environments, self.allowed, seconds)
+        tool = run_skill_script_tool(self.desk.definitions["run_skill_script"], script_place, skills)
+        self.desk.tools["run_skill_script"] = within_guards(tool)
+        return tool
+
+    def find(self, skill: str) -> Path:
+        if skill != "pdf":
+            raise UsageError(f"There is no skill {skill!r}.")
+        return self.folder
+
+    def answer(self, question: Question) -> Reply:
+        self.asked.append(question)
+        return self.reply
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    async def run(self, name: str, args: dict[str, Any] | None = None, **more: Any) -> ToolResult:
+        given = {} if args is None else {"args": args}
+        return await self.desk.run("run_skill_script", skill_id="pdf", script_name=name, **given, **more)
+
+
+@pytest.fixture
+def kit(floor: Floor, tmp_path: Path) -> Kit:
+    made = Kit(floor, tmp_path)
+    made.folder.mkdir(parents=True)
+    return made
+
+
+async def test_json_goes_in_and_comes_out(kit: Kit) -> None:
+    kit.write("scripts/echo.py", ECHO)
+    kit.equip(OPENAI_API_KEY="sk-not-for-scripts", PYTHONPATH="/elsewhere")
+    result = await kit.run("echo.py", {"名": ["ä", 1.5, None]})
+    root = str(kit.desk.root)
+    assert json.loads(result.text) == {"given": {"名": ["ä", 1.5, None]}, "cwd": root, "root": root, "names": []}
+    assert result.kind == "json"
+    assert isinstance(result.display, Command)
+    assert result.display.command == 'pdf/echo.py <<< {"名": ["ä", 1.5, null]}'
+    assert not (kit.folder / "scripts" / "__pycache__").exists()
+    assert kit.asked == []
+
+
+async def test_shell_and_node_scripts_run_when_their_programs_are_there(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kit.write("scripts/a.sh", 'read -r line; echo "got $line"; exit 3')
+    assert (await kit.run("scripts/a.sh", {"a": 1})).text == 'got {"a": 1}\n[exit code 3]'
+    kit.write("scripts/b.js", "process.stdin.on('data', d => console.log(JSON.parse(d).a + 1))")
+    if shutil.which("node"):
+        assert (await kit.run("b.js", {"a": 1})).text == "2"
+    monkeypatch.setenv("PATH", str(kit.folder))
+    assert "pdf/b.js needs node, which is not installed." in (await kit.run("b.js")).text
+
+
+async def test_only_what_lies_in_the_scripts_folder_runs(kit: Kit, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.py"
+    outside.write_text("print('ran')")
+    kit.write("scripts/sub/ok.py", "print('fine')")
+    kit.write("scripts/notes.txt", "")
+    (kit.folder / "scripts" / "away.py").symlink_to(outside)
+    (kit.folder / "scripts" / "near.py").symlink_to(kit.folder / "scripts" / "sub" / "ok.py")
+    for name in ("../../../outside.py", str(outside), "sub/../../x.py", "away.py", "..\\x.py", ""):
+        result = await kit.run(name)
+        assert result.is_error, name
+        assert "ran" not in result.text.splitlines()
+    assert "There are: near.py" not in (missing := (await kit.run("nope.py")).text)
+    assert "has no script 'nope.py'" in missing
+    assert "There are: sub/ok.py." in missing
+    assert "can't be run: scripts end in .py" in (await kit.run("notes.txt")).text
+    assert [(await kit.run(name)).text for name in ("sub/ok.py", "near.py")] == ["fine", "fine"]
+    other = await kit.desk.run("run_skill_script", skill_id="other", script_name="ok.py")
+    assert "Error Type: not_found\nError Message: There is no skill 'other'." in other.text
+
+
+async def test_a_scripts_folder_that_is_a_link_is_none(kit: Kit, tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "x.py").write_text("print('ran')")
+    (kit.folder / "scripts").symlink_to(tmp_path / "theirs")
+    result = await kit.run("x.py")
+    assert result.is_error
+    assert "leads out of the scripts folder" in result.text
+
+
+async def test_a_script_that_takes_too_long_ends_with_all_it_started(kit: Kit) -> None:
+    kit.write("scripts/slow.sh", "sleep 60 & echo begun; wait")
+    kit.equip(seconds=0.5)
+    result = await kit.run("slow.sh")
+    assert result.error is not None
+    assert result.error.kind == "timeout"
+    assert "begun" in result.text
+    await all_gone(kit.floor.tag)
+
+
+async def test_a_missing_module_is_named(kit: Kit) -> None:
+    kit.write("scripts/x.py", "import nobody_has_this")
+    text = (await kit.run("x.py")).text
+    assert "nobody_has_this is not installed for this script; the skill's requirements.txt should name it" in text
+    assert (await kit.run("x.py", {"long": "x" * 100_001})).error is not None
+
+
+async def test_a_rule_for_a_script_does_not_mean_another_in_its_place(kit: Kit) -> None:
+    verdict: list[Allow | Deny | Ask] = [Allow("run_skill_script(pdf/x.py)")]
+    kit.equip(CommandRunner(None, lambda tool, args, folder: verdict[0]))
+    kit.write("scripts/x.py", "print('old')")
+    assert (await kit.run("x.py")).text == "old"
+    kit.write("scripts/lib.py", "1")
+    kit.reply = Reply("deny", "not now")
+    refused = await kit.run("x.py")
+    assert "not what it was" in refused.text
+    assert "The person said: not now" in refused.text
+    (question,) = kit.asked
+    assert (question.kind, question.text) == ("permission", "Run pdf/x.py, which has changed?")
+    assert question.preview == Source("skills/pdf/scripts/x.py", "print('old')")
+    kit.reply = Reply("once")
+    assert (await kit.run("x.py")).text == "old"
+    assert (await kit.run("x.py")).text == "old"
+    assert len(kit.asked) == 2
+    kit.write("scripts/x.py", "print('new')")
+    verdict[0] = Allow()
+    assert (await kit.run("x.py")).text == "new", "where nobody is ever asked"
+    verdict[0] = Deny("Denied by the rule run_skill_script.")
+    kit.write("scripts/x.py", "print('newer')")
+    assert "Denied by the rule" in (await kit.run("x.py")).text
+    assert len(kit.asked) == 2
+
+
+async def test_what_a_person_was_just_asked_about_is_not_asked_again(kit: Kit) -> None:
+    kit.write("scripts/x.py", "print(1)")
+    tool = kit.equip()
+    await kit.run("x.py")
+    kit.write("scripts/x.py", "print(2)")
+    assert tool.preview is not None
+    await tool.preview({"skill_id": "pdf", "script_name": "x.py"})
+    assert (await kit.run("x.py")).text == "2"
+    assert kit.asked == []
+
+
+def test_rules_are_about_the_skill_and_the_script(kit: Kit, ba_home: Path) -> None:
+    tool, args = kit.equip(), {"skill_id": "pdf", "script_name": "scripts/x.py"}
+    assert tool.target(args) == "pdf/x.py"
+
+    def judged(*rules: str, confined: bool = False, mode: Any = "auto") -> Allow | Deny | Ask:
+        read = [RuleLine(rule, "allow", "") for rule in rules]
+        policy = Policy(kit.desk.workspace, read, mode, None, Bounds(confined=lambda: confined))
+        return policy.judge(tool, args, kit.desk.root)
+
+    assert judged("run_skill_script(pdf/*)") == Allow("run_skill_script(pdf/*)")
+    asked = judged("run_skill_script(other/*)")
+    assert isinstance(asked, Ask)
+    assert asked.rule == "run_skill_script(pdf/x.py)"
+    assert judged(confined=True) == Allow()
+    assert isinstance(judged(confined=True, mode="default"), Ask)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs name spaces")
+async def test_it_runs_in_the_sandbox_and_sees_its_skill_there(kit: Kit, tmp_path: Path) -> None:
+    sandbox = Sandbox(Reach((kit.desk.root,), hidden=(tmp_path / "skills",)), "required")
+    if sandbox.found.mechanism is None:
+        pytest.skip("nothing confines here")
+    (tmp_path / "skills" / "secret").write_text("x")
+    kit.equip(CommandRunner(sandbox))
+    kit.write("scripts/lib.py", "word = 'here'")
+    kit.write("scripts/x.py", INSIDE)
+    text = (await kit.run("x.py")).text
+    assert text == "['pdf']\nread only"
+    assert (kit.desk.root / "made").read_text() == "here"
+    sandbox.close()

@@ -1,0 +1,149 @@
+"""What a tool finds of secrets does not reach the model, unless the person says so; people see it as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import string
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any, Literal
+
+import pytest
+
+from ba_tui.core.events import MessageDone, Notice, Steered, ToolFinished, TurnStarted
+from ba_tui.core.messages import Message, Text, user
+from ba_tui.core.questions import Question, Reply
+from ba_tui.core.results import Source, ToolResult
+from ba_tui.core.tool import Call, Tool
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch, Turn
+from ba_tui.permissions.policy import Ask
+from ba_tui.permissions.secrets.sharing import PromptSecrets, Sharing
+from ba_tui.tools.guards.secrets import secrets
+from tests.tools.conftest import Desk
+
+TOKEN = "ghp_" + "".join(Random(1).choices(string.ascii_letters + string.digits, k=36))
+
+
+def notices(desk: Desk) -> list[str]:
+    return [event.text for event in desk.events if isinstance(event, Notice)]
+
+
+def guarded(desk: Desk, sharing: Sharing, *names: str) -> None:
+    """Tools that find the token, within a guard with other settings than the desk's."""
+    desk.tools |= {name: secrets(sharing)(finding(desk.tools[name])) for name in names}
+
+
+def finding(tool: Tool) -> Tool:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        return ToolResult(f"token: {TOKEN}\nplain")
+
+    return replace(tool, run=run)
+
+
+async def test_a_token_in_a_file_is_kept_from_the_model_and_told_once(desk: Desk) -> None:
+    desk.write("conf.ini", f"name = ba\ntoken = {TOKEN}\n")
+    result = await desk.run("read_file", path="conf.ini")
+    assert TOKEN not in result.text
+    assert "name = ba" in result.text
+    assert "[secret: GitHub token]" in result.text
+    assert isinstance(result.display, Source)
+    assert TOKEN in result.display.text
+    await desk.run("grep", pattern="token")
+    await desk.run("read_file", path="conf.ini", offset=2)
+    told = notices(desk)
+    assert [text for text in told if "read_file conf.ini" in text] == [
+        "Kept from the model: a GitHub token in the result of read_file conf.ini."
+    ]
+    assert not any(TOKEN in text for text in told)
+
+
+async def test_a_mark_is_never_written_over_a_secret(desk: Desk) -> None:
+    target = desk.write("conf.ini", f"token = {TOKEN}\n")
+    await desk.run("read_file", path="conf.ini")
+    result = await desk.run("write_file", path="conf.ini", content="token = [secret: GitHub token]\n")
+    assert result.is_error
+    assert TOKEN in target.read_text()
+
+
+@pytest.mark.parametrize(("choice", "shared"), [("once", True), ("deny", False)])
+async def test_asking_is_done_once_for_a_secret(desk: Desk, choice: Literal["once", "deny"], shared: bool) -> None:
+    asked: list[Question] = []
+
+    def answer(question: Question) -> Reply:
+        asked.append(question)
+        return Reply(choice)
+
+    desk.answer = answer
+    guarded(desk, Sharing("ask"), "now")
+    results = [await desk.run("now"), await desk.run("now")]
+    assert [TOKEN in result.text for result in results] == [shared, shared]
+    assert [(question.risks, question.rule) for question in asked] == [(("shares a secret",), None)]
+    assert all("plain" in result.text for result in results)
+
+
+async def test_sharing_can_be_allowed(desk: Desk) -> None:
+    guarded(desk, Sharing("allow"), "now")
+    assert TOKEN in (await desk.run("now")).text
+    assert not notices(desk)
+
+
+async def test_what_an_interrupted_tool_had_printed_is_redacted_too() -> None:
+    turn = Turn()
+    call = Call("one", Branch(turn, Transcript()))
+    started = asyncio.Event()
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        call.report(f"exported {TOKEN}")
+        started.set()
+        await asyncio.Event().wait()
+        return ToolResult("never")
+
+    task = asyncio.ensure_future(secrets(Sharing())(Tool("x", "", {}, run)).run({}, call))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert call.tail == "exported [secret: GitHub token]"
+
+
+async def test_the_person_is_told_about_a_secret_of_their_own_once() -> None:
+    events: list[object] = []
+    branch = Branch(Turn(events.append), Transcript())
+    prompts = PromptSecrets(Sharing())
+    branch.emit(TurnStarted(user(f"use {TOKEN}, please")))
+    await prompts.before(branch)
+    branch.emit(MessageDone(Message("assistant", (Text("ok"),), origin="assistant")))
+    await prompts.before(branch)
+    branch.emit(Steered(user("look\U000e0061\U000e0062 here \U0001f469\u200d\U0001f467", origin="steer")))
+    await prompts.before(branch)
+    branch.emit(MessageDone(Message("assistant", (Text("ok"),), origin="assistant")))
+    branch.emit(Steered(user("PASSWORD=Tr0ub4dor3 and PASSWORD=0therW0rd", origin="steer")))
+    await prompts.before(branch)
+    await prompts.before(branch)
+    assert [event.text for event in events if isinstance(event, Notice)] == [
+        "What you wrote holds a GitHub token; the model is sent it as it is.",
+        "What you wrote holds characters that can't be seen (U+E0061, U+E0062); the model reads them all the same.",
+        "What you wrote holds 2 passwords; the model is sent it as it is.",
+    ]
+    assert TOKEN in branch.transcript.messages[0].text
+
+
+async def test_the_journal_keeps_what_the_model_saw(desk: Desk) -> None:
+    desk.write("conf.ini", f"token = {TOKEN}\n")
+    await desk.run("read_file", path="conf.ini")
+    (finished,) = [event for event in desk.events if isinstance(event, ToolFinished)]
+    assert TOKEN not in finished.result.text
+
+
+async def test_a_question_warns_of_what_cannot_be_seen(desk: Desk) -> None:
+    def ask(tool: Tool, args: Mapping[str, Any], folder: Path) -> Ask:
+        return Ask("the test asks", None)
+
+    desk.equip(ask)
+    desk.answer = lambda question: Reply("deny")
+    await desk.run("write_file", path="a.txt", content="admin\u202etxt")
+    (question,) = desk.asked
+    assert question.warnings == ("content holds hidden characters: U+202E RIGHT-TO-LEFT OVERRIDE",)

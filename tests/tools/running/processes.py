@@ -1,0 +1,126 @@
+"""What tests of running programs share: finding the processes a command started, and a desk with all command tools."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import uuid
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ba_tui.core.events import ToolProgress
+from ba_tui.core.tool import Tool
+from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.tools.builtin.python import Python, python_tool
+from ba_tui.tools.builtin.shell import Shell, shell_tool
+from ba_tui.tools.builtin.shell_output import shell_kill_tool, shell_output_tool
+from ba_tui.tools.guards.output import output
+from ba_tui.tools.guards.timeout import timeout
+from ba_tui.tools.guards.validate import validate
+from ba_tui.tools.running.background import Shells
+from tests.tools.conftest import CHECKOUT, Desk
+
+
+def word() -> str:
+    """A word for the environment of a command (``BA_TAG``), by which its processes are found again."""
+    return f"ba-test-{uuid.uuid4().hex}"
+
+
+def tagged(word: str) -> list[psutil.Process]:
+    """Processes that carry ``word`` in their environment, zombies aside."""
+    found: list[psutil.Process] = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("BA_TAG") == word and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+@contextmanager
+def another(desk: Desk, word: str) -> Generator[subprocess.Popen[bytes]]:
+    """What ``ba.py`` in the folder of ``desk`` does, in a process that no test leaves behind or waits for in vain."""
+    environment = {**desk.environment, "BA_TAG": word, "PYTHONPATH": str(CHECKOUT)}
+    with subprocess.Popen([sys.executable, "ba.py"], cwd=desk.root, env=environment, stdout=subprocess.PIPE) as ba:
+        try:
+            yield ba
+        finally:
+            ba.kill()
+
+
+async def all_gone(word: str) -> None:
+    """Wait until nothing of ``word`` runs any more."""
+    while processes := tagged(word):
+        await asyncio.to_thread(psutil.wait_procs, processes, 10)
+
+
+def printed(desk: Desk) -> str:
+    return "".join(event.text for event in desk.events if isinstance(event, ToolProgress))
+
+
+async def until_printed(desk: Desk, text: str) -> None:
+    await desk.until(lambda: text in printed(desk))
+
+
+class Floor:
+    """A desk whose command tools share their shells, store what is large, and mark what they start."""
+
+    def __init__(self, desk: Desk, folder: Path) -> None:
+        self.desk = desk
+        self.tag = word()
+        self.folder = folder
+        self.artifacts = Artifacts(folder)
+        self.python = Python()
+        self.equip()
+
+    def equip(self) -> None:
+        desk = self.desk
+        self.shells = Shells(self.artifacts.open)
+        shell = Shell(desk.bash, {**desk.environment, "BA_TAG": self.tag})
+        definitions = desk.definitions
+        tools = (
+            shell_tool(definitions["shell"], desk.workspace, shell, self.shells),
+            shell_output_tool(definitions["shell_output"], self.shells),
+            shell_kill_tool(definitions["shell_kill"], self.shells),
+            python_tool(definitions["python"], desk.workspace, shell, self.python, self.shells),
+        )
+        desk.tools = {**desk.tools, **{tool.name: within_guards(tool) for tool in tools}}
+
+    async def start(self, command: str) -> str:
+        """The id of a new background shell."""
+        result = await self.desk.run("shell", command=command, background=True)
+        assert not result.is_error, result.text
+        return result.summary
+
+    async def ended(self, id: str) -> None:
+        await self.shells.find(id).process.ended.wait()
+
+    def stored(self, ref: str | None) -> bytes:
+        assert ref is not None
+        return self.artifacts.path(ref).read_bytes()
+
+    @property
+    def files(self) -> list[Path]:
+        return [path for path in self.folder.rglob("*") if path.is_file()] if self.folder.exists() else []
+
+
+def within_guards(tool: Tool) -> Tool:
+    return output(validate(timeout(tool)))
+
+
+@pytest.fixture
+def floor(desk: Desk, tmp_path: Path) -> Iterator[Floor]:
+    made = Floor(desk, tmp_path / "data")
+    yield made
+    left = tagged(made.tag)
+    psutil.wait_procs(left, 10)
+    for process in left:
+        if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            process.kill()
+            pytest.fail(f"left behind: {process}")

@@ -14,12 +14,12 @@ from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.ports.context import ContextPart
 from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
 from ba_tui.core.ports.sessions import SessionInfo
-from ba_tui.core.provider import Chunk, ModelInfo, Prices, Request
+from ba_tui.core.provider import ModelInfo, ModelRequest, Prices, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Turn
 
-Step = Message | Exception | Callable[[Request], AsyncIterator[Chunk]]
+Step = Message | Exception | Callable[[ModelRequest], AsyncIterator[ReplyChunk]]
 
 
 def says(text: str, *calls: tuple[str, dict[str, Any]], stop: Any = None) -> Message:
@@ -36,13 +36,13 @@ class Script:
     def __init__(self, *steps: Step) -> None:
         self.model = ModelInfo("test/model", "test", "model", prices=Prices(1, 2, 0.1, 1.25))
         self.steps = list(steps)
-        self.requests: list[Request] = []
+        self.requests: list[ModelRequest] = []
         self.closed = False
 
     async def close(self) -> None:
         self.closed = True
 
-    async def stream(self, request: Request) -> AsyncIterator[Chunk]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         self.requests.append(request)
         step = self.steps.pop(0) if self.steps else says("(end of script)")
         if isinstance(step, Exception):

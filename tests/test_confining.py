@@ -21,13 +21,13 @@ from ba_tui.permissions.sandbox.confinement import find
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.resources import places
 from ba_tui.settings import HookLine, Settings
-from ba_tui.settings.model import Commands, HookGroup
+from ba_tui.settings.model import CommandSettings, HookGroup
 from ba_tui.tools.web.addresses import read_address
 from tests.permissions.toolset import EDIT
 
 
 def policy(root: Path, *rules: RuleLine, mode: Mode = "default", bounds: Bounds = Bounds()) -> Policy:  # noqa: B008 - a value
-    settings = Settings(commands=Commands(domains=("pypi.org", "*.npmjs.org")))
+    settings = Settings(commands=CommandSettings(domains=("pypi.org", "*.npmjs.org")))
     return Policy(Workspace(root), all_rules(rules, settings.commands.domains), mode, None, bounds)
 
 

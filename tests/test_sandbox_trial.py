@@ -12,9 +12,9 @@ import pytest
 
 from ba_tui.assembly.sandbox_trial import TOLD, Trial, try_out
 from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
-from ba_tui.permissions.sandbox.confinement import Found, Mechanism, Sandbox, find
+from ba_tui.permissions.sandbox.confinement import FoundSandbox, Mechanism, Sandbox, find
 from ba_tui.permissions.sandbox.landlock import landlocks
-from ba_tui.permissions.sandbox.layout import Part, Reach
+from ba_tui.permissions.sandbox.layout import FileReach, MountPart
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs name spaces")
 
@@ -29,7 +29,7 @@ class Sieve:
     walled: bool = False
     hides: bool = True
 
-    def prefix(self, parts: Sequence[Part], *, network: bool) -> tuple[str, ...]:
+    def prefix(self, parts: Sequence[MountPart], *, network: bool) -> tuple[str, ...]:
         return ()
 
     def environment(self, temporary: Path) -> dict[str, str]:
@@ -43,7 +43,7 @@ def tried(ways: Iterator[Mechanism], tmp_path: Path) -> dict[str, Trial]:
     settings = tmp_path / "settings"
     settings.mkdir()
     (settings / "config.yaml").touch()
-    sandbox = Sandbox(Reach((tmp_path,), hidden=(settings,)), look=lambda: Found(found.mechanism))
+    sandbox = Sandbox(FileReach((tmp_path,), hidden=(settings,)), look=lambda: FoundSandbox(found.mechanism))
     return {trial.profile: trial for trial in try_out(sandbox)}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from ba_tui.context.instructions import Source, read_instructions
+from ba_tui.context.instructions import InstructionFile, read_instructions
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.secrets.hard_links import secret_file
@@ -34,6 +34,6 @@ def trusting(where: Places, cwd: Path) -> Trust:
     """What the person trusts; who looks at the project of ``cwd`` is shown its instructions too."""
 
     def instructions(root: Path) -> Sequence[str]:
-        return [item.line for item in read_instructions(Source(cwd, root, None), ingress_for(where, root))]
+        return [item.line for item in read_instructions(InstructionFile(cwd, root, None), ingress_for(where, root))]
 
     return Trust(where, instructions)

@@ -48,7 +48,7 @@ class Filling:
 
 
 @frozen
-class Found:
+class FilledWindow:
     """A block of the conversation under the share that it counts to, in round ``number`` (0 for before the first)."""
 
     share: str
@@ -102,7 +102,7 @@ def _part(label: str, items: Sequence[ContextItem], detail: str) -> ContextPart:
     return ContextPart(label, sum(item.tokens for item in items), detail, items=tuple(items))
 
 
-def _found(messages: Sequence[Message], rounds: Mapping[str, int]) -> Iterator[Found]:
+def _found(messages: Sequence[Message], rounds: Mapping[str, int]) -> Iterator[FilledWindow]:
     number, calls = 0, dict[str, ToolUse]()
     for place, message in enumerate(messages):
         number = rounds.get(message.id, number)
@@ -110,7 +110,7 @@ def _found(messages: Sequence[Message], rounds: Mapping[str, int]) -> Iterator[F
             if isinstance(block, ToolUse):
                 calls[block.id] = block
             share, label = _shared(block, message, calls)
-            yield Found(share, block, label, number, place)
+            yield FilledWindow(share, block, label, number, place)
 
 
 def _shared(block: Block, message: Message, calls: Mapping[str, ToolUse]) -> tuple[str, str]:
@@ -142,7 +142,7 @@ def _start(text: str) -> str:
     return line if len(line) <= LABEL else line[: LABEL - 1] + "…"
 
 
-def _item(each: Found, tokens: Tokens) -> ContextItem:
+def _item(each: FilledWindow, tokens: Tokens) -> ContextItem:
     size = max(0, tokens.counter.message(Message("user", (each.block,))) - FRAME)
     return ContextItem(each.label, size, _round(each.number), _readable(each.block), each.share == "results")
 
@@ -151,9 +151,9 @@ def _round(number: int) -> str:
     return f"round {number}" if number else ""
 
 
-def _talk(messages: Sequence[Message], found: Sequence[Found], tokens: Tokens) -> Iterator[ContextItem]:
+def _talk(messages: Sequence[Message], found: Sequence[FilledWindow], tokens: Tokens) -> Iterator[ContextItem]:
     """What was said, message by message; notes and answers that share a message are told apart."""
-    grouped: dict[tuple[int, str], list[Found]] = {}
+    grouped: dict[tuple[int, str], list[FilledWindow]] = {}
     for each in found:
         grouped.setdefault((each.message, each.label), []).append(each)
     for (place, label), group in grouped.items():
@@ -164,7 +164,7 @@ def _talk(messages: Sequence[Message], found: Sequence[Found], tokens: Tokens) -
         yield ContextItem(shown, size, _round(group[0].number), text, said=True)
 
 
-def _files(each: Found, tokens: Tokens) -> Iterator[ContextItem]:
+def _files(each: FilledWindow, tokens: Tokens) -> Iterator[ContextItem]:
     text = each.block.text if isinstance(each.block, Text) else ""
     for source, words in FILE.findall(text):
         yield ContextItem(source, tokens.text(words), f"told in {_round(each.number) or 'an earlier round'}", words)

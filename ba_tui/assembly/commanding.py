@@ -46,7 +46,7 @@ def command_files(where: Places, ingress: Ingress) -> CommandFiles:
 
 
 @frozen
-class Means:
+class CommandContext:
     """What commands need: the ``shell`` within its guards, the ``skills``, why a model can't be asked; what the person
     ``confirmed``, whether confirming tools would change anything, and what makes words of files fit for a model."""
 
@@ -69,10 +69,10 @@ class Sent:
     model: str = ""
 
 
-class OwnCommands:
+class CommandExpander:
     """core.commands.Commands, and what is sent for one."""
 
-    def __init__(self, files: CommandFiles, means: Means) -> None:
+    def __init__(self, files: CommandFiles, means: CommandContext) -> None:
         self._files = files
         self._means = means
         self.granted: tuple[Rule, ...] = ()
@@ -214,7 +214,7 @@ class Admission:
     """core.conversation.Admit, and a listener: commands first, then hooks, who see all that is sent. ``attaching``
     hears what was said, to attach what it mentions."""
 
-    def __init__(self, commands: OwnCommands, hooks: Admit | None, attaching: Attaching) -> None:
+    def __init__(self, commands: CommandExpander, hooks: Admit | None, attaching: Attaching) -> None:
         self._commands = commands
         self._hooks = hooks
         self._attaching = attaching

@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Protocol
 
 from ba_tui.assembly.models import provider_for
-from ba_tui.context.compression.compressor import Compressor, Means
+from ba_tui.context.compression.compressor import Compressor, CompressorParts
 from ba_tui.context.compression.gauge import Gauge
 from ba_tui.context.compression.overflow import Fitting
 from ba_tui.context.compression.rounds import Count
 from ba_tui.context.compression.selection import Budget
 from ba_tui.context.compression.summarize import Summarizer, Writer
 from ba_tui.context.compression.summary_cache import SummaryCache
-from ba_tui.context.limits import Limits, Spending
+from ba_tui.context.limits import BudgetLimits, Spending
 from ba_tui.context.reminders import NearlyFull, Refocus
 from ba_tui.core.agent import Interceptor
 from ba_tui.core.errors import ProviderError, UsageError
@@ -25,7 +25,7 @@ from ba_tui.core.provider import ModelInfo, Provider
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
-from ba_tui.providers.access import Access
+from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.retrying import Persistent
 from ba_tui.resources import Places, bundled
 from ba_tui.settings import Settings
@@ -37,7 +37,7 @@ class Counter(Protocol):
     """What the workshop lends."""
 
     settings: Settings
-    access: Access
+    access: ProviderAccess
     where: Places
     budget: Budget
 
@@ -111,9 +111,9 @@ class Condensing:
         cache = SummaryCache(shop.where.cache / SUMMARIES, chosen.cache_size, chosen.cache_hours)
         writer = Writer(self._pen.model, self._pen.provider, prompt)
         summarizer = Summarizer(writer, chosen, cache, sizes.count)
-        means = Means(gauge, summarizer, shop.budget, ties.veto, ties.again, ties.events, ties.tools)
+        means = CompressorParts(gauge, summarizer, shop.budget, ties.veto, ties.again, ties.events, ties.tools)
         self.compressor = Compressor(chosen, means)
-        self._limits = Limits(self.spending, sizes.model, settings.max_cost, settings.max_tokens)
+        self._limits = BudgetLimits(self.spending, sizes.model, settings.max_cost, settings.max_tokens)
         self._nearly = NearlyFull(gauge, chosen.trigger, automatic=chosen.enabled)
         self._refocus = Refocus(chosen.refocus_rounds)
 

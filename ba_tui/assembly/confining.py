@@ -19,21 +19,21 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.rulebook import NETWORK
 from ba_tui.permissions.sandbox.confinement import Sandbox
-from ba_tui.permissions.sandbox.layout import Reach
+from ba_tui.permissions.sandbox.layout import FileReach
 from ba_tui.permissions.sandbox.pending_changes import PendingChanges
 from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
-from ba_tui.processes.limits import GIGABYTE, Limits
+from ba_tui.processes.limits import GIGABYTE, ProcessLimits
 from ba_tui.resources import Places, user_home
 from ba_tui.settings import Settings
 from ba_tui.tools.running.command_runner import CommandRunner
 from ba_tui.tools.running.protected_review import ProtectedReview
 
 if TYPE_CHECKING:
-    from ba_tui.tools.running.egress_hosts import Network
+    from ba_tui.tools.running.egress_hosts import NetworkAccess
     from ba_tui.tools.web.addresses import WebAddress
 
-Report: TypeAlias = tuple[Literal["ok", "warn", "fail"], str, str]
+ConfinementReport: TypeAlias = tuple[Literal["ok", "warn", "fail"], str, str]
 """One line for the doctor: how it is, in words, and what would mend it."""
 CURES = {
     "required": "Install bubblewrap (its program is bwrap); until then commands are refused.",
@@ -54,7 +54,7 @@ NETWORKED = "It would run with the network."
 def sandbox_for(settings: Settings, where: Places, workspace: Workspace) -> Sandbox:
     """Nothing is looked for yet; that happens at the first command."""
     commands = settings.commands
-    reach = Reach(
+    reach = FileReach(
         (workspace.root, *workspace.extra),
         commands.write,
         (*commands.read, *(lent.folder for lent in workspace.lent)),
@@ -66,7 +66,7 @@ def sandbox_for(settings: Settings, where: Places, workspace: Workspace) -> Sand
     return Sandbox(reach, settings.sandbox)
 
 
-def sandbox_report(settings: Settings, where: Places) -> list[Report]:
+def sandbox_report(settings: Settings, where: Places) -> list[ConfinementReport]:
     """For the doctor: how well commands are confined here, tried out, and what would mend it."""
     if settings.sandbox == "off":
         return [("warn", "off by the settings: commands run with all your rights", "ba config set sandbox auto")]
@@ -84,11 +84,15 @@ def sandbox_report(settings: Settings, where: Places) -> list[Report]:
     text = f"{found.mechanism.name} confines commands ({found.mechanism.guards}); their network is {network}"
     weak = not found.mechanism.separate and sys.platform == "linux"
     fix = (FORBIDDEN if forbidden else CURES["auto"]) if weak else ""
-    first: Report = ("warn" if weak else "ok", f"{text}; {troubles or 'there is no bubblewrap'}" if weak else text, fix)
+    first: ConfinementReport = (
+        "warn" if weak else "ok",
+        f"{text}; {troubles or 'there is no bubblewrap'}" if weak else text,
+        fix,
+    )
     return [first, *_tried(sandbox, fix)]
 
 
-def _tried(sandbox: Sandbox, fix: str) -> Iterator[Report]:
+def _tried(sandbox: Sandbox, fix: str) -> Iterator[ConfinementReport]:
     """What came of trying each profile."""
     from ba_tui.assembly.sandbox_trial import try_out  # noqa: PLC0415 - for the doctor alone
 
@@ -110,10 +114,10 @@ def _tried(sandbox: Sandbox, fix: str) -> Iterator[Report]:
             yield "ok", f"the profile {trial.profile} was tried and holds: {HOLDS[trial.profile]}{more}", ""
 
 
-def limits_for(settings: Settings) -> Limits:
+def limits_for(settings: Settings) -> ProcessLimits:
     given = settings.commands
     memory, size = int(given.memory_gb * GIGABYTE), int(given.file_size_gb * GIGABYTE)
-    return Limits(memory or None, size or None, given.processes or None)
+    return ProcessLimits(memory or None, size or None, given.processes or None)
 
 
 def by_rule(policy: Policy, tool: Tool, args: Mapping[str, Any], folder: Path) -> Allow | Deny | Ask:
@@ -146,15 +150,15 @@ def judge_host(policy: Policy, address: WebAddress) -> Allow | Deny | Ask:
     return Ask(UNLISTED, f"{NETWORK}({domain_of(address.origin)})", ("network",))
 
 
-def network_for(policy: Policy, settings: Settings) -> Callable[[], Network]:
+def network_for(policy: Policy, settings: Settings) -> Callable[[], NetworkAccess]:
     """The hosts that commands may reach although their network is off."""
 
-    def network() -> Network:
+    def network() -> NetworkAccess:
         # Only who runs a command in a network of its own needs to read addresses.
-        from ba_tui.tools.running.egress_hosts import Network  # noqa: PLC0415
+        from ba_tui.tools.running.egress_hosts import NetworkAccess  # noqa: PLC0415
         from ba_tui.tools.web.addresses import read_reach  # noqa: PLC0415
 
-        return Network(partial(judge_host, policy), policy.remember, read_reach(settings.web.allow_private))
+        return NetworkAccess(partial(judge_host, policy), policy.remember, read_reach(settings.web.allow_private))
 
     return network
 

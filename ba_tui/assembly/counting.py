@@ -6,9 +6,9 @@ from pathlib import Path
 
 from ba_tui.assembly.models import provider_for
 from ba_tui.core.errors import UsageError
-from ba_tui.core.provider import Request
+from ba_tui.core.provider import ModelRequest
 from ba_tui.permissions.trust.grants import Trust
-from ba_tui.providers.access import Access
+from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import load_catalog
 from ba_tui.providers.tokens_exact import ExactCounts
 from ba_tui.resources import bundled, places, project_root, there
@@ -20,11 +20,11 @@ def exact_counts(model: str, cwd: Path, url: str) -> ExactCounts:
     # Here, because its import can take longer than anybody waits for a count.
     from ba_tui.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - an SDK, and not everybody's
 
-    async def ask(request: Request) -> int:
+    async def ask(request: ModelRequest) -> int:
         where, root = places(), project_root(cwd)
         loaded = load_settings({}, where, root, trusted=Trust(where).trusted(root))
         files = [bundled("config") / "models.yaml", where.config / "models.yaml"]
-        access = Access(loaded, load_catalog(file for file in files if there(file)), where)
+        access = ProviderAccess(loaded, load_catalog(file for file in files if there(file)), where)
         info = access.model(model)
         provider = provider_for(info, loaded.settings, access)
         try:

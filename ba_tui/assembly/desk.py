@@ -11,15 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ba_tui.assembly.commanding import Means, OwnCommands, command_files
+from ba_tui.assembly.commanding import CommandContext, CommandExpander, command_files
 from ba_tui.assembly.condensing import Condensing, Counter, Sizes, Ties
 from ba_tui.assembly.inventory import ToolList
 from ba_tui.assembly.mentioning import Links, Mentioning
 from ba_tui.assembly.models import provider_for
 from ba_tui.assembly.skilling import Overridden
-from ba_tui.assembly.stock import Setting, Shop, Stock
+from ba_tui.assembly.stock import Shop, Stock, ToolSetting
 from ba_tui.assembly.words import Tokens, joined, system_prompt
-from ba_tui.context.instructions import Instructions, Source, read_instructions, said
+from ba_tui.context.instructions import InstructionFile, Instructions, read_instructions, said
 from ba_tui.core.agent import Agent
 from ba_tui.core.conversation import Library
 from ba_tui.core.errors import UsageError
@@ -38,7 +38,7 @@ from ba_tui.permissions.egress.detection import Egress
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.rulebook import strangers
 from ba_tui.permissions.secrets.sharing import PromptSecrets
-from ba_tui.providers.access import Access
+from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.retrying import Persistent
 from ba_tui.resources import project_root
 from ba_tui.sessions.journal import JournalFile
@@ -61,7 +61,7 @@ class Bench(Shop, Counter, Protocol):
     """What a desk takes from the workshop."""
 
     loaded: Loaded
-    access: Access
+    access: ProviderAccess
     library: Library | None
     rules: Sequence[RuleLine]
     strict: bool
@@ -93,13 +93,13 @@ class Desk:
         self._unread: set[str] = set()
         """Instruction files that can't be read, as they were told."""
         root = project_root(cwd)
-        self._source = Source(cwd, root, workshop.where.config, closed=not workshop.opens(root))
+        self._source = InstructionFile(cwd, root, workshop.where.config, closed=not workshop.opens(root))
         self.metrics = Metrics()
         results = Artifacts(journal.path.parent / FOLDER)
         modalities = Modalities(lambda: self._sees("vision"), lambda: self._sees("documents"))
         history = partial(asyncio.to_thread, journal.read)
         session = (journal.header.id, journal.path)
-        self._stock = Stock(workshop, Setting(cwd, results, history, self._fullness, modalities, session))
+        self._stock = Stock(workshop, ToolSetting(cwd, results, history, self._fullness, modalities, session))
         self._broken = [Notice(f"A workflow can't be used: {text}", "warning") for text in self._stock.add_flows()]
         self._broken += [Notice(f"A hook can't be used: {text}", "warning") for text in self._stock.hooks.problems]
         self._broken += [Notice(text, "warning", "See ba tools list.") for text in self._strangers()]
@@ -119,7 +119,7 @@ class Desk:
         self._visible = Visible(self._stock.registry, self._stock.search, system=first)
         tools = ToolList(self._stock, self._visible, self.metrics)
         stock = self._stock
-        means = Means(
+        means = CommandContext(
             lambda: stock.registry.get_tool("shell"),
             lambda: self.inventory.skills,
             workshop.access.missing,
@@ -127,7 +127,7 @@ class Desk:
             lambda: self.permissions.level == "default",
             stock.ingress.clean,
         )
-        self.commands = OwnCommands(command_files(workshop.where, stock.ingress), means)
+        self.commands = CommandExpander(command_files(workshop.where, stock.ingress), means)
         self.permissions.grant(lambda: self.commands.granted)
         self.inventory = Inventory(
             tools,

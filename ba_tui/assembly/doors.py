@@ -8,12 +8,12 @@ from pathlib import Path
 
 from ba_tui.assembly.admitting import trusting
 from ba_tui.assembly.keeping import upkeep
-from ba_tui.assembly.stock import Setting, Stock
+from ba_tui.assembly.stock import Stock, ToolSetting
 from ba_tui.assembly.workshop import Workshop
 from ba_tui.core.conversation import Doors
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
-from ba_tui.core.ports.trust import Standing
+from ba_tui.core.ports.trust import TrustState
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Tool
@@ -21,8 +21,8 @@ from ba_tui.observe.logs import start_logging
 from ba_tui.permissions.rules.rulebook import strangers
 from ba_tui.permissions.secrets.scanner import redact
 from ba_tui.permissions.trust.grants import Trust
-from ba_tui.providers.access import Access
-from ba_tui.providers.catalog import Catalog, load_catalog
+from ba_tui.providers.access import ProviderAccess
+from ba_tui.providers.catalog import ModelCatalog, load_catalog
 from ba_tui.resources import Places, bundled, clear_unfinished, folder_slug, open_places, places, project_root, there
 from ba_tui.sessions.library import SessionLibrary
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
@@ -47,7 +47,7 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, our
     start_logging(where, loaded.settings.log_level, redact)
     clear_unfinished(where)
     catalog, trouble = _catalog(where, strict=strict)
-    access = Access(loaded, catalog, where)
+    access = ProviderAccess(loaded, catalog, where)
     asked = None if strict or ours else trust
     workshop = Workshop(loaded, where, cwd, access, asked)
     workshop.strict = strict
@@ -91,9 +91,9 @@ def _stock(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Stock:
     loaded.check()
     start_logging(where, loaded.settings.log_level, redact)
     clear_unfinished(where)
-    workshop = Workshop(loaded, where, cwd, Access(loaded, _catalog(where, strict=True)[0], where))
+    workshop = Workshop(loaded, where, cwd, ProviderAccess(loaded, _catalog(where, strict=True)[0], where))
     workshop.check(trusted=trusted)
-    stock = Stock(workshop, Setting(cwd, results))
+    stock = Stock(workshop, ToolSetting(cwd, results))
     stock.registry.refresh()
     if wrong := strangers((line for line in workshop.rules if line.layer == "flag"), stock.registry.names()):
         raise UsageError(sentence(wrong[0]), "See ba tools list.")
@@ -103,7 +103,7 @@ def _stock(flags: Mapping[str, object], cwd: Path, results: Artifacts) -> Stock:
 def model_asked(loaded: Loaded) -> str:
     """The model that a new conversation asks. Raises StorageError when the key file can't be understood."""
     where = places()
-    return Access(loaded, _catalog(where, strict=False)[0], where).default_model()
+    return ProviderAccess(loaded, _catalog(where, strict=False)[0], where).default_model()
 
 
 def trust(cwd: Path) -> None:
@@ -112,7 +112,7 @@ def trust(cwd: Path) -> None:
     granted.grant(granted.look(project_root(cwd)))
 
 
-def _untrusted(seen: Standing, *, attended: bool) -> list[Notice]:
+def _untrusted(seen: TrustState, *, attended: bool) -> list[Notice]:
     """What the folder brings and what stays off until the person trusts it."""
     if seen.state == "trusted":
         return []
@@ -130,7 +130,7 @@ def _untrusted(seen: Standing, *, attended: bool) -> list[Notice]:
     return [Notice(text, "info", "Review it, then run `ba trust`, or start with --trust.")]
 
 
-def _catalog(where: Places, *, strict: bool) -> tuple[Catalog, list[Notice]]:
+def _catalog(where: Places, *, strict: bool) -> tuple[ModelCatalog, list[Notice]]:
     """The models that ship with ba and, over them, the person's own; a broken file of theirs is left out and told."""
     ours, theirs = bundled("config") / "models.yaml", where.config / "models.yaml"
     try:
@@ -144,7 +144,7 @@ def _catalog(where: Places, *, strict: bool) -> tuple[Catalog, list[Notice]]:
 class Shelf:
     """core.choices.Catalogue over the model catalogue."""
 
-    def __init__(self, catalog: Catalog, loaded: Loaded) -> None:
+    def __init__(self, catalog: ModelCatalog, loaded: Loaded) -> None:
         self._catalog = catalog
         self._providers = frozenset(loaded.settings.providers)
 

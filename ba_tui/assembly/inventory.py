@@ -8,7 +8,7 @@ from ba_tui.assembly.stock import Stock
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.tools import ToolFigures, ToolLine, ToolState
 from ba_tui.observe.metrics import Metrics
-from ba_tui.tools.registry import Entry
+from ba_tui.tools.registry import ToolEntry
 from ba_tui.tools.visible import Visible
 
 
@@ -42,7 +42,7 @@ class ToolList:
             self._visible.show([name])
         self._stock.registry.switch(name, on=on)
 
-    def _line(self, entry: Entry, state: ToolState) -> ToolLine:
+    def _line(self, entry: ToolEntry, state: ToolState) -> ToolLine:
         tool, condition = entry.tool, self._stock.health.condition(entry.tool.name)
         done = self._metrics.tools.get(tool.name)
         figures = (
@@ -67,7 +67,7 @@ class ToolList:
         )
 
 
-def _state(entry: Entry, shown: set[str], deferred: set[str]) -> ToolState:
+def _state(entry: ToolEntry, shown: set[str], deferred: set[str]) -> ToolState:
     if entry.lacking():
         return "lacking"
     if entry.core:

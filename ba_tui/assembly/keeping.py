@@ -13,7 +13,7 @@ from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.rewinding import course
 from ba_tui.resources import Places, folder_slug, places, project_root
 from ba_tui.sessions.checkpoints.keeper import SessionCheckpoints
-from ba_tui.sessions.checkpoints.shadow import Limits, Store
+from ba_tui.sessions.checkpoints.shadow import ShadowLimits, Store
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.tools.guards.checkpoint import Checkpointing
 
@@ -27,7 +27,7 @@ def checkpoints_for(where: Places, cwd: Path, session: str, settings: Settings) 
     """Those of ``session`` in the project of ``cwd``. Touches no disk but to find the project."""
     root = project_root(cwd)
     ours = (where.home,) if where.home else (where.data, where.cache, where.state)
-    limits = Limits(largest=int(settings.checkpoints.max_file_mb * MB))
+    limits = ShadowLimits(largest=int(settings.checkpoints.max_file_mb * MB))
     return SessionCheckpoints(Store(where.checkpoints / folder_slug(root), root, ours, limits), session)
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from ba_tui.assembly.stock import Stock
 from ba_tui.assembly.words import Tokens
-from ba_tui.context.attachments import FOLDER, Attaching, Attachments, Files, Speaker, Surroundings
+from ba_tui.context.attachments import FOLDER, AttachedFiles, Attaching, Attachments, Speaker, Surroundings
 from ba_tui.context.files import FileIndex
-from ba_tui.context.mentions import Lines, Offering, Source
+from ba_tui.context.mentions import MentionLines, MentionSource, Offering
 from ba_tui.core.conversation import Library
 from ba_tui.core.errors import BaError, StorageError, UsageError
 from ba_tui.core.ports.mentions import MentionKind, Suggestion
@@ -66,7 +66,7 @@ class Mentioning:
             return workspace.contains(path) or workspace.lends(path)
 
         kept = links.session.parent / FOLDER if links.session.name else None
-        files = Files(
+        files = AttachedFiles(
             workspace.resolve,
             workspace.shown,
             inside,
@@ -83,7 +83,11 @@ class Mentioning:
         )
         attachments = Attachments(around)
         self.attaching = Attaching(attachments)
-        sources: dict[MentionKind, Source] = {"skill": self._skills, "tool": self._tools, "session": self._sessions}
+        sources: dict[MentionKind, MentionSource] = {
+            "skill": self._skills,
+            "tool": self._tools,
+            "session": self._sessions,
+        }
         self.offering = Offering(links.cwd, FileIndex(links.cwd, find_ripgrep()), sources, attachments.weigh)
 
     def _refused(self, text: str, by: Speaker) -> str:
@@ -110,7 +114,7 @@ class Mentioning:
         except OSError:
             return False
 
-    async def _read(self, path: str, lines: Lines | None) -> ToolResult:
+    async def _read(self, path: str, lines: MentionLines | None) -> ToolResult:
         span = {"offset": lines[0], "limit": lines[1] - lines[0] + 1} if lines else {}
         return await self._run("read_file", {"path": path, **span})
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from ba_tui.core.provider import ModelInfo, Provider
-from ba_tui.providers.access import DEMO, Access
+from ba_tui.providers.access import DEMO, ProviderAccess
 from ba_tui.resources import bundled
 from ba_tui.settings import Settings
 
 
-def provider_for(info: ModelInfo, settings: Settings, access: Access) -> Provider:
+def provider_for(info: ModelInfo, settings: Settings, access: ProviderAccess) -> Provider:
     """The provider of a model. Imports its SDK.
 
     Raises:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.errors import BaError, UsageError
-from ba_tui.core.provider import Chunk, ModelInfo, Provider, Request
+from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ReplyChunk
 from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Tool
 from ba_tui.ingress import Ingress
@@ -25,14 +25,14 @@ from ba_tui.permissions.trust.grants import Trust
 from ba_tui.permissions.verdicts import Deny, Judgement
 from ba_tui.resources import Places, bundled, project_root, user_home
 from ba_tui.skills.active import FOLDER, MENTION, ActiveSkills, SkillContext
-from ba_tui.skills.catalog import Catalog, skill_roots
+from ba_tui.skills.catalog import SkillCatalog, skill_roots
 from ba_tui.skills.config import read_choices
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.listing import SkillList
 from ba_tui.skills.prompt import SkillNotes, catalogue
 from ba_tui.tools.builtin.skills import activate_skill_tool, end_skill_tool
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.guards.permission import Judge
+from ba_tui.tools.guards.permission import CallJudge
 
 log = logging.getLogger(__name__)
 ALWAYS = frozenset({
@@ -45,11 +45,11 @@ JOINING = ("end_skill", "run_skill_script")
 
 
 @lru_cache(maxsize=8)
-def catalog_for(where: Places, ingress: Ingress) -> Catalog:
+def catalog_for(where: Places, ingress: Ingress) -> SkillCatalog:
     """One for all conversations in a project: what was read of a file is read again only when it has changed."""
     trust, root = Trust(where), ingress.root
     roots = skill_roots(bundled("skills"), user_home(), where.config, root, lambda: trust.trusted(root))
-    return Catalog(roots, ingress)
+    return SkillCatalog(roots, ingress)
 
 
 class Skilling:
@@ -91,7 +91,7 @@ class Skilling:
         start = activate_skill_tool(definitions["activate_skill"], self.skills, self.notes)
         return (start, end_skill_tool(definitions["end_skill"], self.notes))
 
-    def bind(self, policy: Policy) -> Judge:
+    def bind(self, policy: Policy) -> CallJudge:
         """Let what is active count for permissions; the judge to ask from then on."""
         self._policy = policy
         policy.grant(self._granted)
@@ -123,7 +123,7 @@ class Skilling:
             self._rules = (texts, tuple(rule for text in texts if (rule := _rule(text))))
         return self._rules[1]
 
-    def _judge(self, judge: Judge, tool: Tool, args: Mapping[str, Any], cwd: Path) -> Judgement:
+    def _judge(self, judge: CallJudge, tool: Tool, args: Mapping[str, Any], cwd: Path) -> Judgement:
         limits = self.skills.limits()
         if limits and tool.name not in ALWAYS:
             allowed = {rule.partition("(")[0] for rule in limits.allowed_tools}
@@ -166,17 +166,17 @@ class Overridden:
     def model(self) -> ModelInfo:
         return self._now.model
 
-    def stream(self, request: Request) -> AsyncIterator[Chunk]:
+    def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         name = self._wanted()
         if name and name != self._own.model.id:
             return self._answer(name, request)
         self._now = self._own
         return self._own.stream(request)
 
-    async def _answer(self, name: str, request: Request) -> AsyncIterator[Chunk]:
+    async def _answer(self, name: str, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         self._now = await self._chosen(name)
         # Left as soon as the message is there: see core.agent.
-        async with aclosing(cast("AsyncGenerator[Chunk, None]", self._now.stream(request))) as chunks:
+        async with aclosing(cast("AsyncGenerator[ReplyChunk, None]", self._now.stream(request))) as chunks:
             async for chunk in chunks:
                 yield chunk
 

@@ -29,7 +29,7 @@ from ba_tui.resources import Places, bundled, folder_slug, project_root
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.settings import HookLine, Settings
 from ba_tui.tools.builtin.python import Python
-from ba_tui.tools.builtin.recall import History
+from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace
@@ -40,7 +40,7 @@ from ba_tui.tools.guards.output import Delivery
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.own.workers import WorkerSettings
 from ba_tui.tools.running.background import Shells
-from ba_tui.tools.toolbox import Means, Place, Shared, Supply, builtin_tools, pipeline, stocked
+from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked
 from ba_tui.tools.web.tools import SearchChoice, WebOptions
 
 READERS = {"read_file", "list_files"}
@@ -51,12 +51,12 @@ async def nothing_said() -> Sequence[Event]:
 
 
 @frozen
-class Setting:
+class ToolSetting:
     """What a stock is made for: the folder, where its results go, what was said, how the model in use stands."""
 
     cwd: Path
     results: Artifacts
-    history: History = nothing_said
+    history: ReadHistory = nothing_said
     fullness: Callable[[], float] = float
     modalities: Modalities = field(default_factory=Modalities)
     session: tuple[str, Path] = ("", Path())
@@ -76,7 +76,7 @@ class Shop(Protocol):
     def policy(self, workspace: Workspace, sandbox: Sandbox | None) -> Policy: ...
 
 
-def _lent(setting: Setting) -> tuple[Lent, ...]:
+def _lent(setting: ToolSetting) -> tuple[Lent, ...]:
     """What of a session's own folder may be read: long results, and copies of files that came with prompts."""
     results = Lent(FOLDER, setting.results.folder)
     return (results, Lent(ATTACHED, setting.session[1].parent / ATTACHED)) if setting.session[0] else (results,)
@@ -85,7 +85,7 @@ def _lent(setting: Setting) -> tuple[Lent, ...]:
 class Stock:
     """The tools of one conversation and all that they share."""
 
-    def __init__(self, shop: Shop, setting: Setting) -> None:
+    def __init__(self, shop: Shop, setting: ToolSetting) -> None:
         root, settings = project_root(setting.cwd), shop.settings
         self.ingress = ingress_for(shop.where, root, settings.secrets)
         self.skilling = Skilling(shop.where, self.ingress, setting.cwd, setting.session[0])
@@ -101,14 +101,14 @@ class Stock:
         self.permissions = shop.policy(workspace, self.sandbox)
         self.shells = Shells(setting.results.open)
         self.definitions = load_definitions(bundled("config") / "prompts" / "tools")
-        place = Place(workspace, shop.shell, find_ripgrep(), settings.secrets)
+        place = SessionPlace(workspace, shop.shell, find_ripgrep(), settings.secrets)
         chosen = settings.web_search
         search = SearchChoice(chosen.backend, chosen.url, chosen.api_key_env, os.environ)
         web = WebOptions(settings.web.allow_private, search)
         limits, kept = limits_for(settings), PendingChanges(shop.where.set_aside / folder_slug(root))
         runner = runner_for(settings, kept, self.permissions, self.sandbox)
         python, modalities = Python(None, limits, runner), setting.modalities
-        means = Means(self.shells, setting.results, web, setting.history, python, runner, modalities)
+        means = ToolContext(self.shells, setting.results, web, setting.history, python, runner, modalities)
         script_place, find = ScriptPlace(workspace, shop.shell, self.shells, runner), self.skilling.folder
         scripts = script_tool(self.definitions["run_skill_script"], script_place, settings, shop.where, find)
         tools = (*builtin_tools(self.definitions, place, means), *self.skilling.tools(self.definitions), scripts)

@@ -27,7 +27,7 @@ from ba_tui.permissions.rules.hit_counts import hits_of
 from ba_tui.permissions.rules.rulebook import all_rules
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.trust.grants import Trust
-from ba_tui.providers.access import Access
+from ba_tui.providers.access import ProviderAccess
 from ba_tui.resources import Places, project_root
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.settings import HookLine, Loaded
@@ -44,7 +44,9 @@ SOON = 0.05
 class Workshop:
     """What all conversations of one start have in common. In folders that ``asked`` does not trust they only read."""
 
-    def __init__(self, loaded: Loaded, where: Places, cwd: Path, access: Access, asked: Trust | None = None) -> None:
+    def __init__(
+        self, loaded: Loaded, where: Places, cwd: Path, access: ProviderAccess, asked: Trust | None = None
+    ) -> None:
         self.loaded = loaded
         self.settings = loaded.settings
         self.hooks: Sequence[HookLine] = loaded.hooks

@@ -22,7 +22,7 @@ from ba_tui.core.errors import SessionNotFound, UsageError
 from ba_tui.resources import folder_slug, places
 
 if TYPE_CHECKING:
-    from ba_tui.sessions.audit import Decision
+    from ba_tui.sessions.audit import AuditEntry
 
 WIDE = 110
 UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -103,7 +103,7 @@ def _since(text: str) -> float:
         raise UsageError(f"--since: {text!r} is no time.", "Such as 2026-11-21, 2026-11-21T14:00, 12h or 7d.") from None
 
 
-def _table(decisions: Sequence[Decision]) -> None:
+def _table(decisions: Sequence[AuditEntry]) -> None:
     """Columns in which everything is the same are left out, and the hash where there is no room for it."""
     if not decisions:
         sys.stderr.write("No decisions. See those of all folders with --all.\n")
@@ -131,7 +131,7 @@ def _table(decisions: Sequence[Decision]) -> None:
         _line(cells, widths, _about(decision), width)
 
 
-def _about(decision: Decision) -> str:
+def _about(decision: AuditEntry) -> str:
     why = decision.rule or decision.reason
     return f"{decision.target}  ({why})" if why and decision.target else decision.target or why
 

@@ -35,7 +35,7 @@ class Argument(TyperArgument):
         return name if self.nargs == 1 else f"{name}..."
 
 
-class Lines(TyperGroup):
+class HelpLines(TyperGroup):
     """A group whose commands are described in whole sentences, however narrow the terminal."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import typer
 from typer._click.exceptions import NoArgsIsHelpError
 
-from ba_tui.cli.help import Lines, slip
+from ba_tui.cli.help import HelpLines, slip
 from ba_tui.cli.streams import FULL, output_failed
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.text.wording import with_hint
@@ -35,7 +35,7 @@ Exit codes:
   3 a limit was reached · 4 an approval was denied · 130 interrupted"""
 
 
-class Group(Lines):
+class CliGroup(HelpLines):
     """A group whose help also lists what ``ba [PROMPT]`` takes."""
 
     _whole = False
@@ -77,7 +77,7 @@ class Group(Lines):
 
 
 @frozen
-class Command:
+class CliCommand:
     """A command in the file of ``module``: its ``app`` of sub-commands, or the function ``name``."""
 
     module: str
@@ -87,19 +87,19 @@ class Command:
 
 
 COMMANDS = {
-    "chat": Command("chat", "chat", hidden=True),
-    "demo": Command("demo", "demo", "Take the guided tour: real tools, sample data."),
-    "run": Command("run", "run"),
-    "sessions": Command("sessions", help="List, show, search, export, import, fork, compare and delete sessions."),
-    "config": Command("config", help="Show, check and change settings."),
-    "permissions": Command("permissions", help="List, check, add and remove permission rules."),
-    "hooks": Command("hooks", help="List the commands that run on events."),
-    "audit": Command("audit", "audit"),
-    "tools": Command("tools", help="List, show, try and write tools."),
-    "skills": Command("skills", help="List, show, check, install, write and remove skills."),
-    "tokens": Command("tokens", "tokens"),
-    "trust": Command("trust", "trust"),
-    "doctor": Command("doctor", "doctor"),
+    "chat": CliCommand("chat", "chat", hidden=True),
+    "demo": CliCommand("demo", "demo", "Take the guided tour: real tools, sample data."),
+    "run": CliCommand("run", "run"),
+    "sessions": CliCommand("sessions", help="List, show, search, export, import, fork, compare and delete sessions."),
+    "config": CliCommand("config", help="Show, check and change settings."),
+    "permissions": CliCommand("permissions", help="List, check, add and remove permission rules."),
+    "hooks": CliCommand("hooks", help="List the commands that run on events."),
+    "audit": CliCommand("audit", "audit"),
+    "tools": CliCommand("tools", help="List, show, try and write tools."),
+    "skills": CliCommand("skills", help="List, show, check, install, write and remove skills."),
+    "tokens": CliCommand("tokens", "tokens"),
+    "trust": CliCommand("trust", "trust"),
+    "doctor": CliCommand("doctor", "doctor"),
 }
 MOST_WORDS = 3
 """Words of a line that may be a command with a slip; a longer one is a prompt."""
@@ -110,7 +110,7 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """The command line with these commands. Each costs the import of its file, so one line is given one of them."""
     app = typer.Typer(
         name="ba",
-        cls=Group,
+        cls=CliGroup,
         help="An assistant for coding and data analysis in your terminal. Type a prompt, or start it and chat.",
         epilog=EPILOG,
         add_completion=True,
@@ -123,7 +123,7 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
         command = COMMANDS[name]
         found = getattr(import_module(f"ba_tui.cli.{command.module}"), command.name)
         if isinstance(found, typer.Typer):
-            app.add_typer(found, name=name, help=command.help, cls=Lines)
+            app.add_typer(found, name=name, help=command.help, cls=HelpLines)
         else:
             app.command(name, help=command.help, hidden=command.hidden)(found)
     return app

@@ -30,7 +30,7 @@ from ba_tui.core.text.wording import count
 from ba_tui.resources import save_whole
 from ba_tui.sessions.exports.outline import as_record
 from ba_tui.sessions.foreign import one_line
-from ba_tui.sessions.retention import Rule, doomed, seconds
+from ba_tui.sessions.retention import RetentionRule, doomed, seconds
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -193,7 +193,7 @@ def prune(
     if not older_than and keep is None:
         raise UsageError("Nothing says which sessions are old.", "Add --older-than 30d, or --keep 100, or both.")
     library = _library(ctx)
-    rule = Rule(seconds(older_than) if older_than else None, keep)
+    rule = RetentionRule(seconds(older_than) if older_than else None, keep)
     going = doomed(library.sessions(everywhere=True), rule, time.time())
     if not going:
         _say("No session is that old.")

@@ -22,9 +22,9 @@ from ba_tui.core.text.wording import count, nearest, one_line
 from ba_tui.resources import bundled, places, project_root, user_home
 
 if TYPE_CHECKING:
-    from ba_tui.skills.catalog import Catalog, Skill
-    from ba_tui.skills.config import Choices
-    from ba_tui.skills.install import Candidate
+    from ba_tui.skills.catalog import Skill, SkillCatalog
+    from ba_tui.skills.config import SkillChoices
+    from ba_tui.skills.install import SkillCandidate
 
 BRIEF = 80
 SHOWN = 8
@@ -189,17 +189,17 @@ def remove(
     return 0
 
 
-def _catalog(root: Path) -> Catalog:
+def _catalog(root: Path) -> SkillCatalog:
     from ba_tui.assembly.admitting import ingress_for  # noqa: PLC0415 - see list_
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
-    from ba_tui.skills.catalog import Catalog, skill_roots  # noqa: PLC0415
+    from ba_tui.skills.catalog import SkillCatalog, skill_roots  # noqa: PLC0415
 
     where = places()
     roots = skill_roots(bundled("skills"), user_home(), where.config, root, lambda: Trust(where).trusted(root))
-    return Catalog(roots, ingress_for(where, root))
+    return SkillCatalog(roots, ingress_for(where, root))
 
 
-def _choices(root: Path) -> Choices:
+def _choices(root: Path) -> SkillChoices:
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - see list_
     from ba_tui.skills.config import read_choices  # noqa: PLC0415
 
@@ -208,14 +208,14 @@ def _choices(root: Path) -> Choices:
     return read_choices(bundled("config") / "skills.yaml", [where.config / "skills.yaml", *theirs])
 
 
-def _known(catalog: Catalog, name: str) -> Skill:
+def _known(catalog: SkillCatalog, name: str) -> Skill:
     if skill := catalog.get(name):
         return skill
     close = nearest(name, [skill.id for skill in catalog.all()])
     raise UsageError(f"There is no skill {name!r}.", f"Did you mean {close}?" if close else "See ba skills list.")
 
 
-def _facts(skill: Skill, choices: Choices) -> dict[str, Any]:
+def _facts(skill: Skill, choices: SkillChoices) -> dict[str, Any]:
     from ba_tui.skills.scripts import scripts_in  # noqa: PLC0415 - see list_
 
     return {
@@ -232,7 +232,7 @@ def _facts(skill: Skill, choices: Choices) -> dict[str, Any]:
     }
 
 
-def _state(skill: Skill, choices: Choices) -> str:
+def _state(skill: Skill, choices: SkillChoices) -> str:
     if skill.head.trouble:
         return "broken"
     if skill.shadowed:
@@ -260,7 +260,7 @@ def _chosen(folder: Path, source: str, only: Sequence[str]) -> Sequence[Path]:
     return [found[name] for name in dict.fromkeys(only)] if only else list(found.values())
 
 
-def _tell(candidate: Candidate, *, facts: bool) -> None:
+def _tell(candidate: SkillCandidate, *, facts: bool) -> None:
     from ba_tui.settings import printable  # noqa: PLC0415 - see list_
 
     files = count(candidate.files, "file")
@@ -272,7 +272,7 @@ def _tell(candidate: Candidate, *, facts: bool) -> None:
         say(f"{candidate.id}: {warning}")
 
 
-def _check(candidate: Candidate, target: Path, *, force: bool) -> None:
+def _check(candidate: SkillCandidate, target: Path, *, force: bool) -> None:
     """Raises UsageError when it may not be installed."""
     errors = [candidate.trouble] if candidate.trouble else list(candidate.report.errors)
     if errors and (candidate.trouble or not force):

@@ -26,7 +26,7 @@ from ba_tui.resources import places
 
 if TYPE_CHECKING:
     from ba_tui.providers.tokens_config import EncoderConfig
-    from ba_tui.providers.tokens_encodings import Encoding
+    from ba_tui.providers.tokens_encodings import TokenEncoding
     from ba_tui.providers.tokens_exact import ExactCounts
 
 STDIN = "-"
@@ -117,7 +117,7 @@ class _Counter:
         for problem in registry.problems:
             say(problem)
         self._config: EncoderConfig = registry.find(self.model)
-        self._encoding: Encoding = encoding_of(self._config, registry, Encodings(where.cache / CACHE))
+        self._encoding: TokenEncoding = encoding_of(self._config, registry, Encodings(where.cache / CACHE))
         if self._encoding.warning:
             say(self._encoding.warning)
         self._exact: ExactCounts | None = None
@@ -145,14 +145,14 @@ class _Counter:
         if not text.strip() or len(text) >= ASKED or self._config.exact_counting_api is None:
             return None
         from ba_tui.core.messages import user  # noqa: PLC0415 - where a provider is asked
-        from ba_tui.core.provider import Request  # noqa: PLC0415
+        from ba_tui.core.provider import ModelRequest  # noqa: PLC0415
 
         if self._exact is None:
             from ba_tui.assembly.counting import exact_counts  # noqa: PLC0415 - loads an SDK
 
             self._exact = exact_counts(self.model, self._folder, self._config.exact_counting_api)
         failed = bool(self._exact.trouble)
-        found = asyncio.run(self._exact.count(Request("", [user(text)], ())))
+        found = asyncio.run(self._exact.count(ModelRequest("", [user(text)], ())))
         if self._exact.trouble and not failed:
             say(f"{self._exact.trouble}; estimated instead.")
         return found

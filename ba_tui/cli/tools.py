@@ -23,7 +23,7 @@ from ba_tui.resources import places, project_root, user_home
 if TYPE_CHECKING:
     from ba_tui.core.events import Event
     from ba_tui.core.results import ToolResult
-    from ba_tui.tools.registry import Entry, Registry
+    from ba_tui.tools.registry import Registry, ToolEntry
 
 BRIEF = 80
 
@@ -169,7 +169,7 @@ def _registry(folder: Path) -> Registry:
     return registry_for(folder)
 
 
-def _entry(registry: Registry, name: str, root: Path) -> Entry:
+def _entry(registry: Registry, name: str, root: Path) -> ToolEntry:
     from ba_tui.core.agent import unknown_tool  # noqa: PLC0415 - see list_
 
     if entry := registry.entry(name):
@@ -183,7 +183,7 @@ def _entry(registry: Registry, name: str, root: Path) -> Entry:
     raise UsageError(error.message if error else name, error.hint if error else "")
 
 
-async def _called(entry: Entry, args: dict[str, Any], *, quiet: bool) -> ToolResult:
+async def _called(entry: ToolEntry, args: dict[str, Any], *, quiet: bool) -> ToolResult:
     from ba_tui.core.events import Asked, ToolProgress  # noqa: PLC0415 - see list_
     from ba_tui.core.questions import Reply  # noqa: PLC0415
     from ba_tui.core.text.untrusted import paintable  # noqa: PLC0415
@@ -204,7 +204,7 @@ async def _called(entry: Entry, args: dict[str, Any], *, quiet: bool) -> ToolRes
     return await entry.tool.run(args, Call("test", Branch(turn, Transcript())))
 
 
-def _facts(entry: Entry) -> dict[str, Any]:
+def _facts(entry: ToolEntry) -> dict[str, Any]:
     tool = entry.tool
     return {
         "name": tool.name,
@@ -225,13 +225,13 @@ def _facts(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _brief(entry: Entry) -> str:
+def _brief(entry: ToolEntry) -> str:
     """The first sentence of what is said of a tool."""
     first = entry.tool.description.splitlines()[0].partition(". ")[0].rstrip(".:")
     return first if len(first) <= BRIEF else f"{first[:BRIEF]}…"
 
 
-def _state(entry: Entry) -> str:
+def _state(entry: ToolEntry) -> str:
     return "core" if entry.core else "on" if entry.enabled else "off"
 
 

@@ -18,7 +18,7 @@ from ba_tui.core.text.wording import count
 from ba_tui.resources import places, project_root
 
 if TYPE_CHECKING:
-    from ba_tui.core.ports.trust import Standing
+    from ba_tui.core.ports.trust import TrustState
 
 WORDS = {
     "trusted": "{root} is trusted with what it holds now.",
@@ -81,7 +81,7 @@ def untrusted(root: Path) -> str:
     return f"{root} brings {brought} that you have not trusted as they are now: ba trust."
 
 
-def _tell(seen: Standing) -> None:
+def _tell(seen: TrustState) -> None:
     from ba_tui.settings import printable  # noqa: PLC0415 - see trust
 
     print_line(printable(WORDS[seen.state].format(root=seen.root)))

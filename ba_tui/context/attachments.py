@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ba_tui.context.copies import copied, size_in_words, stamp
-from ba_tui.context.mentions import MOST, Lines, Named, named
+from ba_tui.context.mentions import MOST, MentionLines, Named, named
 from ba_tui.context.profiles import Decode, dataset_kind, in_utf8, profile
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Event, Notice, Rewound, Steered, TurnStarted
@@ -38,12 +38,12 @@ Speaker: TypeAlias = Owner | Literal["person"]
 Words: TypeAlias = tuple[tuple[str, Speaker], ...]
 """Texts that were said together, each with whose words it is."""
 KEPT = "it holds secrets, and no secrets are attached"
-Read = Callable[[str, Lines | None], Awaitable[ToolResult]]
+Read = Callable[[str, MentionLines | None], Awaitable[ToolResult]]
 Clean = Callable[[str, ToolResult, Branch], Awaitable[ToolResult]]
 
 
 @frozen
-class Files:
+class AttachedFiles:
     """``resolve`` follows links and raises BaError; ``refused`` says why a path may not be read for whoever names it,
     empty when it may; ``secret`` whether a file holds secrets under another name, which may take a while; ``inside``:
     whether it can be read as ``shown`` has it. ``kept``: where files from elsewhere are copied to; ``decode`` finds the
@@ -65,7 +65,7 @@ class Surroundings:
     """Of one conversation. ``clean`` takes secrets out; ``tokens`` counts, ``room`` is how many may come with a prompt;
     ``session`` gives the id of another one and what was said in it, and raises BaError."""
 
-    files: Files
+    files: AttachedFiles
     clean: Clean
     tokens: Callable[[Sequence[Message]], int]
     room: Callable[[], int]
@@ -82,7 +82,7 @@ class Target:
     kind: str
     name: str
     path: Path | None = None
-    lines: Lines | None = None
+    lines: MentionLines | None = None
     by: Speaker = "person"
 
 
@@ -118,7 +118,7 @@ class Attachment:
 
 
 @dataclass(slots=True)
-class Outcome:
+class AttachResult:
     """``notes`` go to the model, ``notices`` to the person."""
 
     notes: list[Message] = field(default_factory=list[Message])
@@ -157,10 +157,10 @@ class Attachments:
         note = made.note
         return Weight(clean_text(made.name), self._around.tokens([note]) if note else 0, made.trouble)
 
-    async def made(self, words: Words, branch: Branch) -> Outcome:
+    async def made(self, words: Words, branch: Branch) -> AttachResult:
         """What goes with ``words``. Tools and skills that they name are there with the next request."""
         targets, unknown = await self._targets(words)
-        outcome = Outcome()
+        outcome = AttachResult()
         unknown = [each for each in unknown if not (each.bare and each.shown in self._told)]
         self._told |= {each.shown for each in unknown if each.bare}
         if unknown:
@@ -181,7 +181,7 @@ class Attachments:
             await self._add(read, outcome)
         return outcome
 
-    async def _start(self, id: str, outcome: Outcome) -> None:
+    async def _start(self, id: str, outcome: AttachResult) -> None:
         skills = self._around.skills()
         try:
             if skills:
@@ -189,7 +189,7 @@ class Attachments:
         except BaError as error:
             outcome.notices.append(Notice(str(error), "warning", error.hint))
 
-    async def _add(self, read: Sequence[Attachment], outcome: Outcome) -> None:
+    async def _add(self, read: Sequence[Attachment], outcome: AttachResult) -> None:
         room, sizes = self._around.room(), list[str]()
         kept: list[Attachment] = []
         for made in read:

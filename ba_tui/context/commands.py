@@ -25,7 +25,7 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.ingress import FileRefused, Ingress
 
-Source: TypeAlias = Literal["user", "project"]
+CommandSource: TypeAlias = Literal["user", "project"]
 LARGEST = 200_000
 MOST = 500
 """Files of one folder that are looked at."""
@@ -41,11 +41,11 @@ _OWN = ("model", "description", "argument-hint", "allowed-tools")
 
 
 @frozen
-class Folder:
+class CommandFolder:
     """Where commands lie. ``shown`` is how people call it, ``open`` whether it may be looked into now."""
 
     path: Path
-    source: Source
+    source: CommandSource
     shown: str
     open: Callable[[], bool] = lambda: True
 
@@ -55,7 +55,7 @@ class CommandFile:
     """One command; ``model`` and ``tools`` are what it wants for its turn, ``digest`` the hash of the file."""
 
     name: str
-    source: Source
+    source: CommandSource
     shown: str
     body: str = ""
     description: str = ""
@@ -70,12 +70,12 @@ class CommandFile:
         return CommandLine(self.name, self.source, self.description, self.hint, self.shown, self.trouble)
 
 
-def folders(home: Path | None, config: Path, root: Path, trusted: Callable[[], bool]) -> list[Folder]:
+def folders(home: Path | None, config: Path, root: Path, trusted: Callable[[], bool]) -> list[CommandFolder]:
     """The person's own, then the project's if it is trusted; a later one wins."""
-    found = [Folder(config / "commands", "user", _tilde(config / "commands", home))]
+    found = [CommandFolder(config / "commands", "user", _tilde(config / "commands", home))]
     if home:
-        found.append(Folder(home / ".claude" / "commands", "user", "~/.claude/commands"))
-    return [*found, *(Folder(root / name, "project", name, trusted) for name in PROJECT)]
+        found.append(CommandFolder(home / ".claude" / "commands", "user", "~/.claude/commands"))
+    return [*found, *(CommandFolder(root / name, "project", name, trusted) for name in PROJECT)]
 
 
 def _tilde(path: Path, home: Path | None) -> str:
@@ -92,7 +92,7 @@ class CommandFiles:
     """All commands of some folders, as far as ``ingress`` lets them be read. What was read once is read again only when
     the file has changed. Any thread."""
 
-    def __init__(self, folders: Sequence[Folder], ingress: Ingress) -> None:
+    def __init__(self, folders: Sequence[CommandFolder], ingress: Ingress) -> None:
         self._folders = tuple(folders)
         self._ingress = ingress
         self._lock = threading.Lock()
@@ -138,7 +138,7 @@ class CommandFiles:
         close = difflib.get_close_matches(key.casefold(), names, 1, 0.6)
         return f"Did you mean /{close[0]}?" if close else ""
 
-    def _command(self, path: Path, name: str, folder: Folder) -> CommandFile:
+    def _command(self, path: Path, name: str, folder: CommandFolder) -> CommandFile:
         shown = f"{folder.shown}/{path.relative_to(folder.path).as_posix()}"
         bare = CommandFile(name, folder.source, shown)
         if not name.isprintable() or re.search(r"[\s/]", name):

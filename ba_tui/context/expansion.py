@@ -13,7 +13,7 @@ from typing import TypeAlias
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
-Run: TypeAlias = Callable[[str], Awaitable[str]]
+RunShell: TypeAlias = Callable[[str], Awaitable[str]]
 LONGEST = 100_000
 """Characters that commands may print into one prompt."""
 _COMMAND = regex(r"^```!\s*\n(.*?)\n```[ \t]*$|(?:^|(?<=\s))!`([^`\n]+)`", re.MULTILINE | re.DOTALL)
@@ -29,7 +29,7 @@ class Expansion:
     ran: tuple[str, ...] = ()
 
 
-async def expand(body: str, arguments: str, run: Run, clean: Callable[[str], str]) -> Expansion:
+async def expand(body: str, arguments: str, run: RunShell, clean: Callable[[str], str]) -> Expansion:
     """``body`` for ``arguments``. What ``run`` raises goes through: then nothing is to be sent.
 
     Commands are found before arguments are put in, and never in what other commands print. ``clean`` makes words of the

@@ -33,7 +33,7 @@ SKIPPED = {".git", "node_modules", "__pycache__", ".venv"}
 _BOUNDARY = frozenset("/_-. ")
 
 
-class Listing:
+class FolderListing:
     """Names in the order of preference, kept as a few long texts in which a line is ``/name``."""
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -72,8 +72,8 @@ class FileIndex:
         self._rg = rg
         self._waits = False
         """Whether ripgrep was seen to wait for what never comes."""
-        self._seen = Listing(())
-        self._hidden = Listing(())
+        self._seen = FolderListing(())
+        self._hidden = FolderListing(())
         self._mark: tuple[int, int] | None = None
         self._listed = float("-inf")
         self._listing: asyncio.Task[None] | None = None
@@ -102,8 +102,8 @@ class FileIndex:
             # What comes in another order is the same folder all the same.
             hidden = [name for name in names if name.startswith(".") or "/." in name]
             unseen = set(hidden)
-            self._seen = Listing(_shallow_first(name for name in names if name not in unseen))
-            self._hidden = Listing(_shallow_first(hidden))
+            self._seen = FolderListing(_shallow_first(name for name in names if name not in unseen))
+            self._hidden = FolderListing(_shallow_first(hidden))
             self._mark = mark
 
     def _ripgrep(self, rg: Path) -> list[str]:

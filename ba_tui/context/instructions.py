@@ -32,7 +32,7 @@ _TOLD = regex(rf'<{INSTRUCTIONS} source="[^"]*" id="([0-9a-f]{{12}})">')
 
 
 @frozen
-class Source:
+class InstructionFile:
     """Whose files are looked for: the ``person``'s folder, None for nobody's, and the project from ``root`` down to
     ``cwd`` unless that is ``closed``, because nobody has agreed to it yet."""
 
@@ -64,7 +64,7 @@ class Instructions:
         return f"{name} ({'; '.join([*parts, *self.refused])})" if parts or self.refused else name
 
 
-def read_instructions(source: Source, ingress: Ingress) -> tuple[Instructions, ...]:
+def read_instructions(source: InstructionFile, ingress: Ingress) -> tuple[Instructions, ...]:
     """The person's own file first, then from the project root down to ``cwd``: what stands nearest comes last.
 
     In each folder the first of AGENTS.md, CLAUDE.md, BA.md counts. A file that can't be read is listed with a note.
@@ -115,7 +115,7 @@ def _told(messages: Sequence[Message]) -> frozenset[str]:
     return frozenset(marks)
 
 
-def _folders(source: Source) -> Iterator[tuple[Path, Owner]]:
+def _folders(source: InstructionFile) -> Iterator[tuple[Path, Owner]]:
     """The folders that count: from ``root`` down to ``cwd``, or only ``cwd`` when it does not lie below."""
     if source.person:
         yield source.person, "user"

@@ -33,7 +33,7 @@ class Spending:
                 pass
 
 
-class Limits:
+class BudgetLimits:
     """core.agent.Interceptor: no request goes out any more once a limit is reached."""
 
     def __init__(

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from ba_tui.context.files import LETTERS, FileIndex, Listing
+from ba_tui.context.files import LETTERS, FileIndex, FolderListing
 from ba_tui.context.profiles import dataset_kind
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.mentions import MentionKind, Suggestion, Weight
@@ -49,9 +49,9 @@ _OF_LANGUAGES = frozenset({
 _EDGE = regex(r"[!-~](?=[^\x00-\x7f])")
 EDGES = 4
 
-Lines: TypeAlias = tuple[int, int]
+MentionLines: TypeAlias = tuple[int, int]
 """The first and the last, from 1."""
-Source: TypeAlias = Callable[[], Sequence[Suggestion]]
+MentionSource: TypeAlias = Callable[[], Sequence[Suggestion]]
 
 
 @frozen
@@ -80,7 +80,7 @@ class Named:
         """Whether it is a word of a sentence, and may be a tool or a skill as well as somebody's name."""
         return self.prose and bool(_BARE.fullmatch(self.shown)) and self.shown.lower() not in _OF_LANGUAGES
 
-    def readings(self) -> Iterator[tuple[str, Lines | None]]:
+    def readings(self) -> Iterator[tuple[str, MentionLines | None]]:
         """What it may say, the likeliest first: the whole, then without lines, without what ends the sentence."""
         text = self.text
         while text:
@@ -136,7 +136,7 @@ class Offering:
         self,
         root: Path,
         files: FileIndex,
-        sources: Mapping[MentionKind, Source],
+        sources: Mapping[MentionKind, MentionSource],
         weigh: Callable[[str], Awaitable[Sequence[Weight]]],
     ) -> None:
         self._root = root
@@ -173,7 +173,7 @@ class Offering:
             for suggestion in self._offered(each):
                 label = suggestion.label.replace("/", " ")
                 offered[f"{label} {suggestion.text}" if label in offered else label] = suggestion
-            ranked = Listing(offered).ranked(query, limit)
+            ranked = FolderListing(offered).ranked(query, limit)
             found += [(sort, self._written(offered[label])) for sort, label in ranked if kind or sort < LETTERS]
         return found
 
@@ -227,4 +227,4 @@ def _outside(root: Path, query: str, limit: int) -> list[Suggestion]:
     except (OSError, ValueError, RuntimeError):
         return []
     seen = sorted(name for name in names if begun.startswith(".") or not name.startswith("."))
-    return [_file(shown + name) for _, name in Listing(seen).ranked(begun, limit)]
+    return [_file(shown + name) for _, name in FolderListing(seen).ranked(begun, limit)]

@@ -23,7 +23,7 @@ from ba_tui.core.events import (
     ToolStarted,
 )
 from ba_tui.core.messages import Message, Text, ToolUse, partial, reminder
-from ba_tui.core.provider import Chunk, Provider, Request
+from ba_tui.core.provider import ModelRequest, Provider, ReplyChunk
 from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult, failure, identified
 from ba_tui.core.text.untrusted import paintable
@@ -130,12 +130,12 @@ class Agent:
     async def _think(self, branch: Branch, *, call_tools: bool = True) -> Message:
         for interceptor in self.interceptors:
             await interceptor.before(branch)
-        request = Request(self.system, branch.transcript.messages, self.toolset.visible(), call_tools)
+        request = ModelRequest(self.system, branch.transcript.messages, self.toolset.visible(), call_tools)
         words: list[str] = []
         earlier = ""
         try:
             # Left as soon as the message is there: what is not closed then, the loop closes later in a task of its own.
-            async with aclosing(cast("AsyncGenerator[Chunk, None]", self.provider.stream(request))) as chunks:
+            async with aclosing(cast("AsyncGenerator[ReplyChunk, None]", self.provider.stream(request))) as chunks:
                 async for chunk in chunks:
                     match chunk:
                         case Message():

@@ -18,7 +18,7 @@ from ba_tui.core.values import frozen
 
 _NO_TEXT = regex("[\0\ud800-\udfff]")
 Role: TypeAlias = Literal["user", "assistant"]
-Stop: TypeAlias = Literal[
+StopReason: TypeAlias = Literal[
     "end_turn",
     "tool_use",
     "max_tokens",
@@ -29,7 +29,7 @@ Stop: TypeAlias = Literal[
     "cancelled",
     "error",
 ]
-Origin: TypeAlias = Literal["user", "assistant", "tool", "reminder", "steer", "skill", "memory", "compaction"]
+MessageOrigin: TypeAlias = Literal["user", "assistant", "tool", "reminder", "steer", "skill", "memory", "compaction"]
 
 
 class ByType:
@@ -168,9 +168,9 @@ class Message:
     role: Role
     blocks: tuple[Block, ...]
     usage: Usage | None = None
-    stop: Stop | None = None
+    stop: StopReason | None = None
     model: str = ""
-    origin: Origin = "user"
+    origin: MessageOrigin = "user"
     hidden: bool = False
     id: str = field(default_factory=new_id)
     at: datetime = field(default_factory=utc_now)
@@ -195,12 +195,12 @@ class Message:
         return replace(self, blocks=self.blocks + later.blocks, usage=later.usage or self.usage, stop=later.stop)
 
 
-def user(text: str, *, origin: Origin = "user", hidden: bool = False) -> Message:
+def user(text: str, *, origin: MessageOrigin = "user", hidden: bool = False) -> Message:
     """A message of the person, or a note in the person's role when ``origin`` says so."""
     return Message("user", (Text(text),), origin=origin, hidden=hidden)
 
 
-def reminder(text: str, *blocks: Block, origin: Origin = "reminder") -> Message:
+def reminder(text: str, *blocks: Block, origin: MessageOrigin = "reminder") -> Message:
     """A hidden note for the model, wrapped so that it can tell it from the person's words; ``blocks`` come with it.
     Nothing in ``text`` can end the note, or begin another."""
     words = neutralized(clean_text(text), {REMINDER})
@@ -212,7 +212,7 @@ def is_reminder(text: str) -> bool:
     return text.lstrip().startswith("<system-reminder>") and text.rstrip().endswith("</system-reminder>")
 
 
-def partial(blocks: Iterable[Block], stop: Stop, model: str) -> Message | None:
+def partial(blocks: Iterable[Block], stop: StopReason, model: str) -> Message | None:
     """What can be kept of an answer that broke off: text and signed thinking. None when that leaves no words."""
     kept = tuple(
         block

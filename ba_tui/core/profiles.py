@@ -32,7 +32,7 @@ class Profile:
 
 
 @frozen
-class Step:
+class ProfileStep:
     """One of several commands that run one after the other, each in its profile. ``joined``: it runs only when the one
     before it succeeded."""
 

@@ -51,7 +51,7 @@ class ModelInfo:
 
 
 @frozen
-class Request:
+class ModelRequest:
     """Everything a model is sent. ``call_tools`` False forbids calls while the tools stay listed (prompt cache)."""
 
     system: str
@@ -60,7 +60,7 @@ class Request:
     call_tools: bool = True
 
 
-Chunk: TypeAlias = TextDelta | ThinkingDelta | ToolInputDelta | Retrying | MessageRestarted | Compressed | Message
+ReplyChunk: TypeAlias = TextDelta | ThinkingDelta | ToolInputDelta | Retrying | MessageRestarted | Compressed | Message
 """Compressed: the prompt was too long, so this is what was sent instead."""
 
 
@@ -68,7 +68,7 @@ class Provider(Protocol):
     @property
     def model(self) -> ModelInfo: ...
 
-    def stream(self, request: Request) -> AsyncIterator[Chunk]:
+    def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """Deltas as they come, then the whole Message, last and once.
 
         Raises:

@@ -30,7 +30,7 @@ class Diffs:
 
 
 @frozen
-class Command:
+class CommandText:
     """A command and what it printed, colours included. ``exit_code`` is None while unknown (preview, killed)."""
 
     command: str
@@ -75,7 +75,7 @@ class Todos:
 Kind: TypeAlias = Literal["text", "json", "table", "listing", "hits"]
 """What a result's text is made of, and so how it is shortened."""
 
-Display: TypeAlias = Annotated[Diff | Diffs | Command | Source | Table | Prose | Todos, ByType()]
+Display: TypeAlias = Annotated[Diff | Diffs | CommandText | Source | Table | Prose | Todos, ByType()]
 
 
 @frozen
@@ -119,7 +119,7 @@ class Artifact:
 
 
 @frozen
-class Page:
+class TextPage:
     """A part of a stored result: its bytes from ``offset`` up to ``upto``, of ``size``; it begins in line ``line``.
     The next part begins at ``upto``. ``text`` is as the tool gave it: not yet safe to paint."""
 
@@ -135,7 +135,7 @@ class Page:
 
 
 @frozen
-class Hit:
+class LineMatch:
     """A line that was searched for, shortened around what was found. Lines count from 1, ``offset`` in bytes."""
 
     line: int

@@ -18,7 +18,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
 
 _UNCHANGED = "No file was changed since then."
-Scope: TypeAlias = Literal["both", "conversation", "files"]
+RewindScope: TypeAlias = Literal["both", "conversation", "files"]
 
 
 @frozen
@@ -81,7 +81,7 @@ class Checkpoints(Protocol):
 
 
 @frozen
-class Stop:
+class RewindStop:
     """A turn that stands, and what came before it: ``number`` in the whole session, ``checkpoint`` empty for none."""
 
     number: int
@@ -104,14 +104,14 @@ class Rewind:
 
 
 @frozen
-class Course:
+class TurnHistory:
     """``stops`` that stand, oldest first; ``first`` is the first checkpoint of the session, empty for none."""
 
-    stops: tuple[Stop, ...] = ()
+    stops: tuple[RewindStop, ...] = ()
     newest: Rewind | None = None
     first: str = ""
 
-    def find(self, number: int) -> Stop:
+    def find(self, number: int) -> RewindStop:
         """Raises UsageError when that turn does not stand."""
         for stop in self.stops:
             if stop.number == number:
@@ -127,16 +127,16 @@ class Course:
         return next((id for _, id in self.since(number)), "")
 
 
-def course(events: Sequence[Event]) -> Course:
+def course(events: Sequence[Event]) -> TurnHistory:
     """Where a session stands."""
-    every: dict[int, Stop] = {}
+    every: dict[int, RewindStop] = {}
     early: dict[int, str] = {}
     last, newest, first = 0, None, ""
     for index, event in enumerate(events):
         match event:
             case TurnStarted(agent="main", prompt=prompt, at=at):
                 number = len(every) + 1
-                every[number] = Stop(number, prompt, at, last, index, early.get(number, ""))
+                every[number] = RewindStop(number, prompt, at, last, index, early.get(number, ""))
                 last = number
             case Checkpointed(id=id, turn=0):
                 # A rewind begins; when nothing follows, it was cut off.
@@ -153,11 +153,11 @@ def course(events: Sequence[Event]) -> Course:
                 last = last if turns is None else turns
             case _:
                 pass
-    standing: list[Stop] = []
+    standing: list[RewindStop] = []
     while stop := every.get(last):
         standing.append(stop)
         last = stop.before
-    return Course(tuple(reversed(standing)), newest, first)
+    return TurnHistory(tuple(reversed(standing)), newest, first)
 
 
 def prefix(events: Sequence[Event], index: int, cwd: str) -> tuple[tuple[Message, ...], StateChange]:
@@ -167,16 +167,16 @@ def prefix(events: Sequence[Event], index: int, cwd: str) -> tuple[tuple[Message
 
 
 @frozen
-class Wanted:
+class RewindRequest:
     """``turn``: stand again as before it; None takes the newest rewind back."""
 
     turn: int | None
-    scope: Scope = "both"
+    scope: RewindScope = "both"
     cwd: str = ""
 
 
 @frozen
-class Outcome:
+class RewindResult:
     """What was done: the ``event`` for the journal, the ``prompt`` that was taken back, and what became of files."""
 
     event: Rewound
@@ -194,7 +194,7 @@ class Plan:
     prompt: Message | None = None
 
 
-def planned(events: Sequence[Event], wanted: Wanted) -> Plan:
+def planned(events: Sequence[Event], wanted: RewindRequest) -> Plan:
     """Where the conversation stands after the rewind, and which files with it. Raises UsageError when it can't be."""
     known = course(events)
     if wanted.turn is None:
@@ -209,7 +209,7 @@ def planned(events: Sequence[Event], wanted: Wanted) -> Plan:
     return Plan(to, Rewound(messages, state, stop.before, to), stop.prompt)
 
 
-def _undone(events: Sequence[Event], known: Course, wanted: Wanted) -> Plan:
+def _undone(events: Sequence[Event], known: TurnHistory, wanted: RewindRequest) -> Plan:
     if known.newest is None:
         raise UsageError("Nothing was rewound in this session.")
     was = known.newest
@@ -238,17 +238,17 @@ class Past:
         self._keep = keep
         self._busy = busy
         self._cwd = cwd
-        self._running: asyncio.Task[Outcome] | None = None
+        self._running: asyncio.Task[RewindResult] | None = None
 
     @property
     def rewinding(self) -> bool:
         return self._running is not None and not self._running.done()
 
-    async def course(self) -> Course:
+    async def course(self) -> TurnHistory:
         """The turns that stand, and what can be taken back."""
         return await asyncio.to_thread(lambda: course(self._read()))
 
-    async def rewind(self, turn: int | None, scope: Scope = "both") -> Outcome:
+    async def rewind(self, turn: int | None, scope: RewindScope = "both") -> RewindResult:
         """Stand again as before turn ``turn``; None takes the newest rewind back. Goes on when the caller is cancelled.
 
         Raises:
@@ -257,12 +257,12 @@ class Past:
         """
         if self._busy():
             raise UsageError("A turn or a rewind is running.", "Interrupt it, or wait for its end.")
-        self._running = asyncio.create_task(self._rewind(Wanted(turn, scope, self._cwd)))
+        self._running = asyncio.create_task(self._rewind(RewindRequest(turn, scope, self._cwd)))
         return await asyncio.shield(self._running)
 
-    async def _rewind(self, wanted: Wanted) -> Outcome:
+    async def _rewind(self, wanted: RewindRequest) -> RewindResult:
         plan = await asyncio.to_thread(lambda: planned(self._read(), wanted))
-        outcome = Outcome(plan.event, plan.prompt)
+        outcome = RewindResult(plan.event, plan.prompt)
         if plan.to:
             if self.files is None:
                 raise StorageError("This session has no checkpoints.", "Rewind the conversation alone.")
@@ -270,7 +270,7 @@ class Past:
             # From here on it can be taken back, also when it is cut off.
             self._keep(Checkpointed(undo, 0))
             restored = await asyncio.to_thread(self.files.restore, plan.to, undo)
-            outcome = Outcome(replace(plan.event, undo=undo), plan.prompt, restored)
+            outcome = RewindResult(replace(plan.event, undo=undo), plan.prompt, restored)
         self._keep(outcome.event)
         return outcome
 

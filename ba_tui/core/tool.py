@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from ba_tui.core.events import ToolProgress
-from ba_tui.core.profiles import WORKING, Profile, Step
+from ba_tui.core.profiles import WORKING, Profile, ProfileStep
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Display, ToolResult
 from ba_tui.core.turn import Branch
@@ -46,7 +46,7 @@ class Call:
         """Who changed the arguments that the model had given; empty when nobody did."""
         self.profile: Profile = WORKING
         """How what the call runs is confined, as whoever allowed it decided."""
-        self.steps: tuple[Step, ...] = ()
+        self.steps: tuple[ProfileStep, ...] = ()
         """The commands that are to run one after the other; empty where the call runs as it is."""
         self.consult: Consult | None = None
         """Hears a question before the person does; a reply of theirs settles it."""
@@ -76,12 +76,12 @@ class Call:
             self.waited += time.monotonic() - start
 
 
-Level: TypeAlias = Literal["brief", "standard", "full"]
+OutputLevel: TypeAlias = Literal["brief", "standard", "full"]
 """How much of a result the model is given."""
 
 Run = Callable[[Mapping[str, Any], Call], Awaitable[ToolResult]]
 Preview = Callable[[Mapping[str, Any]], Awaitable[Display | None]]
-Shorten = Callable[[str, Level, int], str]
+Shorten = Callable[[str, OutputLevel, int], str]
 """Makes a long text fit a level, which has room for so many characters."""
 
 
@@ -98,7 +98,7 @@ class ToolFacts:
     """True for tools that are meant to be called again with the same arguments (polling, the clock)."""
     tags: tuple[str, ...] = ()
     version: str = "1"
-    level: Level = "standard"
+    level: OutputLevel = "standard"
     bulky: bool = False
     """True when results can be long: the model may then choose an ``output_level`` for a call."""
     subagents: bool = True

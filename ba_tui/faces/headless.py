@@ -60,7 +60,7 @@ NOBODY_ANSWERS = "Nobody is here to answer. Decide yourself and name the assumpt
 
 
 @dataclass
-class Outcome:
+class RunResult:
     """What one run brought, gathered from its events."""
 
     session: str = ""
@@ -193,7 +193,7 @@ class Printer:
         else:
             self._narrate(event)
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, outcome: RunResult) -> None:
         if self._format == "text":
             if outcome.result:
                 self._write(paintable(outcome.result).rstrip("\n") + "\n")
@@ -213,7 +213,7 @@ class Printer:
     def failed(self, error: BaError) -> None:
         """Before there was a session to talk to."""
         if self._format != "text":
-            self.finish(Outcome(error=error.info()))
+            self.finish(RunResult(error=error.info()))
         self.say(error.with_hint)
 
     def say(self, text: str) -> None:
@@ -345,7 +345,7 @@ async def speak(doors: Doors, start: Start, printer: Printer, timeout: float | N
         await conversation.close()
         printer.failed(error)
         return USAGE if error.kind == "usage" else INFRASTRUCTURE
-    outcome = Outcome(conversation.id, conversation.model)
+    outcome = RunResult(conversation.id, conversation.model)
     with interrupts(turn):
         printer.begin(conversation)
         timer = asyncio.get_running_loop().call_later(timeout, _expire, turn, outcome) if timeout else None
@@ -363,7 +363,7 @@ async def speak(doors: Doors, start: Start, printer: Printer, timeout: float | N
     return outcome.code
 
 
-def _expire(turn: Turn, outcome: Outcome) -> None:
+def _expire(turn: Turn, outcome: RunResult) -> None:
     outcome.timed_out = True
     turn.cancel()
 

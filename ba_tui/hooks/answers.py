@@ -20,16 +20,16 @@ from ba_tui.hooks.process import Completed
 
 BLOCK_EXIT_CODE = 2
 LINE_CHARS, CONTEXT_CHARS = 300, 10_000
-Decision: TypeAlias = Literal["", "allow", "ask", "deny"]
+HookDecision: TypeAlias = Literal["", "allow", "ask", "deny"]
 
-_DECISIONS: Mapping[str, Decision] = {
+_DECISIONS: Mapping[str, HookDecision] = {
     "allow": "allow",
     "approve": "allow",
     "ask": "ask",
     "deny": "deny",
     "block": "deny",
 }
-_RANKED: Sequence[Decision] = ("deny", "ask", "allow")
+_RANKED: Sequence[HookDecision] = ("deny", "ask", "allow")
 _CONTEXT_EVENTS = frozenset({"user_prompt", "session_start"})
 """Events whose plain words are for the model."""
 _TYPES: Mapping[str, type] = {
@@ -50,12 +50,12 @@ _SPECIFIC: Mapping[str, type] = {
 
 
 @frozen
-class Answer:
+class HookAnswer:
     """One hook's. ``message`` is for the person, ``context`` for the model; ``stop``: end the turn, and why.
     ``trouble``: it failed, and so says nothing."""
 
     hook: Hook
-    decision: Decision = ""
+    decision: HookDecision = ""
     reason: str = ""
     rewritten: dict[str, Any] | None = None
     context: str = ""
@@ -65,10 +65,10 @@ class Answer:
 
 
 @frozen
-class Verdict:
+class HookVerdict:
     """What the hooks of one event say together; ``by`` is who decided, ``rewriter`` who changed the input."""
 
-    decision: Decision = ""
+    decision: HookDecision = ""
     reason: str = ""
     by: str = ""
     rewritten: dict[str, Any] | None = None
@@ -78,26 +78,26 @@ class Verdict:
     notices: Sequence[Notice] = field(default_factory=tuple[Notice, ...])
 
 
-def read_answer(hook: Hook, ran: Completed) -> Answer:
+def read_answer(hook: Hook, ran: Completed) -> HookAnswer:
     """What a run says for the event it was made for."""
     if ran.trouble:
-        return Answer(hook, trouble=ran.trouble)
+        return HookAnswer(hook, trouble=ran.trouble)
     if ran.code == BLOCK_EXIT_CODE:
-        return Answer(hook, "deny", _cut(ran.err) or "It was blocked, without a reason.")
+        return HookAnswer(hook, "deny", _cut(ran.err) or "It was blocked, without a reason.")
     if ran.code:
         how = f"failed (exit {ran.code})" if ran.code > 0 else f"was killed (signal {-ran.code})"
         said = _line(ran.err)
-        return Answer(hook, trouble=f"{how}{': ' + said if said else '.'}")
+        return HookAnswer(hook, trouble=f"{how}{': ' + said if said else '.'}")
     words = ran.out.strip()
     if not words.startswith("{"):
-        return Answer(hook, context=_cut(words) if hook.event in _CONTEXT_EVENTS else "")
+        return HookAnswer(hook, context=_cut(words) if hook.event in _CONTEXT_EVENTS else "")
     try:
         return _read_json(hook, cast("dict[str, Any]", clean_json(json.loads(words))))
     except (ValueError, RecursionError) as error:
-        return Answer(hook, trouble=f"answered with JSON that can't be used: {_line(str(error))}")
+        return HookAnswer(hook, trouble=f"answered with JSON that can't be used: {_line(str(error))}")
 
 
-def _read_json(hook: Hook, said: dict[str, Any]) -> Answer:
+def _read_json(hook: Hook, said: dict[str, Any]) -> HookAnswer:
     """Raises ValueError for what does not have the shape."""
     _check(said, _TYPES)
     specific = cast("dict[str, Any]", said.get("hookSpecificOutput") or {})
@@ -110,7 +110,7 @@ def _read_json(hook: Hook, said: dict[str, Any]) -> Answer:
     if word and word not in _DECISIONS:
         raise ValueError(f"the decision {word[:40]!r} is none of {', '.join(_DECISIONS)}")
     goes_on = said.get("continue") is not False
-    return Answer(
+    return HookAnswer(
         hook,
         _DECISIONS[word] if word else "",
         _cut(reason),
@@ -129,10 +129,10 @@ def _check(said: Mapping[str, Any], types: Mapping[str, type]) -> None:
             raise ValueError(f"{name}: expected {expected}")
 
 
-def combined(answers: Sequence[Answer]) -> Verdict:
+def combined(answers: Sequence[HookAnswer]) -> HookVerdict:
     """deny over ask over allow; what each adds is added up in the order of the configuration."""
     given = {answer.decision for answer in answers}
-    strongest: Decision = ""
+    strongest: HookDecision = ""
     for decision in _RANKED:
         if decision in given:
             strongest = decision
@@ -145,7 +145,7 @@ def combined(answers: Sequence[Answer]) -> Verdict:
         notices.append(Notice(text, "warning"))
     stops = [answer.stop or f"{_name(answer)} gave no reason." for answer in answers if answer.stop is not None]
     last = rewriters[-1] if rewriters else None
-    return Verdict(
+    return HookVerdict(
         strongest,
         "\n".join(dict.fromkeys(answer.reason for answer in deciding if answer.reason)),
         ", ".join(answer.hook.command for answer in deciding),
@@ -157,11 +157,11 @@ def combined(answers: Sequence[Answer]) -> Verdict:
     )
 
 
-def _name(answer: Answer) -> str:
+def _name(answer: HookAnswer) -> str:
     return answer.hook.label[0].lower() + answer.hook.label[1:]
 
 
-def _notice(answer: Answer) -> Notice:
+def _notice(answer: HookAnswer) -> Notice:
     label = paintable(answer.hook.label, newlines=False)
     if answer.trouble:
         hint = f"See {answer.hook.source}." if answer.hook.source else ""

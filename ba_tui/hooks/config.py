@@ -45,7 +45,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 """Claude Code's names for what our tools do: matchers know both."""
 
 _NAMES = regex(r"[\w |,-]*")
-Found: TypeAlias = tuple[list["Hook"], list[str]]
+FoundHooks: TypeAlias = tuple[list["Hook"], list[str]]
 """Hooks, and a line for each that can't be used."""
 
 
@@ -91,7 +91,7 @@ def read_hooks(lines: Sequence[HookLine]) -> list[Hook]:
     return found
 
 
-def read_claude(path: Path, read: Read = read_regular) -> Found:
+def read_claude(path: Path, read: Read = read_regular) -> FoundHooks:
     """The hooks in a settings file of Claude Code; none when there is no such file."""
     try:
         raw = read(path, MAX_BYTES + 1)

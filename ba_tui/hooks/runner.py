@@ -14,7 +14,7 @@ from typing import Any
 
 from ba_tui.core.messages import clean_json
 from ba_tui.core.values import frozen
-from ba_tui.hooks.answers import Answer, Verdict, combined, read_answer
+from ba_tui.hooks.answers import HookAnswer, HookVerdict, combined, read_answer
 from ba_tui.hooks.config import Hook
 from ba_tui.hooks.process import HookCommand, run_command
 from ba_tui.settings import HOOK_EVENTS
@@ -64,11 +64,11 @@ class Hooks:
         """Whether any hook is for it."""
         return bool(self._matching(name, names))
 
-    async def fire(self, event: HookEvent) -> Verdict:
+    async def fire(self, event: HookEvent) -> HookVerdict:
         """Run them and gather what they say. Fails for none of theirs; cancelling ends them."""
         matching = self._matching(event.name, event.names)
         if not matching:
-            return Verdict()
+            return HookVerdict()
         data = await asyncio.to_thread(self._payload, event)
         return combined(await asyncio.gather(*(self._run(hook, data, event) for hook in matching)))
 
@@ -77,7 +77,7 @@ class Hooks:
         matching = [hook for hook in self._hooks if hook.event == name and hook.matches(names)]
         return list({hook.command: hook for hook in reversed(matching)}.values())[::-1]
 
-    async def _run(self, hook: Hook, data: bytes, event: HookEvent) -> Answer:
+    async def _run(self, hook: Hook, data: bytes, event: HookEvent) -> HookAnswer:
         seconds = min(hook.timeout, event.longest)
         ran = await run_command(HookCommand(hook.command, data, self.facts.cwd, self._environment, seconds))
         answer = read_answer(hook, ran)

@@ -18,7 +18,7 @@ from ba_tui.core.messages import Message, reminder
 from ba_tui.core.questions import Question
 from ba_tui.core.text.wording import sentence
 from ba_tui.core.turn import Branch
-from ba_tui.hooks.answers import Verdict
+from ba_tui.hooks.answers import HookVerdict
 from ba_tui.hooks.runner import HookEvent, Hooks
 
 MAIN = "main"
@@ -125,10 +125,10 @@ class HookTurns:
         if self._begun:
             await self.hooks.fire(HookEvent("session_end", {"reason": reason}, (reason,), longest=CLOSE_SECONDS))
 
-    async def _on_start(self, source: str, branch: Branch) -> Verdict:
+    async def _on_start(self, source: str, branch: Branch) -> HookVerdict:
         return await self._fire(HookEvent("session_start", {"source": source}, (source,)), branch)
 
-    async def _fire(self, event: HookEvent, branch: Branch) -> Verdict:
+    async def _fire(self, event: HookEvent, branch: Branch) -> HookVerdict:
         verdict = await self.hooks.fire(replace(event, cwd=branch.transcript.cwd or ""))
         for notice in verdict.notices:
             branch.emit(notice)

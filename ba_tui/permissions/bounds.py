@@ -18,7 +18,7 @@ from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.resources import Places
 
-Level: TypeAlias = Literal["restricted", "default", "admin"]
+BoundLevel: TypeAlias = Literal["restricted", "default", "admin"]
 MODES: tuple[Mode, ...] = ("default", "accept-edits", "plan", "auto")
 BYPASS: Mode = "bypass"
 RESTRICTED = "Only reading is allowed here: nothing is changed or run, and nothing is fetched."

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
 from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
-from ba_tui.core.profiles import OUTSIDE, WORKING, Step
+from ba_tui.core.profiles import OUTSIDE, WORKING, ProfileStep
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.asking import key_of, named, risks, suggested
-from ba_tui.permissions.bounds import BYPASS, MODES, RESTRICTED, Bounds, Level
+from ba_tui.permissions.bounds import BYPASS, MODES, RESTRICTED, BoundLevel, Bounds
 from ba_tui.permissions.paths import PathRefused, Workspace
 from ba_tui.permissions.rules.answers import Given
 from ba_tui.permissions.rules.approvals import Approvals
@@ -37,7 +37,7 @@ from ba_tui.permissions.subjects import Subjects, judging
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, Judgement
 
 if TYPE_CHECKING:
-    from ba_tui.permissions.shell.judging import Files, Holding
+    from ba_tui.permissions.shell.judging import FileCover, Holding
 
 REMEMBERED_ASKS = 32
 PLAN = (
@@ -84,7 +84,7 @@ class Policy:
         return self._mode
 
     @property
-    def level(self) -> Level:
+    def level(self) -> BoundLevel:
         if self.bounds.restricted:
             return "restricted"
         return "admin" if self._mode == BYPASS else "default"
@@ -269,13 +269,13 @@ class Policy:
         subject, held = about
         if args.get("background") or not (held.why or (subject.lack and judging().alone(subject))):
             return None
-        steps, by = list[Step](), ""
+        steps, by = list[ProfileStep](), ""
         for link in judging().links(subject.command or ""):
             verdict = self.judge(tool, {**args, tool.facts.target: link.text}, cwd)
             if not isinstance(verdict, Allow) or verdict.profile == OUTSIDE:
                 return None
             by = by or verdict.by
-            steps.append(Step(link.text, verdict.profile, link.joined))
+            steps.append(ProfileStep(link.text, verdict.profile, link.joined))
             if link.text.split()[0] == "cd":
                 moved = judging().folder_after(link.text, cwd)
                 if moved is None or not self.workspace.contains(moved):
@@ -357,7 +357,7 @@ class Policy:
         """Whether it would only read if a sandbox held it; without one it asks."""
         return bool(subject.parts) and not judging().cover(subject, (), replace(self._files(), unheld=str)).lacks
 
-    def _files(self) -> Files:
+    def _files(self) -> FileCover:
         def may(tool: str, effect: Effect) -> Callable[[Seen], bool]:
             return lambda seen: bool(self._first("allow", Subject(tool, effect, paths=(seen,))))
 
@@ -365,7 +365,7 @@ class Policy:
         read, write = may("read_file", Effect.READ), may("write_file", Effect.WRITE)
         kept = judging().keeper(self.workspace, strict)
         secret = judging().secrets_in(self._subjects.both)
-        return judging().Files(
+        return judging().FileCover(
             read,
             write,
             lambda seen: self.workspace.shown(seen.path),

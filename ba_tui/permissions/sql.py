@@ -14,11 +14,11 @@ from typing import Any, Literal, TypeAlias
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
-Kind: TypeAlias = Literal["read", "write", "ddl", "unknown"]
-KINDS: tuple[Kind, ...] = ("read", "write", "ddl", "unknown")
+StatementKind: TypeAlias = Literal["read", "write", "ddl", "unknown"]
+KINDS: tuple[StatementKind, ...] = ("read", "write", "ddl", "unknown")
 LONGEST = 100_000
 DIALECT = "duckdb"
-Node: TypeAlias = Any
+SqlNode: TypeAlias = Any
 """A part of a statement as sqlglot has it; naming its type would mean to load it."""
 
 _READS = ("Select", "SetOperation", "Subquery", "Values", "Pivot", "Describe", "Show", "Summarize", "Table", "Query")
@@ -77,7 +77,7 @@ _AMBIGUOUS = regex(r"\\['\"`]|/\*!|\{[#%]")
 class Sql:
     """``kinds`` of its statements; ``files`` that it names as they stand there; ``network``: it reaches further."""
 
-    kinds: frozenset[Kind]
+    kinds: frozenset[StatementKind]
     files: tuple[str, ...] = ()
     network: bool = False
     trouble: str = ""
@@ -122,14 +122,14 @@ def _together(parts: list[Sql]) -> Sql:
     )
 
 
-def _judged(statement: Node, dialect: str) -> Sql:
+def _judged(statement: SqlNode, dialect: str) -> Sql:
     name = _name(statement)
     if name == "Command":
         return _command(statement, dialect)
     if name == "Pragma":
         return _pragma(statement)
     nodes = list(statement.walk())
-    kinds: set[Kind] = {_kind(_name(node)) for node in nodes if _kind(_name(node)) != "read"}
+    kinds: set[StatementKind] = {_kind(_name(node)) for node in nodes if _kind(_name(node)) != "read"}
     trouble = next((why for node in nodes if (why := _act(node))), "")
     if not _is(statement, _READS) and not kinds:
         trouble = trouble or f"{name.lower()} is no statement that is known"
@@ -147,13 +147,13 @@ def _judged(statement: Node, dialect: str) -> Sql:
     return Sql(frozenset(kinds or {"read"}), local, network, trouble)
 
 
-def _kind(name: str) -> Kind:
+def _kind(name: str) -> StatementKind:
     if name in _WRITES:
         return "write"
     return "ddl" if name in _CHANGES else "read"
 
 
-def _command(statement: Node, dialect: str) -> Sql:
+def _command(statement: SqlNode, dialect: str) -> Sql:
     """What the grammar only knows by its first word. EXPLAIN runs nothing, unless it analyzes."""
     word = str(statement.args.get("this", "")).upper()
     after: Any = statement.args.get("expression")
@@ -171,7 +171,7 @@ def _command(statement: Node, dialect: str) -> Sql:
     return Sql(frozenset({"read"}), inner.files, inner.network)
 
 
-def _pragma(statement: Node) -> Sql:
+def _pragma(statement: SqlNode) -> Sql:
     call: Any = statement.args.get("this")
     name = str(getattr(call, "name", "") or "").lower()
     if name in _PRAGMAS and _name(call) in {"Anonymous", "Column", "Identifier", "Var"}:
@@ -179,7 +179,7 @@ def _pragma(statement: Node) -> Sql:
     return _unknown(f"PRAGMA {name or '…'} may change how the engine works")
 
 
-def _act(node: Node) -> str:
+def _act(node: SqlNode) -> str:
     """Why a part of a statement may do more than compute; empty when it does not."""
     name = _function(node)
     if name in _ACTS or _ACTING.match(name):
@@ -203,7 +203,7 @@ def _function(node: Any) -> str:
     return _name(node).lower() if _is(node, ("Func",)) and not _is(node, ("Query",)) else ""
 
 
-def _files(statement: Node) -> tuple[list[str], str]:
+def _files(statement: SqlNode) -> tuple[list[str], str]:
     """What the statement names as files, and why there may be more of them."""
     found: list[str] = []
     odd = ""

@@ -20,7 +20,7 @@ from ba_tui.permissions.shell.command_text import named_paths, without_operators
 from ba_tui.resources import Places
 
 if TYPE_CHECKING:
-    from ba_tui.permissions.shell.command_parts import Part
+    from ba_tui.permissions.shell.command_parts import CommandPart
 
 
 @frozen
@@ -38,7 +38,7 @@ class Subjects:
         paths = tuple(self._lent(seen, tool) for text in texts for seen in self.both(text))
         command: str | None = None
         named: tuple[Seen, ...] = ()
-        parts: tuple[Part, ...] = ()
+        parts: tuple[CommandPart, ...] = ()
         trouble = ""
         if tool.effect is Effect.EXECUTE and tool.facts.target:
             command, trouble = str(args.get(tool.facts.target, "")), "nothing was looked at"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from ba_tui.core.profiles import WORKING, Profile, Step
+from ba_tui.core.profiles import WORKING, Profile, ProfileStep
 from ba_tui.core.questions import Risk
 from ba_tui.core.values import frozen
 from ba_tui.permissions.rules.conditions import OnTimeout
@@ -17,7 +17,7 @@ class Allow:
     by: str = ""
     profile: Profile = WORKING
     """How what it runs is confined; of no account to calls that run nothing."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ProfileStep, ...] = ()
     """The commands that it consists of, where each one runs on its own; empty where all run together."""
 
 

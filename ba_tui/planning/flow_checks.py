@@ -19,7 +19,7 @@ from ba_tui.planning.workflows import (
     Flow,
     Invocation,
     Loop,
-    Step,
+    WorkflowStep,
     dependencies,
     inner_flows,
     walk,
@@ -72,7 +72,7 @@ class _Checking:
                 for where, text in complaints(part["default"], part):
                     self.wrong((*at, "default", *where), text)
 
-    def block(self, steps: Sequence[Step], names: Names) -> Names:
+    def block(self, steps: Sequence[WorkflowStep], names: Names) -> Names:
         """Check ``steps``, which all begin with ``names``; what is there when all of them have ended."""
         order = self._order(steps)
         before: dict[int, set[int]] = {}
@@ -84,7 +84,7 @@ class _Checking:
         self._conflicting_saves(steps, before)
         return names.union(*gained.values())
 
-    def _order(self, steps: Sequence[Step]) -> Iterable[int]:
+    def _order(self, steps: Sequence[WorkflowStep]) -> Iterable[int]:
         ids = [step.id for step in steps if step.named]
         for step in steps:
             for name in step.needs or ():
@@ -100,7 +100,7 @@ class _Checking:
             self.wrong((*at, "needs"), f"these steps wait for each other: {ring}; a step without needs waits too")
             return range(len(steps))
 
-    def _conflicting_saves(self, steps: Sequence[Step], before: Mapping[int, Collection[int]]) -> None:
+    def _conflicting_saves(self, steps: Sequence[WorkflowStep], before: Mapping[int, Collection[int]]) -> None:
         """Two steps that may run at the same time must not save under the same name."""
         for one, step in enumerate(steps):
             for other in range(one):
@@ -110,7 +110,7 @@ class _Checking:
                     text = f"the step in line {line} may save {step.save_as!r} at the same time; expected another name"
                     self.wrong((*step.at, "save_as"), text)
 
-    def step(self, step: Step, names: Names) -> Names:
+    def step(self, step: WorkflowStep, names: Names) -> Names:
         """Check one step; what is there after it."""
         if step.approval:
             self.value((*step.at, "approval"), step.approval, names)
@@ -141,7 +141,7 @@ class _Checking:
                 pass
         return saved
 
-    def _new_name(self, step: Step, key: str, name: str) -> None:
+    def _new_name(self, step: WorkflowStep, key: str, name: str) -> None:
         if name in self._taken:
             what = (
                 "a parameter"
@@ -150,12 +150,12 @@ class _Checking:
             )
             self.wrong((*step.at, key), f"{name!r} is {what} already; expected another name")
 
-    def _collected(self, step: Step, steps: Sequence[Step], why: str) -> None:
+    def _collected(self, step: WorkflowStep, steps: Sequence[WorkflowStep], why: str) -> None:
         """Where the value of a block is wanted, its last step must have one."""
         if step.save_as and steps and not _has_value(steps[-1]):
             self.wrong(steps[-1].at, f"expected `save_as` on this last step: its value is {why} as {step.save_as!r}")
 
-    def _invocation(self, step: Step, invocation: Invocation, names: Names) -> None:
+    def _invocation(self, step: WorkflowStep, invocation: Invocation, names: Names) -> None:
         self.value((*step.at, "args"), invocation.args, names)
         at = (*step.at, "flow" if invocation.flow else "tool")
         if invocation.name in self.flows:
@@ -224,7 +224,7 @@ class _Checking:
         return next((said for other in inner if (said := self._followed(other, trail))), "")
 
 
-def _has_value(step: Step) -> bool:
+def _has_value(step: WorkflowStep) -> bool:
     if isinstance(step.work, Conditional):
         blocks = (step.work.then, step.work.otherwise)
         return all(block and _has_value(block[-1]) for block in blocks)

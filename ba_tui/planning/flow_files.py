@@ -14,9 +14,9 @@ from ba_tui.core.messages import clean_json
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import did_you_mean, suggestion
 from ba_tui.ingress import Read
-from ba_tui.planning.workflows import Conditional, Flow, Invocation, Loop, OnError, Step, problem
+from ba_tui.planning.workflows import Conditional, Flow, Invocation, Loop, OnError, WorkflowStep, problem
 from ba_tui.resources import read_regular
-from ba_tui.settings.document import Document, KeyPath, Problem, read_document, shown
+from ba_tui.settings.document import KeyPath, Problem, SettingsDocument, read_document, shown
 
 NAME = regex(r"[a-z][a-z0-9_-]{0,63}")
 RETRY = regex(r"retry\s*\(\s*([0-9]{1,2})\s*\)")
@@ -63,7 +63,7 @@ def read_flow(path: Path, read: Read = read_regular) -> tuple[Flow | None, tuple
     return flow_in(document)
 
 
-def flow_in(document: Document) -> tuple[Flow | None, tuple[Problem, ...]]:
+def flow_in(document: SettingsDocument) -> tuple[Flow | None, tuple[Problem, ...]]:
     """The same for a document that was read."""
     reading = _Reading(document)
     flow = None if document.broken else reading.flow()
@@ -74,7 +74,7 @@ def flow_in(document: Document) -> tuple[Flow | None, tuple[Problem, ...]]:
 class _Reading:
     """One walk over a document. What can't be read is noted and replaced by nothing, so that one run finds it all."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: SettingsDocument) -> None:
         self.document = document
         self.problems: list[Problem] = []
         self._ids: dict[str, KeyPath] = {}
@@ -113,18 +113,18 @@ class _Reading:
             self.wrong(("parameters",), "expected a JSON Schema: `type: object` with the parameters in `properties:`")
         return {"type": "object", "properties": {}, "additionalProperties": False, **schema}
 
-    def _steps(self, at: KeyPath, value: Any) -> tuple[Step, ...]:
+    def _steps(self, at: KeyPath, value: Any) -> tuple[WorkflowStep, ...]:
         items = cast("list[Any]", value) if isinstance(value, list) else []
         if not items:
             self.wrong(at, f"expected a list of steps, got {_got(cast('object', value))}")
         return tuple(step for index, item in enumerate(items) if (step := self._step((*at, index), item)))
 
-    def _step(self, at: KeyPath, value: Any) -> Step | None:
+    def _step(self, at: KeyPath, value: Any) -> WorkflowStep | None:
         kind = self._kind(at, value)
         if kind is None:
             return None
         self._known(at, value, KEYS[kind], f"a step with {kind!r}")
-        return Step(
+        return WorkflowStep(
             at=at,
             id=self._id(at, value),
             named="id" in value,
@@ -209,7 +209,7 @@ class _Reading:
         self.wrong(at, f"{expected}, got {_got(value)}")
         return "stop"
 
-    def _undo(self, at: KeyPath, value: Any) -> tuple[Step, ...]:
+    def _undo(self, at: KeyPath, value: Any) -> tuple[WorkflowStep, ...]:
         if isinstance(value, list):
             return self._steps(at, cast("list[Any]", value))
         step = self._step(at, value)

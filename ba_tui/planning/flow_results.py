@@ -14,7 +14,7 @@ from ba_tui.core.errors import ErrorKind
 from ba_tui.core.results import Table, ToolResult, failure
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.values import frozen
-from ba_tui.planning.workflows import Flow, Step
+from ba_tui.planning.workflows import Flow, WorkflowStep
 
 MAX_ROWS = 60
 COLUMNS = ("Step", "Tool", "Outcome", "Seconds", "Summary")
@@ -22,7 +22,7 @@ _KINDS: dict[str, ErrorKind] = {kind: kind for kind in get_args(ErrorKind)}
 
 
 @frozen
-class Row:
+class ResultRow:
     """What became of one step."""
 
     step: str
@@ -49,13 +49,13 @@ class Row:
 class StepFailed(Exception):
     """A step failed and nothing in the workflow says to go on."""
 
-    def __init__(self, step: Step, result: ToolResult) -> None:
+    def __init__(self, step: WorkflowStep, result: ToolResult) -> None:
         super().__init__(step.id)
         self.step = step
         self.result = result
 
 
-def finished(flow: Flow, output: Any, rows: Sequence[Row]) -> ToolResult:
+def finished(flow: Flow, output: Any, rows: Sequence[ResultRow]) -> ToolResult:
     """All steps ran."""
     said = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)
     listed = _listing(flow, rows)
@@ -64,13 +64,13 @@ def finished(flow: Flow, output: Any, rows: Sequence[Row]) -> ToolResult:
     return _with_rows(flow, ToolResult(text, summary=summary, meta={"flow": {"output": output}}), rows)
 
 
-def invalid_output(flow: Flow, why: str, rows: Sequence[Row]) -> ToolResult:
+def invalid_output(flow: Flow, why: str, rows: Sequence[ResultRow]) -> ToolResult:
     said = f"All steps of {flow.name} ran, but its output is not what it should be: {why}"
     return _told(flow, failure("validation_error", said), rows)
 
 
 def failed_flow(
-    flow: Flow, failed: StepFailed, rolled_back: tuple[Sequence[str], Sequence[str]], rows: Sequence[Row]
+    flow: Flow, failed: StepFailed, rolled_back: tuple[Sequence[str], Sequence[str]], rows: Sequence[ResultRow]
 ) -> ToolResult:
     """A step failed; ``rolled_back``: the steps that could be undone and those that could not."""
     undone, stuck = rolled_back
@@ -92,17 +92,17 @@ def message(result: ToolResult) -> str:
     return one_line(text, 300)
 
 
-def _told(flow: Flow, result: ToolResult, rows: Sequence[Row]) -> ToolResult:
+def _told(flow: Flow, result: ToolResult, rows: Sequence[ResultRow]) -> ToolResult:
     return _with_rows(flow, replace(result, text=f"{result.text}\n\n{_listing(flow, rows)}"), rows)
 
 
-def _with_rows(flow: Flow, result: ToolResult, rows: Sequence[Row]) -> ToolResult:
+def _with_rows(flow: Flow, result: ToolResult, rows: Sequence[ResultRow]) -> ToolResult:
     table = Table(COLUMNS, tuple((row.step, row.tool, row.outcome, round(row.seconds, 2), row.summary) for row in rows))
     steps = [row.record() for row in rows]
     facts = {"name": flow.name, "version": flow.version, **result.meta.get("flow", {}), "steps": steps}
     return replace(result, display=table, meta={**result.meta, "flow": facts})
 
 
-def _listing(flow: Flow, rows: Sequence[Row]) -> str:
+def _listing(flow: Flow, rows: Sequence[ResultRow]) -> str:
     more = [f"… and {len(rows) - MAX_ROWS} more"] if len(rows) > MAX_ROWS else []
     return "\n".join([f"Steps of {flow.name}:", *([f"- {row}" for row in rows[:MAX_ROWS]] or ["- none"]), *more])

@@ -24,10 +24,10 @@ from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.core.values import frozen
 from ba_tui.planning.flow_calls import FlowBranch, StepCall
 from ba_tui.planning.flow_checks import check
-from ba_tui.planning.flow_results import Row, StepFailed, failed_flow, finished, invalid_output, message
+from ba_tui.planning.flow_results import ResultRow, StepFailed, failed_flow, finished, invalid_output, message
 from ba_tui.planning.schemas import as_json, complaints, with_defaults
 from ba_tui.planning.templates import InvalidTemplate, expression, rendered, templates_in
-from ba_tui.planning.workflows import MAX_DEPTH, Conditional, Flow, Invocation, Loop, Step, dependencies
+from ba_tui.planning.workflows import MAX_DEPTH, Conditional, Flow, Invocation, Loop, WorkflowStep, dependencies
 
 MAX_PARALLEL = 8
 MAX_BYTES = 10_000_000
@@ -84,9 +84,9 @@ class _Run:
         self.tools = runtime.tools()
         self.trail = trail
         self.branch = FlowBranch(call.branch)
-        self.rows: list[Row] = []
+        self.rows: list[ResultRow] = []
         self._lanes = asyncio.Semaphore(MAX_PARALLEL)
-        self._undo: list[tuple[Step, Names]] = []
+        self._undo: list[tuple[WorkflowStep, Names]] = []
         self._undoing = ""
         self._calls = 0
 
@@ -102,7 +102,7 @@ class _Run:
             self.call.report(f"{self.flow.name} was stopped. Nothing is undone. Done: {done or 'nothing'}.\n")
             raise
 
-    async def block(self, steps: Sequence[Step], names: Names) -> Any:
+    async def block(self, steps: Sequence[WorkflowStep], names: Names) -> Any:
         """Run ``steps``; the value that the last one in the file saves."""
         if all(step.needs is None for step in steps):
             value = None
@@ -111,7 +111,7 @@ class _Run:
             return value
         return await self._concurrently(steps, names)
 
-    async def _concurrently(self, steps: Sequence[Step], names: Names) -> Any:
+    async def _concurrently(self, steps: Sequence[WorkflowStep], names: Names) -> Any:
         """Steps that do not wait for each other at once when they only read; any other has the block for itself."""
         waiting, left = dependencies(steps), set(range(len(steps)))
         values: dict[int, Any] = {}
@@ -143,7 +143,7 @@ class _Run:
             raise failed
         return values[len(steps) - 1]
 
-    def _reads(self, step: Step) -> bool:
+    def _reads(self, step: WorkflowStep) -> bool:
         if step.approval:
             return False
         if isinstance(step.work, Invocation):
@@ -152,7 +152,7 @@ class _Run:
                 return False
         return all(self._reads(inner) for block in step.inner() for inner in block)
 
-    async def step(self, step: Step, names: Names) -> Any:
+    async def step(self, step: WorkflowStep, names: Names) -> Any:
         if step.approval:
             await self._gate(step, names)
         match step.work:
@@ -171,7 +171,7 @@ class _Run:
             self._note(step, names, ok=True)
         return value
 
-    async def _gate(self, step: Step, names: Names) -> None:
+    async def _gate(self, step: WorkflowStep, names: Names) -> None:
         try:
             text = str(await _rendered(step.approval, names))
         except InvalidTemplate as error:
@@ -183,17 +183,17 @@ class _Run:
         )
         ok = reply.choice != "deny"
         said = f" They said: {reply.text.strip()}" if reply.text.strip() else ""
-        self._row(Row(self._label(step), "approval", ok, time.monotonic() - start, "yes" if ok else "no"))
+        self._row(ResultRow(self._label(step), "approval", ok, time.monotonic() - start, "yes" if ok else "no"))
         if not ok:
             raise StepFailed(step, failure("permission_denied", f"“{text}” was not approved.{said}"))
 
-    async def _evaluated(self, step: Step, text: str, names: Names) -> Any:
+    async def _evaluated(self, step: WorkflowStep, text: str, names: Names) -> Any:
         try:
             return await asyncio.to_thread(expression(text).value, dict(names))
         except InvalidTemplate as error:
             raise StepFailed(step, failure("validation_error", str(error))) from error
 
-    async def _items(self, step: Step, names: Names) -> list[Any]:
+    async def _items(self, step: WorkflowStep, names: Names) -> list[Any]:
         over = step.work.over if isinstance(step.work, Loop) else []
         try:
             items = await self._evaluated(step, over, names) if isinstance(over, str) else await _rendered(over, names)
@@ -204,7 +204,7 @@ class _Run:
         hint = "Make a list of it: {{ text | lines }} or {{ text | from_json }}."
         raise StepFailed(step, failure("validation_error", f"for_each needs a list, got {as_json(items)}.", hint=hint))
 
-    async def _invoke(self, step: Step, invocation: Invocation, names: Names) -> Any:
+    async def _invoke(self, step: WorkflowStep, invocation: Invocation, names: Names) -> Any:
         tries = 1 + (step.on_error if isinstance(step.on_error, int) else 0)
         result, value = await self._call(step, invocation, names)
         while result.is_error and tries > 1 and not (result.error and result.error.kind in PERMANENT):
@@ -222,7 +222,7 @@ class _Run:
             return None
         raise StepFailed(step, result)
 
-    async def _call(self, step: Step, invocation: Invocation, names: Names) -> tuple[ToolResult, Any]:
+    async def _call(self, step: WorkflowStep, invocation: Invocation, names: Names) -> tuple[ToolResult, Any]:
         """One call and its value; what can't be handed on is a failure."""
         self._calls += 1
         call = StepCall(self._calls, self.call, self.branch, self.trail, step.id)
@@ -244,10 +244,12 @@ class _Run:
         self.branch.transcript.apply(ToolFinished(call.id, result, agent=self.branch.name))
         summary = message(result) if result.is_error else result.summary
         seconds = max(0.0, time.monotonic() - start - call.waited)
-        self._row(Row(self._label(step), invocation.name, not result.is_error, seconds, summary))
+        self._row(ResultRow(self._label(step), invocation.name, not result.is_error, seconds, summary))
         return result, value
 
-    async def _run_tool(self, step: Step, invocation: Invocation, args: dict[str, Any], call: StepCall) -> ToolResult:
+    async def _run_tool(
+        self, step: WorkflowStep, invocation: Invocation, args: dict[str, Any], call: StepCall
+    ) -> ToolResult:
         tool = self.tools.get(invocation.name)
         async with self._lanes:
             if tool is None:
@@ -275,16 +277,16 @@ class _Run:
                 return json.loads(text)
         return text
 
-    def _note(self, step: Step, names: Names, *, ok: bool, result: ToolResult | None = None) -> None:
+    def _note(self, step: WorkflowStep, names: Names, *, ok: bool, result: ToolResult | None = None) -> None:
         """The outcome as ``steps.<id>``; a new mapping, because steps beside this one may be reading the old."""
         error = message(result) if result and result.is_error else ""
         text, summary = (result.text, result.summary) if result else ("", "")
         names["steps"] = {**names["steps"], step.id: {"ok": ok, "text": text, "summary": summary, "error": error}}
 
-    def _label(self, step: Step) -> str:
+    def _label(self, step: WorkflowStep) -> str:
         return f"undo of {self._undoing}" if self._undoing else step.id
 
-    def _row(self, row: Row) -> None:
+    def _row(self, row: ResultRow) -> None:
         self.rows.append(row)
         self.call.report(f"{row}\n")
 

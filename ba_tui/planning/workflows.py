@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.core.values import frozen
-from ba_tui.settings.document import Document, KeyPath, Problem
+from ba_tui.settings.document import KeyPath, Problem, SettingsDocument
 
 MAX_DEPTH = 5
 """Workflows within workflows: the one that was started counts as the first."""
@@ -29,8 +29,8 @@ class Invocation:
 @frozen
 class Conditional:
     test: bool | str
-    then: tuple[Step, ...]
-    otherwise: tuple[Step, ...] = ()
+    then: tuple[WorkflowStep, ...]
+    otherwise: tuple[WorkflowStep, ...] = ()
 
 
 @frozen
@@ -39,15 +39,15 @@ class Loop:
 
     over: list[Any] | str
     item: str
-    body: tuple[Step, ...]
+    body: tuple[WorkflowStep, ...]
 
 
-OnError: TypeAlias = "Literal['stop', 'continue'] | int | tuple[Step, ...]"
+OnError: TypeAlias = "Literal['stop', 'continue'] | int | tuple[WorkflowStep, ...]"
 """What a failed step means: the end, nothing, so many tries more, or these steps in its place."""
 
 
 @frozen
-class Step:
+class WorkflowStep:
     """``at`` is where it stands in its file. Without ``work`` it is a gate alone. ``needs`` None: the step before."""
 
     at: KeyPath
@@ -57,12 +57,12 @@ class Step:
     approval: str = ""
     save_as: str = ""
     on_error: OnError = "stop"
-    undo: tuple[Step, ...] = ()
+    undo: tuple[WorkflowStep, ...] = ()
     needs: tuple[str, ...] | None = None
 
-    def inner(self) -> Sequence[tuple[Step, ...]]:
+    def inner(self) -> Sequence[tuple[WorkflowStep, ...]]:
         """The blocks of steps within this one."""
-        blocks: list[tuple[Step, ...]] = [self.undo]
+        blocks: list[tuple[WorkflowStep, ...]] = [self.undo]
         if isinstance(self.on_error, tuple):
             blocks.append(self.on_error)
         match self.work:
@@ -82,8 +82,8 @@ class Flow:
     name: str
     description: str
     parameters: dict[str, Any]
-    steps: tuple[Step, ...]
-    document: Document
+    steps: tuple[WorkflowStep, ...]
+    document: SettingsDocument
     version: str = "1"
     output: Any = None
     output_schema: dict[str, Any] | None = None
@@ -97,17 +97,17 @@ class Flow:
     def problem(self, at: KeyPath, text: str) -> Problem:
         return problem(self.document, at, text)
 
-    def line(self, step: Step) -> int:
+    def line(self, step: WorkflowStep) -> int:
         return self.document.line(step.at)
 
 
-def problem(document: Document, at: KeyPath, text: str) -> Problem:
+def problem(document: SettingsDocument, at: KeyPath, text: str) -> Problem:
     """``text`` about the value at ``at``, with its line. List items are counted from 1, as people do."""
     key = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in at).lstrip(".")
     return Problem(str(document.path), text, document.line(at) or 1, key)
 
 
-def walk(steps: Sequence[Step]) -> Iterator[Step]:
+def walk(steps: Sequence[WorkflowStep]) -> Iterator[WorkflowStep]:
     """All steps, with those within others, in the order of the file."""
     for step in steps:
         yield step
@@ -115,7 +115,7 @@ def walk(steps: Sequence[Step]) -> Iterator[Step]:
             yield from walk(block)
 
 
-def dependencies(steps: Sequence[Step]) -> list[set[int]]:
+def dependencies(steps: Sequence[WorkflowStep]) -> list[set[int]]:
     """For each step of a block the positions of those it waits for: what it ``needs``, else the one before it."""
     positions = {step.id: index for index, step in enumerate(steps)}
     found: list[set[int]] = []

@@ -77,7 +77,7 @@ def refuse_calls(libc: "ctypes.CDLL", *, setid: bool) -> None:
         raise OSError(ctypes.get_errno(), "keyrings, and modes that make files run as their owner, can't be refused")
 
 
-class Watch:
+class ProcessWatch:
     """Counts the processes below us: the kernel limits everybody's number but root's."""
 
     WAIT = 0.05

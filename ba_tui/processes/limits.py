@@ -13,7 +13,7 @@ GIGABYTE = 1_000_000_000
 
 
 @frozen
-class Limits:
+class ProcessLimits:
     """None for no limit: bytes of memory, bytes of one file, processes and threads."""
 
     memory: int | None = 8 * GIGABYTE

@@ -21,7 +21,7 @@ class Stored(Protocol):
     def ref(self) -> str: ...
 
 
-class Spill(Protocol):
+class OutputSpill(Protocol):
     """A file that a large output goes into while it comes. Each method may raise OSError or StorageError."""
 
     @property
@@ -37,7 +37,7 @@ class Spill(Protocol):
     def drop(self) -> None: ...
 
 
-NewSpill = Callable[[], Spill]
+NewSpill = Callable[[], OutputSpill]
 
 
 class Output:
@@ -48,7 +48,7 @@ class Output:
         self.trouble = ""
         """Why the whole is not stored although it should be."""
         self._new_spill = new_spill
-        self._spill: Spill | None = None
+        self._spill: OutputSpill | None = None
         self._capture = Capture()
         self._lock = threading.Lock()
 

@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from ba_tui.processes.kernel_limits import Watch
+    from ba_tui.processes.kernel_limits import ProcessWatch
 
 LADDER = ((0.0, signal.SIGINT), (0.6, signal.SIGTERM), (2.0, signal.SIGKILL))
 GIVE_UP_SECONDS = 2.0
@@ -134,7 +134,7 @@ def beyond_kernel() -> "ModuleType":
         sys.path.pop()
 
 
-def process_watch(limits: str) -> "Watch | None":
+def process_watch(limits: str) -> "ProcessWatch | None":
     """Counts processes where the kernel's limit passes them by, which is root's."""
     if "nproc" not in limits or not LINUX or os.getuid() != 0:
         return None

@@ -13,24 +13,24 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.setup import LocalServer
 from ba_tui.core.provider import ModelInfo
 from ba_tui.providers import local
-from ba_tui.providers.catalog import Catalog
+from ba_tui.providers.catalog import ModelCatalog
 from ba_tui.providers.faults import is_loopback
 from ba_tui.resources import Places
-from ba_tui.settings import Loaded, Profile, read_key, save_key, set_value
+from ba_tui.settings import Loaded, ModelProfile, read_key, save_key, set_value
 
 DEMO = "demo"
 SCRIPTED = "scripted"
 
 
-class Access:
+class ProviderAccess:
     """Answers for the settings as they were loaded; a key or server that is added now counts from now on."""
 
-    def __init__(self, loaded: Loaded, catalog: Catalog, places: Places) -> None:
+    def __init__(self, loaded: Loaded, catalog: ModelCatalog, places: Places) -> None:
         self._settings = loaded.settings
         self._chosen = loaded.sources.get("model") not in {"bundled", "default"}
         self._catalog = catalog
         self._places = places
-        self._added: dict[str, Profile] = {}
+        self._added: dict[str, ModelProfile] = {}
 
     def default_model(self) -> str:
         """The model of the settings; when nobody chose it and it has no key, the first of a provider that has one."""
@@ -62,10 +62,10 @@ class Access:
         known = ", ".join(sorted(self._profiles()))
         raise UsageError(f"There is no provider {info.provider!r} for {name!r}.", f"Providers: {known}.")
 
-    def profile(self, info: ModelInfo) -> Profile:
-        return self._profiles().get(info.provider) or Profile(kind="scripted")
+    def profile(self, info: ModelInfo) -> ModelProfile:
+        return self._profiles().get(info.provider) or ModelProfile(kind="scripted")
 
-    def key(self, provider: str, profile: Profile) -> str | None:
+    def key(self, provider: str, profile: ModelProfile) -> str | None:
         """Raises StorageError when the key file is there and can't be understood."""
         key = read_key(provider, profile.api_key_env, self._places)
         return key.value if key else None
@@ -108,7 +108,7 @@ class Access:
         name = re.sub(r"[^a-z0-9]+", "-", server.name.lower()).strip("-")
         set_value(self._places, f"providers.{name}.kind", "openai")
         set_value(self._places, f"providers.{name}.base_url", server.base_url)
-        self._added[name] = Profile(kind="openai", base_url=server.base_url)
+        self._added[name] = ModelProfile(kind="openai", base_url=server.base_url)
         chosen = f"{name}/{model.partition('/')[2] or model}"
         set_value(self._places, "model", chosen)
         return chosen
@@ -116,5 +116,5 @@ class Access:
     def remember(self, key: str, value: str) -> None:
         set_value(self._places, key, value)
 
-    def _profiles(self) -> dict[str, Profile]:
+    def _profiles(self) -> dict[str, ModelProfile]:
         return {**self._settings.providers, **self._added}

@@ -15,12 +15,12 @@ import anthropic
 import httpx2
 
 from ba_tui.core.errors import AuthFailed, BadRequest, UsageError
-from ba_tui.core.provider import Chunk, ModelInfo, Request
+from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
 from ba_tui.providers import sse
-from ba_tui.providers.anthropic_wire import Assembly, encode_message, tool_to_wire
+from ba_tui.providers.anthropic_wire import AnthropicReply, encode_message, tool_to_wire
 from ba_tui.providers.bodies import Body
 from ba_tui.providers.bounds import ERROR
-from ba_tui.providers.faults import Service, check_key, check_url, from_network, from_response
+from ba_tui.providers.faults import ModelService, check_key, check_url, from_network, from_response
 from ba_tui.providers.http import NO_KEY, beginning, http_client
 from ba_tui.providers.shapes import decode, encode, fields
 
@@ -84,7 +84,7 @@ class AnthropicProvider:
             if isinstance(text, str) and not name.lower().startswith(TELLTALE)
         }
         self._pattern = http.build_request("POST", self._url, headers=headers)
-        service = Service("Anthropic", VARIABLE, str(self._client.base_url), model.name, key)
+        service = ModelService("Anthropic", VARIABLE, str(self._client.base_url), model.name, key)
         self._service = service if service.host == OWN else service.elsewhere()
         self._extras: dict[str, Any] = {"cache_control": MARK}
         if model.family in ADAPTIVE:
@@ -100,10 +100,10 @@ class AnthropicProvider:
         """Let go of the connection."""
         await self._client.close()
 
-    async def stream(self, request: Request) -> AsyncIterator[Chunk]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """See core.provider.Provider."""
         response = await self._answer(request)
-        assembly = Assembly(self._model, self._service, self._body.ids)
+        assembly = AnthropicReply(self._model, self._service, self._body.ids)
         stream = sse.chunks(response.aiter_bytes(), assembly, self._service, self._idle)
         try:
             async with contextlib.aclosing(stream) as chunks:
@@ -113,7 +113,7 @@ class AnthropicProvider:
             await response.aclose()
         yield assembly.finish()
 
-    async def count_tokens(self, request: Request, url: str = COUNTING) -> int:
+    async def count_tokens(self, request: ModelRequest, url: str = COUNTING) -> int:
         """Tokens of ``request`` as the provider counts them. ``url`` must be of the same host: the key goes there.
 
         Raises:
@@ -139,7 +139,7 @@ class AnthropicProvider:
         parts = urlsplit(str(self._client.base_url))
         return parts.scheme, parts.netloc
 
-    async def _answer(self, request: Request) -> httpx2.Response:
+    async def _answer(self, request: ModelRequest) -> httpx2.Response:
         """Servers that speak this format without knowing an extra of ours are asked once more without it."""
         while True:
             try:
@@ -151,7 +151,7 @@ class AnthropicProvider:
                 del self._extras[refused]
                 self._body.forget()
 
-    async def _post(self, request: Request) -> httpx2.Response:
+    async def _post(self, request: ModelRequest) -> httpx2.Response:
         return await self._sent(self._body.join(request, self._tail(request)), self._url)
 
     async def _sent(self, content: bytes, url: httpx2.URL) -> httpx2.Response:
@@ -176,7 +176,7 @@ class AnthropicProvider:
             extensions=self._pattern.extensions,
         )
 
-    def _head(self, request: Request) -> bytes:
+    def _head(self, request: ModelRequest) -> bytes:
         """Tools, then system, then messages: the stable first, so that each request extends the last."""
         head: dict[str, Any] = {"model": self._model.name, "max_tokens": self._model.max_output, "stream": True}
         head |= self._extras | self._options
@@ -187,5 +187,5 @@ class AnthropicProvider:
             head["system"] = [{"type": "text", "text": request.system, **mark}]
         return encode(head)[:-1] + b',"messages":['
 
-    def _tail(self, request: Request) -> bytes:
+    def _tail(self, request: ModelRequest) -> bytes:
         return b"]}" if request.call_tools or not request.tools else b'],"tool_choice":{"type":"none"}}'

@@ -21,7 +21,7 @@ from ba_tui.core.messages import (
     Message,
     Opaque,
     RedactedThinking,
-    Stop,
+    StopReason,
     Text,
     Thinking,
     ToolOutput,
@@ -31,17 +31,17 @@ from ba_tui.core.messages import (
     clean_text,
     new_id,
 )
-from ba_tui.core.provider import Chunk, ModelInfo
+from ba_tui.core.provider import ModelInfo, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.providers.bounds import Load
-from ba_tui.providers.faults import Service, cut, from_event, no_answer
+from ba_tui.providers.faults import ModelService, cut, from_event, no_answer
 from ba_tui.providers.shapes import arguments, call_id, call_name, clean, count, encode, fields, items, words
 
 log = logging.getLogger(__name__)
 VENDOR = "anthropic"
 ID_LENGTH = 64
 UNSEEN = "[A picture was here; this model can't see pictures.]"
-STOPS: Mapping[str, Stop] = {
+STOPS: Mapping[str, StopReason] = {
     "end_turn": "end_turn",
     "tool_use": "tool_use",
     "max_tokens": "max_tokens",
@@ -52,7 +52,7 @@ STOPS: Mapping[str, Stop] = {
     "compaction": "pause_turn",
 }
 BILLED = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-_FINISHED: frozenset[Stop] = frozenset({"end_turn", "tool_use", "stop_sequence"})
+_FINISHED: frozenset[StopReason] = frozenset({"end_turn", "tool_use", "stop_sequence"})
 
 
 def encode_message(message: Message, model: ModelInfo) -> bytes:
@@ -173,10 +173,10 @@ def usage_from_wire(raw: Mapping[str, Any]) -> Usage:
     return Usage(*(count(raw.get(key)) for key in BILLED))
 
 
-class Assembly:
+class AnthropicReply:
     """One answer, streamed or in one piece. Blocks are kept as the wire has them and read when it is complete."""
 
-    def __init__(self, model: ModelInfo, service: Service, taken: Collection[str] = ()) -> None:
+    def __init__(self, model: ModelInfo, service: ModelService, taken: Collection[str] = ()) -> None:
         """``taken``: ids that earlier calls have."""
         self.done = False
         self._model = model
@@ -192,7 +192,7 @@ class Assembly:
         self._stop = ""
         self._load = Load(service.host)
 
-    def feed(self, name: str, data: dict[str, Any]) -> Iterable[Chunk]:
+    def feed(self, name: str, data: dict[str, Any]) -> Iterable[ReplyChunk]:
         """The deltas of one event."""
         match data.get("type") or name:
             case _ if data.get("error") or data.get("object") == "error":
@@ -249,7 +249,7 @@ class Assembly:
     def _bill(self, usage: dict[str, Any]) -> None:
         self._usage.update({key: value for key in BILLED if (value := usage.get(key))})
 
-    def _start(self, index: int, raw: dict[str, Any]) -> Iterable[Chunk]:
+    def _start(self, index: int, raw: dict[str, Any]) -> Iterable[ReplyChunk]:
         raw = dict(raw)
         self._load.kept(raw)
         self._at[index] = len(self._blocks)
@@ -269,7 +269,7 @@ class Assembly:
             self._ids.add(raw["id"])
             yield ToolInputDelta(raw["id"], clean_text(words(raw.get("name"))), 0)
 
-    def _delta(self, index: int, delta: dict[str, Any]) -> Iterable[Chunk]:
+    def _delta(self, index: int, delta: dict[str, Any]) -> Iterable[ReplyChunk]:
         if index not in self._at:
             if words(delta.get("type")) not in {"text_delta", "thinking_delta"}:
                 what = "The answer is broken: the model server sent a part of nothing."
@@ -321,7 +321,7 @@ class Assembly:
                 self._load.kept(value)
                 raw[key] = items(raw.get(key)) + items(delta[key])
 
-    def _block(self, index: int, raw: dict[str, Any], stop: Stop) -> Block:
+    def _block(self, index: int, raw: dict[str, Any], stop: StopReason) -> Block:
         for key, pieces in self._pieces.get(index, {}).items():
             text = pieces.getvalue()
             if key != "input":

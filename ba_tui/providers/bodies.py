@@ -10,7 +10,7 @@ from itertools import islice
 from operator import is_
 
 from ba_tui.core.messages import Message
-from ba_tui.core.provider import Request
+from ba_tui.core.provider import ModelRequest
 from ba_tui.core.tool import Tool
 
 Encode = Callable[[Message], bytes]
@@ -19,7 +19,7 @@ Encode = Callable[[Message], bytes]
 class Body:
     """``head`` encodes what stands before the messages; ``encode`` one message, b"" when nothing of it is sent."""
 
-    def __init__(self, head: Callable[[Request], bytes], encode: Encode) -> None:
+    def __init__(self, head: Callable[[ModelRequest], bytes], encode: Encode) -> None:
         self._head = head
         self._encode = encode
         self._of: tuple[str, Sequence[Tool]] | None = None
@@ -34,7 +34,7 @@ class Body:
         """Encode all anew the next time: the format has changed."""
         self._of = None
 
-    def join(self, request: Request, tail: bytes) -> bytes:
+    def join(self, request: ModelRequest, tail: bytes) -> bytes:
         """The whole body. ``tail`` stands after the messages, where it moves no byte before it."""
         if self._of is None or self._of[0] != request.system or self._of[1] is not request.tools:
             self._whole, self._of = bytearray(self._head(request)), (request.system, request.tools)

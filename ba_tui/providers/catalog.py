@@ -17,7 +17,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
 if TYPE_CHECKING:
-    from ba_tui.providers.marked_yaml import Node
+    from ba_tui.providers.marked_yaml import YamlNode
 
 KEYS = ("match", "provider", "family", "window", "output", "prices", "vision", "thinking")
 KINDS = ("anthropic", "openai")
@@ -27,7 +27,7 @@ PRICES = ("input", "output", "cache_read", "cache_write")
 
 
 @frozen
-class Entry:
+class ModelEntry:
     """What one place in a file says of the models it matches; None: nothing."""
 
     patterns: tuple[str, ...]
@@ -48,10 +48,10 @@ class Entry:
         return max((len(pattern) for pattern in self.patterns if _fits(name, _plain(pattern))), default=-1)
 
 
-class Catalog:
+class ModelCatalog:
     """``layers`` of entries, the most telling first."""
 
-    def __init__(self, layers: Sequence[Sequence[Entry]]) -> None:
+    def __init__(self, layers: Sequence[Sequence[ModelEntry]]) -> None:
         self._layers = layers
 
     def models(self) -> tuple[ModelInfo, ...]:
@@ -105,7 +105,7 @@ class Catalog:
             known=True,
         )
 
-    def _entries(self, model: str) -> list[Entry]:
+    def _entries(self, model: str) -> list[ModelEntry]:
         """The best entry of each layer."""
         name = _plain(model.rpartition("/")[2].partition(":")[0])
         best = (max(layer, key=lambda entry: entry.fit(name), default=None) for layer in self._layers)
@@ -135,16 +135,16 @@ def _fits(name: str, pattern: str) -> bool:
     return name.startswith(_WILD.split(pattern, maxsplit=1)[0]) and fnmatch.fnmatchcase(name, pattern)
 
 
-def load_catalog(paths: Iterable[Path]) -> Catalog:
+def load_catalog(paths: Iterable[Path]) -> ModelCatalog:
     """From files, the most general first: what a later one says goes.
 
     Raises:
         UsageError: naming file, line, key and expectation.
     """
-    return Catalog([_read(path) for path in paths][::-1])
+    return ModelCatalog([_read(path) for path in paths][::-1])
 
 
-def _read(path: Path) -> list[Entry]:
+def _read(path: Path) -> list[ModelEntry]:
     from ba_tui.providers.marked_yaml import parse, read  # noqa: PLC0415 - loads yaml
 
     top = parse(read(path), str(path))
@@ -154,14 +154,14 @@ def _read(path: Path) -> list[Entry]:
     return [_entry(node) for node in found["models"].sequence()] if "models" in found else []
 
 
-def _entry(node: Node) -> Entry:
+def _entry(node: YamlNode) -> ModelEntry:
     found = node.mapping(KEYS)
     if "match" not in found:
         raise node.wrong("a model with “match”, a list of names")
     provider = found["provider"].text() if "provider" in found else None
     if provider not in {None, *KINDS}:
         raise found["provider"].wrong("anthropic or openai")
-    return Entry(
+    return ModelEntry(
         tuple(pattern.text() for pattern in found["match"].sequence()),
         provider,
         found["family"].text() if "family" in found else None,
@@ -173,14 +173,14 @@ def _entry(node: Node) -> Entry:
     )
 
 
-def _tokens(node: Node) -> int:
+def _tokens(node: YamlNode) -> int:
     number = node.whole()
     if number == 0:
         raise node.wrong("a number of tokens, 1 or more")
     return number
 
 
-def _prices(node: Node) -> Prices:
+def _prices(node: YamlNode) -> Prices:
     found = node.mapping(PRICES)
     if len(found) < len(PRICES):
         raise node.wrong(f"US dollars per million tokens for each of {', '.join(PRICES)}")

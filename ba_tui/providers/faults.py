@@ -108,7 +108,7 @@ _REFUSED = {
 
 
 @frozen
-class Service:
+class ModelService:
     """Who is asked, for the words of an error: ``variable`` holds its key, ``model`` is the name it was sent."""
 
     name: str
@@ -126,7 +126,7 @@ class Service:
     def local(self) -> bool:
         return is_loopback(self.url)
 
-    def elsewhere(self) -> Service:
+    def elsewhere(self) -> ModelService:
         """The same of a server that is not the vendor's own."""
         return replace(self, name=self.host, variable=f"{self.variable}, or the key that is set for this provider")
 
@@ -165,13 +165,13 @@ def check_key(key: str, variable: str) -> None:
         raise AuthFailed("The API key holds characters that no key has.", f"Copy it again into {variable}.")
 
 
-def from_response(service: Service, status: int, headers: Mapping[str, str], body: object) -> ProviderError:
+def from_response(service: ModelService, status: int, headers: Mapping[str, str], body: object) -> ProviderError:
     """For a status that is no success. ``body`` is JSON or text, as it came."""
     code, text = _said(body)
     return _by_status(service, status, code, text, _retry_after(headers, text))
 
 
-def from_event(service: Service, error: object, otherwise: int = 500) -> ProviderError:
+def from_event(service: ModelService, error: object, otherwise: int = 500) -> ProviderError:
     """For an error object within a stream; ``otherwise`` is its status when it tells none."""
     code, text = _said(error)
     found = fields(error)
@@ -186,7 +186,7 @@ def from_event(service: Service, error: object, otherwise: int = 500) -> Provide
     return _by_status(service, status, code, text, _retry_after({}, text))
 
 
-def no_answer(service: Service, body: Mapping[str, Any], what: str) -> ProviderError:
+def no_answer(service: ModelService, body: Mapping[str, Any], what: str) -> ProviderError:
     """For a success that holds JSON but no answer, by what the server says in it. ``what`` is the format expected."""
     if body.get("error"):
         return from_event(service, body)
@@ -196,7 +196,7 @@ def no_answer(service: Service, body: Mapping[str, Any], what: str) -> ProviderE
     return BadRequest(f"What {service.host} sends holds no answer.", f"Check base_url: is it a {what} API?")
 
 
-def from_network(service: Service, error: BaseException) -> ProviderError:
+def from_network(service: ModelService, error: BaseException) -> ProviderError:
     """For everything below HTTP: names, sockets, TLS, time-outs, a body that ended too early."""
     where = service.host
     chain: list[BaseException] = []
@@ -225,7 +225,7 @@ def from_network(service: Service, error: BaseException) -> ProviderError:
     return ConnectionLost(f"The connection to {where} broke.", "Check the network, then send the request again.")
 
 
-def _insecure(service: Service, error: ssl.SSLError) -> ProviderError:
+def _insecure(service: ModelService, error: ssl.SSLError) -> ProviderError:
     """A fault of TLS. What the certificate or the settings cause does not pass by itself."""
     where = service.host
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -246,19 +246,19 @@ def _proxied(url: str) -> bool:
     return not getproxies().keys().isdisjoint({parts.scheme, "all"}) and not proxy_bypass(parts.hostname or "")
 
 
-def from_body(service: Service, body: bytes) -> ProviderError:
+def from_body(service: ModelService, body: bytes) -> ProviderError:
     """For a success whose body is no answer: the start of one, or something else altogether."""
     if body.lstrip().startswith(b"{"):
         return cut(service)
     return BadRequest(f"What {service.host} sends is no answer of a model.", "Check base_url.")
 
 
-def cut(service: Service) -> ConnectionLost:
+def cut(service: ModelService) -> ConnectionLost:
     """The stream ended, politely or not, before the answer did."""
     return ConnectionLost(f"The answer from {service.host} was cut off before its end.", "Send the request again.")
 
 
-def _by_status(service: Service, status: int, code: str, text: str, again: float | None) -> ProviderError:
+def _by_status(service: ModelService, status: int, code: str, text: str, again: float | None) -> ProviderError:
     tail = f": {service.quote(text)}" if text.strip() else "."
     if status == 402 or (status in {400, 403, 429} and _NO_MONEY.search(f"{code} {text}")):
         return BadRequest(f"{service.name} refuses for want of credit{tail}", "Top up the account, or use /model.")

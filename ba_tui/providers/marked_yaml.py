@@ -19,7 +19,7 @@ from ba_tui.resources import open_regular
 
 
 @frozen
-class Node:
+class YamlNode:
     """A value of the file, with the key that leads to it and its line (1-based)."""
 
     file: str
@@ -30,15 +30,15 @@ class Node:
     def wrong(self, expected: str) -> UsageError:
         return UsageError(f"{self.file}, line {self.line}: {self.key or 'the file'} must be {expected}.")
 
-    def mapping(self, known: Iterable[str] | None = None) -> dict[str, Node]:
+    def mapping(self, known: Iterable[str] | None = None) -> dict[str, YamlNode]:
         """Its entries. Raises UsageError when it is no mapping, or has a key that is not ``known``."""
         if not isinstance(self.value, yaml.MappingNode):
             raise self.wrong("a mapping of keys to values")
-        found: dict[str, Node] = {}
+        found: dict[str, YamlNode] = {}
         for key, value in cast("list[tuple[yaml.Node, yaml.Node]]", self.value.value):
             name = str(cast("Any", key).value)
             path = f"{self.key}.{name}" if self.key else name
-            found[name] = Node(self.file, key.start_mark.line + 1, path, value)
+            found[name] = YamlNode(self.file, key.start_mark.line + 1, path, value)
         for name, node in found.items() if known is not None else ():
             names = list(known or ())
             if name not in names:
@@ -47,12 +47,12 @@ class Node:
                 raise UsageError(f"{node.file}, line {node.line}: unknown key {node.key}.", hint)
         return found
 
-    def sequence(self) -> list[Node]:
+    def sequence(self) -> list[YamlNode]:
         if not isinstance(self.value, yaml.SequenceNode):
             raise self.wrong("a list")
         parts = cast("list[yaml.Node]", self.value.value)
         return [
-            Node(self.file, part.start_mark.line + 1, f"{self.key}[{number}]", part)
+            YamlNode(self.file, part.start_mark.line + 1, f"{self.key}[{number}]", part)
             for number, part in enumerate(parts, 1)
         ]
 
@@ -89,7 +89,7 @@ class Node:
         return value
 
 
-def parse(text: str, file: str) -> Node | None:
+def parse(text: str, file: str) -> YamlNode | None:
     """The file's top node; None when it is empty. Raises UsageError when it is no YAML."""
     try:
         node: Any = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -98,7 +98,7 @@ def parse(text: str, file: str) -> Node | None:
         place = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise UsageError(f"{file}{place}: this is no YAML: {problem}.", "Correct the file at that line.") from error
-    return None if node is None else Node(file, 1, "", node)
+    return None if node is None else YamlNode(file, 1, "", node)
 
 
 def read(path: Path) -> str:

@@ -14,12 +14,12 @@ import httpx2
 import openai
 
 from ba_tui.core.errors import AuthFailed, BadRequest
-from ba_tui.core.provider import Chunk, ModelInfo, Request
+from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
 from ba_tui.providers import sse
 from ba_tui.providers.bodies import Body
-from ba_tui.providers.faults import Service, check_key, check_url, from_network, from_response
+from ba_tui.providers.faults import ModelService, check_key, check_url, from_network, from_response
 from ba_tui.providers.http import NO_KEY, http_client
-from ba_tui.providers.openai_wire import Assembly, ReasoningField, encode_message, tool_to_wire
+from ba_tui.providers.openai_wire import OpenAIReply, ReasoningField, encode_message, tool_to_wire
 from ba_tui.providers.shapes import encode
 
 VARIABLE = "OPENAI_API_KEY"
@@ -61,7 +61,7 @@ class OpenAIProvider:
         self._client = openai.AsyncOpenAI(
             api_key=key or NO_KEY, base_url=url, max_retries=0, timeout=http.timeout, http_client=http
         )
-        service = Service("OpenAI", VARIABLE, url, model.name, key)
+        service = ModelService("OpenAI", VARIABLE, url, model.name, key)
         own = url.startswith(OWN)
         if own and "max_tokens" in self._options:
             # OpenAI's own models that think know it by its new name alone, all other servers by the old.
@@ -79,7 +79,7 @@ class OpenAIProvider:
         """Let go of the connection."""
         await self._client.close()
 
-    async def stream(self, request: Request) -> AsyncIterator[Chunk]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """See core.provider.Provider."""
         try:
             response = await self._post(request)
@@ -90,7 +90,7 @@ class OpenAIProvider:
             self._counted = False
             self._body.forget()
             response = await self._post(request)
-        assembly = Assembly(self._model, self._service, self._body.ids)
+        assembly = OpenAIReply(self._model, self._service, self._body.ids)
         stream = sse.chunks(response.aiter_bytes(), assembly, self._service, self._idle)
         try:
             async with contextlib.aclosing(stream) as chunks:
@@ -101,7 +101,7 @@ class OpenAIProvider:
         self._reasoning = assembly.reasoning or self._reasoning
         yield assembly.finish()
 
-    async def _post(self, request: Request) -> httpx2.Response:
+    async def _post(self, request: ModelRequest) -> httpx2.Response:
         try:
             stream = await self._client.post(
                 "/chat/completions",
@@ -118,7 +118,7 @@ class OpenAIProvider:
             raise from_network(self._service, error) from error
         return stream.response
 
-    def _head(self, request: Request) -> bytes:
+    def _head(self, request: ModelRequest) -> bytes:
         """Tools, then system, then messages: the stable first, so that each request extends the last."""
         head: dict[str, Any] = {"model": self._model.name, "stream": True}
         if self._counted:
@@ -129,5 +129,5 @@ class OpenAIProvider:
         system = encode({"role": "system", "content": request.system}) + b"," if request.system else b""
         return encode(head)[:-1] + b',"messages":[' + system
 
-    def _tail(self, request: Request) -> bytes:
+    def _tail(self, request: ModelRequest) -> bytes:
         return b"]}" if request.call_tools or not request.tools else b'],"tool_choice":"none"}'

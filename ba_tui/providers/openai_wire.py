@@ -18,7 +18,7 @@ from ba_tui.core.messages import (
     Image,
     Message,
     Opaque,
-    Stop,
+    StopReason,
     Text,
     Thinking,
     ToolOutput,
@@ -26,10 +26,10 @@ from ba_tui.core.messages import (
     clean_json,
     clean_text,
 )
-from ba_tui.core.provider import Chunk, ModelInfo
+from ba_tui.core.provider import ModelInfo, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.providers.bounds import Load
-from ba_tui.providers.faults import Service, cut, from_event, no_answer
+from ba_tui.providers.faults import ModelService, cut, from_event, no_answer
 from ba_tui.providers.openai_calls import EXTRA, VENDOR, Calls
 from ba_tui.providers.shapes import call_id, call_name, clean, count, encode, fields, items, words
 
@@ -40,7 +40,7 @@ ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning", "thinking"
 DETAILS = "reasoning_details"
 """Where some tell it part by part, signed or encrypted; what words stand there are not sent twice."""
 _REASONING: tuple[ReasoningField, ...] = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
-STOPS: Mapping[str, Stop] = {
+STOPS: Mapping[str, StopReason] = {
     "stop": "end_turn",
     "eos": "end_turn",
     "eos_token": "end_turn",
@@ -67,7 +67,7 @@ STOPS: Mapping[str, Stop] = {
 }
 """By the reason in small letters."""
 _GAVE_UP = {"error", "abort", "network_error", "insufficient_system_resource", "malformed_function_call"}
-_FINISHED: frozenset[Stop] = frozenset({"end_turn", "tool_use", "stop_sequence"})
+_FINISHED: frozenset[StopReason] = frozenset({"end_turn", "tool_use", "stop_sequence"})
 
 
 def encode_message(message: Message, model: ModelInfo, reasoning: ReasoningField) -> bytes:
@@ -158,10 +158,10 @@ def usage_from_wire(raw: Mapping[str, Any]) -> Usage:
     return Usage(prompt - read - written, output, read, written)
 
 
-class Assembly:
+class OpenAIReply:
     """One answer, from the chunks of a stream or from one whole response."""
 
-    def __init__(self, model: ModelInfo, service: Service, taken: Collection[str] = ()) -> None:
+    def __init__(self, model: ModelInfo, service: ModelService, taken: Collection[str] = ()) -> None:
         """``taken``: ids that earlier calls have."""
         self.done = False
         self.reasoning: ReasoningField | None = None
@@ -176,7 +176,7 @@ class Assembly:
         self._stop = ""
         self._refused = False
 
-    def feed(self, name: str, data: dict[str, Any]) -> Iterable[Chunk]:
+    def feed(self, name: str, data: dict[str, Any]) -> Iterable[ReplyChunk]:
         """The deltas of one chunk."""
         groq = fields(data.get("x_groq"))
         if data.get("error") or name == "error" or data.get("object") == "error" or groq.get("error"):
@@ -235,7 +235,7 @@ class Assembly:
             if usage and (any(count(number) for number in usage.values()) or not self._usage):
                 self._usage = usage
 
-    def _said(self, delta: dict[str, Any]) -> Iterable[Chunk]:
+    def _said(self, delta: dict[str, Any]) -> Iterable[ReplyChunk]:
         yield from self._think(delta)
         content = delta.get("content")
         for part in items(content) or [content]:
@@ -249,7 +249,7 @@ class Assembly:
         if old := fields(delta.get("function_call")):
             yield self._calls.feed({"index": 0, "function": old})
 
-    def _think(self, delta: dict[str, Any]) -> Iterable[Chunk]:
+    def _think(self, delta: dict[str, Any]) -> Iterable[ReplyChunk]:
         details = items(delta.get(DETAILS))
         for key in _REASONING:
             if thought := words(delta.get(key)):
@@ -267,7 +267,7 @@ class Assembly:
         self._thinking.write(thought)
         return ThinkingDelta(clean_text(thought))
 
-    def _part(self, part: object) -> Iterable[Chunk]:
+    def _part(self, part: object) -> Iterable[ReplyChunk]:
         raw = fields(part)
         text = words(part) or words(raw.get("text"))
         if raw.get("type") == "thinking":

@@ -15,7 +15,7 @@ from typing import cast
 from ba_tui.core.errors import Passing
 from ba_tui.core.events import MessageRestarted, Retrying
 from ba_tui.core.messages import Message
-from ba_tui.core.provider import Chunk, ModelInfo, Provider, Request
+from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ReplyChunk
 from ba_tui.resilience import Backoff
 
 log = logging.getLogger(__name__)
@@ -44,13 +44,13 @@ class Persistent:
     async def close(self) -> None:
         await self._provider.close()
 
-    async def stream(self, request: Request) -> AsyncIterator[Chunk]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """See core.provider.Provider."""
         attempt, shown = 0, False
         while True:
             attempt += 1
             try:
-                answer = cast("AsyncGenerator[Chunk, None]", self._provider.stream(request))
+                answer = cast("AsyncGenerator[ReplyChunk, None]", self._provider.stream(request))
                 async with contextlib.aclosing(answer) as chunks:
                     async for chunk in chunks:
                         shown = True

@@ -44,8 +44,8 @@ from ba_tui.core.errors import (
     RateLimited,
 )
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
-from ba_tui.core.messages import Block, Message, Stop, Text, Thinking, ToolOutput, ToolUse, Usage
-from ba_tui.core.provider import Chunk, ModelInfo, Request
+from ba_tui.core.messages import Block, Message, StopReason, Text, Thinking, ToolOutput, ToolUse, Usage
+from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
@@ -109,7 +109,7 @@ class Step:
     think: str = ""
     calls: tuple[Planned, ...] = ()
     usage: Usage | None = None
-    stop: Stop | None = None
+    stop: StopReason | None = None
     error: Failure | None = None
     when: When | None = None
     delay: float | None = None
@@ -130,7 +130,7 @@ class Step:
 
 
 @frozen
-class Script:
+class ModelScript:
     steps: tuple[Step, ...]
     last: Step | None = None
     delay: float = 0.0
@@ -141,12 +141,12 @@ class ScriptedProvider:
 
     def __init__(
         self,
-        script: Script | Sequence[Step],
+        script: ModelScript | Sequence[Step],
         model: ModelInfo = MODEL,
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self._script = script if isinstance(script, Script) else Script(tuple(script))
+        self._script = script if isinstance(script, ModelScript) else ModelScript(tuple(script))
         self._model = model
         self._sleep = sleep
         self._cursor: int | None = None
@@ -159,7 +159,7 @@ class ScriptedProvider:
     async def close(self) -> None:
         """A script holds no connection."""
 
-    async def stream(self, request: Request) -> AsyncIterator[Chunk]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """See core.provider.Provider."""
         place, step = self._next(request.messages)
         delay = self._script.delay if step.delay is None else step.delay
@@ -207,7 +207,7 @@ def _seek(steps: Sequence[Step], start: int, messages: Sequence[Message]) -> int
     )
 
 
-def _chunks(message: Message) -> Iterator[Chunk]:
+def _chunks(message: Message) -> Iterator[ReplyChunk]:
     """The deltas of ``message``, in pieces of about a word."""
     for block in message.blocks:
         match block:
@@ -229,7 +229,7 @@ def _word(text: str) -> TextDelta:
     return TextDelta(text)
 
 
-def load_script(path: Path) -> Script:
+def load_script(path: Path) -> ModelScript:
     """A script from a YAML file. Raises UsageError naming file, line and expectation."""
     from ba_tui.providers.script_files import read_script  # noqa: PLC0415 - loads yaml
 

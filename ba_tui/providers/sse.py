@@ -18,9 +18,9 @@ import httpx2
 from ba_tui.core.errors import ConnectionLost, ProviderError
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message
-from ba_tui.core.provider import Chunk
+from ba_tui.core.provider import ReplyChunk
 from ba_tui.providers.bounds import ERROR, EVENT, MB, RESPONSE, SILENCES, too_large
-from ba_tui.providers.faults import Service, from_body, from_network
+from ba_tui.providers.faults import ModelService, from_body, from_network
 from ba_tui.providers.shapes import decode, fields
 
 log = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ class Decoder:
         return self.feed(b"\n\n")
 
 
-class Assembly(Protocol):
+class ReplyBuilder(Protocol):
     """Puts one answer together from its events."""
 
     @property
@@ -99,7 +99,7 @@ class Assembly(Protocol):
         """The closing event was seen."""
         ...
 
-    def feed(self, name: str, data: dict[str, Any]) -> Iterable[Chunk]:
+    def feed(self, name: str, data: dict[str, Any]) -> Iterable[ReplyChunk]:
         """Raises ProviderError when the event says that the answer failed."""
         ...
 
@@ -117,8 +117,8 @@ class Assembly(Protocol):
 
 
 async def chunks(
-    body: AsyncIterator[bytes], assembly: Assembly, service: Service, idle: float = 600.0
-) -> AsyncGenerator[Chunk, None]:
+    body: AsyncIterator[bytes], assembly: ReplyBuilder, service: ModelService, idle: float = 600.0
+) -> AsyncGenerator[ReplyChunk, None]:
     """The deltas of a response; ``assembly`` has its message then. Neighbours that arrive together come as one.
 
     The body tells whether it is a stream: what a server calls it can't be relied on. ``idle``: seconds in which a
@@ -165,7 +165,7 @@ async def chunks(
         arrivals.close()
 
 
-def _take(body: bytes, assembly: Assembly, service: Service) -> None:
+def _take(body: bytes, assembly: ReplyBuilder, service: ModelService) -> None:
     try:
         assembly.take(fields(decode(body)))
     except ValueError as error:
@@ -274,8 +274,8 @@ class _Arrivals:
 
 
 def _apply(
-    events: Iterable[tuple[str, str]], assembly: Assembly, *, torn: bool = False
-) -> Generator[Chunk | None, None, None]:
+    events: Iterable[tuple[str, str]], assembly: ReplyBuilder, *, torn: bool = False
+) -> Generator[ReplyChunk | None, None, None]:
     """The chunks of ``events``; None when others should have their turn.
 
     ``torn``: nothing follows, so what is no JSON is the beginning of an event.
@@ -306,9 +306,9 @@ def _apply(
             yield from assembly.feed(name, {"error": data})
 
 
-def _merged(stream: Iterable[Chunk | None]) -> Iterable[Chunk | None]:
+def _merged(stream: Iterable[ReplyChunk | None]) -> Iterable[ReplyChunk | None]:
     """Neighbours of one kind as one chunk, unless None stands between them."""
-    last: Chunk | None = None
+    last: ReplyChunk | None = None
     pieces: list[str] = []
     try:
         for chunk in stream:
@@ -331,7 +331,7 @@ def _merged(stream: Iterable[Chunk | None]) -> Iterable[Chunk | None]:
         yield _whole(last, pieces)
 
 
-def _whole(chunk: Chunk, pieces: list[str]) -> Chunk:
+def _whole(chunk: ReplyChunk, pieces: list[str]) -> ReplyChunk:
     if isinstance(chunk, TextDelta | ThinkingDelta) and len(pieces) > 1:
         return replace(chunk, text="".join(pieces))
     return chunk

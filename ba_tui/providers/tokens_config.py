@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 from annotated_types import Ge, Le, MinLen
 
 from ba_tui.core.values import frozen
-from ba_tui.settings.fields import NUMBER, Address, Check
+from ba_tui.settings.fields import NUMBER, Address, FieldCheck
 from ba_tui.settings.plain import made
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class EncoderConfig:
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
-    family: Annotated[Family, Check(_lower, first=True)] = Family.CUSTOM
+    family: Annotated[Family, FieldCheck(_lower, first=True)] = Family.CUSTOM
     encoding: Annotated[str, MinLen(1)] = O200K
     margin: Annotated[float, NUMBER, Ge(1), Le(10)] = 1.2
     exact: bool = False

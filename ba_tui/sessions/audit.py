@@ -18,7 +18,7 @@ _WANTED = (b'"judged"', b'"tool_started"')
 
 
 @frozen
-class Decision:
+class AuditEntry:
     """One entry. ``at`` in seconds since the epoch; ``target`` is what the call was about, without secrets."""
 
     at: float
@@ -42,7 +42,7 @@ class Audit:
     damaged: int = 0
     unreadable: tuple[str, ...] = ()
 
-    def read(self, folders: Iterable[Path]) -> Iterator[Decision]:
+    def read(self, folders: Iterable[Path]) -> Iterator[AuditEntry]:
         """Session by session, each oldest first."""
         for folder in folders:
             try:
@@ -50,7 +50,7 @@ class Audit:
             except OSError as error:
                 self.unreadable += (f"{folder / FILE}: {error.strerror or error}",)
 
-    def _session(self, folder: Path) -> Iterator[Decision]:
+    def _session(self, folder: Path) -> Iterator[AuditEntry]:
         targets: dict[str, str] = {}
         for line in forwards(folder / FILE):
             if not line.endswith(b"\n"):
@@ -72,7 +72,7 @@ class Audit:
                     pass
 
 
-def newest_first(decisions: Iterable[Decision]) -> list[Decision]:
+def newest_first(decisions: Iterable[AuditEntry]) -> list[AuditEntry]:
     return sorted(decisions, key=lambda decision: decision.at, reverse=True)
 
 
@@ -89,12 +89,12 @@ def _target(record: Record) -> dict[str, str]:
             return {}
 
 
-def _decision(record: Record, session: str, targets: dict[str, str]) -> Decision:
+def _decision(record: Record, session: str, targets: dict[str, str]) -> AuditEntry:
     def text(name: str) -> str:
         value: Any = record.get(name)
         return value if isinstance(value, str) else ""
 
-    found = Decision(
+    found = AuditEntry(
         number(record.get("at")),
         session,
         text("agent"),

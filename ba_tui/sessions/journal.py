@@ -33,7 +33,7 @@ from ba_tui.sessions.records import (
     FILE,
     TORN,
     Header,
-    Reading,
+    RecordReading,
     backwards,
     ends_turn,
     forwards,
@@ -190,7 +190,7 @@ class JournalFile:
         try:
             missing = b"" if self._healed else cure(self.path)
             rest = (missing + pending).splitlines(keepends=True)
-            reading = Reading(self.path, self.header.schema_version, self._schema)
+            reading = RecordReading(self.path, self.header.schema_version, self._schema)
             yield from reading.events(chain(lines, rest))
         except OSError as error:
             raise unreadable(self.path.parent, error) from error

@@ -32,7 +32,7 @@ from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 
 if TYPE_CHECKING:
     from ba_tui.sessions.search.digest import Digest
-    from ba_tui.sessions.search.fulltext import Found, FullText
+    from ba_tui.sessions.search.fulltext import FullText, SessionMatch
     from ba_tui.sessions.search.index import Index, Stamp
 
 Make = Callable[[SessionInfo, JournalFile], Conversation]
@@ -112,7 +112,7 @@ class SessionLibrary:
             hits &= self._index.matching([word]) | (self._text.matching(word) if deep else set())
         return self._infos({key: found[key] for key in hits})
 
-    def _shown(self, place: Found | None) -> str:
+    def _shown(self, place: SessionMatch | None) -> str:
         return one_line(self._redact(redacted(place.text))) if place else ""
 
     def create(self) -> Conversation:

@@ -156,7 +156,7 @@ def backwards(path: Path) -> Iterator[bytes]:
             yield line
 
 
-class Reading:
+class RecordReading:
     """Turns lines into events. What cannot be read is counted, and a notice stands in its place.
 
     ``version`` is that of the first lines; a header further down says that of the lines after it.

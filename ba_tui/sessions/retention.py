@@ -18,7 +18,7 @@ _SECONDS = {"h": 3600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 
 
 
 @frozen
-class Rule:
+class RetentionRule:
     """Go: what was last used more than ``older`` seconds ago, and is not among the ``keep`` newest. None: no such
     limit."""
 
@@ -26,7 +26,7 @@ class Rule:
     keep: int | None = None
 
 
-def doomed(infos: Sequence[SessionInfo], rule: Rule, now: float) -> list[SessionInfo]:
+def doomed(infos: Sequence[SessionInfo], rule: RetentionRule, now: float) -> list[SessionInfo]:
     """Oldest first. Without any limit nothing goes."""
     if rule.older is None and rule.keep is None:
         return []

@@ -17,7 +17,7 @@ _OF_MAIN = b'{"agent":"main","at":'
 _ENDING = regex(rb'"turns":(null|\d{1,9}),"files":"[^"\\]*","undo":"[^"\\]*","type":"rewound"\}\n?$')
 
 
-class Standing:
+class Timeline:
     """``begun`` turns in all, ``last`` of them is where the session stands; 0 is before the first."""
 
     def __init__(self, begun: int = 0, last: int = 0, jumps: Mapping[int, int] | None = None) -> None:
@@ -27,7 +27,7 @@ class Standing:
         """The turn before a turn, where it is not the one that began before it."""
 
     @classmethod
-    def load(cls, text: str) -> Standing:
+    def load(cls, text: str) -> Timeline:
         """What ``dump`` wrote."""
         state: tuple[int, int, list[tuple[int, int]]] = json.loads(text) if text else (0, 0, [])
         return cls(state[0], state[1], dict(state[2]))
@@ -55,7 +55,7 @@ class Standing:
         return found[::-1]
 
 
-def followed(events: Iterable[Event], course: Standing) -> Iterator[Event]:
+def followed(events: Iterable[Event], course: Timeline) -> Iterator[Event]:
     """``events`` as they are; the ``last`` of ``course`` is the turn that the one given belongs to."""
     for event in events:
         match event:
@@ -68,17 +68,17 @@ def followed(events: Iterable[Event], course: Standing) -> Iterator[Event]:
         yield event
 
 
-def standing(events: Iterable[Event], whole: Standing) -> Iterator[Event]:
+def standing(events: Iterable[Event], whole: Timeline) -> Iterator[Event]:
     """``events`` without those of turns that were taken back; the Rewound events themselves stay. ``whole`` is the
     course after all of them, so that none need be held."""
     kept = {0, *whole.numbers()}
-    course = Standing()
+    course = Timeline()
     return (event for event in followed(events, course) if course.last in kept)
 
 
 def standing_lines(lines: Iterable[bytes]) -> list[bytes]:
     """The same for the lines of a file, without the rewinds and without reading the rest as events."""
-    course = Standing()
+    course = Timeline()
     owned: list[tuple[int, bytes]] = []
     for line in lines:
         if (turn := rewound_by(line)) is not None:
@@ -93,7 +93,7 @@ def standing_lines(lines: Iterable[bytes]) -> list[bytes]:
 
 def starts(lines: Iterable[bytes]) -> list[int]:
     """Where the turns that stand begin among ``lines``, oldest first."""
-    course = Standing()
+    course = Timeline()
     places: list[int] = []
     for index, line in enumerate(lines):
         if starts_turn(line):

@@ -1,23 +1,23 @@
 """Settings: their models, layers, sources, keys and how one is changed. May import core and resources only."""
 
-from ba_tui.settings.document import Document, Problem, printable, read_document
+from ba_tui.settings.document import Problem, SettingsDocument, printable, read_document
 from ba_tui.settings.editing import add_item, remove_item, set_value
 from ba_tui.settings.keys import Key, read_key, save_key
 from ba_tui.settings.layers import HookLine, Loaded, as_data, leaves, load_settings, setting_files
-from ba_tui.settings.model import HOOK_EVENTS, Compression, HookGroup, Profile, Rules, Settings
+from ba_tui.settings.model import HOOK_EVENTS, CompressionSettings, HookGroup, ModelProfile, RuleSettings, Settings
 
 __all__ = [
     "HOOK_EVENTS",
-    "Compression",
-    "Document",
+    "CompressionSettings",
     "HookGroup",
     "HookLine",
     "Key",
     "Loaded",
+    "ModelProfile",
     "Problem",
-    "Profile",
-    "Rules",
+    "RuleSettings",
     "Settings",
+    "SettingsDocument",
     "add_item",
     "as_data",
     "leaves",

@@ -13,11 +13,11 @@ from typing import Any, TypeAlias, cast
 from ba_tui.core.ports.permissions import RuleLayer
 from ba_tui.core.text.wording import nearest
 from ba_tui.settings.document import KeyPath, Problem, printable, shown
-from ba_tui.settings.model import HookGroup, Profile, Rules, Settings
+from ba_tui.settings.model import HookGroup, ModelProfile, RuleSettings, Settings
 from ba_tui.settings.plain import NotPlain, adapter, build
 
 ROUNDS = 20
-Place: TypeAlias = tuple[str, int]
+SettingPath: TypeAlias = tuple[str, int]
 
 _EXPECTED = {
     "string_type": "expected text",
@@ -42,7 +42,7 @@ class Layer:
     """
 
     data: dict[str, Any]
-    place: Callable[[KeyPath], Place]
+    place: Callable[[KeyPath], SettingPath]
     folder: Path
     problems: list[Problem] = field(default_factory=list[Problem])
     gone: dict[KeyPath, list[int]] = field(default_factory=dict[KeyPath, list[int]])
@@ -66,7 +66,7 @@ class Layer:
         where, line = self._place(path)
         self.problems.append(Problem(where, text, line, dotted(path), fatal))
 
-    def _place(self, path: KeyPath) -> Place:
+    def _place(self, path: KeyPath) -> SettingPath:
         if path and isinstance(path[-1], int):
             index = path[-1]
             for missing in sorted(self.gone.get(path[:-1], ())):
@@ -187,5 +187,5 @@ def unknown(path: KeyPath) -> str:
 
 def names(group: Sequence[str | int]) -> list[str]:
     """The settings in ``group``: ``()`` for the top, ``("permissions",)``, ``("providers", NAME)``."""
-    kinds: Mapping[str, type[Any]] = {"permissions": Rules, "providers": Profile, "hooks": HookGroup}
+    kinds: Mapping[str, type[Any]] = {"permissions": RuleSettings, "providers": ModelProfile, "hooks": HookGroup}
     return [each.name for each in fields(kinds.get(str(group[0]), Settings) if group else Settings)]

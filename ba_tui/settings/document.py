@@ -44,7 +44,7 @@ class Problem:
 
 
 @frozen
-class Document:
+class SettingsDocument:
     """The mapping in a file, the line of every key and list item in it, and what could not be understood."""
 
     path: Path
@@ -64,7 +64,7 @@ class Document:
         return self.lines.get(path, 0)
 
 
-def read_document(path: Path, read: Read = read_regular) -> Document | None:
+def read_document(path: Path, read: Read = read_regular) -> SettingsDocument | None:
     """The file at ``path``; None when there is none. Never raises: what is wrong stands in ``problems``."""
     try:
         raw = read(path, SIZE + 1)
@@ -83,17 +83,17 @@ def read_document(path: Path, read: Read = read_regular) -> Document | None:
     return parse_document(path, text)
 
 
-def parse_document(path: Path, text: str) -> Document:
+def parse_document(path: Path, text: str) -> SettingsDocument:
     """``text`` as the content of ``path``. Never raises: what is wrong stands in ``problems``."""
     try:
         loader = _loader(path)(text)
         root = loader.get_single_node()
         if root is None:
-            return Document(path)
+            return SettingsDocument(path)
         if not isinstance(root, yaml.MappingNode):
             return _broken(path, f"expected settings as `name: value`, got {_kind(root)}", root.start_mark.line + 1)
         reading = _Reading(path, loader)
-        return Document(path, reading.mapping(root, ()), reading.lines, tuple(reading.problems))
+        return SettingsDocument(path, reading.mapping(root, ()), reading.lines, tuple(reading.problems))
     except yaml.MarkedYAMLError as error:
         return _broken(path, *_explained(error))
     except yaml.reader.ReaderError as error:
@@ -188,8 +188,8 @@ class _Reading:
         return found
 
 
-def _broken(path: Path, text: str, line: int = 0) -> Document:
-    return Document(path, problems=(Problem(str(path), text, line),))
+def _broken(path: Path, text: str, line: int = 0) -> SettingsDocument:
+    return SettingsDocument(path, problems=(Problem(str(path), text, line),))
 
 
 def _kind(node: yaml.Node) -> str:

@@ -59,7 +59,7 @@ def variables(places: Places, env: Mapping[str, str] | None = None) -> dict[str,
         return dict(process)
 
 
-class Environment:
+class EnvironmentLayer:
     """``BA_*`` and the vendors' own variables out of a given mapping, as settings."""
 
     def __init__(self, env: Mapping[str, str]) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from annotated_types import Ge, Gt, Le, Lt
 
 
-class Check:
+class FieldCheck:
     """Runs ``check`` on the value before or after its type is looked at. Raises ValueError there.
 
     A class of its own, because pydantic must not load with this module: most starts need nothing checked by it.
@@ -55,10 +55,10 @@ def finite(value: float) -> float:
     return value
 
 
-NUMBER = Check(_no_switch, first=True)
+NUMBER = FieldCheck(_no_switch, first=True)
 Whole = Annotated[int, NUMBER]
-Address = Annotated[str, Check(_web_address)]
-Amount = Annotated[float, NUMBER, Ge(0), Check(finite)]
+Address = Annotated[str, FieldCheck(_web_address)]
+Amount = Annotated[float, NUMBER, Ge(0), FieldCheck(finite)]
 Seconds = Annotated[float, NUMBER, Gt(0), Le(600)]
 Share = Annotated[float, NUMBER, Gt(0), Lt(1)]
 Rounds = Annotated[Whole, Ge(0), Le(100)]

@@ -17,9 +17,9 @@ from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.values import frozen
 from ba_tui.ingress import within
 from ba_tui.resources import Places, bundled, read_regular
-from ba_tui.settings.checks import Layer, Place, check, dotted, names
-from ba_tui.settings.document import Document, KeyPath, Problem, read_document
-from ba_tui.settings.environment import OTHERS, Environment, dotenv
+from ba_tui.settings.checks import Layer, SettingPath, check, dotted, names
+from ba_tui.settings.document import KeyPath, Problem, SettingsDocument, read_document
+from ba_tui.settings.environment import OTHERS, EnvironmentLayer, dotenv
 from ba_tui.settings.model import HookGroup, Settings
 from ba_tui.settings.plain import made
 from ba_tui.settings.project import narrow
@@ -160,8 +160,8 @@ def _given(flags: Mapping[str, object], places: Places, env: Mapping[str, str]) 
     return [*layers, given]
 
 
-def _file(document: Document, name: str) -> Layer:
-    def place(path: KeyPath) -> Place:
+def _file(document: SettingsDocument, name: str) -> Layer:
+    def place(path: KeyPath) -> SettingPath:
         return (name, 0) if name == "bundled" else (name, document.line(path))
 
     return Layer(document.data, place, document.path.parent, list(document.problems))
@@ -175,9 +175,9 @@ def keep_asking(layer: Layer) -> None:
 
 
 def _variables(env: Mapping[str, str], file: str) -> Layer:
-    source = Environment(env)
+    source = EnvironmentLayer(env)
 
-    def place(path: KeyPath) -> Place:
+    def place(path: KeyPath) -> SettingPath:
         name = source.name(path)
         return (f"{name} in {file}" if file else name, 0)
 
@@ -214,7 +214,7 @@ def _flags(flags: Mapping[str, object]) -> Layer:
             holder = holder.setdefault(group, {})
         holder[last] = list(cast("list[Any]", value)) if isinstance(value, list | tuple) else value
 
-    def place(path: KeyPath) -> Place:
+    def place(path: KeyPath) -> SettingPath:
         names = [str(part) for part in path if isinstance(part, str)]
         return (f"flag {FLAGS.get(names[-1], '--' + names[-1].replace('_', '-'))}" if names else "flags", 0)
 

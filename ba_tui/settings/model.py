@@ -12,7 +12,19 @@ from annotated_types import Ge, Gt, Le, MinLen
 from ba_tui.core.events import Mode
 from ba_tui.core.text.wording import nearest
 from ba_tui.core.values import frozen
-from ba_tui.settings.fields import NUMBER, Address, Amount, Check, Count, Rounds, Seconds, Share, Whole, about, finite
+from ba_tui.settings.fields import (
+    NUMBER,
+    Address,
+    Amount,
+    Count,
+    FieldCheck,
+    Rounds,
+    Seconds,
+    Share,
+    Whole,
+    about,
+    finite,
+)
 
 
 def _no_yaml_switch(value: object) -> object:
@@ -20,7 +32,7 @@ def _no_yaml_switch(value: object) -> object:
     return "off" if value is False else value
 
 
-SandboxMode = Annotated[Literal["required", "auto", "off"], Check(_no_yaml_switch, first=True)]
+SandboxMode = Annotated[Literal["required", "auto", "off"], FieldCheck(_no_yaml_switch, first=True)]
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 Kind = Literal["anthropic", "openai", "scripted"]
 Notify = Literal["bell", "osc9", "osc777", "off"]
@@ -29,14 +41,14 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 
 
 @frozen
-class Group:
+class SettingsGroup:
     """Settings that stand together. Descriptions are written out: reading them from docstrings would be slow."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
 
 @frozen
-class Profile(Group):
+class ModelProfile(SettingsGroup):
     """A way to models: whose wire format, at which address, with which key."""
 
     kind: Kind = field(
@@ -60,11 +72,11 @@ def _rule_entry(value: object) -> object:
     raise ValueError("expected text or a group with rule")
 
 
-RuleEntry = Annotated[str | dict[str, Any], Check(_rule_entry, first=True)]
+RuleEntry = Annotated[str | dict[str, Any], FieldCheck(_rule_entry, first=True)]
 
 
 @frozen
-class Rules(Group):
+class RuleSettings(SettingsGroup):
     """Permission rules such as `edit_file(src/**)`. deny wins over ask, ask over allow, whatever the layer.
 
     A rule with conditions is a group: `{rule: shell, when: {timeout: {max: 60}}, timeout: 300, on_timeout: deny}`.
@@ -76,7 +88,7 @@ class Rules(Group):
 
 
 @frozen
-class Web(Group):
+class WebSettings(SettingsGroup):
     """Fetching web pages."""
 
     allow_private: tuple[str, ...] = field(
@@ -85,7 +97,7 @@ class Web(Group):
 
 
 @frozen
-class WebSearch(Group):
+class WebSearch(SettingsGroup):
     """Searching the web."""
 
     backend: Literal["", "anthropic", "brave", "duckduckgo", "searxng", "tavily"] = field(
@@ -124,7 +136,7 @@ def _hook_event(name: str) -> str:
 
 
 @frozen
-class Commands(Group):
+class CommandSettings(SettingsGroup):
     """How commands, Python code and a project's own tools run. In the sandbox, and the limits outside it as well."""
 
     network: bool = field(default=False, metadata=about("Whether the sandbox lets commands use the network."))
@@ -152,7 +164,7 @@ class Commands(Group):
 
 
 @frozen
-class ChildEnvironment(Group):
+class ChildEnvironment(SettingsGroup):
     """Which variables programs get that ba starts."""
 
     keep: tuple[str, ...] = field(
@@ -162,7 +174,7 @@ class ChildEnvironment(Group):
 
 
 @frozen
-class HookCommand(Group):
+class HookSetting(SettingsGroup):
     """One command of a hook."""
 
     command: Annotated[str, MinLen(1)] = field(metadata=about("A shell command; it reads JSON on standard input."))
@@ -171,13 +183,13 @@ class HookCommand(Group):
 
 
 @frozen
-class HookGroup(Group):
+class HookGroup(SettingsGroup):
     """Commands for the tools that `matcher` names; for one command, `command` may stand here itself."""
 
     matcher: str = field(
         default="", metadata=about("Tools: names with | between, or a regular expression; all if empty.")
     )
-    hooks: tuple[HookCommand, ...] = field(default=(), metadata=about("The commands."))
+    hooks: tuple[HookSetting, ...] = field(default=(), metadata=about("The commands."))
     command: str = field(default="", metadata=about("The one command."))
     timeout: Seconds = field(default=60, metadata=about("Seconds after which it is ended."))
 
@@ -194,7 +206,7 @@ Strategy = Literal["auto", "truncate", "extract", "summarize"]
 
 
 @frozen
-class Compression(Group):
+class CompressionSettings(SettingsGroup):
     """How a conversation that fills the window is shortened. Nothing is lost: `/compact undo` brings it back."""
 
     enabled: bool = field(default=True, metadata=about("Whether it happens by itself; /compact works in any case."))
@@ -239,7 +251,7 @@ class Compression(Group):
 
 
 @frozen
-class Checkpoints(Group):
+class CheckpointSettings(SettingsGroup):
     """What is kept of the files before a turn changes any, for `/rewind`."""
 
     max_file_mb: Annotated[Amount, Gt(0), Le(1_000)] = field(
@@ -248,7 +260,7 @@ class Checkpoints(Group):
 
 
 @frozen
-class Settings(Group):
+class Settings(SettingsGroup):
     """All settings of ba. Environment: `BA_` and the name (`BA_MODEL`), groups with `__` (`BA_PERMISSIONS__DENY`)."""
 
     model: str = field(
@@ -261,8 +273,8 @@ class Settings(Group):
         default=None,
         metadata=about("How hard a model that can think should think; by default the vendor's own setting."),
     )
-    providers: dict[str, Profile] = field(
-        default_factory=dict[str, Profile],
+    providers: dict[str, ModelProfile] = field(
+        default_factory=dict[str, ModelProfile],
         metadata=about("Ways to models, by name; anthropic and openai are built in."),
     )
     permission_mode: Mode = field(
@@ -276,14 +288,14 @@ class Settings(Group):
         default="redact",
         metadata=about("Keys and passwords in results of tools: kept from the model (redact), asked about, or shared."),
     )
-    permissions: Rules = field(default=Rules(), metadata=about("Rules that decide before the mode does."))
+    permissions: RuleSettings = field(default=RuleSettings(), metadata=about("Rules that decide before the mode does."))
     sandbox: SandboxMode = field(
         default="auto",
         metadata=about(
             "Whether commands run in a sandbox: auto (when there is one), required (else not at all) or off."
         ),
     )
-    commands: Commands = field(default=Commands(), metadata=about("What commands may use and reach."))
+    commands: CommandSettings = field(default=CommandSettings(), metadata=about("What commands may use and reach."))
     environment: ChildEnvironment = field(default=ChildEnvironment(), metadata=about("What commands get told."))
     add_dirs: tuple[Path, ...] = field(default=(), metadata=about("Further folders to work in beside the project."))
     max_loops: Annotated[Whole, Ge(1), Le(500)] = field(
@@ -295,9 +307,11 @@ class Settings(Group):
     max_tokens: Annotated[Whole, Ge(1)] | None = field(
         default=None, metadata=about("Tokens, in and out, after which a session stops, counted likewise.")
     )
-    compression: Compression = field(default=Compression(), metadata=about("How long conversations are shortened."))
-    checkpoints: Checkpoints = field(default=Checkpoints(), metadata=about("Which files can be rewound."))
-    request_timeout: Annotated[float, NUMBER, Gt(0), Check(finite)] = field(
+    compression: CompressionSettings = field(
+        default=CompressionSettings(), metadata=about("How long conversations are shortened.")
+    )
+    checkpoints: CheckpointSettings = field(default=CheckpointSettings(), metadata=about("Which files can be rewound."))
+    request_timeout: Annotated[float, NUMBER, Gt(0), FieldCheck(finite)] = field(
         default=600, metadata=about("Seconds to wait for a model: until its answer begins, and for each line of it.")
     )
     system_prompt_file: Path | None = field(
@@ -315,9 +329,9 @@ class Settings(Group):
         default="text",
         metadata=about("What `ba -p` prints: text, json (one object) or stream-json (one event a line)."),
     )
-    web: Web = field(default=Web(), metadata=about("How pages are fetched."))
+    web: WebSettings = field(default=WebSettings(), metadata=about("How pages are fetched."))
     web_search: WebSearch = field(default=WebSearch(), metadata=about("How the web is searched."))
-    hooks: dict[Annotated[str, Check(_hook_event)], tuple[HookGroup, ...]] = field(
+    hooks: dict[Annotated[str, FieldCheck(_hook_event)], tuple[HookGroup, ...]] = field(
         default_factory=dict[str, tuple[HookGroup, ...]],
         metadata=about("Commands to run on events, by the event's name, such as pre_tool or PreToolUse."),
     )

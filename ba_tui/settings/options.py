@@ -13,9 +13,9 @@ from typing import Any, TypeAlias, cast
 from ba_tui.core.text.wording import suggestion
 from ba_tui.ingress import Read
 from ba_tui.resources import read_regular
-from ba_tui.settings.document import Document, KeyPath, Problem, read_document, shown
+from ba_tui.settings.document import KeyPath, Problem, SettingsDocument, read_document, shown
 
-Check: TypeAlias = Callable[[str, Any], str]
+OptionCheck: TypeAlias = Callable[[str, Any], str]
 """What is wrong with the value of an option, given the option's name; empty when nothing is."""
 
 
@@ -25,7 +25,7 @@ class OptionsFile:
     ``named``: every name and where it first stands.
     """
 
-    def __init__(self, document: Document, keys: Sequence[str]) -> None:
+    def __init__(self, document: SettingsDocument, keys: Sequence[str]) -> None:
         self._document = document
         self.problems = list(document.problems)
         self.named: dict[str, Problem] = {}
@@ -47,7 +47,7 @@ class OptionsFile:
                 self._wrong(("core", index), f"expected a name, got {shown(name)}")
         return list(dict.fromkeys(found))
 
-    def optional(self, check: Check) -> dict[str, dict[str, Any]]:
+    def optional(self, check: OptionCheck) -> dict[str, dict[str, Any]]:
         """The options under ``optional`` by the names they are for, as far as ``check`` finds nothing wrong."""
         found: dict[str, dict[str, Any]] = {}
         for name, value in self._mapping(
@@ -57,11 +57,11 @@ class OptionsFile:
             found[name] = self._checked(("optional", name), value, check)
         return found
 
-    def group(self, key: str, check: Check) -> dict[str, Any]:
+    def group(self, key: str, check: OptionCheck) -> dict[str, Any]:
         """The options under ``key`` itself."""
         return self._checked((key,), self._document.data.get(key), check)
 
-    def _checked(self, path: KeyPath, value: Any, check: Check) -> dict[str, Any]:
+    def _checked(self, path: KeyPath, value: Any, check: OptionCheck) -> dict[str, Any]:
         good: dict[str, Any] = {}
         for option, given in self._mapping(path, value, "options by name").items():
             if complaint := check(option, given):

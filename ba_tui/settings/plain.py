@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, cast,
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 
-from ba_tui.settings.fields import Check
+from ba_tui.settings.fields import FieldCheck
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -93,11 +93,11 @@ def _value(hint: Any, value: Any) -> Any:
 def _checked(hint: Any, value: Any) -> Any:
     kind, *checks = get_args(hint)
     for check in checks:
-        if isinstance(check, Check) and check.first:
+        if isinstance(check, FieldCheck) and check.first:
             value = check.check(value)
     value = _value(kind, value)
     for check in checks:
-        if isinstance(check, Check):
+        if isinstance(check, FieldCheck):
             value = value if check.first else check.check(value)
         elif not _within(check, value):
             raise NotPlain

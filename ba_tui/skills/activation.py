@@ -13,9 +13,9 @@ from typing import Literal, TypeAlias
 
 from ba_tui.core.values import frozen
 from ba_tui.core.work import ActiveSkill
-from ba_tui.skills.content import Level
+from ba_tui.skills.content import ContentLevel
 
-By: TypeAlias = Literal["model", "person", "file", "core"]
+ActivatedBy: TypeAlias = Literal["model", "person", "file", "core"]
 MAX_PARAMETER_CHARS = 8_000
 
 
@@ -24,13 +24,13 @@ def _short_id() -> str:
 
 
 @frozen
-class Request:
+class ActivationRequest:
     """``chain`` is the stack that the skill is to join, ``conversation`` and ``id`` name session and activation."""
 
     skill: str
-    by: By = "model"
+    by: ActivatedBy = "model"
     parameters: str = ""
-    level: Level = 2
+    level: ContentLevel = 2
     chain: tuple[ActiveSkill, ...] = ()
     conversation: str = ""
     id: str = field(default_factory=_short_id)
@@ -52,7 +52,7 @@ class Modifier:
 
 
 @frozen
-class Note:
+class ActivationNote:
     """``metadata`` says that and why a skill is active, ``instruction`` what to do, ``permissions`` what it may,
     ``warning`` what is odd of it. ``hidden`` ones are for the model only, the others for the person."""
 
@@ -65,8 +65,8 @@ class Note:
 class Activated:
     """``active`` is None when the request does not change what is active: level 1, or more of an active skill."""
 
-    request: Request
-    notes: tuple[Note, ...]
+    request: ActivationRequest
+    notes: tuple[ActivationNote, ...]
     modifier: Modifier = field(default_factory=Modifier)
     active: ActiveSkill | None = None
 

@@ -20,15 +20,23 @@ from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.values import frozen
 from ba_tui.core.work import ActiveSkill
-from ba_tui.skills.activation import MAX_PARAMETER_CHARS, Activated, Modifier, Note, Request, framed, rule_of
-from ba_tui.skills.catalog import Catalog, Skill
-from ba_tui.skills.config import Choices
+from ba_tui.skills.activation import (
+    MAX_PARAMETER_CHARS,
+    Activated,
+    ActivationNote,
+    ActivationRequest,
+    Modifier,
+    framed,
+    rule_of,
+)
+from ba_tui.skills.catalog import Skill, SkillCatalog
+from ba_tui.skills.config import SkillChoices
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.content import digest_of, further, instructions
-from ba_tui.skills.stack import SkillRefused, Stack
+from ba_tui.skills.stack import SkillRefused, SkillStack
 
 log = logging.getLogger(__name__)
-Ask: TypeAlias = Callable[[Question], Awaitable[Reply]]
+AskPerson: TypeAlias = Callable[[Question], Awaitable[Reply]]
 FOLDER, MENTION = "skills", "@skill:"
 OFF = "Skills are switched off in skills.yaml (global.enabled)."
 
@@ -60,13 +68,15 @@ class SkillChange:
 
     id: str
     ends: bool = False
-    request: Request = field(default_factory=lambda: Request(""))
+    request: ActivationRequest = field(default_factory=lambda: ActivationRequest(""))
 
 
 class ActiveSkills:
     """``active`` tells what the transcript holds now."""
 
-    def __init__(self, catalog: Catalog, choices: Choices, confirmed: Confirmed, context: SkillContext) -> None:
+    def __init__(
+        self, catalog: SkillCatalog, choices: SkillChoices, confirmed: Confirmed, context: SkillContext
+    ) -> None:
         self.catalog = catalog
         self.choices = choices
         self.confirmed = confirmed
@@ -114,7 +124,7 @@ class ActiveSkills:
         model = "" if skill.head.model in {"inherit", "default"} else skill.head.model
         return Modifier(tools, skill.head.exclusive and bool(tools), model, skill.head.hidden)
 
-    async def start(self, request: Request, ask: Ask) -> Activated:
+    async def start(self, request: ActivationRequest, ask: AskPerson) -> Activated:
         """Everything up to the point where the stack changes; the caller brings both into the conversation at once.
 
         Raises:
@@ -122,19 +132,19 @@ class ActiveSkills:
         """
         skill = await asyncio.to_thread(self.found, request.skill)
         request = replace(request, skill=skill.id, conversation=self.context.conversation)
-        stack, modifier = Stack(request.chain), self.modifier(skill)
+        stack, modifier = SkillStack(request.chain), self.modifier(skill)
         if request.by == "model" and not self.offered(skill):
             why = "is started by the person only" if modifier.only_person else "is switched off for models"
             raise SkillRefused(f"The skill {skill.id} {why}.", f"The person can start it with /{skill.id}.")
         if request.level == 1:
-            return Activated(request, (Note("metadata", _about(skill, self.place(skill)), True),), modifier)
+            return Activated(request, (ActivationNote("metadata", _about(skill, self.place(skill)), True),), modifier)
         if skill.id in stack and request.level == 3:
             text = await asyncio.to_thread(further, skill, self.catalog.ingress, self.place(skill))
-            return Activated(request, (Note("instruction", text, True),), modifier)
+            return Activated(request, (ActivationNote("instruction", text, True),), modifier)
         stack.check(skill.id, by=request.by)
         return await self._started(skill, request, modifier, ask)
 
-    async def _started(self, skill: Skill, request: Request, modifier: Modifier, ask: Ask) -> Activated:
+    async def _started(self, skill: Skill, request: ActivationRequest, modifier: Modifier, ask: AskPerson) -> Activated:
         parameters = request.parameters[:MAX_PARAMETER_CHARS]
         given = (skill, self.catalog.ingress, self.place(skill), parameters)
         reading = partial(instructions, *given, whole=request.level == 3)
@@ -144,31 +154,31 @@ class ActiveSkills:
         active = ActiveSkill(
             skill.id, request.id, digest, parameters, modifier.tools, modifier.exclusive, model, request.by
         )
-        notes = [Note("instruction", framed(active, text), True)]
+        notes = [ActivationNote("instruction", framed(active, text), True)]
         if modifier.tools:
             notes.append(await self._permissions(active, ask))
         notes += _metadata(skill, request, replace(modifier, model=model), missing)
         log.info("%s: %s started the skill %s at depth %d", request.conversation, request.by, skill.id, request.depth)
         return Activated(request, tuple(notes), modifier, active)
 
-    async def _permissions(self, active: ActiveSkill, ask: Ask) -> Note:
+    async def _permissions(self, active: ActiveSkill, ask: AskPerson) -> ActivationNote:
         tools = ", ".join(active.allowed_tools)
         if active.exclusive:
             tools = f"{tools}, and while it is active no others"
         if self.trusts(active):
-            return Note("permissions", f"It may use without asking: {tools}.", True)
+            return ActivationNote("permissions", f"It may use without asking: {tools}.", True)
         if not self.context.asks():
-            return Note("permissions", f"It is made for these tools: {tools}.", True)
+            return ActivationNote("permissions", f"It is made for these tools: {tools}.", True)
         reply = await ask(_question(active))
         if reply.choice in {"deny", "text"}:
             said = f" They said: {reply.text.strip()}" if reply.by == "person" and reply.text.strip() else ""
             text = f"It is made for these tools: {tools}. The person is asked about each call as usual.{said}"
-            return Note("permissions", text, True)
+            return ActivationNote("permissions", text, True)
         try:
             await asyncio.to_thread(self.confirmed.add, active.id, active.digest, active.allowed_tools)
         except StorageError as error:
-            return Note("permissions", f"It may use without asking, for now: {tools}. ({error})", True)
-        return Note("permissions", f"It may use without asking: {tools}.", True)
+            return ActivationNote("permissions", f"It may use without asking, for now: {tools}. ({error})", True)
+        return ActivationNote("permissions", f"It may use without asking: {tools}.", True)
 
     def trusts(self, active: ActiveSkill) -> bool:
         """Whether the person confirmed the tools of a skill, with the content it was started with."""
@@ -228,17 +238,19 @@ def _about(skill: Skill, place: str) -> str:
     return "\n".join(parts)
 
 
-def _metadata(skill: Skill, request: Request, modifier: Modifier, missing: str) -> list[Note]:
+def _metadata(skill: Skill, request: ActivationRequest, modifier: Modifier, missing: str) -> list[ActivationNote]:
     """What the person is told."""
     why = {"file": ", as a file for it is attached", "core": ", as skills.yaml says"}.get(request.by, "")
-    notes = [Note("metadata", f"The skill {skill.id} is active{why}.", False)]
+    notes = [ActivationNote("metadata", f"The skill {skill.id} is active{why}.", False)]
     if modifier.model:
-        notes.append(Note("warning", f"While the skill {skill.id} is active, {modifier.model} answers.", False))
+        notes.append(
+            ActivationNote("warning", f"While the skill {skill.id} is active, {modifier.model} answers.", False)
+        )
     if missing:
         text = f"The skill {skill.id} asks for the model {skill.head.model}, but yours answers: {missing}"
-        notes.append(Note("warning", text, False))
+        notes.append(ActivationNote("warning", text, False))
     if skill.large:
-        notes.append(Note("warning", f"The skill {skill.id} is large: {skill.large}.", False))
+        notes.append(ActivationNote("warning", f"The skill {skill.id} is large: {skill.large}.", False))
     return notes
 
 

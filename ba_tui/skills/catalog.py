@@ -79,7 +79,7 @@ def skill_roots(
     ]
 
 
-class Catalog:
+class SkillCatalog:
     """All skills below some folders, as far as ``ingress`` lets them be read. What was read once is read again only
     when the file has changed. Any thread."""
 

@@ -22,7 +22,7 @@ OPTIONS = ("enabled", "available_to_subagent", "description", "auto_load_on_file
 
 
 @frozen
-class Choice:
+class SkillChoice:
     """What files say of one skill. ``file_types`` are name endings in small letters, without the dot."""
 
     enabled: bool = True
@@ -31,21 +31,21 @@ class Choice:
     file_types: tuple[str, ...] = ()
 
 
-UNSAID = Choice()
+UNSAID = SkillChoice()
 
 
 @frozen
-class Choices:
+class SkillChoices:
     """All layers together. ``named``: skills that a person's own file names, with the place."""
 
     enabled: bool = True
     auto_load: bool = True
     core: tuple[str, ...] = ()
-    optional: Mapping[str, Choice] = field(default_factory=dict[str, Choice])
+    optional: Mapping[str, SkillChoice] = field(default_factory=dict[str, SkillChoice])
     named: Mapping[str, Problem] = field(default_factory=dict[str, Problem])
     problems: tuple[Problem, ...] = ()
 
-    def of(self, id: str) -> Choice:
+    def of(self, id: str) -> SkillChoice:
         return self.optional.get(id, UNSAID)
 
     def unknown(self, ids: Collection[str]) -> tuple[Problem, ...]:
@@ -57,9 +57,9 @@ class Choices:
         )
 
 
-def read_choices(bundled: Path | None, others: Sequence[Path] = (), read: Read = read_regular) -> Choices:
+def read_choices(bundled: Path | None, others: Sequence[Path] = (), read: Read = read_regular) -> SkillChoices:
     """What ``bundled`` says, and over it the files that there are. Never raises: ``problems`` say what is wrong."""
-    result = Choices()
+    result = SkillChoices()
     paths = (*([bundled] if bundled else []), *others)
     for path, file in options_files(paths, ("global", "core", "optional"), read):
         switches = file.group("global", _switch_complaint)
@@ -69,7 +69,7 @@ def read_choices(bundled: Path | None, others: Sequence[Path] = (), read: Read =
             if (endings := given.pop("auto_load_on_file_types", None)) is not None:
                 given["file_types"] = tuple(dict.fromkeys(text.strip().lower().lstrip("*.") for text in endings))
             optional[name] = replace(optional.get(name, UNSAID), **given)
-        result = Choices(
+        result = SkillChoices(
             switches.get("enabled", result.enabled),
             switches.get("auto_load_on_file_upload", result.auto_load),
             tuple(core),

@@ -20,7 +20,7 @@ from ba_tui.resources import read_regular
 from ba_tui.skills.catalog import Skill
 from ba_tui.skills.frontmatter import decoded, divided
 
-Level: TypeAlias = Literal[1, 2, 3]
+ContentLevel: TypeAlias = Literal[1, 2, 3]
 MAX_BYTES = 1_000_000
 """Bytes of a SKILL.md that are read at most."""
 INSTRUCTION_CHARS = 36_000

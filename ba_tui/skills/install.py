@@ -23,7 +23,7 @@ from ba_tui.skills.content import PASSED_OVER
 from ba_tui.skills.dependencies import RequirementsRefused, read_requirements
 from ba_tui.skills.frontmatter import MAX_NAME, id_of
 from ba_tui.skills.scripts import scripts_in
-from ba_tui.skills.validator import Report, check, skill_file
+from ba_tui.skills.validator import SkillReport, check, skill_file
 
 SUBFOLDERS = ("", "skills", ".claude/skills", ".agents/skills", ".ba/skills")
 """Where a repository that is no skill itself holds some."""
@@ -62,7 +62,7 @@ they read JSON on standard input and print their result.
 
 
 @frozen
-class Candidate:
+class SkillCandidate:
     """A skill as it would be installed, in a temporary ``folder`` that is called as it will be.
 
     ``trouble``: why it can't be used at all. ``needs``: the lines of its requirements.txt.
@@ -70,7 +70,7 @@ class Candidate:
 
     id: str
     folder: Path
-    report: Report
+    report: SkillReport
     trouble: str = ""
     scripts: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ def name_of(folder: Path) -> str:
     return id_of(_head(folder)[0])
 
 
-def stage(folder: Path, into: Path) -> Candidate:
+def stage(folder: Path, into: Path) -> SkillCandidate:
     """A copy of the skill in ``folder`` within ``into``, checked. Reads and writes the disk.
 
     Raises:
@@ -133,10 +133,10 @@ def stage(folder: Path, into: Path) -> Candidate:
     except RequirementsRefused as error:
         trouble = trouble or str(error).rstrip(".")
         wanted = None
-    return Candidate(id, copy, check(copy), trouble, scripts_in(copy), wanted.lines if wanted else (), count)
+    return SkillCandidate(id, copy, check(copy), trouble, scripts_in(copy), wanted.lines if wanted else (), count)
 
 
-def install_skill(candidate: Candidate, root: Path) -> Path:
+def install_skill(candidate: SkillCandidate, root: Path) -> Path:
     """The skill in its place in the folder ``root``; what lay there is gone then. Writes the disk.
 
     Raises:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.skills import SkillLine, SkillState
-from ba_tui.skills.activation import MAX_PARAMETER_CHARS, Request
+from ba_tui.skills.activation import MAX_PARAMETER_CHARS, ActivationRequest
 from ba_tui.skills.active import ActiveSkills, SkillChange
 from ba_tui.skills.catalog import Skill
 from ba_tui.skills.content import body_of, digest_of, files_of
-from ba_tui.skills.stack import Stack
+from ba_tui.skills.stack import SkillStack
 from ba_tui.skills.validator import check
 
 
@@ -49,18 +49,20 @@ class SkillList:
         waiting = self._skills.waiting()
         if skill.id not in waiting:
             # Refused at once where that can be told already; starting an active one again replaces it.
-            stack = Stack(self._skills.active())
+            stack = SkillStack(self._skills.active())
             if skill.id not in stack:
                 stack.check(skill.id, by="person")
-        self._skills.queue(SkillChange(skill.id, request=Request(skill.id, "person", words)))
+        self._skills.queue(SkillChange(skill.id, request=ActivationRequest(skill.id, "person", words)))
 
     def attach(self, names: Sequence[str]) -> Sequence[str]:
         if not self._skills.choices.auto_load or not self._skills.choices.enabled:
             return ()
         wanted = dict.fromkeys(id for name in names for id in self.handlers(name))
-        begun = [id for id in wanted if id not in Stack(self._skills.active()) and id not in self._skills.waiting()]
+        begun = [
+            id for id in wanted if id not in SkillStack(self._skills.active()) and id not in self._skills.waiting()
+        ]
         for id in begun:
-            self._skills.queue(SkillChange(id, request=Request(id, "file")))
+            self._skills.queue(SkillChange(id, request=ActivationRequest(id, "file")))
         return begun
 
     def handlers(self, name: str) -> Sequence[str]:
@@ -71,7 +73,7 @@ class SkillList:
         return [id for id in usable if any(plain.endswith(f".{kind}") for kind in choices.of(id).file_types)]
 
     def end(self, id: str) -> None:
-        if id not in Stack(self._skills.active()) and id not in self._skills.waiting():
+        if id not in SkillStack(self._skills.active()) and id not in self._skills.waiting():
             raise UsageError(f"The skill {id} is not active.", "See which are: /skills.")
         self._skills.queue(SkillChange(id, ends=True))
 
@@ -105,6 +107,6 @@ class SkillList:
             return "shadowed"
         if skill.id in self._skills.waiting():
             return "waiting"
-        if skill.id in Stack(self._skills.active()):
+        if skill.id in SkillStack(self._skills.active()):
             return "active"
         return "on" if self._skills.choices.enabled and self._skills.offered(skill) else "off"

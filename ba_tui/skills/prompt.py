@@ -16,10 +16,10 @@ from ba_tui.core.messages import Message, Text, ToolOutput, clean_text, reminder
 from ba_tui.core.turn import Branch
 from ba_tui.core.work import ActiveSkill
 from ba_tui.ingress import Owner
-from ba_tui.skills.activation import Activated, Request, framed, whole_in
+from ba_tui.skills.activation import Activated, ActivationRequest, framed, whole_in
 from ba_tui.skills.active import ActiveSkills, SkillChange
 from ba_tui.skills.catalog import Skill
-from ba_tui.skills.stack import Stack
+from ba_tui.skills.stack import SkillStack
 
 CATALOGUE_BYTES = 8_000
 """Bytes of the catalogue at most."""
@@ -78,13 +78,13 @@ class SkillNotes:
         self._again: WeakKeyDictionary[Branch, Counter[str]] = WeakKeyDictionary()
         self._found: dict[tuple[str, str], tuple[int, Message]] = {}
 
-    def stack(self, branch: Branch) -> Stack:
+    def stack(self, branch: Branch) -> SkillStack:
         """The stack as it will be when all that has been done in this step is folded."""
         folded = branch.transcript.skills
         known = self._ahead.get(branch)
-        return Stack(known[1] if known and known[0] is folded else folded)
+        return SkillStack(known[1] if known and known[0] is folded else folded)
 
-    def keep(self, branch: Branch, stack: Stack) -> None:
+    def keep(self, branch: Branch, stack: SkillStack) -> None:
         """Remember what a result that is on its way will make of the stack: others may be on theirs."""
         self._ahead[branch] = (branch.transcript.skills, stack.active)
 
@@ -133,7 +133,7 @@ class SkillNotes:
             skill = self._skills.catalog.get(id)
             # Of a name that is none, or a broken one, the start has told.
             if skill and not skill.head.trouble:
-                self._skills.queue(SkillChange(id, request=Request(id, "core")))
+                self._skills.queue(SkillChange(id, request=ActivationRequest(id, "core")))
         for change in later:
             self._skills.queue(change)
 
@@ -145,7 +145,7 @@ class SkillNotes:
                 return
             # The person starts it anew, perhaps with other parameters.
             stack.end(skill.id)
-        request = Request(
+        request = ActivationRequest(
             skill.id, change.request.by, change.request.parameters, chain=stack.active, id=change.request.id
         )
         activated = await self._skills.start(request, branch.ask)
@@ -153,7 +153,7 @@ class SkillNotes:
             stack.push(activated.active)
             self._inject(activated, stack, branch)
 
-    def _inject(self, activated: Activated, stack: Stack, branch: Branch) -> None:
+    def _inject(self, activated: Activated, stack: SkillStack, branch: Branch) -> None:
         """All of it or nothing, and nothing in between: there is no await here."""
         branch.emit(SkillsChanged(stack.active))
         started = {"person": "The person started", "file": "A file is attached, which started"}
@@ -178,7 +178,7 @@ class SkillNotes:
         try:
             text = await asyncio.to_thread(self._skills.again, active)
         except UsageError as error:
-            stack = Stack(branch.transcript.skills)
+            stack = SkillStack(branch.transcript.skills)
             stack.end(active.id)
             branch.emit(SkillsChanged(stack.active))
             branch.emit(Notice(f"The skill {active.id} has ended: {error}", "warning", error.hint))

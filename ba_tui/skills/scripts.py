@@ -42,7 +42,7 @@ class ScriptRefused(NoScript):
 
 
 @frozen
-class Script:
+class SkillScript:
     """``name`` from the skill's scripts folder, ``folder`` the skill's own; both paths are real ones."""
 
     skill: str
@@ -68,7 +68,7 @@ class Script:
             return ""
 
 
-def script_of(skill: str, folder: Path, name: str) -> Script:
+def script_of(skill: str, folder: Path, name: str) -> SkillScript:
     """The script ``name`` of the skill in ``folder``. Reads the disk.
 
     Raises:
@@ -97,7 +97,7 @@ def script_of(skill: str, folder: Path, name: str) -> Script:
     if path.suffix.lower() not in RUNNERS:
         ends = ", ".join(RUNNERS)
         raise ScriptRefused(f"{skill}/{plain} can't be run: scripts end in {ends}.", _there(folder))
-    return Script(skill, plain, path, base)
+    return SkillScript(skill, plain, path, base)
 
 
 def plain_name(name: str) -> str:
@@ -114,7 +114,7 @@ def scripts_in(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def digest(script: Script) -> str:
+def digest(script: SkillScript) -> str:
     """A hash of all that runs with the script: whatever lies in its folder may be imported by it. Reads the disk."""
     found = hashlib.sha256()
     home, left = script.folder / FOLDER, MAX_BYTES
@@ -138,11 +138,11 @@ class Allowed:
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def last(self, script: Script) -> str:
+    def last(self, script: SkillScript) -> str:
         """Its digest then; empty when it never ran. Reads the disk."""
         return self._read().get(str(script.folder), {}).get(script.name, "")
 
-    def note(self, script: Script, digest: str) -> None:
+    def note(self, script: SkillScript, digest: str) -> None:
         """Raises StorageError: it can't be kept."""
         if self.last(script) == digest:
             return

@@ -19,7 +19,7 @@ class SkillRefused(UsageError):
     """A skill can't be started or ended now; the message says why, with the whole path where that matters."""
 
 
-class Stack:
+class SkillStack:
     """``active`` is what the transcript folds. Skills that a setting started do not count as depth."""
 
     def __init__(self, active: Iterable[ActiveSkill] = ()) -> None:

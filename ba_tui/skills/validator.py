@@ -26,7 +26,7 @@ _BREAKS_AGAIN = {stand_in: char for char, stand_in in _BREAKS.items()}
 
 
 @frozen
-class Report:
+class SkillReport:
     """``errors`` break a rule of the format; ``warnings`` do not."""
 
     path: Path
@@ -38,25 +38,25 @@ class Report:
         return not self.errors
 
 
-class Unreadable(ValueError):
+class UnreadableSkill(ValueError):
     """The front matter can't be understood by the strict rules; the message names the line where it can."""
 
 
-def check(path: Path) -> Report:
+def check(path: Path) -> SkillReport:
     """``path`` is a skill's folder, or the SKILL.md in it. Reads one file; runs nothing and never raises."""
     folder = Path(os.path.abspath(path))  # noqa: PTH100 - its name counts as it is written, not where a link leads
     try:
         if folder.is_file() and folder.name.lower() == "skill.md":
             folder = folder.parent
         if not os.path.lexists(folder) or not folder.exists():
-            return Report(folder, (f"There is nothing at {folder}",))
+            return SkillReport(folder, (f"There is nothing at {folder}",))
         if not folder.is_dir():
-            return Report(folder, (f"{folder} is not a folder",))
+            return SkillReport(folder, (f"{folder} is not a folder",))
     except (OSError, ValueError) as error:
-        return Report(folder, (f"The folder can't be read: {error}",))
+        return SkillReport(folder, (f"The folder can't be read: {error}",))
     file = skill_file(folder)
     if file is None:
-        return Report(folder, ("There is no file SKILL.md",))
+        return SkillReport(folder, ("There is no file SKILL.md",))
     try:
         raw = read_regular(file, MAX_BYTES + 1)
         # A byte order mark stays in: by the rules the file begins with ---.
@@ -64,10 +64,10 @@ def check(path: Path) -> Report:
         fields, body = strict_fields(text)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        return Report(folder, (f"{file.name} can't be read: {why or error}",))
-    except Unreadable as error:
-        return Report(folder, (str(error),))
-    return Report(folder, tuple(_errors(fields, folder)), tuple(_warnings(body, len(raw))))
+        return SkillReport(folder, (f"{file.name} can't be read: {why or error}",))
+    except UnreadableSkill as error:
+        return SkillReport(folder, (str(error),))
+    return SkillReport(folder, tuple(_errors(fields, folder)), tuple(_warnings(body, len(raw))))
 
 
 def skill_file(folder: Path) -> Path | None:
@@ -78,10 +78,10 @@ def skill_file(folder: Path) -> Path | None:
 def strict_fields(text: str) -> tuple[dict[str, Any], str]:
     """The fields of the front matter and the body. Raises Unreadable."""
     if not text.startswith(MARK):
-        raise Unreadable("SKILL.md must begin with a line --- that opens the front matter")
+        raise UnreadableSkill("SKILL.md must begin with a line --- that opens the front matter")
     parts = text.split(MARK, 2)
     if len(parts) < 3:
-        raise Unreadable("The front matter is not closed with a line ---")
+        raise UnreadableSkill("The front matter is not closed with a line ---")
     return _strict_mapping(parts[1]), parts[2].strip()
 
 
@@ -150,14 +150,14 @@ def _strict_mapping(matter: str) -> dict[str, Any]:
             _refuse(loader.get_token(), yaml)
         node: Any = yaml.SafeLoader(matter).get_single_node()
         if not isinstance(node, yaml.MappingNode):
-            raise Unreadable("The front matter must be fields as name: value")
+            raise UnreadableSkill("The front matter must be fields as name: value")
         return cast("dict[str, Any]", _plain(node, yaml))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f" (line {mark.line + 1})" if mark else ""
-        raise Unreadable(f"The front matter is no YAML{place}: {error.problem or error.context}") from error
+        raise UnreadableSkill(f"The front matter is no YAML{place}: {error.problem or error.context}") from error
     except (yaml.YAMLError, RecursionError) as error:
-        raise Unreadable(f"The front matter is no YAML: {str(error).splitlines()[0][:200]}") from error
+        raise UnreadableSkill(f"The front matter is no YAML: {str(error).splitlines()[0][:200]}") from error
 
 
 def _refuse(token: Any, yaml: Any) -> None:
@@ -168,7 +168,7 @@ def _refuse(token: Any, yaml: Any) -> None:
         yaml.TagToken: "tags (!) are not allowed; quote the text",
     }
     if why := kinds.get(type(token)):
-        raise Unreadable(f"The front matter is too free (line {token.start_mark.line + 1}): {why}")
+        raise UnreadableSkill(f"The front matter is too free (line {token.start_mark.line + 1}): {why}")
 
 
 def _plain(node: Any, yaml: Any) -> Any:
@@ -183,20 +183,20 @@ def _plain(node: Any, yaml: Any) -> Any:
     for key, value in node.value:
         line = key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
-            raise Unreadable(f"The front matter is too free (line {line}): a field's name must be a word")
+            raise UnreadableSkill(f"The front matter is too free (line {line}): a field's name must be a word")
         name = str(key.value).translate(_BREAKS_AGAIN)
         if name == "<<" and key.style is None:
             # Merged fields count for nothing in the format, but must be well made.
             for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
                 if not isinstance(merged, yaml.MappingNode):
-                    raise Unreadable(f"The front matter is no YAML (line {line}): << takes in fields, not a text")
+                    raise UnreadableSkill(f"The front matter is no YAML (line {line}): << takes in fields, not a text")
                 _plain(merged, yaml)
             continue
         if name in found:
-            raise Unreadable(f"The field {name!r} stands twice (line {line})")
+            raise UnreadableSkill(f"The field {name!r} stands twice (line {line})")
         if isinstance(value, yaml.MappingNode):
             columns.add(value.start_mark.column)
         found[name] = _plain(value, yaml)
     if len(columns) > 1:
-        raise Unreadable(f"Fields within fields are indented unevenly (line {node.start_mark.line + 1})")
+        raise UnreadableSkill(f"Fields within fields are indented unevenly (line {node.start_mark.line + 1})")
     return found

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias, cast
 
 from ba_tui.core.results import Kind
 from ba_tui.core.text.wording import clipped, count
-from ba_tui.core.tool import Level
+from ba_tui.core.tool import OutputLevel
 from ba_tui.sessions.results.structure import LOOK, WHOLE, outline, parsed
 
-ROOM: Mapping[Level, int] = {"brief": 200, "standard": 30_000, "full": 60_000}
+ROOM: Mapping[OutputLevel, int] = {"brief": 200, "standard": 30_000, "full": 60_000}
 """Characters of a result that are given as they are."""
 BRIEF_FACTS = 240
 BRIEF_WORDS = 100
@@ -22,11 +22,11 @@ BRIEF_ERROR = 1_000
 NOTE = 80
 """The longest words about what is left out, without those about where it can be read."""
 
-Format: TypeAlias = Callable[[str, Level, int, str], str]
+Format: TypeAlias = Callable[[str, OutputLevel, int, str], str]
 """Shortens ``text``, which is longer than ``room``; ``rest`` says where the whole is (``; whole: …``), or is empty."""
 
 
-def shortened(text: str, kind: Kind, level: Level, rest: str) -> str:
+def shortened(text: str, kind: Kind, level: OutputLevel, rest: str) -> str:
     """``text`` as ``level`` wants it; the same where it fits anyway."""
     room = ROOM[level]
     return text if len(text) <= room else FORMATS[kind](text, level, room, rest)
@@ -56,7 +56,7 @@ def head_and_tail(text: str, room: int, rest: str = "", *, noun: str = "line", s
     return f"{head}{'' if head.endswith(chr(10)) or not head else chr(10)}{note}\n{tail}"
 
 
-def _text(text: str, level: Level, room: int, rest: str) -> str:
+def _text(text: str, level: OutputLevel, room: int, rest: str) -> str:
     if level != "brief":
         return head_and_tail(text, room, rest)
     first = " ".join(text[:LOOK].strip().split("\n", 1)[0][: BRIEF_WORDS // 2].split())
@@ -67,7 +67,7 @@ def _text(text: str, level: Level, room: int, rest: str) -> str:
     return f"{_lines(text, 'line')}, {count(len(text), 'character')}: “{first}” … “{last}”{_noted(rest)}"
 
 
-def _json(text: str, level: Level, room: int, rest: str) -> str:
+def _json(text: str, level: OutputLevel, room: int, rest: str) -> str:
     if level == "brief":
         return _outlined(text, "json", rest) or _text(text, level, room, rest)
     if len(text) > WHOLE:
@@ -132,7 +132,7 @@ def _made_of(value: Any) -> str:
 def _rows(kind: Kind, noun: str) -> Format:
     """For what comes line by line, the first of them the most useful."""
 
-    def shorten(text: str, level: Level, room: int, rest: str) -> str:
+    def shorten(text: str, level: OutputLevel, room: int, rest: str) -> str:
         if level == "brief":
             return _outlined(text, kind, rest) or _text(text, level, room, rest)
         return head_and_tail(text, room, rest, noun=noun, share=0.9)
@@ -167,7 +167,7 @@ FORMATS: Mapping[Kind, Format] = {
 }
 
 
-def failed(text: str, level: Level, rest: str) -> str:
+def failed(text: str, level: OutputLevel, rest: str) -> str:
     """The text of a failed call: what happened and what to do stay, what was printed until then is shortened."""
     room = ROOM[level]
     if len(text) <= room:

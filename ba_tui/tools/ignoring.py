@@ -39,7 +39,7 @@ _ODD_SET = regex(r"\[[!^]?\[|\[[^\]]*(?:--|&&|~~|\|\|)")
 
 
 @frozen
-class Entry:
+class WalkedFile:
     """``path`` is absolute, ``depth`` 1 for what lies directly in the folder; ``link`` is where a symlink points."""
 
     path: str
@@ -52,12 +52,12 @@ class Entry:
 
 
 @frozen
-class Rules:
+class IgnoreRules:
     """The ignore files that apply within a folder, outermost first, each with the folder it stands in."""
 
     files: tuple[tuple[str, GitIgnoreSpec], ...] = ()
 
-    def within(self, folder: str) -> Rules:
+    def within(self, folder: str) -> IgnoreRules:
         """These and the one of ``folder`` itself."""
         return self._with(folder, os.path.join(folder, ".gitignore"))  # noqa: PTH118 - a walk's inner loop
 
@@ -69,16 +69,16 @@ class Rules:
                 return verdict
         return False
 
-    def _with(self, folder: str, file: str) -> Rules:
+    def _with(self, folder: str, file: str) -> IgnoreRules:
         try:
             with open(file, encoding="utf-8-sig", errors="replace", opener=_opened) as text:
                 spec = _spec([line for line in text.read(MAX_RULES).split("\n") if len(line) <= MAX_RULE])
         except OSError:
             return self
-        return Rules((*self.files, (folder, spec)))
+        return IgnoreRules((*self.files, (folder, spec)))
 
     @classmethod
-    def above(cls, folder: Path) -> Rules:
+    def above(cls, folder: Path) -> IgnoreRules:
         """Those of the repository that hold for ``folder`` from outside it."""
         rules = cls()
         home = next((place for place in (folder, *folder.parents) if os.path.exists(place / ".git")), None)  # noqa: PTH110 - must not raise
@@ -124,7 +124,7 @@ def _means(line: str, read: Callable[[Sequence[str]], object]) -> bool:
 
 
 @dataclass(slots=True)
-class Walk:
+class FolderWalk:
     """How far to go. ``stop`` ends it from outside; ``cut`` tells afterwards that the limit was reached, ``deeper``
     that folders of the last level hold something."""
 
@@ -136,9 +136,9 @@ class Walk:
     deeper: bool = False
 
 
-def walked(root: Path, walk: Walk) -> Iterator[Entry]:
+def walked(root: Path, walk: FolderWalk) -> Iterator[WalkedFile]:
     """Everything below ``root``, each folder before what is in it, names in order."""
-    rules = Rules() if walk.everything else Rules.above(root)
+    rules = IgnoreRules() if walk.everything else IgnoreRules.above(root)
     left = walk.limit
     for entry in _below(str(root), 1, rules, walk):
         if left <= 0 or walk.stop.is_set():
@@ -148,7 +148,7 @@ def walked(root: Path, walk: Walk) -> Iterator[Entry]:
         yield entry
 
 
-def _below(folder: str, depth: int, rules: Rules, walk: Walk) -> Iterator[Entry]:
+def _below(folder: str, depth: int, rules: IgnoreRules, walk: FolderWalk) -> Iterator[WalkedFile]:
     if not walk.everything:
         rules = rules.within(folder)
     for item in _sorted(folder):
@@ -159,7 +159,7 @@ def _below(folder: str, depth: int, rules: Rules, walk: Walk) -> Iterator[Entry]
         deeper = is_folder and depth < walk.depth
         more = is_folder and not deeper and bool(_sorted(item.path))
         walk.deeper = walk.deeper or more
-        yield Entry(item.path, item.name, depth, is_folder, link, more)
+        yield WalkedFile(item.path, item.name, depth, is_folder, link, more)
         if deeper:
             yield from _below(item.path, depth + 1, rules, walk)
 

@@ -18,9 +18,9 @@ from ba_tui.core.values import frozen
 from ba_tui.ingress import Read
 from ba_tui.resources import read_regular
 from ba_tui.tools.own.decorator import NAME
-from ba_tui.tools.own.discovery import Discovery, Module, Origin, ToolProblem
+from ba_tui.tools.own.discovery import Discovery, Module, ToolOrigin, ToolProblem
 from ba_tui.tools.own.worker_tools import missing, worker_tool
-from ba_tui.tools.tools_yaml import Choice, ToolChoices, read_tool_choices
+from ba_tui.tools.tools_yaml import ToolChoice, ToolChoices, read_tool_choices
 
 BUILT_IN = "built in"
 SEARCH = "tool_search"
@@ -33,11 +33,11 @@ def _as_it_is(value: Any) -> Any:
 
 
 @frozen
-class Entry:
+class ToolEntry:
     """A tool within its guards. ``core`` and ``enabled`` ones are told to every model; ``size`` in bytes of schema."""
 
     tool: Tool
-    origin: Origin = "built-in"
+    origin: ToolOrigin = "built-in"
     file: str = BUILT_IN
     line: int = 0
     core: bool = False
@@ -58,7 +58,7 @@ class Entry:
 
 
 @frozen
-class Files:
+class ToolFiles:
     """The ``tools.yaml`` files: the one that ships with ba, and those over it that count now; how they are read."""
 
     bundled: Path | None = None
@@ -74,7 +74,7 @@ class _Raw:
     """A tool as it came, before files say anything of it and before its guards."""
 
     tool: Tool
-    origin: Origin
+    origin: ToolOrigin
     file: str
     line: int
     module: Module | None = field(default=None)
@@ -85,22 +85,22 @@ class Registry:
     schema of a tool that did not come with ba, fit for a model."""
 
     def __init__(
-        self, guard: Guard, files: Files | None = None, discovery: Discovery | None = None, clean: Clean = _as_it_is
+        self, guard: Guard, files: ToolFiles | None = None, discovery: Discovery | None = None, clean: Clean = _as_it_is
     ) -> None:
         self.guard = guard
         self._clean = clean
-        self._files = files or Files()
+        self._files = files or ToolFiles()
         self._discovery = discovery
         self._lock = threading.RLock()
         self._looking = threading.Lock()
         self._raw: dict[str, _Raw] = {}
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, ToolEntry] = {}
         self._switched: dict[str, bool] = {}
         self._choices = self._files.choices()
         self._stamp = self._stamped()
         self._found_problems: tuple[ToolProblem, ...] = ()
 
-    def add(self, tool: Tool, *, origin: Origin = "built-in", file: str = BUILT_IN, line: int = 0) -> None:
+    def add(self, tool: Tool, *, origin: ToolOrigin = "built-in", file: str = BUILT_IN, line: int = 0) -> None:
         """Take in a tool, also while the app runs.
 
         Raises:
@@ -113,10 +113,10 @@ class Registry:
         entry = self._entries.get(name)
         return entry.tool if entry else None
 
-    def entry(self, name: str) -> Entry | None:
+    def entry(self, name: str) -> ToolEntry | None:
         return self._entries.get(name)
 
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[ToolEntry]:
         """All tools: in the order of tools.yaml, then as they were found."""
         with self._lock:
             order = {name: index for index, name in enumerate((*self._choices.core, *self._choices.optional))}
@@ -126,7 +126,7 @@ class Registry:
         with self._lock:
             return frozenset(self._entries)
 
-    def persistent(self, *, for_subagent: bool = False) -> Sequence[Entry]:
+    def persistent(self, *, for_subagent: bool = False) -> Sequence[ToolEntry]:
         """What every turn has: the core first, then what is enabled."""
         found = [each for each in self.entries() if each.persistent and (each.tool.facts.subagents or not for_subagent)]
         return sorted(found, key=lambda entry: not entry.core)
@@ -203,9 +203,9 @@ class Registry:
             self._raw[name] = raw
             self._entries[name] = self._entry(raw)
 
-    def _entry(self, raw: _Raw) -> Entry:
+    def _entry(self, raw: _Raw) -> ToolEntry:
         name = raw.tool.name
-        choice = self._choices.optional.get(name) or Choice()
+        choice = self._choices.optional.get(name) or ToolChoice()
         core = name in self._choices.core
         # Files that a person put there are meant to be used; what ships with ba or came with a package is switched on.
         default = raw.origin in {"user", "project", "extra", "workflow"}
@@ -218,7 +218,7 @@ class Registry:
         guarded = self.guard(tool)
         if self._switched.get(name) is False:
             guarded = replace(guarded, run=_off(name))
-        return Entry(
+        return ToolEntry(
             guarded,
             raw.origin,
             raw.file,
@@ -253,7 +253,7 @@ def size_of(tool: Tool) -> int:
     return len(json.dumps(parts, ensure_ascii=False, default=str).encode("utf-8", "replace"))
 
 
-def _with(tool: Tool, choice: Choice) -> Tool:
+def _with(tool: Tool, choice: ToolChoice) -> Tool:
     facts = replace(
         tool.facts,
         category=choice.category or tool.facts.category,

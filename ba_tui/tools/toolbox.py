@@ -24,7 +24,7 @@ from ba_tui.tools.builtin.clock import now_tool
 from ba_tui.tools.builtin.files import read_file_tool, write_file_tool
 from ba_tui.tools.builtin.listing import glob_tool, list_files_tool
 from ba_tui.tools.builtin.python import Python, python_tool
-from ba_tui.tools.builtin.recall import History, recall_tool
+from ba_tui.tools.builtin.recall import ReadHistory, recall_tool
 from ba_tui.tools.builtin.search import grep_tool
 from ba_tui.tools.builtin.shell import Shell, shell_tool, start_folder
 from ba_tui.tools.builtin.shell_output import shell_kill_tool, shell_output_tool
@@ -36,23 +36,23 @@ from ba_tui.tools.editing.patching import apply_patch_tool
 from ba_tui.tools.guards.breaker import Health, breaker
 from ba_tui.tools.guards.once import Memory, once
 from ba_tui.tools.guards.output import NOWHERE, Delivery, output
-from ba_tui.tools.guards.permission import Gate, Judge, Remember, Settle, permission, settled
+from ba_tui.tools.guards.permission import CallJudge, Gate, Remember, Settle, permission, settled
 from ba_tui.tools.guards.repeats import repeats
 from ba_tui.tools.guards.retry import retry
 from ba_tui.tools.guards.secrets import secrets
 from ba_tui.tools.guards.timeout import timeout
 from ba_tui.tools.guards.validate import validate
 from ba_tui.tools.modalities import Modalities
-from ba_tui.tools.own.discovery import Discovery, DiscoveryOptions, Folder
+from ba_tui.tools.own.discovery import Discovery, DiscoveryOptions, ToolFolder
 from ba_tui.tools.own.workers import WorkerSettings
-from ba_tui.tools.registry import Files, Registry
+from ba_tui.tools.registry import Registry, ToolFiles
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner
 from ba_tui.tools.web.tools import WebOptions, web_tools
 
 
 @frozen
-class Place:
+class SessionPlace:
     """Where tools work: the ``workspace``, the ``shell`` for commands and ripgrep's path, None where it is missing;
     whether secrets are kept from models."""
 
@@ -63,13 +63,13 @@ class Place:
 
 
 @frozen
-class Means:
+class ToolContext:
     """What further tools work with: background shells, stored results, the web, what was said before."""
 
     shells: Shells
     results: Artifacts
     web: WebOptions
-    history: History
+    history: ReadHistory
     python: Python = field(default_factory=Python)
     runner: CommandRunner = UNCONFINED
     modalities: Modalities = field(default_factory=Modalities)
@@ -107,7 +107,9 @@ class Supply:
         return Trust(self.where)
 
 
-def builtin_tools(definitions: Mapping[str, Definition], place: Place, means: Means | None = None) -> tuple[Tool, ...]:
+def builtin_tools(
+    definitions: Mapping[str, Definition], place: SessionPlace, means: ToolContext | None = None
+) -> tuple[Tool, ...]:
     """One set for one conversation: the tools share what they know of the files it has read."""
     workspace = place.workspace
     seen = SeenFiles()
@@ -130,7 +132,7 @@ def builtin_tools(definitions: Mapping[str, Definition], place: Place, means: Me
     return (*tools, *further_tools(definitions, place, means)) if means else tools
 
 
-def further_tools(definitions: Mapping[str, Definition], place: Place, means: Means) -> tuple[Tool, ...]:
+def further_tools(definitions: Mapping[str, Definition], place: SessionPlace, means: ToolContext) -> tuple[Tool, ...]:
     """Those that need more than a place."""
     workspace, shells = place.workspace, means.shells
     return (
@@ -149,7 +151,7 @@ def unhooked(tool: Tool) -> Tool:
 
 
 def pipeline(
-    place: Place, judge: Judge, remember: Remember, shared: Shared | None = None, hooks: Guard = unhooked
+    place: SessionPlace, judge: CallJudge, remember: Remember, shared: Shared | None = None, hooks: Guard = unhooked
 ) -> Guard:
     """The guard of every tool of one conversation, also of those that join later."""
     workspace = place.workspace
@@ -190,13 +192,13 @@ def stocked(tools: Sequence[Tool], guard: Guard, supply: Supply) -> Registry:
         return (own, root / ".ba" / "tools.yaml") if trust.trusted(root) else (own,)
 
     folders = (
-        Folder(where.config / "tools", "user"),
-        Folder(root / ".ba" / "tools", "project", lambda: trust.trusted(root)),
-        *(Folder(path, "extra") for path in supply.extra),
+        ToolFolder(where.config / "tools", "user"),
+        ToolFolder(root / ".ba" / "tools", "project", lambda: trust.trusted(root)),
+        *(ToolFolder(path, "extra") for path in supply.extra),
     )
     options = DiscoveryOptions(folders, supply.worker_settings, where.cache / "tools.json", project=supply.project)
     discovery = Discovery(replace(options, refusal=ingress.refusal))
-    choices = Files(bundled("config") / "tools.yaml", files, ingress.raw)
+    choices = ToolFiles(bundled("config") / "tools.yaml", files, ingress.raw)
     registry = Registry(guard, choices, discovery, ingress.clean_value)
     for tool in tools:
         registry.add(tool)

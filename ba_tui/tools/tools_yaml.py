@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from ba_tui.core.text.wording import did_you_mean
-from ba_tui.core.tool import Level
+from ba_tui.core.tool import OutputLevel
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Read
 from ba_tui.resources import read_regular
@@ -21,7 +21,7 @@ from ba_tui.tools.own.discovery import ToolProblem
 
 
 @frozen
-class Choice:
+class ToolChoice:
     """What files say of one tool; None where they say nothing. ``timeout`` in seconds."""
 
     enabled: bool | None = None
@@ -29,11 +29,11 @@ class Choice:
     category: str | None = None
     tags: tuple[str, ...] | None = None
     description: str | None = None
-    output_level: Level | None = None
+    output_level: OutputLevel | None = None
     timeout: float | None = None
 
 
-OPTIONS = tuple(each.name for each in fields(Choice))
+OPTIONS = tuple(each.name for each in fields(ToolChoice))
 
 
 @frozen
@@ -41,7 +41,7 @@ class ToolChoices:
     """All layers together. The order of names is the order in which the model is told of the tools."""
 
     core: tuple[str, ...] = ()
-    optional: Mapping[str, Choice] = field(default_factory=dict[str, Choice])
+    optional: Mapping[str, ToolChoice] = field(default_factory=dict[str, ToolChoice])
     problems: tuple[ToolProblem, ...] = ()
     named: Mapping[str, Problem] = field(default_factory=dict[str, Problem])
     """Every name and where it stands, the bundled file left out: there must be a tool of that name."""
@@ -58,7 +58,7 @@ class ToolChoices:
 def read_tool_choices(bundled: Path | None, others: Sequence[Path] = (), read: Read = read_regular) -> ToolChoices:
     """What ``bundled`` says, and over it the files that there are. Never raises: ``problems`` say what is wrong."""
     core: list[str] = []
-    optional: dict[str, Choice] = {}
+    optional: dict[str, ToolChoice] = {}
     problems: list[Problem] = []
     named: dict[str, Problem] = {}
     for path, file in options_files((*([bundled] if bundled else []), *others), ("core", "optional"), read):
@@ -70,7 +70,7 @@ def read_tool_choices(bundled: Path | None, others: Sequence[Path] = (), read: R
         for name, given in file.optional(_complaint).items():
             if "tags" in given:
                 given["tags"] = tuple(given["tags"])
-            optional[name] = replace(optional.get(name, Choice()), **given)
+            optional[name] = replace(optional.get(name, ToolChoice()), **given)
             if given.get("enabled") is False and name in core:
                 core.remove(name)
         problems += file.problems
@@ -92,7 +92,7 @@ def _complaint(option: str, value: Any) -> str:
         case "tags":
             return "" if _texts(value) else f"expected a list of texts, got {shown(value)}"
         case "output_level":
-            levels = get_args(Level)
+            levels = get_args(OutputLevel)
             return "" if value in levels else f"expected one of {', '.join(levels)}, got {shown(value)}"
         case "timeout":
             number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -19,7 +19,7 @@ from ba_tui.core.turn import Branch
 from ba_tui.tools.builtin.tool_search import tool_search_tool
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.own.discovery import ToolProblem
-from ba_tui.tools.registry import SEARCH, Entry, Registry, size_of
+from ba_tui.tools.registry import SEARCH, Registry, ToolEntry, size_of
 
 BUDGET_BYTES = 11_500
 """Bytes of system prompt and tools together, beyond which tools are searched for instead of listed: with the prompt and
@@ -48,7 +48,7 @@ class Visible:
         self._search = search
         self._lock = threading.RLock()
         self._listed: dict[str, Tool] = {}
-        self._deferred: dict[str, Entry] = {}
+        self._deferred: dict[str, ToolEntry] = {}
         self._tools: tuple[Tool, ...] | None = None
 
     def visible(self) -> Sequence[Tool]:
@@ -128,7 +128,7 @@ class Visible:
             tool = self._searching(list(self._deferred))
             self._list(tool, size_of(tool))
 
-    def _late(self, waiting: Sequence[Entry], roomy: Collection[str]) -> set[str]:
+    def _late(self, waiting: Sequence[ToolEntry], roomy: Collection[str]) -> set[str]:
         """The names of those to defer so that the rest fits: optional ones before the core, the largest first.
 
         Of the optional ones, those that a person put there stay longest, and those in ``roomy`` anyway.

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from ba_tui.core.profiles import OUTSIDE, READING, Profile
 from ba_tui.permissions.sandbox.confinement import Sandbox
-from ba_tui.permissions.sandbox.layout import Reach
+from ba_tui.permissions.sandbox.layout import FileReach
 from ba_tui.resources import user_home
 from ba_tui.tools.running.command_runner import CommandRunner
 from ba_tui.tools.running.processes import Process, Program
@@ -31,7 +31,7 @@ def confined(effort: Effort) -> Iterator[Figure]:
     with TemporaryDirectory() as place:
         root = Path(os.path.realpath(place))
         _fill(root)
-        sandbox = Sandbox(Reach((root,), home=user_home()))
+        sandbox = Sandbox(FileReach((root,), home=user_home()))
         if sandbox.unheld():
             return
         runner = CommandRunner(sandbox)

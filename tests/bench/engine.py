@@ -25,7 +25,7 @@ from ba_tui.permissions.policy import Policy
 from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.registry import Registry
-from ba_tui.tools.toolbox import Place, pipeline
+from ba_tui.tools.toolbox import SessionPlace, pipeline
 from ba_tui.tools.visible import Visible
 from tests.bench.figures import Effort, Figure, median
 
@@ -38,7 +38,7 @@ async def nothing(args: Mapping[str, Any], call: Call) -> ToolResult:
 
 async def _guarded(folder: Path, calls: int) -> list[float]:
     """CPU milliseconds of each call through all guards, the last half of ``calls``."""
-    place = Place(Workspace(folder), Shell(None, {}), None)
+    place = SessionPlace(Workspace(folder), Shell(None, {}), None)
     policy = Policy(place.workspace)
     tool = pipeline(place, policy.judge, policy.remember)(Tool("nothing", "Does nothing.", SCHEMA, nothing))
     branch = Branch(Turn(), Transcript())

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ba_tui.skills.catalog import Catalog, SkillRoot
+from ba_tui.skills.catalog import SkillCatalog, SkillRoot
 from tests.bench.figures import Effort, Figure, median
 from tests.entering import open_ingress
 
@@ -24,11 +24,11 @@ def skills(effort: Effort) -> Iterator[Figure]:
             one.mkdir()
             head = f"---\nname: skill-{number}\ndescription: Does thing {number}. Use it when {number} comes up.\n---\n"
             (one / "SKILL.md").write_text(head + BODY, "utf-8")
-        Catalog([SkillRoot(folder / "skill-0", "bundled")], open_ingress()).look()
+        SkillCatalog([SkillRoot(folder / "skill-0", "bundled")], open_ingress()).look()
         first: list[float] = []
         again: list[float] = []
         for _ in range(effort.starts):
-            catalog = Catalog([SkillRoot(folder, "bundled")], open_ingress())
+            catalog = SkillCatalog([SkillRoot(folder, "bundled")], open_ingress())
             first.append(_look(catalog))
             again.append(_look(catalog))
             assert len(catalog.usable()) == SKILLS
@@ -36,7 +36,7 @@ def skills(effort: Effort) -> Iterator[Figure]:
     yield Figure("the same once more", 1_000 * median(again), "ms", 20.0)
 
 
-def _look(catalog: Catalog) -> float:
+def _look(catalog: SkillCatalog) -> float:
     start = time.process_time()
     catalog.look()
     return time.process_time() - start

@@ -12,7 +12,7 @@ import pytest
 
 from ba_tui.cli.main import run
 from ba_tui.permissions.sandbox.confinement import Sandbox
-from ba_tui.permissions.sandbox.layout import Reach
+from ba_tui.permissions.sandbox.layout import FileReach
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +78,7 @@ def test_check_counts_on_the_sandbox_as_the_app_does(ba_home: Path, capsys: pyte
     assert "there is no sandbox" in answer["reason"]
     assert checked(capsys, "wc -l src/*.py && git status")["verdict"] == "ask"
     (ba_home / "config.yaml").write_text("sandbox: auto\n")
-    if Sandbox(Reach(())).holds():
+    if Sandbox(FileReach(())).holds():
         assert checked(capsys, "make", "--mode", "auto")["verdict"] == "allow"
         assert checked(capsys, "wc -l src/*.py && git status")["verdict"] == "allow"
         answer = checked(capsys, "curl https://example.org", "--mode", "auto")

@@ -16,7 +16,7 @@ from ba_tui.core.events import TurnEnded, TurnStarted
 from ba_tui.core.messages import user
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.sessions.journal import JournalFile
-from ba_tui.sessions.retention import Rule, doomed, seconds
+from ba_tui.sessions.retention import RetentionRule, doomed, seconds
 from tests.sessions.shelf import folder_of, library, stored, turn
 from tests.sessions.test_importing import SESSION, file
 
@@ -84,15 +84,15 @@ def test_prune_asks_shows_and_spares(ba: Ba, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rule", "gone"),
     [
-        (Rule(), ""),
-        (Rule(older=25.0), "c"),
-        (Rule(keep=1), "cb"),
-        (Rule(keep=0), "cba"),
-        (Rule(older=15.0, keep=2), "c"),
-        (Rule(older=15.0, keep=3), ""),
+        (RetentionRule(), ""),
+        (RetentionRule(older=25.0), "c"),
+        (RetentionRule(keep=1), "cb"),
+        (RetentionRule(keep=0), "cba"),
+        (RetentionRule(older=15.0, keep=2), "c"),
+        (RetentionRule(older=15.0, keep=3), ""),
     ],
 )
-def test_what_is_old_is_said_by_age_and_number(rule: Rule, gone: str) -> None:
+def test_what_is_old_is_said_by_age_and_number(rule: RetentionRule, gone: str) -> None:
     infos = [SessionInfo(id, id, Path("/"), 0.0, 100.0 - 10.0 * place) for place, id in enumerate("abc")]
     infos.append(SessionInfo("d", "d", Path("/"), 0.0, 1.0, locked_by="pid 1"))
     assert "".join(info.id for info in doomed(infos, rule, 106.0)) == gone

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ba_tui.context.compression.compressor import Compressor, Means
+from ba_tui.context.compression.compressor import Compressor, CompressorParts
 from ba_tui.context.compression.gauge import Gauge
 from ba_tui.context.compression.overflow import Fitting
 from ba_tui.context.compression.selection import Budget
@@ -18,7 +18,7 @@ from ba_tui.core.events import Compressed, Event, MessageDone, ToolFinished, Too
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, Usage, user
 from ba_tui.core.provider import ModelInfo, Prices, Provider
 from ba_tui.core.results import ToolResult
-from ba_tui.settings import Compression
+from ba_tui.settings import CompressionSettings
 from tests.script import Memory, Script, conversation, says
 
 MODEL = ModelInfo("test/model", "test", "model", window=10_000, max_output=1_000, prices=Prices(1, 2, 0.1, 1.25))
@@ -77,7 +77,7 @@ class Room:
         script.model = replace(MODEL, window=window)
         self.script, self.writer = script, writer or Script()
         chosen: dict[str, Any] = {"enable_llm_summarization": writer is not None, **settings}
-        self.settings = Compression(**chosen)
+        self.settings = CompressionSettings(**chosen)
 
         async def provider() -> Provider:
             return self.writer
@@ -95,7 +95,7 @@ class Room:
 
         self.budget = Budget(budget)
         more = {"veto": veto} if veto else {}
-        means = Means(self.gauge, summarizer, self.budget, events=journal, **more)
+        means = CompressorParts(self.gauge, summarizer, self.budget, events=journal, **more)
         self.compressor = Compressor(self.settings, means)
         fitting = Fitting(script, self.compressor)
         self.talk: Conversation = conversation(fitting, journal=self.memory, interceptors=(self.compressor,))

@@ -15,7 +15,7 @@ from ba_tui.core.compacting import compact, undo_compact
 from ba_tui.core.errors import ContextOverflow, Overloaded, UsageError
 from ba_tui.core.events import Compressed, MessageDone, Notice, Steered, TextDelta, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, Usage, reminder, user
-from ba_tui.core.provider import Chunk, Request
+from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.transcript import Transcript
 from tests.context.talk import MODEL, Room, compressions, history, told
 from tests.script import Script, collect, kinds, says
@@ -101,7 +101,7 @@ async def test_a_prompt_that_is_refused_twice_is_an_error() -> None:
 
 
 async def test_words_of_the_refused_answer_are_void() -> None:
-    async def breaks(request: Request) -> AsyncIterator[Chunk]:
+    async def breaks(request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         yield TextDelta("Half a ")
         raise ContextOverflow("too long")
 
@@ -320,7 +320,7 @@ async def test_what_came_to_nothing_was_paid_for_all_the_same(tmp_path: Path) ->
 
 
 async def test_a_summary_that_takes_too_long_is_not_waited_for(tmp_path: Path) -> None:
-    async def never(request: Request) -> AsyncIterator[Chunk]:
+    async def never(request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         await asyncio.Event().wait()
         yield says("late")
 
@@ -332,7 +332,7 @@ async def test_a_summary_that_takes_too_long_is_not_waited_for(tmp_path: Path) -
 async def test_cancelling_leaves_everything_as_it_was(tmp_path: Path) -> None:
     begun = asyncio.Event()
 
-    async def never(request: Request) -> AsyncIterator[Chunk]:
+    async def never(request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         begun.set()
         await asyncio.Event().wait()
         yield says("late")
@@ -375,7 +375,7 @@ async def test_a_second_compression_keeps_the_first_summary_in_what_is_summarise
 
 
 async def test_closing_ends_a_summary_that_is_being_written(tmp_path: Path) -> None:
-    async def never(request: Request) -> AsyncIterator[Chunk]:
+    async def never(request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         await asyncio.Event().wait()
         yield says("late")
 

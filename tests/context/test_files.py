@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.context.files import FileIndex, Listing
+from ba_tui.context.files import FileIndex, FolderListing
 
 RG = Path(sysconfig.get_path("scripts")) / "rg"
 
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def ranked(query: str, names: Sequence[str]) -> list[str]:
-    return [path for _, path in Listing(names).ranked(query, 10)]
+    return [path for _, path in FolderListing(names).ranked(query, 10)]
 
 
 async def found(index: FileIndex, query: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ba_tui.context.compression.gauge import Gauge
-from ba_tui.context.limits import Limits, Spending
+from ba_tui.context.limits import BudgetLimits, Spending
 from ba_tui.context.reminders import NearlyFull, Refocus
 from ba_tui.core.compacting import compact
 from ba_tui.core.conversation import Conversation
@@ -23,7 +23,7 @@ from tests.script import Memory, Script, collect, conversation, says
 
 def limited(script: Script, model: ModelInfo = MODEL, **limits: Any) -> tuple[Conversation, Spending]:
     spending = Spending()
-    limit = Limits(spending, lambda: model, limits.get("max_cost"), limits.get("max_tokens"))
+    limit = BudgetLimits(spending, lambda: model, limits.get("max_cost"), limits.get("max_tokens"))
     talk = conversation(script, interceptors=(limit,))
     return talk, spending
 

@@ -17,7 +17,7 @@ from ba_tui.context.compression.summarize import Summarizer, Writer, record
 from ba_tui.context.compression.summary_cache import SummaryCache, digest
 from ba_tui.core.errors import ProviderError
 from ba_tui.core.messages import Image, Message, Text, ToolOutput, ToolUse, reminder, user
-from ba_tui.settings import Compression
+from ba_tui.settings import CompressionSettings
 from tests.context.talk import MODEL, PROMPT, count, told
 from tests.script import Script, says
 
@@ -42,7 +42,7 @@ PRICED = Case(60, 0.01, 0.10)
     ],
 )
 def test_the_way_is_what_was_set_or_what_suits(given_: dict[str, Any], case: Case, way: str) -> None:
-    assert choose(Compression(**given_), case) == way
+    assert choose(CompressionSettings(**given_), case) == way
 
 
 def test_the_budget_is_for_any_hour() -> None:
@@ -120,7 +120,7 @@ def summarizer(writer: Script, folder: Path, **chosen: Any) -> Summarizer:
     async def provider() -> Script:
         return writer
 
-    choices = Compression(**chosen)
+    choices = CompressionSettings(**chosen)
     cache = SummaryCache(folder, choices.cache_size, choices.cache_hours)
     return Summarizer(Writer(lambda: writer.model, provider, PROMPT), choices, cache, count)
 

@@ -27,7 +27,7 @@ from ba_tui.core.messages import (
     clean_text,
 )
 from ba_tui.core.questions import Option, Question, Reply
-from ba_tui.core.results import Command, Diff, Diffs, Prose, Source, StateChange, Table, Todos, ToolResult, failure
+from ba_tui.core.results import CommandText, Diff, Diffs, Prose, Source, StateChange, Table, Todos, ToolResult, failure
 from ba_tui.core.work import ActiveSkill, Todo
 
 UNION = typing.get_args(typing.get_args(Event)[0])
@@ -35,7 +35,7 @@ TODO = Todo("1", "count rows", "in_progress", "high")
 DISPLAYS = (
     Diff("a.py", None, "x\n"),
     Diffs((Diff("a.py", "y\n", "x\n"), Diff("b.py", None, ""))),
-    Command("ls", "/w", "\x1b[31mred\x1b[0m", 0),
+    CommandText("ls", "/w", "\x1b[31mred\x1b[0m", 0),
     Source("a.py", "x", 7),
     Table(("a", "b"), ((1, None), ("x", 2.5))),
     Prose("**b**", markdown=True),

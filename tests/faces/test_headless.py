@@ -14,7 +14,7 @@ from ba_tui.core.conversation import Conversation, Doors
 from ba_tui.core.errors import AuthFailed, SessionNotFound
 from ba_tui.core.events import Compressed, Notice, TextDelta
 from ba_tui.core.messages import Message, Text, Thinking, Usage
-from ba_tui.core.provider import Chunk, Request
+from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.start import Start
@@ -173,7 +173,7 @@ async def test_stream_json_tells_an_error_as_a_line():
 
 
 async def test_a_time_limit_is_exit_3_and_keeps_the_words():
-    async def stuck(request: Request) -> AsyncIterator[Chunk]:
+    async def stuck(request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         yield TextDelta("Half")
         await asyncio.Event().wait()
 
@@ -183,7 +183,7 @@ async def test_a_time_limit_is_exit_3_and_keeps_the_words():
 
 
 async def test_json_tells_usage_and_cost_by_model_and_of_summaries():
-    async def shortened(request: Request) -> AsyncIterator[Chunk]:
+    async def shortened(request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         yield Compressed(tuple(request.messages), "summarize", 900, 300, 0.25, "the goal", usage=Usage(700, 30))
         yield Message("assistant", (Text("Done."),), Usage(100, 10, 800, 90), "end_turn", "test/model", "assistant")
 

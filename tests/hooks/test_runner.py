@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.hooks.answers import Answer, Verdict, combined, read_answer
+from ba_tui.hooks.answers import HookAnswer, HookVerdict, combined, read_answer
 from ba_tui.hooks.config import Hook
 from ba_tui.hooks.process import Completed, HookCommand, run_command
 from ba_tui.hooks.runner import HookEvent, Hooks, SessionFacts
@@ -34,7 +34,7 @@ async def test_a_hook_is_told_what_claude_code_tells(facts: SessionFacts, tmp_pa
     verdict = await hooks.fire(
         HookEvent("pre_tool", {"tool_name": "shell", "tool_input": {"command": "ls"}}, ("shell", "Bash"))
     )
-    assert verdict == Verdict()
+    assert verdict == HookVerdict()
     assert json.loads((tmp_path / "told.json").read_text()) == {
         "session_id": "s-1",
         "transcript_path": str(tmp_path / "events.jsonl"),
@@ -45,7 +45,7 @@ async def test_a_hook_is_told_what_claude_code_tells(facts: SessionFacts, tmp_pa
         "tool_input": {"command": "ls"},
     }
     assert (tmp_path / "env").read_text() == f"yes {tmp_path} {tmp_path}\n"
-    assert await hooks.fire(HookEvent("pre_tool", {}, ("grep", "Grep"))) == Verdict()
+    assert await hooks.fire(HookEvent("pre_tool", {}, ("grep", "Grep"))) == HookVerdict()
 
 
 async def test_a_hanging_hook_is_ended_with_all_it_started(tmp_path: Path) -> None:
@@ -91,19 +91,19 @@ async def test_cancelling_ends_it(tmp_path: Path) -> None:
         assert await asyncio.to_thread(pipe.read) == "", "whoever held the pipe is gone"
 
 
-def said(**output: object) -> Answer:
+def said(**output: object) -> HookAnswer:
     return read_answer(Hook("pre_tool", "x"), Completed(0, json.dumps(output)))
 
 
 def test_exit_codes() -> None:
     hook = Hook("pre_tool", "x")
-    assert read_answer(hook, Completed(2, "{}", "never that\n")) == Answer(hook, "deny", "never that")
+    assert read_answer(hook, Completed(2, "{}", "never that\n")) == HookAnswer(hook, "deny", "never that")
     assert read_answer(hook, Completed(2)).reason == "It was blocked, without a reason."
     assert read_answer(hook, Completed(1, "{}", "\n\x1b[31mbad\nmore")).trouble == "failed (exit 1): bad"
     assert read_answer(hook, Completed(-11)).trouble == "was killed (signal 11)."
-    assert read_answer(hook, Completed(0, "just words")) == Answer(hook)
+    assert read_answer(hook, Completed(0, "just words")) == HookAnswer(hook)
     speaking = Hook("user_prompt", "x")
-    assert read_answer(speaking, Completed(0, "just words\n")) == Answer(speaking, context="just words")
+    assert read_answer(speaking, Completed(0, "just words\n")) == HookAnswer(speaking, context="just words")
 
 
 def test_json_is_read_in_both_generations_of_its_shape() -> None:
@@ -127,8 +127,8 @@ def test_nonsense_that_begins_like_json_is_a_failure(out: str) -> None:
 
 
 def test_several_hooks_decide_together() -> None:
-    def answer(command: str, **fields: object) -> Answer:
-        return Answer(Hook("pre_tool", command), **fields)  # pyright: ignore[reportArgumentType]
+    def answer(command: str, **fields: object) -> HookAnswer:
+        return HookAnswer(Hook("pre_tool", command), **fields)  # pyright: ignore[reportArgumentType]
 
     allow, ask, deny = (
         answer("a", decision="allow"),
@@ -137,7 +137,7 @@ def test_several_hooks_decide_together() -> None:
     )
     assert (combined([allow, deny, ask]).decision, combined([allow, ask]).decision) == ("deny", "ask")
     assert (combined([deny, allow]).by, combined([deny, allow]).reason) == ("c", "no")
-    assert combined([]) == Verdict()
+    assert combined([]) == HookVerdict()
     both = combined([answer("a", rewritten={"n": 1}), answer("b", rewritten={"n": 2})])
     assert (both.rewritten, both.rewriter) == ({"n": 2}, "the hook “b”")
     assert [notice.text for notice in both.notices] == [
@@ -149,7 +149,7 @@ async def test_the_same_command_runs_once_and_all_run_together(facts: SessionFac
     os.mkfifo(tmp_path / "pipe")
     # Each waits for the other: one after the other they would never end.
     hooks = [Hook("stop", "echo x > pipe"), Hook("stop", "cat pipe >> got"), Hook("stop", "cat pipe >> got")]
-    assert await Hooks(hooks, facts, str).fire(HookEvent("stop")) == Verdict()
+    assert await Hooks(hooks, facts, str).fire(HookEvent("stop")) == HookVerdict()
     assert (tmp_path / "got").read_text() == "x\n"
 
 

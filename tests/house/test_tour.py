@@ -16,7 +16,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ba_tui.providers.scripted import Planned, Script, load_script
+from ba_tui.providers.scripted import ModelScript, Planned, load_script
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import load_definitions
 
@@ -25,7 +25,7 @@ AMOUNT = re.compile(r"\d,\d{3}\.\d\d")
 
 
 @pytest.fixture
-def tour() -> Script:
+def tour() -> ModelScript:
     return load_script(DEMO / "tour.yaml")
 
 
@@ -34,11 +34,11 @@ def data(tmp_path: Path) -> Path:
     return Path(shutil.copytree(DEMO / "data", tmp_path / "sales"))
 
 
-def calls(tour: Script, tool: str) -> Iterator[Planned]:
+def calls(tour: ModelScript, tool: str) -> Iterator[Planned]:
     return (call for step in tour.steps for call in step.calls if call.tool == tool)
 
 
-def correct(tour: Script, data: Path) -> None:
+def correct(tour: ModelScript, data: Path) -> None:
     """Make the tour's edits; each must fit exactly one place."""
     for call in calls(tour, "edit_file"):
         file = data / call.args["path"]
@@ -64,7 +64,7 @@ def recomputed(data: Path) -> dict[str, str]:
     return {name: f"{amount:,.2f}" for name, amount in found.items()}
 
 
-def test_the_amounts_it_names_are_those_of_the_data(tour: Script, data: Path) -> None:
+def test_the_amounts_it_names_are_those_of_the_data(tour: ModelScript, data: Path) -> None:
     before = totals(data)
     assert before == recomputed(data)
     correct(tour, data)
@@ -76,7 +76,7 @@ def test_the_amounts_it_names_are_those_of_the_data(tour: Script, data: Path) ->
     assert float(after["North"].replace(",", "")) > float(after["South"].replace(",", ""))
 
 
-def test_the_notes_are_right_once_they_are_corrected(tour: Script, data: Path) -> None:
+def test_the_notes_are_right_once_they_are_corrected(tour: ModelScript, data: Path) -> None:
     correct(tour, data)
     orders = len((data / "sales.csv").read_text("utf-8").splitlines()) - 1
     notes = (data / "notes.md").read_text("utf-8")
@@ -95,7 +95,7 @@ def test_the_flaws_it_names_are_in_the_data(data: Path) -> None:
     assert wrong == ["1052"]
 
 
-def test_its_calls_fit_the_tools(tour: Script, data: Path) -> None:
+def test_its_calls_fit_the_tools(tour: ModelScript, data: Path) -> None:
     definitions = load_definitions(bundled("config") / "prompts" / "tools")
     for step in tour.steps:
         for call in step.calls:
@@ -104,7 +104,7 @@ def test_its_calls_fit_the_tools(tour: Script, data: Path) -> None:
                 assert (data / call.args["path"]).is_file()
 
 
-def test_a_step_for_yes_stands_before_the_one_for_no(tour: Script) -> None:
+def test_a_step_for_yes_stands_before_the_one_for_no(tour: ModelScript) -> None:
     """Else the answer to the step for no would be taken for a yes."""
     kinds = [step.when.denied if step.when else None for step in tour.steps]
     places = [index for index, kind in enumerate(kinds) if kind is True]

@@ -9,7 +9,7 @@ import argparse
 import signal
 from pathlib import Path
 
-from ba_tui.providers.scripted import Planned, Script, Step, load_script
+from ba_tui.providers.scripted import ModelScript, Planned, Step, load_script
 from tests.loopback.server import ModelServer
 
 
@@ -24,7 +24,7 @@ def main() -> None:
     given = parser.parse_args()
     call, line = Step(calls=(Planned(given.tool),)), "The quick brown fox jumps over the lazy dog. "
     text = (line * (given.size // len(line) + 1))[: given.size]
-    made = Script((call,) * given.calls, last=Step(say=text))
+    made = ModelScript((call,) * given.calls, last=Step(say=text))
     script = load_script(given.script) if given.script else made
     with ModelServer(script, port=given.port, rate=given.rate) as server:
         print(server.url, flush=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from ba_tui.providers.scripted import Failure, Script, Step
+from ba_tui.providers.scripted import Failure, ModelScript, Step
 from tests.loopback import formats
 from tests.loopback.formats import Format
 from tests.loopback.replies import JSON, SSE, Answer, Pace, Raw, Reply, Status
@@ -58,15 +58,15 @@ class ModelServer:
 
     def __init__(
         self,
-        script: Script | Iterable[Reply],
+        script: ModelScript | Iterable[Reply],
         *,
         last: Reply | None = None,
         models: Iterable[str] = ("loopback",),
         port: int = 0,
         rate: float = 0.0,
     ) -> None:
-        self._replies = iter(script.steps if isinstance(script, Script) else script)
-        self._last = last or (script.last if isinstance(script, Script) else None)
+        self._replies = iter(script.steps if isinstance(script, ModelScript) else script)
+        self._last = last or (script.last if isinstance(script, ModelScript) else None)
         self._models = tuple(models)
         self._rate = rate
         self._wanted_port = port

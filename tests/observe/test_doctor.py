@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.ports.trust import Held, Standing
-from ba_tui.observe.doctor import Finding, Patient, examine
+from ba_tui.core.ports.trust import TrustedItems, TrustState
+from ba_tui.observe.doctor import CheckResult, Patient, examine
 from ba_tui.resources import places
 from ba_tui.settings import load_settings, save_key
 
@@ -54,13 +54,13 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
 
 
-def findings(project: Path, home: Path, config: str, env: dict[str, str] | None = None) -> dict[str, Finding]:
+def findings(project: Path, home: Path, config: str, env: dict[str, str] | None = None) -> dict[str, CheckResult]:
     where = places({"BA_HOME": str(home)})
     if config:
         where.settings.write_text(config)
     loaded = load_settings({}, where, project, env or {})
     patient = Patient(where, loaded, Path("/usr/bin/rg"), env={"PATH": "/usr/bin:/bin", **(env or {})})
-    found: dict[str, Finding] = {}
+    found: dict[str, CheckResult] = {}
     for each in examine(patient):
         found.setdefault(each.name, each)
     return found
@@ -73,13 +73,17 @@ def serving(address: str) -> str:
 @pytest.mark.parametrize(
     ("standing", "state", "text"),
     [
-        (Standing(Path("/p"), "trusted"), "ok", "/p is trusted with nothing of its own"),
-        (Standing(Path("/p"), "unknown", holds=(Held("hooks", ("a",)),)), "ok", "/p is not trusted yet; off: hooks"),
-        (Standing(Path("/p"), "changed"), "warn", "/p was trusted; what it runs has changed"),
-        (Standing(Path("/p"), "unknown", trouble="It holds too much."), "warn", "It holds too much."),
+        (TrustState(Path("/p"), "trusted"), "ok", "/p is trusted with nothing of its own"),
+        (
+            TrustState(Path("/p"), "unknown", holds=(TrustedItems("hooks", ("a",)),)),
+            "ok",
+            "/p is not trusted yet; off: hooks",
+        ),
+        (TrustState(Path("/p"), "changed"), "warn", "/p was trusted; what it runs has changed"),
+        (TrustState(Path("/p"), "unknown", trouble="It holds too much."), "warn", "It holds too much."),
     ],
 )
-def test_it_tells_how_the_folder_stands(tmp_path: Path, standing: Standing, state: str, text: str) -> None:
+def test_it_tells_how_the_folder_stands(tmp_path: Path, standing: TrustState, state: str, text: str) -> None:
     patient = Patient(places(), load_settings({}, places(), tmp_path, {}), None, env={}, folder=standing)
     (told,) = [each for each in examine(patient) if each.name == "trust"]
     assert (told.state, told.text) == (state, text)

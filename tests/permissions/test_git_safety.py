@@ -11,9 +11,9 @@ import pytest
 
 from ba_tui.core.profiles import READING, WORKING, Profile
 from ba_tui.permissions.bounds import Bounds
-from ba_tui.permissions.sandbox.git_history import History
+from ba_tui.permissions.sandbox.git_history import GitHistory
 from ba_tui.permissions.sandbox.git_settings import exposed, git_environment, skipped_hooks, stored_secrets
-from ba_tui.permissions.shell.command_parts import Part
+from ba_tui.permissions.shell.command_parts import CommandPart
 from ba_tui.permissions.verdicts import Allow, Ask
 from tests.permissions.toolset import SHELL, lines, policy
 
@@ -122,7 +122,7 @@ def test_a_repository_can_not_send_git_elsewhere(root: Path, tmp_path: Path) -> 
 
 def test_secrets_that_git_keeps_are_told_before_they_are_printed(root: Path) -> None:
     calls = {
-        words: Part(tuple(words.split()), tuple(words.split()))
+        words: CommandPart(tuple(words.split()), tuple(words.split()))
         for words in ("git diff", "git show HEAD", "git log -p", "git log --oneline", "git status", "git grep x")
     }
     assert not any(exposed((part,), root) for part in calls.values())
@@ -139,7 +139,7 @@ def test_secrets_that_git_keeps_are_told_before_they_are_printed(root: Path) -> 
 
 def test_secrets_that_were_removed_long_ago_are_told_too(root: Path) -> None:
     def told(words: str) -> str:
-        return exposed((Part(tuple(words.split()), tuple(words.split())),), root)
+        return exposed((CommandPart(tuple(words.split()), tuple(words.split())),), root)
 
     (root / ".env").write_text("x")
     git(root, "add", "-f", ".env")
@@ -167,7 +167,7 @@ def test_secrets_that_were_removed_long_ago_are_told_too(root: Path) -> None:
 
 
 def test_only_what_was_added_to_a_history_is_searched_again(root: Path) -> None:
-    history = History(root)
+    history = GitHistory(root)
     assert history.secrets() == ()
     git(root, "checkout", "-qb", "side")
     (root / "id_rsa").write_text("x")
@@ -181,8 +181,8 @@ def test_only_what_was_added_to_a_history_is_searched_again(root: Path) -> None:
 
 
 def test_git_calls_do_not_store_what_stands_in_for_a_secret(root: Path) -> None:
-    def call(words: str) -> Part:
-        return Part(tuple(words.split()), tuple(words.split()))
+    def call(words: str) -> CommandPart:
+        return CommandPart(tuple(words.split()), tuple(words.split()))
 
     (root / ".env").write_text("x")
     (root / "folder").mkdir()

@@ -10,13 +10,13 @@ import pytest
 
 from ba_tui.core.profiles import WORKING, Profile
 from ba_tui.permissions.sandbox.pending_changes import PendingChanges
-from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch, Run
+from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch, WatchedRun
 from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 
-HELD = Run("make", WORKING, guarded=True)
-LOOSE = Run("make", WORKING)
-GIT = Run("git checkout x", Profile("working", git=True), guarded=True)
-INSTALLING = Run("npm ci", Profile("working", packages=True), guarded=True)
+HELD = WatchedRun("make", WORKING, guarded=True)
+LOOSE = WatchedRun("make", WORKING)
+GIT = WatchedRun("git checkout x", Profile("working", git=True), guarded=True)
+INSTALLING = WatchedRun("npm ci", Profile("working", packages=True), guarded=True)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def opened(root: Path, tmp_path: Path) -> ProtectedWatch:
     return ProtectedWatch(WorkspaceScan([root]), PendingChanges(tmp_path / "aside"))
 
 
-def during(watch: ProtectedWatch, run: Run, work: Callable[[], object]) -> dict[str, tuple[bool, bytes | None]]:
+def during(watch: ProtectedWatch, run: WatchedRun, work: Callable[[], object]) -> dict[str, tuple[bool, bytes | None]]:
     watch.begin(run)
     work()
     return {change.path.name: (change.new, change.after) for change in watch.end(run)}
@@ -145,7 +145,7 @@ def test_later_sessions_move_and_put_back_the_same(watch: ProtectedWatch, root: 
 
 def test_a_command_in_the_background_is_watched_until_it_ends(watch: ProtectedWatch, root: Path) -> None:
     running = [True]
-    run = Run("make watch", WORKING, guarded=True, running=lambda: running[0])
+    run = WatchedRun("make watch", WORKING, guarded=True, running=lambda: running[0])
     watch.begin(run)
     assert watch.check() == ()
     write(root, ".mcp.json")

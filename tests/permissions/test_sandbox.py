@@ -14,9 +14,9 @@ import pytest
 
 from ba_tui.core.profiles import READING, WORKING, Profile
 from ba_tui.permissions.sandbox.bubblewrap import Bubblewrap, bubblewraps
-from ba_tui.permissions.sandbox.confinement import Found, Mechanism, NotConfined, Sandbox, candidates, find
+from ba_tui.permissions.sandbox.confinement import FoundSandbox, Mechanism, NotConfined, Sandbox, candidates, find
 from ba_tui.permissions.sandbox.landlock import landlocks
-from ba_tui.permissions.sandbox.layout import Inside, Part, Reach, layout
+from ba_tui.permissions.sandbox.layout import FileReach, Inside, MountPart, layout
 from ba_tui.permissions.sandbox.seatbelt import profile as seatbelt_profile
 from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 
@@ -50,7 +50,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def working(ways: Iterator[Mechanism]) -> Found:
+def working(ways: Iterator[Mechanism]) -> FoundSandbox:
     found = find(ways)
     if found.mechanism is None:
         pytest.skip("; ".join(found.troubles) or "nothing of the kind is here")
@@ -71,7 +71,7 @@ def within(sandbox: Sandbox, root: Path, profile: Profile = WORKING) -> Run:
 
 @pytest.fixture
 def run(root: Path, home: Path) -> Iterator[Run]:
-    sandbox = Sandbox(Reach((root,), home=home), look=lambda: working(iter(bubblewraps())))
+    sandbox = Sandbox(FileReach((root,), home=home), look=lambda: working(iter(bubblewraps())))
     yield within(sandbox, root)
     sandbox.close()
 
@@ -112,7 +112,7 @@ def test_sockets_of_who_listens_outside_are_hidden(root: Path, home: Path, monke
         outside.bind("s")
         outside.listen()
         for network in (False, True):
-            sandbox = Sandbox(Reach((root,), home=home, network=network), look=lambda: working(iter(bubblewraps())))
+            sandbox = Sandbox(FileReach((root,), home=home, network=network), look=lambda: working(iter(bubblewraps())))
             code = "import socket; socket.socket(socket.AF_UNIX).connect('s'); print('reached')"
             done = within(sandbox, root)(f'{sys.executable} -c "{code}"')
             sandbox.close()
@@ -139,7 +139,7 @@ def test_secrets_are_hidden_where_the_home_is_the_workspace(home: Path, tmp_path
     own = home / ".config" / "ba"
     own.mkdir(parents=True)
     (own / "keys.yaml").write_text("own secret")
-    reach = Reach((home,), hidden=(own,), home=home)
+    reach = FileReach((home,), hidden=(own,), home=home)
     sandbox = Sandbox(reach, look=lambda: working(iter(bubblewraps())))
     done = within(sandbox, home)("cat .ssh/id_rsa .netrc .config/ba/keys.yaml; echo fine > notes; cat notes")
     sandbox.close()
@@ -162,7 +162,7 @@ def test_nothing_outside_can_be_reached_or_seen(run: Run, root: Path) -> None:
 def test_the_network_and_more_folders_can_be_granted(root: Path, home: Path, tmp_path: Path) -> None:
     more = tmp_path / "more"
     more.mkdir()
-    reach = Reach((root,), (more,), (home / ".ssh",), network=True, home=home)
+    reach = FileReach((root,), (more,), (home / ".ssh",), network=True, home=home)
     sandbox = Sandbox(reach, look=lambda: working(iter(bubblewraps())))
     with socket.create_server(("127.0.0.1", 0)) as server:
         code = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 2)"
@@ -174,7 +174,7 @@ def test_the_network_and_more_folders_can_be_granted(root: Path, home: Path, tmp
 
 @linux_only
 def test_landlock_confines_files_and_tcp(root: Path, home: Path, tmp_path: Path) -> None:
-    sandbox = Sandbox(Reach((root,), home=home), look=lambda: working(iter(landlocks())))
+    sandbox = Sandbox(FileReach((root,), home=home), look=lambda: working(iter(landlocks())))
     with socket.create_server(("127.0.0.1", 0)) as server:
         code = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 2)"
         script = f"echo x > a; echo x > ../b; cat {home}/.netrc; echo t > $TMPDIR/t; cat $TMPDIR/t"
@@ -197,7 +197,7 @@ def test_a_worktree_brings_its_repository_when_that_knows_it(tmp_path: Path) -> 
 
     def seen(profile: Profile = WORKING) -> dict[Path, str]:
         inside = Inside(profile, tmp_path / "t", WorkspaceScan([tmp_path / "one"]).look())
-        return {part.path: part.access for part in layout(Reach((tmp_path / "one",)), inside)}
+        return {part.path: part.access for part in layout(FileReach((tmp_path / "one",)), inside)}
 
     assert git not in seen()
     (own / "gitdir").write_text(f"{tmp_path}/one/.git\n")
@@ -216,8 +216,8 @@ def test_what_does_not_work_is_passed_over_and_told(tmp_path: Path, root: Path) 
     assert "uid map: Permission denied" in found.troubles[0]
     assert "No such file" in found.troubles[1]
 
-    assert Sandbox(Reach((root,)), look=lambda: found).confine() is None
-    needed = Sandbox(Reach((root,)), "required", lambda: found)
+    assert Sandbox(FileReach((root,)), look=lambda: found).confine() is None
+    needed = Sandbox(FileReach((root,)), "required", lambda: found)
     with pytest.raises(NotConfined, match="uid map") as refused:
         needed.confine()
     assert "bubblewrap" in refused.value.hint
@@ -226,16 +226,16 @@ def test_what_does_not_work_is_passed_over_and_told(tmp_path: Path, root: Path) 
 def test_the_state_is_told_without_a_look(root: Path) -> None:
     looked: list[bool] = []
 
-    def look() -> Found:
+    def look() -> FoundSandbox:
         looked.append(True)
-        return Found(Bubblewrap("/bin/true"))
+        return FoundSandbox(Bubblewrap("/bin/true"))
 
-    sandbox = Sandbox(Reach((root,)), look=look)
+    sandbox = Sandbox(FileReach((root,)), look=look)
     assert (sandbox.state, looked) == ("", [])
     assert sandbox.holds()
     assert sandbox.holds()
     assert (sandbox.state, looked) == ("sandboxed", [True])
-    off = Sandbox(Reach((root,)), "off", look)
+    off = Sandbox(FileReach((root,)), "off", look)
     assert (off.state, off.holds(), off.confine()) == ("no sandbox", False, None)
 
 
@@ -255,17 +255,17 @@ def test_the_state_is_told_without_a_look(root: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_looks_like_the_sandbox_is_blamed_on_it(output: str, code: int, why: str) -> None:
-    sandbox = Sandbox(Reach((), home=Path("/home/ada")), look=lambda: Found(Bubblewrap("/bin/true")))
+    sandbox = Sandbox(FileReach((), home=Path("/home/ada")), look=lambda: FoundSandbox(Bubblewrap("/bin/true")))
     blamed = sandbox.blame(output, code)
     assert (why in blamed) if why else not blamed
-    assert not Sandbox(Reach((), network=True)).blame("Could not resolve host", 6)
+    assert not Sandbox(FileReach((), network=True)).blame("Could not resolve host", 6)
 
 
 def test_a_profile_for_macos_lets_the_innermost_part_decide() -> None:
     parts = (
-        Part(Path("/Users"), "hidden"),
-        Part(Path('/Users/a/"x'), "write"),
-        Part(Path('/Users/a/"x/.ba'), "read"),
+        MountPart(Path("/Users"), "hidden"),
+        MountPart(Path('/Users/a/"x'), "write"),
+        MountPart(Path('/Users/a/"x/.ba'), "read"),
     )
     lines = seatbelt_profile(parts, network=False).splitlines()
     assert lines[:3] == ["(version 1)", "(allow default)", "(deny file-write*)"]
@@ -279,7 +279,7 @@ def test_a_profile_for_macos_lets_the_innermost_part_decide() -> None:
 
 @linux_only
 def test_the_private_temporary_folder_lasts_until_the_end(root: Path) -> None:
-    sandbox = Sandbox(Reach((root,)), look=lambda: working(iter(bubblewraps())))
+    sandbox = Sandbox(FileReach((root,)), look=lambda: working(iter(bubblewraps())))
     first = within(sandbox, root)("echo kept > /tmp/x; echo $TMPDIR")
     assert first.stdout == "/tmp\n"
     assert within(sandbox, root)("cat /tmp/x").stdout == "kept\n"
@@ -293,6 +293,6 @@ def test_places_that_we_may_not_look_at_are_passed_over(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"/proc/1/root/bin:{tmp_path}/none:{os.environ['PATH']}")
-    sandbox = Sandbox(Reach((root,), home=Path("/proc/1/root/home")), look=lambda: working(iter(bubblewraps())))
+    sandbox = Sandbox(FileReach((root,), home=Path("/proc/1/root/home")), look=lambda: working(iter(bubblewraps())))
     assert within(sandbox, root)("echo fine").stdout == "fine\n"
     sandbox.close()

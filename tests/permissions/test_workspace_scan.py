@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.permissions.sandbox.workspace_scan import Findings, WorkspaceScan
+from ba_tui.permissions.sandbox.workspace_scan import ScanResult, WorkspaceScan
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_odd_names_closed_folders_and_circles_stop_nothing(root: Path) -> None:
 
 def test_a_look_that_is_recent_enough_is_not_repeated(root: Path) -> None:
     scan = WorkspaceScan([root])
-    assert scan.look(60) != Findings()
+    assert scan.look(60) != ScanResult()
     (root / "b").mkdir()
     (root / "b" / ".env").touch()
     assert root / "b" / ".env" not in scan.look(60).secrets

@@ -15,8 +15,8 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.providers.anthropic import AnthropicProvider
 from ba_tui.providers.openai_compat import OpenAIProvider
-from ba_tui.providers.scripted import Script, ScriptedProvider
-from ba_tui.providers.sse import Assembly
+from ba_tui.providers.scripted import ModelScript, ScriptedProvider
+from ba_tui.providers.sse import ReplyBuilder
 from tests.loopback import ModelServer, Raw
 from tests.loopback.fixtures import model_server
 from tests.loopback.hostile import HostileServer
@@ -66,10 +66,10 @@ def vendor(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(params=["anthropic", "openai", "scripted"])
 def play(
     request: pytest.FixtureRequest, model_server: Callable[..., ModelServer], connect: Connect
-) -> Callable[[Script], Provider]:
+) -> Callable[[ModelScript], Provider]:
     """A provider that follows a script: the vendors through real HTTP, the scripted one by itself."""
 
-    def start(script: Script) -> Provider:
+    def start(script: ModelScript) -> Provider:
         if request.param == "scripted":
             return ScriptedProvider(script)
         return connect(request.param, model_server(script))
@@ -92,7 +92,7 @@ async def until_error(stream: AsyncGenerator[Any, None] | AsyncIterator[Any]) ->
     return chunks, None
 
 
-def whole_answer(assembly: Assembly, body: dict[str, Any]) -> Message:
+def whole_answer(assembly: ReplyBuilder, body: dict[str, Any]) -> Message:
     assembly.take(body)
     return assembly.finish()
 

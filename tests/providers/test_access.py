@@ -9,15 +9,15 @@ import pytest
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.setup import LocalServer
-from ba_tui.providers.access import Access
+from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import load_catalog
 from ba_tui.resources import bundled, places
 from ba_tui.settings import load_settings
 
 
-def access(tmp_path: Path, flags: Mapping[str, object] | None = None) -> Access:
+def access(tmp_path: Path, flags: Mapping[str, object] | None = None) -> ProviderAccess:
     loaded = load_settings(flags or {}, places(), tmp_path)
-    return Access(loaded, load_catalog([bundled("config") / "models.yaml"]), places())
+    return ProviderAccess(loaded, load_catalog([bundled("config") / "models.yaml"]), places())
 
 
 def test_without_a_key_the_default_says_what_to_do(tmp_path: Path):

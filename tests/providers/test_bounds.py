@@ -15,9 +15,9 @@ import pytest
 from ba_tui.core.errors import AnswerTooLarge, BadRequest, ConnectionLost, Overloaded
 from ba_tui.core.events import Retrying, TextDelta
 from ba_tui.core.messages import user
-from ba_tui.core.provider import Request
+from ba_tui.core.provider import ModelRequest
 from ba_tui.providers import anthropic_wire, bounds, openai_wire
-from ba_tui.providers.faults import Service
+from ba_tui.providers.faults import ModelService
 from ba_tui.providers.http import ModelClient
 from ba_tui.providers.retrying import Persistent
 from ba_tui.providers.shapes import decode
@@ -25,8 +25,8 @@ from ba_tui.providers.sse import chunks
 from tests.loopback.hostile import JSON, OK, SSE, HostileServer, Play, Repeated, answer, drip, endless
 from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, delta, until_error
 
-ASK = Request("", [user("Hello")], (NOW,))
-SERVICE = Service("Test", "KEY", "http://127.0.0.1", "m")
+ASK = ModelRequest("", [user("Hello")], (NOW,))
+SERVICE = ModelService("Test", "KEY", "http://127.0.0.1", "m")
 BAD = b"HTTP/1.1 400 Bad Request\r\n"
 GZIP = b"content-encoding: gzip\r\n"
 
@@ -228,7 +228,7 @@ async def test_headers_that_drip_end_with_the_request(head: bytes) -> None:
 
 async def test_keys_have_their_turn_while_much_comes_at_once(vendor: str) -> None:
     text = spoken(vendor, "word ")
-    assembly: Any = (anthropic_wire if vendor == "anthropic" else openai_wire).Assembly(
+    assembly: Any = (anthropic_wire.AnthropicReply if vendor == "anthropic" else openai_wire.OpenAIReply)(
         CLAUDE if vendor == "anthropic" else GPT, SERVICE
     )
     turns = 0
@@ -258,7 +258,7 @@ async def test_keys_have_their_turn_while_much_comes_at_once(vendor: str) -> Non
     ],
 )
 def test_pieces_of_reasoning_are_joined_as_they_come(given: list[dict[str, Any]]) -> None:
-    assembly = openai_wire.Assembly(GPT, SERVICE)
+    assembly = openai_wire.OpenAIReply(GPT, SERVICE)
     for detail in given:
         list(assembly.feed("", delta(reasoning_details=[detail])))
     list(assembly.feed("", delta("stop", content="x")))

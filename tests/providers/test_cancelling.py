@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from ba_tui.core.messages import user
-from ba_tui.core.provider import Request
+from ba_tui.core.provider import ModelRequest
 from ba_tui.providers.scripted import Step
 from tests.loopback import Answer, ModelServer, Raw
 from tests.loopback.replies import Pace
 from tests.providers.conftest import Connect, collect
 
-ASK = Request("", [user("Hello")], ())
+ASK = ModelRequest("", [user("Hello")], ())
 
 
 @pytest.fixture

@@ -9,17 +9,17 @@ import pytest
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.provider import Prices
-from ba_tui.providers.catalog import Catalog, load_catalog
+from ba_tui.providers.catalog import ModelCatalog, load_catalog
 
 BUNDLED = Path(__file__).parents[2] / "config" / "models.yaml"
 
 
 @pytest.fixture(scope="module")
-def catalog() -> Catalog:
+def catalog() -> ModelCatalog:
     return load_catalog([BUNDLED])
 
 
-def test_a_full_name_and_a_bare_one_are_the_same_model(catalog: Catalog) -> None:
+def test_a_full_name_and_a_bare_one_are_the_same_model(catalog: ModelCatalog) -> None:
     info = catalog.find("anthropic/claude-sonnet-4-5-20250929")
     assert info == catalog.find("claude-sonnet-4-5-20250929")
     assert info.id == "anthropic/claude-sonnet-4-5-20250929"
@@ -28,7 +28,7 @@ def test_a_full_name_and_a_bare_one_are_the_same_model(catalog: Catalog) -> None
     assert info.prices == Prices(3, 15, 0.3, 3.75)
 
 
-def test_the_closest_pattern_wins(catalog: Catalog) -> None:
+def test_the_closest_pattern_wins(catalog: ModelCatalog) -> None:
     assert catalog.find("claude-opus-5-5").prices != catalog.find("claude-opus-5").prices
     assert catalog.find("claude-sonnet-4-20250514").window == 200_000
     assert catalog.find("claude-something-9").family == "claude"
@@ -48,17 +48,17 @@ def test_the_closest_pattern_wins(catalog: Catalog) -> None:
         ("openai/anthropic/claude-opus-4.5:free", "claude-4"),
     ],
 )
-def test_families_are_known_under_any_host(catalog: Catalog, name: str, family: str) -> None:
+def test_families_are_known_under_any_host(catalog: ModelCatalog, name: str, family: str) -> None:
     info = catalog.find(name)
     assert (info.family, info.known, info.id) == (family, True, name)
 
 
-def test_a_reseller_has_no_price_of_the_vendor(catalog: Catalog) -> None:
+def test_a_reseller_has_no_price_of_the_vendor(catalog: ModelCatalog) -> None:
     assert catalog.find("openai/anthropic/claude-opus-4.5").prices is None
     assert catalog.find("anthropic/claude-opus-4-5").prices is not None
 
 
-def test_an_unknown_model_is_assumed(catalog: Catalog) -> None:
+def test_an_unknown_model_is_assumed(catalog: ModelCatalog) -> None:
     info = catalog.find("openai/my-own-model")
     assert (info.known, info.window, info.prices, info.family) == (False, 200_000, None, "custom")
 
@@ -67,25 +67,25 @@ def test_an_unknown_model_is_assumed(catalog: Catalog) -> None:
     ("name", "expected"),
     [("gtp-5", "gpt-5"), ("claud-opus-5", "claude-opus-5"), ("antropic/claude-opus-5", "anthropic/claude-opus-5")],
 )
-def test_a_slip_is_told_the_nearest(catalog: Catalog, name: str, expected: str) -> None:
+def test_a_slip_is_told_the_nearest(catalog: ModelCatalog, name: str, expected: str) -> None:
     with pytest.raises(UsageError) as caught:
         catalog.find(name)
     assert expected in caught.value.hint
 
 
 @pytest.mark.parametrize("name", ["", " ", "openai/", "/x", "zzz", "scripted:"])
-def test_what_can_be_no_model_is_refused(catalog: Catalog, name: str) -> None:
+def test_what_can_be_no_model_is_refused(catalog: ModelCatalog, name: str) -> None:
     with pytest.raises(UsageError):
         catalog.find(name)
 
 
-def test_scripts_are_models_too(catalog: Catalog) -> None:
+def test_scripts_are_models_too(catalog: ModelCatalog) -> None:
     info = catalog.find("scripted:talks/one.yaml")
     assert (info.id, info.provider, info.name) == ("scripted:talks/one.yaml", "scripted", "talks/one.yaml")
     assert catalog.find("demo").provider == "demo"
 
 
-def test_every_listed_model_is_found_by_its_id(catalog: Catalog) -> None:
+def test_every_listed_model_is_found_by_its_id(catalog: ModelCatalog) -> None:
     models = catalog.models()
     assert len(models) > 20
     assert all(catalog.find(info.id) == info and info.known for info in models)
@@ -166,6 +166,6 @@ def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["sonnet", "opus", "haiku"])
-def test_short_names_mean_the_newest_of_their_kind(catalog: Catalog, word: str) -> None:
+def test_short_names_mean_the_newest_of_their_kind(catalog: ModelCatalog, word: str) -> None:
     named = [info.name for info in catalog.models() if info.name.startswith(f"claude-{word}-")]
     assert catalog.find(word).id == f"anthropic/{named[0]}"

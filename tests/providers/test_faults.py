@@ -27,7 +27,7 @@ from ba_tui.core.errors import (
 )
 from ba_tui.core.events import TextDelta
 from ba_tui.core.messages import Message, user
-from ba_tui.core.provider import Request
+from ba_tui.core.provider import ModelRequest
 from ba_tui.providers.anthropic import AnthropicProvider
 from ba_tui.providers.openai_compat import OpenAIProvider
 from ba_tui.providers.scripted import Planned, Step
@@ -35,7 +35,7 @@ from tests.loopback import Answer, ModelServer, Raw, Status
 from tests.loopback.replies import JSON, Pace
 from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, until_error
 
-ASK = Request("", [user("Hello")], (NOW,))
+ASK = ModelRequest("", [user("Hello")], (NOW,))
 START = Callable[..., ModelServer]
 WORDS = "one two three four five six seven eight nine ten " * 40
 

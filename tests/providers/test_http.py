@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 
 from ba_tui.core.errors import BadRequest, ConnectionLost, Overloaded
 from ba_tui.core.messages import user
-from ba_tui.core.provider import Request
+from ba_tui.core.provider import ModelRequest
 from ba_tui.providers.faults import is_loopback
 from ba_tui.providers.http import http_client
 from ba_tui.providers.retrying import Persistent
@@ -28,7 +28,7 @@ from tests.loopback.replies import JSON
 from tests.providers.conftest import Connect, until_error
 from tests.providers.test_faults import make
 
-ASK = Request("", [user("Hello")], ())
+ASK = ModelRequest("", [user("Hello")], ())
 START = Callable[..., ModelServer]
 
 

@@ -12,9 +12,9 @@ import pytest
 from ba_tui.core.errors import AuthFailed, BadRequest, ConnectionLost, Overloaded, ProviderError, RateLimited
 from ba_tui.core.events import TextDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text, Thinking, ToolUse, Usage, user
-from ba_tui.core.provider import Request
+from ba_tui.core.provider import ModelRequest
 from ba_tui.providers import anthropic_wire, openai_wire
-from ba_tui.providers.faults import Service, from_response
+from ba_tui.providers.faults import ModelService, from_response
 from ba_tui.providers.scripted import Planned, Step
 from ba_tui.providers.shapes import decode
 from ba_tui.providers.sse import Decoder, chunks
@@ -22,8 +22,8 @@ from tests.loopback import ModelServer, Raw, formats
 from tests.loopback.replies import JSON
 from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, call, delta, until_error, whole_answer
 
-ASK = Request("", [user("Hello")], (NOW,))
-SERVICE = Service("Test", "KEY", "http://127.0.0.1", "m")
+ASK = ModelRequest("", [user("Hello")], (NOW,))
+SERVICE = ModelService("Test", "KEY", "http://127.0.0.1", "m")
 START = Callable[..., ModelServer]
 STEP = Step(say="All of it.", calls=(Planned("now", {"zone": "UTC"}),))
 
@@ -60,8 +60,9 @@ async def read(vendor: str, body: bytes, piece: int = 0) -> tuple[list[Any], Pro
     return await until_error(answer())
 
 
-def assembly_of(vendor: str) -> anthropic_wire.Assembly | openai_wire.Assembly:
-    return anthropic_wire.Assembly(CLAUDE, SERVICE) if vendor == "anthropic" else openai_wire.Assembly(GPT, SERVICE)
+def assembly_of(vendor: str) -> anthropic_wire.AnthropicReply | openai_wire.OpenAIReply:
+    anthropic = vendor == "anthropic"
+    return anthropic_wire.AnthropicReply(CLAUDE, SERVICE) if anthropic else openai_wire.OpenAIReply(GPT, SERVICE)
 
 
 @pytest.mark.parametrize("framing", FRAMINGS.values(), ids=FRAMINGS)
@@ -271,7 +272,7 @@ def test_arguments_that_are_nested_as_nobody_means_are_none(vendor: str, levels:
 def test_calls_of_one_answer_can_be_told_apart(id: str | None) -> None:
     uses = [{"type": "tool_use", "id": id, "name": "now", "input": {}} for _ in range(2)]
     message, shown = answer("anthropic", [*(opened(at, **use) for at, use in enumerate(uses)), END])
-    whole = whole_answer(anthropic_wire.Assembly(CLAUDE, SERVICE), {"content": uses})
+    whole = whole_answer(anthropic_wire.AnthropicReply(CLAUDE, SERVICE), {"content": uses})
     for calls in (message.calls, whole.calls):
         assert len({use.id for use in calls}) == 2
         assert all(use.id for use in calls)

@@ -17,14 +17,14 @@ from ba_tui.core.messages import (
     Usage,
     user,
 )
-from ba_tui.core.provider import Request
+from ba_tui.core.provider import ModelRequest
 from ba_tui.providers import openai_wire
-from ba_tui.providers.faults import Service
+from ba_tui.providers.faults import ModelService
 from tests.loopback import ModelServer
 from tests.providers.conftest import GPT, NOW, Connect, call, collect, delta, events, until_error, whole_answer
 
-ASK = Request("", [user("Hello")], (NOW,))
-SERVICE = Service("Test", "KEY", "http://127.0.0.1", "m")
+ASK = ModelRequest("", [user("Hello")], (NOW,))
+SERVICE = ModelService("Test", "KEY", "http://127.0.0.1", "m")
 START = Callable[..., ModelServer]
 A, B = ("read_file", {"path": "a"}), ("now", {})
 
@@ -37,7 +37,7 @@ def test_what_a_server_adds_to_a_call_goes_back_with_it() -> None:
         "extra_content": {"google": {"thought_signature": "abc"}},
     }
     answer = {"choices": [{"message": {"tool_calls": [raw]}, "finish_reason": "tool_calls"}]}
-    message = whole_answer(openai_wire.Assembly(GPT, SERVICE), answer)
+    message = whole_answer(openai_wire.OpenAIReply(GPT, SERVICE), answer)
     assert message.calls == (ToolUse("c1", "now", {}),)
     sent = json.loads(openai_wire.encode_message(message, GPT, "reasoning_content"))
     assert sent["tool_calls"] == [raw]
@@ -134,7 +134,7 @@ async def test_content_may_be_a_list_of_parts(model_server: START, connect: Conn
     provider = connect("openai", server)
     message = (await collect(provider.stream(ASK)))[-1]
     assert message.blocks == (Thinking("Hm"), Text("Hello"))
-    await collect(provider.stream(Request("", [user("Hi"), message, user("And?")], ())))
+    await collect(provider.stream(ModelRequest("", [user("Hi"), message, user("And?")], ())))
     assert server.requests[1].json["messages"][1]["content"] == [
         {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]},
         {"type": "text", "text": "Hello"},
@@ -147,7 +147,7 @@ async def test_reasoning_goes_back_where_it_came_from(model_server: START, conne
     server = model_server([raw, raw])
     provider = connect("openai", server)
     message = (await collect(provider.stream(ASK)))[-1]
-    await collect(provider.stream(Request("", [user("Hi"), message, user("And?")], ())))
+    await collect(provider.stream(ModelRequest("", [user("Hi"), message, user("And?")], ())))
     assert server.requests[1].json["messages"][1] == {"role": "assistant", "content": "Yes", field: "Hm"}
 
 

@@ -12,18 +12,18 @@ import pytest
 from ba_tui.core.errors import AuthFailed, BadRequest, ModelNotFound, Overloaded, ProviderError, RateLimited
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text, Thinking, user
-from ba_tui.core.provider import Request
+from ba_tui.core.provider import ModelRequest
 from ba_tui.providers import anthropic_wire, openai_wire
-from ba_tui.providers.anthropic_wire import Assembly, block_to_wire
-from ba_tui.providers.faults import Service
+from ba_tui.providers.anthropic_wire import AnthropicReply, block_to_wire
+from ba_tui.providers.faults import ModelService
 from ba_tui.providers.shapes import arguments
 from tests.loopback import ModelServer, Raw
 from tests.loopback.replies import JSON, Pace
 from tests.providers.conftest import CLAUDE, NOW, Connect, until_error, whole_answer
 
 pytestmark = pytest.mark.outside
-ASK = Request("", [user("Hello")], (NOW,))
-SERVICE = Service("Test", "KEY", "http://127.0.0.1", "m")
+ASK = ModelRequest("", [user("Hello")], (NOW,))
+SERVICE = ModelService("Test", "KEY", "http://127.0.0.1", "m")
 REFUSALS: dict[int, type[ProviderError]] = {
     401: AuthFailed,
     403: AuthFailed,
@@ -182,7 +182,7 @@ def test_recorded_histories_are_sent_as_they_came(outside_data: Path) -> None:
         if format != "anthropic" or row["status"] != 200:
             continue
         body = json.loads(path.read_text())
-        message = whole_answer(Assembly(CLAUDE, SERVICE), body)
+        message = whole_answer(AnthropicReply(CLAUDE, SERVICE), body)
         for block, raw in zip(message.blocks, body["content"], strict=True):
             sent = block_to_wire(block, own=True, model=CLAUDE)
             if isinstance(block, Text):

@@ -25,7 +25,7 @@ from ba_tui.core.messages import (
     reminder,
     user,
 )
-from ba_tui.core.provider import Request
+from ba_tui.core.provider import ModelRequest
 from ba_tui.core.results import ToolResult
 from ba_tui.core.transcript import Transcript
 from ba_tui.providers.scripted import Planned, Step
@@ -42,7 +42,7 @@ def without_marks(body: bytes) -> bytes:
     return re.sub(rb',?"cache_control":\{"type":"ephemeral"\}', b"", body)
 
 
-async def one(model_server: START, connect: Connect, vendor: str, request: Request, **options: Any) -> Any:
+async def one(model_server: START, connect: Connect, vendor: str, request: ModelRequest, **options: Any) -> Any:
     """The JSON that is sent for ``request``."""
     server = model_server([Step(say="ok")])
     _, error = await until_error(connect(vendor, server, **options).stream(request))
@@ -60,7 +60,7 @@ async def test_each_request_extends_the_last(model_server: START, connect: Conne
         transcript.apply(TurnStarted(user(f"Prompt {number} ✓")))
         transcript.apply(Steered(reminder(f"It is {number} o'clock.")))
         while True:
-            message = (await collect(provider.stream(Request("Be brief.", transcript.messages, TOOLS))))[-1]
+            message = (await collect(provider.stream(ModelRequest("Be brief.", transcript.messages, TOOLS))))[-1]
             transcript.apply(MessageDone(message))
             for call in message.calls:
                 # Read in between, as a meter does: the answers are put together anew each time.
@@ -79,14 +79,14 @@ async def test_each_request_extends_the_last(model_server: START, connect: Conne
 
 
 async def test_the_stable_comes_first(model_server: START, connect: Connect) -> None:
-    sent = await one(model_server, connect, "anthropic", Request("Be brief.", [user("Hi")], TOOLS))
+    sent = await one(model_server, connect, "anthropic", ModelRequest("Be brief.", [user("Hi")], TOOLS))
     keys = list(sent)
     assert keys.index("tools") < keys.index("system") < keys.index("messages")
     assert sent["system"] == [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
     assert sent["cache_control"] == {"type": "ephemeral"}
     assert [tool["name"] for tool in sent["tools"]] == ["read_file", "now"]
     assert sent["tools"][0]["input_schema"] == READ.input_schema
-    sent = await one(model_server, connect, "openai", Request("Be brief.", [user("Hi")], TOOLS))
+    sent = await one(model_server, connect, "openai", ModelRequest("Be brief.", [user("Hi")], TOOLS))
     assert list(sent).index("tools") < list(sent).index("messages")
     assert sent["messages"][0] == {"role": "system", "content": "Be brief."}
     assert sent["stream_options"] == {"include_usage": True}
@@ -96,7 +96,7 @@ async def test_forbidding_calls_keeps_the_tools_listed(model_server: START, conn
     server = model_server([Step(say="a"), Step(say="b")])
     provider = connect(vendor, server)
     for allowed in (True, False):
-        await collect(provider.stream(Request("", [user("Hi")], TOOLS, call_tools=allowed)))
+        await collect(provider.stream(ModelRequest("", [user("Hi")], TOOLS, call_tools=allowed)))
     free, bound = (seen.json for seen in server.requests)
     assert bound.pop("tool_choice") in ({"type": "none"}, "none")
     assert free == bound
@@ -104,7 +104,7 @@ async def test_forbidding_calls_keeps_the_tools_listed(model_server: START, conn
 
 
 async def test_without_tools_nothing_is_said_of_them(model_server: START, connect: Connect, vendor: str) -> None:
-    sent = await one(model_server, connect, vendor, Request("", [user("Hi")], (), call_tools=False))
+    sent = await one(model_server, connect, vendor, ModelRequest("", [user("Hi")], (), call_tools=False))
     assert "tools" not in sent
     assert "tool_choice" not in sent
     assert "system" not in sent
@@ -112,7 +112,7 @@ async def test_without_tools_nothing_is_said_of_them(model_server: START, connec
 
 async def test_further_fields_are_sent_as_given(model_server: START, connect: Connect, vendor: str) -> None:
     options = {"temperature": 0.5, "max_tokens": 77}
-    sent = await one(model_server, connect, vendor, Request("", [user("Hi")], ()), options=options)
+    sent = await one(model_server, connect, vendor, ModelRequest("", [user("Hi")], ()), options=options)
     assert (sent["temperature"], sent["max_tokens"], sent["model"]) == (
         0.5,
         77,
@@ -122,10 +122,10 @@ async def test_further_fields_are_sent_as_given(model_server: START, connect: Co
 
 async def test_models_that_think_by_themselves_are_asked_to_show_it(model_server: START, connect: Connect) -> None:
     model = replace(CLAUDE, family="claude-5")
-    sent = await one(model_server, connect, "anthropic", Request("", [user("Hi")], ()), model=model)
+    sent = await one(model_server, connect, "anthropic", ModelRequest("", [user("Hi")], ()), model=model)
     assert sent["thinking"] == {"type": "adaptive", "display": "summarized"}
     own = {"thinking": {"type": "disabled"}}
-    sent = await one(model_server, connect, "anthropic", Request("", [user("Hi")], ()), model=model, options=own)
+    sent = await one(model_server, connect, "anthropic", ModelRequest("", [user("Hi")], ()), model=model, options=own)
     assert sent["thinking"] == {"type": "disabled"}
 
 
@@ -133,8 +133,8 @@ async def test_thinking_goes_back_as_it_came(model_server: START, connect: Conne
     thought = "Zwei\n\nZeilen ✓"
     server = model_server([Step(think=thought, say="one"), Step(say="two")])
     provider = connect("anthropic", server)
-    first = (await collect(provider.stream(Request("", [user("Hi")], ()))))[-1]
-    await collect(provider.stream(Request("", [user("Hi"), first, user("And?")], ())))
+    first = (await collect(provider.stream(ModelRequest("", [user("Hi")], ()))))[-1]
+    await collect(provider.stream(ModelRequest("", [user("Hi"), first, user("And?")], ())))
     sent = server.requests[1].json["messages"][1]["content"]
     assert sent[0] == {"type": "thinking", "thinking": thought, "signature": signature(thought)}
 
@@ -153,7 +153,7 @@ async def test_reasoning_goes_only_to_the_model_it_is_from(
     model_server: START, connect: Connect, vendor: str, author: str
 ) -> None:
     answer = Message("assistant", HISTORY, model=author)
-    sent = await one(model_server, connect, vendor, Request("", [user("Hi"), answer, user("And?")], ()))
+    sent = await one(model_server, connect, vendor, ModelRequest("", [user("Hi"), answer, user("And?")], ()))
     if vendor == "anthropic":
         kinds = [block["type"] for block in sent["messages"][1]["content"]]
         own = ["thinking", "redacted_thinking"] if author == CLAUDE.id else []
@@ -169,7 +169,7 @@ async def test_a_message_of_which_nothing_is_left_is_not_sent(
     model_server: START, connect: Connect, vendor: str
 ) -> None:
     empty = Message("assistant", (Thinking("theirs", "sig"), Text("  \n")), model="other/model")
-    sent = await one(model_server, connect, vendor, Request("", [user("Hi"), empty, user("And?")], ()))
+    sent = await one(model_server, connect, vendor, ModelRequest("", [user("Hi"), empty, user("And?")], ()))
     assert [message["role"] for message in sent["messages"]] == ["user", "user"]
 
 
@@ -182,7 +182,9 @@ async def test_answers_to_calls_come_first_and_with_their_pictures(
         ToolOutput("a1", "one", attachments=(PNG,)),
         ToolOutput("a2", "no", is_error=True),
     )
-    sent = await one(model_server, connect, vendor, Request("", [user("Hi"), calls, Message("user", answers)], TOOLS))
+    sent = await one(
+        model_server, connect, vendor, ModelRequest("", [user("Hi"), calls, Message("user", answers)], TOOLS)
+    )
     if vendor == "anthropic":
         first, second, words = sent["messages"][2]["content"]
         assert first["content"][0] == {"type": "text", "text": "one"}
@@ -204,7 +206,7 @@ async def test_files_and_pictures_are_sent(model_server: START, connect: Connect
         Document("application/pdf", "JVBERi0=", "a.pdf"),
         Document("text/plain", "w6Q=", "a.txt"),
     )
-    sent = await one(model_server, connect, vendor, Request("", [Message("user", blocks)], ()))
+    sent = await one(model_server, connect, vendor, ModelRequest("", [Message("user", blocks)], ()))
     content = sent["messages"][0]["content"]
     if vendor == "anthropic":
         assert content[1]["source"] == {"type": "url", "url": "https://example.org/a.png"}
@@ -219,7 +221,7 @@ async def test_files_and_pictures_are_sent(model_server: START, connect: Connect
 
 async def test_a_model_that_sees_nothing_gets_words_instead(model_server: START, connect: Connect, vendor: str) -> None:
     model = replace(CLAUDE if vendor == "anthropic" else GPT, vision=False)
-    request = Request("", [Message("user", (Text("See"), PNG))], ())
+    request = ModelRequest("", [Message("user", (Text("See"), PNG))], ())
     sent = await one(model_server, connect, vendor, request, model=model)
     assert PNG.data not in json.dumps(sent)
     assert "can't see pictures" in json.dumps(sent)
@@ -231,7 +233,7 @@ async def test_ids_of_other_vendors_are_made_fit_and_stay_paired(
     ids = ["functions.now:0", "x" * 80, "call_äö", "toolu_fine-1"]
     calls = Message("assistant", tuple(ToolUse(id, "now", {}) for id in ids), model="x")
     answers = Message("user", tuple(ToolOutput(id, "ok") for id in ids))
-    sent = await one(model_server, connect, vendor, Request("", [user("Hi"), calls, answers], TOOLS))
+    sent = await one(model_server, connect, vendor, ModelRequest("", [user("Hi"), calls, answers], TOOLS))
     if vendor == "anthropic":
         used = [block["id"] for block in sent["messages"][1]["content"]]
         answered = [block["tool_use_id"] for block in sent["messages"][2]["content"]]
@@ -247,7 +249,7 @@ async def test_ids_of_other_vendors_are_made_fit_and_stay_paired(
 async def test_text_that_is_no_unicode_does_not_stop_a_request(
     model_server: START, connect: Connect, vendor: str
 ) -> None:
-    sent = await one(model_server, connect, vendor, Request("", [user("half \ud83d of it")], ()))
+    sent = await one(model_server, connect, vendor, ModelRequest("", [user("half \ud83d of it")], ()))
     assert "half ? of it" in json.dumps(sent)
 
 
@@ -255,8 +257,8 @@ async def test_a_message_that_grew_is_encoded_anew(model_server: START, connect:
     server = model_server([Step(say="a"), Step(say="b")])
     provider = connect(vendor, server)
     prompt = user("Hello")
-    await collect(provider.stream(Request("", [prompt], ())))
-    await collect(provider.stream(Request("", [prompt.joined(user("and more"))], ())))
+    await collect(provider.stream(ModelRequest("", [prompt], ())))
+    await collect(provider.stream(ModelRequest("", [prompt.joined(user("and more"))], ())))
     assert "and more" not in json.dumps(server.requests[0].json)
     assert "and more" in json.dumps(server.requests[1].json)
     assert "Hello" in json.dumps(server.requests[1].json)

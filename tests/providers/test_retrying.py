@@ -11,14 +11,14 @@ import pytest
 from ba_tui.core.errors import AuthFailed, ConnectionLost, Overloaded, RateLimited
 from ba_tui.core.events import MessageRestarted, Retrying, TextDelta
 from ba_tui.core.messages import Message, user
-from ba_tui.core.provider import Request
+from ba_tui.core.provider import ModelRequest
 from ba_tui.providers.retrying import Persistent
 from ba_tui.providers.scripted import Failure, ScriptedProvider, Step
 from ba_tui.resilience import Backoff
 from tests.loopback import Answer, ModelServer, Status
 from tests.providers.conftest import Connect, collect, until_error
 
-ASK = Request("", [user("Hello")], ())
+ASK = ModelRequest("", [user("Hello")], ())
 LONG = "word " * 200
 
 

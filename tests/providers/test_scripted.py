@@ -9,13 +9,13 @@ import pytest
 from ba_tui.core.errors import ErrorInfo, Overloaded, ProviderError, UsageError
 from ba_tui.core.events import MessageDone, TextDelta, ThinkingDelta, ToolFinished, TurnStarted
 from ba_tui.core.messages import Usage, user
-from ba_tui.core.provider import Request
+from ba_tui.core.provider import ModelRequest
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.transcript import Transcript
-from ba_tui.providers.scripted import Failure, Planned, Script, ScriptedProvider, Step, When, load_script
+from ba_tui.providers.scripted import Failure, ModelScript, Planned, ScriptedProvider, Step, When, load_script
 from tests.providers.conftest import collect, until_error
 
-ASK = Request("", [user("Hello")], ())
+ASK = ModelRequest("", [user("Hello")], ())
 DENIED = failure("permission_denied", "The person said no.")
 CALL = Step(say="May I?", calls=(Planned("shell", {"command": "ls"}),))
 BRANCHES = (
@@ -29,7 +29,7 @@ BRANCHES = (
 
 async def answer(provider: ScriptedProvider, transcript: Transcript, result: ToolResult | None = None) -> str:
     """One request, its answer, and ``result`` for every call of it."""
-    message = (await collect(provider.stream(Request("", transcript.messages, ()))))[-1]
+    message = (await collect(provider.stream(ModelRequest("", transcript.messages, ()))))[-1]
     transcript.apply(MessageDone(message))
     for call in message.calls:
         assert result is not None
@@ -56,7 +56,7 @@ async def test_a_step_may_depend_on_what_became_of_the_calls(result: ToolResult,
 async def test_an_interrupted_call_is_known() -> None:
     steps = (CALL, Step(say="You stopped me.", when=When(interrupted=True)), Step(say="On."))
     provider, transcript = ScriptedProvider(steps), Transcript(events=[TurnStarted(user("Go"))])
-    message = (await collect(provider.stream(Request("", transcript.messages, ()))))[-1]
+    message = (await collect(provider.stream(ModelRequest("", transcript.messages, ()))))[-1]
     transcript.apply(MessageDone(message))
     transcript.apply(TurnStarted(user("Go on")))
     assert await answer(provider, transcript) == "You stopped me."
@@ -84,7 +84,7 @@ async def test_the_pace_is_a_delay_before_each_piece() -> None:
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    script = Script((Step(say="one two three"), Step(say="four five", delay=0)), delay=0.03)
+    script = ModelScript((Step(say="one two three"), Step(say="four five", delay=0)), delay=0.03)
     provider = ScriptedProvider(script, sleep=sleep)
     pieces = [chunk.text for chunk in await collect(provider.stream(ASK)) if isinstance(chunk, TextDelta)]
     assert pieces == ["one", " two", " three"]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from ba_tui.core.events import TextDelta
 from ba_tui.core.messages import Message, Text
-from ba_tui.core.provider import Chunk
-from ba_tui.providers.faults import Service
+from ba_tui.core.provider import ReplyChunk
+from ba_tui.providers.faults import ModelService
 from ba_tui.providers.sse import Decoder, chunks
 
 LINES = st.lists(
@@ -56,7 +56,7 @@ class Words:
         self.done = False
         self.text = ""
 
-    def feed(self, name: str, data: dict[str, Any]) -> Iterable[Chunk]:
+    def feed(self, name: str, data: dict[str, Any]) -> Iterable[ReplyChunk]:
         self.done = "word" not in data
         self.text += data.get("word", "")
         return [] if self.done else [TextDelta(data["word"])]
@@ -86,6 +86,6 @@ async def test_words_that_trickle_are_looked_for_less_often_than_they_come() -> 
         loop.call_later(at * 0.004, wire.put_nowait, b'data: {"word": "on "}\n\n')
     loop.call_later(0.17, wire.put_nowait, b"data: {}\n\n")
     words = Words()
-    came = [chunk async for chunk in chunks(body(), words, Service("Test", "KEY", "http://127.0.0.1", "m"))]
+    came = [chunk async for chunk in chunks(body(), words, ModelService("Test", "KEY", "http://127.0.0.1", "m"))]
     assert words.text == "on " * 40 == "".join(chunk.text for chunk in came if isinstance(chunk, TextDelta))
     assert looks < 20

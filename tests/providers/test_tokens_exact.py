@@ -8,7 +8,7 @@ import pytest
 
 from ba_tui.core.errors import BadRequest, UsageError
 from ba_tui.core.messages import Message, ToolOutput, ToolUse, user
-from ba_tui.core.provider import ModelInfo, Request
+from ba_tui.core.provider import ModelInfo, ModelRequest
 from ba_tui.providers.anthropic import AnthropicProvider
 from ba_tui.providers.tokens_exact import ExactCounts
 from tests.providers.counting_server import CountingServer
@@ -17,12 +17,12 @@ from tests.providers.test_tokens import nothing
 INFO = ModelInfo("anthropic/claude-x", "anthropic", "claude-x")
 
 
-def request(text: str = "hello") -> Request:
+def request(text: str = "hello") -> ModelRequest:
     from ba_tui.core.tool import Tool
 
     called = Message("assistant", (ToolUse("a", "look", {"path": "x"}),), origin="assistant")
     seen = Message("user", (ToolOutput("a", "seen"),), origin="tool")
-    return Request("Be kind.", [user(text), called, seen], [Tool("look", "Looks.", {"type": "object"}, nothing)])
+    return ModelRequest("Be kind.", [user(text), called, seen], [Tool("look", "Looks.", {"type": "object"}, nothing)])
 
 
 async def test_the_whole_request_is_counted_once():

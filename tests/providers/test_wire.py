@@ -28,15 +28,15 @@ from ba_tui.core.messages import (
     Usage,
     user,
 )
-from ba_tui.core.provider import Request
+from ba_tui.core.provider import ModelRequest
 from ba_tui.providers import anthropic_wire, openai_wire
-from ba_tui.providers.faults import Service
+from ba_tui.providers.faults import ModelService
 from ba_tui.providers.scripted import Step
 from tests.loopback import ModelServer, Raw, formats
 from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, call, collect, delta, events, whole_answer
 
-ASK = Request("", [user("Hello")], (NOW,))
-SERVICE = Service("Test", "KEY", "http://127.0.0.1", "m")
+ASK = ModelRequest("", [user("Hello")], (NOW,))
+SERVICE = ModelService("Test", "KEY", "http://127.0.0.1", "m")
 START = Callable[..., ModelServer]
 
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=40)
@@ -91,7 +91,7 @@ def back_from_openai(body: bytes) -> Message:
     """What an answer would be that says exactly what we sent."""
     sent = json.loads(body)
     answer = {"choices": [{"index": 0, "message": sent, "finish_reason": "stop"}]}
-    return whole_answer(openai_wire.Assembly(GPT, SERVICE), answer)
+    return whole_answer(openai_wire.OpenAIReply(GPT, SERVICE), answer)
 
 
 @settings(deadline=None)
@@ -201,7 +201,7 @@ async def test_blocks_and_deltas_of_tomorrow_are_kept_and_sent_back(model_server
     kept = {"type": "hologram", "id": "h", "label": "Hello", "frames": [1, 2, 3], "depth": {"m": 2}, "input": {"a": 1}}
     assert message.blocks == (Opaque(kept, "anthropic"),)
     assert message.usage == Usage(7, 3)
-    await collect(provider.stream(Request("", [user("Hi"), message, user("And?")], ())))
+    await collect(provider.stream(ModelRequest("", [user("Hi"), message, user("And?")], ())))
     assert server.requests[1].json["messages"][1]["content"] == [kept]
 
 
@@ -245,11 +245,11 @@ async def test_a_whole_answer_instead_of_a_stream_is_read(model_server: START, c
 @given(wire=st.dictionaries(words, plain, max_size=4) | st.fixed_dictionaries({"type": words, "delta": plain}))
 def test_events_of_any_shape_do_not_trip_us(wire: dict[str, Any]) -> None:
     for kind in ("message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop"):
-        assembly = anthropic_wire.Assembly(CLAUDE, SERVICE)
+        assembly = anthropic_wire.AnthropicReply(CLAUDE, SERVICE)
         with contextlib.suppress(ProviderError):
             list(assembly.feed(kind, {**wire, "type": kind}))
             list(assembly.feed(kind, {"type": "content_block_start", "content_block": wire}))
             list(assembly.feed(kind, {"type": "message_stop"}))
             assert isinstance(anthropic_wire.encode_message(assembly.finish(), CLAUDE), bytes)
     if "error" not in wire:
-        assert list(openai_wire.Assembly(GPT, SERVICE).feed("", {"choices": [wire, {"delta": wire}]})) is not None
+        assert list(openai_wire.OpenAIReply(GPT, SERVICE).feed("", {"choices": [wire, {"delta": wire}]})) is not None

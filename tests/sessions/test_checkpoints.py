@@ -14,11 +14,11 @@ from ba_tui.assembly.keeping import checkpoints_for
 from ba_tui.core.errors import StorageError
 from ba_tui.core.rewinding import FileChange, Restored
 from ba_tui.resources import places
-from ba_tui.sessions.checkpoints.git import MANY, Stopped, Watch
+from ba_tui.sessions.checkpoints.git import MANY, GitWatch, Stopped
 from ba_tui.sessions.checkpoints.keeper import SessionCheckpoints
 from ba_tui.sessions.checkpoints.restoring import restore
-from ba_tui.sessions.checkpoints.shadow import Limits, Store
-from ba_tui.settings.model import Checkpoints, Settings
+from ba_tui.sessions.checkpoints.shadow import ShadowLimits, Store
+from ba_tui.settings.model import CheckpointSettings, Settings
 
 GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_AUTHOR_NAME": "p", "GIT_AUTHOR_EMAIL": "p@x", "GIT_COMMITTER_NAME": "p"}
 
@@ -31,7 +31,7 @@ def work(tmp_path: Path) -> Path:
 
 
 def store_of(work: Path, **limits: float) -> Store:
-    return Store(work.parent / "store", work, limits=Limits(**limits) if limits else None)  # type: ignore[arg-type]
+    return Store(work.parent / "store", work, limits=ShadowLimits(**limits) if limits else None)  # type: ignore[arg-type]
 
 
 def session(work: Path, id: str = "one", **limits: float) -> SessionCheckpoints:
@@ -292,7 +292,7 @@ def test_many_files_go_into_one_pack_and_come_back(work: Path):
         write(work, **{name: f"text of {name}\n" * 3})
     write(work, empty="", twin=f"text of {names[0]}\n" * 3)
     before, own = state(work), session(work)
-    watch = Watch()
+    watch = GitWatch()
     id = own.take(1, watch)
     assert (watch.done, watch.total) == (len(names) + 2, len(names) + 2)
     objects = work.parent / "store" / "objects"
@@ -305,7 +305,7 @@ def test_many_files_go_into_one_pack_and_come_back(work: Path):
     assert [item.path for item in own.changes(id)] == []
 
 
-class Impatient(Watch):
+class Impatient(GitWatch):
     """Stops as soon as git runs."""
 
     def begin(self, process: subprocess.Popen[bytes] | None) -> None:
@@ -314,8 +314,8 @@ class Impatient(Watch):
         super().begin(process)
 
 
-@pytest.mark.parametrize("watch", [Impatient(), Watch()])
-def test_who_does_not_want_to_wait_stops_it_and_the_next_one_is_whole(work: Path, watch: Watch):
+@pytest.mark.parametrize("watch", [Impatient(), GitWatch()])
+def test_who_does_not_want_to_wait_stops_it_and_the_next_one_is_whole(work: Path, watch: GitWatch):
     write(work, **{f"file{number}": "text" for number in range(60)})
     if not isinstance(watch, Impatient):
         watch.stop()
@@ -331,7 +331,7 @@ def test_how_large_a_file_may_be_is_a_setting(work: Path, tmp_path: Path):
     write(work, small="1" * 900, large="1" * 1_100)
     where = places({"BA_HOME": str(tmp_path / "ba")})
     for megabytes, kept in ((0.001, ["small"]), (10, ["large", "small"])):
-        settings = Settings(checkpoints=Checkpoints(max_file_mb=megabytes))
+        settings = Settings(checkpoints=CheckpointSettings(max_file_mb=megabytes))
         own = checkpoints_for(where, work, f"of-{megabytes}", settings)
         id = own.take(1)
         write(work, small=f"now {megabytes}", large="2" * int(1_100 + megabytes))

@@ -21,7 +21,7 @@ from ba_tui.core.events import (
 )
 from ba_tui.core.messages import Document, Image, Message, Text, ToolUse, user
 from ba_tui.core.ports.sessions import SessionInfo
-from ba_tui.core.results import Command, Diff, ToolResult, failure
+from ba_tui.core.results import CommandText, Diff, ToolResult, failure
 from ba_tui.sessions.exports.transcripts import exporter
 from tests.sessions.shelf import turn
 
@@ -75,7 +75,7 @@ def test_a_page_shows_what_was_said_called_and_changed() -> None:
         ),
         answered("**Done**, see [the site](https://example.org/?a=1&b=2):\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"),
         ToolStarted(call, "ls -la"),
-        ToolFinished("c", ToolResult("cut", Command("ls", output="a.py\nb.py"), summary="2 lines")),
+        ToolFinished("c", ToolResult("cut", CommandText("ls", output="a.py\nb.py"), summary="2 lines")),
         ToolStarted(edit, "a.py"),
         ToolFinished("e", ToolResult("done", Diff("a.py", "x = 1\n", "x = 2\n"))),
         ToolFinished("none", failure("timeout", "too slow")),

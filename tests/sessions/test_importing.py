@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ba_tui.core.errors import NewerSchema, UsageError
 from ba_tui.core.events import Compressed, MessageDone, Notice, Steered, ToolFinished, TurnEnded, TurnStarted
 from ba_tui.core.messages import Image, Message, Thinking, ToolOutput, ToolUse, Usage
-from ba_tui.core.results import Command, Diff
+from ba_tui.core.results import CommandText, Diff
 from ba_tui.core.transcript import Transcript
 from ba_tui.sessions.imports.claude_code import told
 from ba_tui.sessions.imports.importing import read_transcript
@@ -115,7 +115,7 @@ async def test_a_transcript_becomes_a_session_that_goes_on(tmp_path: Path) -> No
     assert [call.id for call in answers[0].calls] == ["t1", "t2"]
     assert answers[0].usage == Usage(10, 5, 3)
     displays = [event.result.display for event in events if isinstance(event, ToolFinished)]
-    assert displays == [Command("cat totals.py", output="1\n2"), Diff("/a.py", "x = 1", "x = 2")]
+    assert displays == [CommandText("cat totals.py", output="1\n2"), Diff("/a.py", "x = 1", "x = 2")]
     assert any(isinstance(event, Notice) and "Imported from Claude Code 5e55-1011" in event.text for event in events)
     assert [found.id for found in shelf.search("line 4 wrong")] == [info.id]
     conversation = shelf.open(info.id)

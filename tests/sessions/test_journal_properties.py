@@ -29,7 +29,7 @@ from ba_tui.core.events import (
 )
 from ba_tui.core.messages import Message, Text, Thinking, ToolOutput, ToolUse, Usage, user
 from ba_tui.core.questions import Reply
-from ba_tui.core.results import Command, Diff, ToolResult
+from ba_tui.core.results import CommandText, Diff, ToolResult
 from ba_tui.core.transcript import Transcript
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.records import TORN, Header, backwards, forwards
@@ -52,7 +52,7 @@ answers = st.builds(
     st.lists(calls, max_size=3),
     st.none() | st.builds(Usage, st.integers(0, 10**6), st.integers(0, 10**6)),
 )
-displays = st.none() | st.builds(Diff, texts, st.none() | texts, texts) | st.builds(Command, texts, output=texts)
+displays = st.none() | st.builds(Diff, texts, st.none() | texts, texts) | st.builds(CommandText, texts, output=texts)
 results = st.builds(ToolResult, texts, displays, st.booleans(), meta=st.dictionaries(texts, json_values, max_size=2))
 agents = st.sampled_from(["main", "main", "main/explore-1"])
 signed = {"agent": agents, "at": numbers}

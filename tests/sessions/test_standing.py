@@ -13,7 +13,7 @@ from ba_tui.core.rewinding import course, prefix
 from ba_tui.core.transcript import Transcript
 from ba_tui.sessions.exports.outline import Survey
 from ba_tui.sessions.journal import JournalFile
-from ba_tui.sessions.standing import Standing, standing
+from ba_tui.sessions.standing import Timeline, standing
 from tests.sessions.shelf import folder_of, library, stored, turn
 
 A = "20261121-120000-ab12"
@@ -102,12 +102,12 @@ def test_the_price_of_a_compression_is_part_of_the_cost(tmp_path: Path) -> None:
 
 
 def test_a_course_is_the_same_after_it_was_kept() -> None:
-    course = Standing()
+    course = Timeline()
     for step in (0, 0, 0, 1, 0, 3, 0):
         if step:
             course.rewind(step)
         else:
             course.begin()
-        course = Standing.load(course.dump())
+        course = Timeline.load(course.dump())
     assert (course.numbers(), course.begun) == ([1, 2, 3, 5], 5)
-    assert Standing.load("").numbers() == []
+    assert Timeline.load("").numbers() == []

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ba_tui.skills.active import ActiveSkills, SkillContext
-from ba_tui.skills.catalog import HEAD_BYTES, Catalog, SkillRoot
-from ba_tui.skills.config import Choices, read_choices
+from ba_tui.skills.catalog import HEAD_BYTES, SkillCatalog, SkillRoot
+from ba_tui.skills.config import SkillChoices, read_choices
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.content import INSTRUCTION_CHARS, body_of, digest_of, files_of, instructions
 from ba_tui.skills.frontmatter import read_head, tools_of
@@ -18,10 +18,10 @@ from tests.entering import open_ingress
 from tests.skills.world import put
 
 
-def skills_in(folder: Path, choices: Choices | None = None) -> ActiveSkills:
+def skills_in(folder: Path, choices: SkillChoices | None = None) -> ActiveSkills:
     return ActiveSkills(
-        Catalog([SkillRoot(folder, "user")], open_ingress()),
-        choices or Choices(),
+        SkillCatalog([SkillRoot(folder, "user")], open_ingress()),
+        choices or SkillChoices(),
         Confirmed(folder.parent / "c"),
         SkillContext(),
     )
@@ -33,9 +33,9 @@ def test_a_later_folder_wins_and_a_broken_one_shadows_nothing(tmp_path: Path) ->
         put(tmp_path / name, "works", description=name)
     (tmp_path / "project" / "works" / "SKILL.md").write_text("---\nname: [\n---\n")
     roots = [SkillRoot(tmp_path / "bundled", "bundled"), SkillRoot(tmp_path / "user", "user")]
-    closed = Catalog([*roots, SkillRoot(tmp_path / "project", "project", lambda: False)], open_ingress())
+    closed = SkillCatalog([*roots, SkillRoot(tmp_path / "project", "project", lambda: False)], open_ingress())
     assert [(skill.id, skill.source) for skill in closed.usable()] == [("same", "user"), ("works", "user")]
-    catalog = Catalog([*roots, SkillRoot(tmp_path / "project", "project")], open_ingress())
+    catalog = SkillCatalog([*roots, SkillRoot(tmp_path / "project", "project")], open_ingress())
     assert [(skill.id, skill.source) for skill in catalog.usable()] == [("same", "project"), ("works", "user")]
     broken = next(skill for skill in catalog.all() if skill.head.trouble)
     assert (broken.id, broken.shadowed, broken.source) == ("works", True, "project")
@@ -44,7 +44,7 @@ def test_a_later_folder_wins_and_a_broken_one_shadows_nothing(tmp_path: Path) ->
 
 def test_a_file_is_read_again_only_when_it_changed(tmp_path: Path) -> None:
     file = put(tmp_path, "one", description="first") / "SKILL.md"
-    catalog = Catalog([SkillRoot(tmp_path, "user")], open_ingress())
+    catalog = SkillCatalog([SkillRoot(tmp_path, "user")], open_ingress())
     before = catalog.look()[0]
     status = file.stat()
     file.write_text(file.read_text().replace("first", "other"))
@@ -64,7 +64,7 @@ def test_odd_folders_are_listed_or_passed_over(tmp_path: Path) -> None:
     binary = tmp_path / "binary"
     binary.mkdir()
     (binary / "SKILL.md").write_bytes(b"\xff\xfe")
-    found = {skill.id: skill for skill in Catalog([SkillRoot(tmp_path, "user")], open_ingress()).look()}
+    found = {skill.id: skill for skill in SkillCatalog([SkillRoot(tmp_path, "user")], open_ingress()).look()}
     assert sorted(found) == ["binary", "inner", "loop"]
     assert "not UTF-8" in found["binary"].head.trouble
     assert found["loop"].head.trouble
@@ -73,7 +73,7 @@ def test_odd_folders_are_listed_or_passed_over(tmp_path: Path) -> None:
 
 def test_a_skill_of_megabytes_is_read_within_bounds(tmp_path: Path) -> None:
     put(tmp_path, "huge", "word\n" * 1_000_000)
-    (skill,) = Catalog([SkillRoot(tmp_path, "user")], open_ingress()).look()
+    (skill,) = SkillCatalog([SkillRoot(tmp_path, "user")], open_ingress()).look()
     assert skill.size > 5_000_000
     assert any("tokens" in warning for warning in skill.warnings)
     text = instructions(skill, open_ingress(), "skills/huge", "")
@@ -81,7 +81,7 @@ def test_a_skill_of_megabytes_is_read_within_bounds(tmp_path: Path) -> None:
     assert "Read on in skills/huge/SKILL.md from line 720" in text
     put(tmp_path, "head", head=f"metadata:\n  x: {'y' * HEAD_BYTES}\n")
     broken = next(
-        skill for skill in Catalog([SkillRoot(tmp_path, "user")], open_ingress()).look() if skill.id == "head"
+        skill for skill in SkillCatalog([SkillRoot(tmp_path, "user")], open_ingress()).look() if skill.id == "head"
     )
     assert "not closed" in broken.head.trouble
 
@@ -127,7 +127,7 @@ def test_allowed_tools_come_in_many_forms() -> None:
 
 def test_the_digest_follows_every_file(tmp_path: Path) -> None:
     folder = put(tmp_path, "one", scripts__run_py="print(1)")
-    (skill,) = Catalog([SkillRoot(tmp_path, "user")], open_ingress()).look()
+    (skill,) = SkillCatalog([SkillRoot(tmp_path, "user")], open_ingress()).look()
     before = digest_of(skill)
     (folder / "scripts" / "__pycache__").mkdir()
     (folder / "scripts" / "__pycache__" / "run.pyc").write_bytes(b"x")
@@ -138,7 +138,7 @@ def test_the_digest_follows_every_file(tmp_path: Path) -> None:
 
 def test_the_body_comes_without_controls(tmp_path: Path) -> None:
     put(tmp_path, "one", "a\x1b[31mb\r\n\tc $ARGUMENTS")
-    (skill,) = Catalog([SkillRoot(tmp_path, "user")], open_ingress()).look()
+    (skill,) = SkillCatalog([SkillRoot(tmp_path, "user")], open_ingress()).look()
     assert body_of(skill, open_ingress()) == "ab\n\tc $ARGUMENTS"
     assert instructions(skill, open_ingress(), "p", "x y") == "ab\n\tc x y"
 

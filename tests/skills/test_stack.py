@@ -6,7 +6,7 @@ import pytest
 
 from ba_tui.core.work import ActiveSkill
 from ba_tui.skills.activation import framed, whole_in
-from ba_tui.skills.stack import SkillRefused, Stack
+from ba_tui.skills.stack import SkillRefused, SkillStack
 
 
 def skill(id: str, by: str = "model") -> ActiveSkill:
@@ -14,7 +14,7 @@ def skill(id: str, by: str = "model") -> ActiveSkill:
 
 
 def test_only_the_top_can_be_popped() -> None:
-    stack = Stack()
+    stack = SkillStack()
     stack.push(skill("a"))
     stack.push(skill("b"))
     with pytest.raises(SkillRefused, match="b was started last, so a can't end"):
@@ -27,20 +27,20 @@ def test_only_the_top_can_be_popped() -> None:
 
 
 def test_a_block_checks_that_nothing_was_left_open() -> None:
-    stack = Stack()
+    stack = SkillStack()
     with stack.within(skill("a")):
         assert "a" in stack
     assert stack.active == ()
     with pytest.raises(SkillRefused, match="b was started last"), stack.within(skill("a")):
         stack.push(skill("b"))
-    stack = Stack()
+    stack = SkillStack()
     with pytest.raises(KeyError), stack.within(skill("a")):
         _fails_within(stack)
     assert stack.active == ()
 
 
 def test_what_settings_started_is_no_depth_and_stays() -> None:
-    stack = Stack([skill(f"core-{number}", "core") for number in range(4)])
+    stack = SkillStack([skill(f"core-{number}", "core") for number in range(4)])
     for name in ("a", "b", "c"):
         stack.push(skill(name))
     with pytest.raises(SkillRefused, match="At most 3"):
@@ -57,6 +57,6 @@ def test_instructions_are_whole_or_they_are_not() -> None:
     assert not whole_in(text, ActiveSkill("a", "a-2", "d"))
 
 
-def _fails_within(stack: Stack) -> None:
+def _fails_within(stack: SkillStack) -> None:
     stack.push(skill("b"))
     raise KeyError("b")

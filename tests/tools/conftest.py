@@ -23,14 +23,14 @@ from ba_tui.permissions.policy import Allow
 from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.definitions import Definition, load_definitions
-from ba_tui.tools.guards.permission import Judge, Verdict
-from ba_tui.tools.toolbox import Place, builtin_tools, pipeline
+from ba_tui.tools.guards.permission import CallJudge, GuardVerdict
+from ba_tui.tools.toolbox import SessionPlace, builtin_tools, pipeline
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 Answer = Callable[[Question], Reply]
 
 
-def allow(tool: Tool, args: Mapping[str, Any], folder: Path) -> Verdict:
+def allow(tool: Tool, args: Mapping[str, Any], folder: Path) -> GuardVerdict:
     return Allow()
 
 
@@ -55,8 +55,8 @@ class Desk:
         self.branch.emit(TurnStarted(user("go on")))
         self._calls = 0
 
-    def equip(self, judge: Judge = allow) -> None:
-        place = Place(self.workspace, Shell(self.bash, self.environment), self.rg)
+    def equip(self, judge: CallJudge = allow) -> None:
+        place = SessionPlace(self.workspace, Shell(self.bash, self.environment), self.rg)
         guard = pipeline(place, judge, lambda rule, scope: self.remembered.append((rule, scope)))
         tools = tuple(map(guard, builtin_tools(self.definitions, place)))
         self.tools = {tool.name: tool for tool in tools}

@@ -19,8 +19,8 @@ from ba_tui.permissions.policy import Allow, Ask, Policy
 from ba_tui.resources import bundled
 from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.registry import Files, Registry
-from ba_tui.tools.toolbox import Place, builtin_tools
+from ba_tui.tools.registry import Registry, ToolFiles
+from ba_tui.tools.toolbox import SessionPlace, builtin_tools
 from ba_tui.tools.tools_yaml import read_tool_choices
 from tests.tools.own.own_tools import Caller, Home, names
 
@@ -43,7 +43,7 @@ def registry(tmp_path: Path, text: str, *tools: Tool, ours: str = "") -> Registr
     first, second = tmp_path / "ours.yaml", tmp_path / "tools.yaml"
     first.write_text(ours)
     second.write_text(text)
-    made = Registry(same, Files(first, lambda: [second]))
+    made = Registry(same, ToolFiles(first, lambda: [second]))
     for tool in tools:
         made.add(tool)
     return made
@@ -112,7 +112,7 @@ def test_any_thread_may_register():
 def test_every_built_in_tool_stands_in_the_bundled_file(definitions: Mapping[str, Definition], tmp_path: Path):
     registered = read_tool_choices(bundled("config") / "tools.yaml")
     assert registered.problems == ()
-    tools = builtin_tools(definitions, Place(Workspace(tmp_path), Shell(None, {}), None))
+    tools = builtin_tools(definitions, SessionPlace(Workspace(tmp_path), Shell(None, {}), None))
     assert [name for name in names(tools) if name not in {*registered.core, *registered.optional}] == []
 
 

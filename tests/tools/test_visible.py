@@ -20,7 +20,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.tools.builtin.tool_search import matching
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.registry import Files, Registry
+from ba_tui.tools.registry import Registry, ToolFiles
 from ba_tui.tools.visible import Joining, Visible, mentioned
 from tests.script import Script, says
 from tests.tools.own.own_tools import Home, names
@@ -36,7 +36,7 @@ def plain(name: str, size: int = 10, words: str = "", **facts: Any) -> Tool:
 
 
 def registry(core: Sequence[Tool] = (), optional: Sequence[Tool] = (), off: Sequence[Tool] = ()) -> Registry:
-    made = Registry(lambda tool: tool, Files())
+    made = Registry(lambda tool: tool, ToolFiles())
     for tool in (*core, *optional):
         made.add(tool, origin="workflow")
     for tool in off:
@@ -129,7 +129,7 @@ def test_what_does_not_fit_is_deferred_the_largest_first(search: Definition):
 
 def test_the_core_is_deferred_last(tmp_path: Path, search: Definition):
     (tmp_path / "tools.yaml").write_text("core: [core_large]\noptional: {built: {enabled: true}}\n")
-    made = Registry(lambda tool: tool, Files(tmp_path / "tools.yaml"))
+    made = Registry(lambda tool: tool, ToolFiles(tmp_path / "tools.yaml"))
     for name, size in (("core_large", 3_000), ("built", 900)):
         made.add(plain(name, size))
     made.add(plain("own", 1_500), origin="user")

@@ -23,7 +23,7 @@ from ba_tui.core.events import (
     TurnEnded,
 )
 from ba_tui.core.messages import Message, ToolOutput, ToolUse, reminder
-from ba_tui.core.provider import Chunk, Request
+from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool
@@ -180,7 +180,7 @@ async def test_cancel_in_a_tool_leaves_its_output_and_every_call_paired():
 
 
 async def test_cancel_in_a_stream_keeps_the_words_and_drops_the_calls():
-    async def halting(request: Request) -> AsyncIterator[Chunk]:
+    async def halting(request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         yield TextDelta("Half an ")
         yield TextDelta("answer")
         await asyncio.Event().wait()
@@ -236,7 +236,7 @@ async def test_the_first_answer_wins():
 async def test_steering_joins_between_steps_and_after_the_last_word():
     heard = asyncio.Event()
 
-    async def last_word(request: Request) -> AsyncIterator[Chunk]:
+    async def last_word(request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         yield TextDelta("do")
         await heard.wait()
         yield says("done")
@@ -263,7 +263,7 @@ async def test_steering_joins_between_steps_and_after_the_last_word():
 
 
 async def test_a_lost_stream_keeps_what_came_and_says_why():
-    async def torn(request: Request) -> AsyncIterator[Chunk]:
+    async def torn(request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         yield TextDelta("It begins")
         raise ConnectionLost("The connection was lost.", "Check the network.")
 
@@ -276,7 +276,7 @@ async def test_a_lost_stream_keeps_what_came_and_says_why():
 
 
 async def test_a_restarted_answer_replaces_its_first_words_but_a_final_failure_keeps_them():
-    async def again(request: Request) -> AsyncIterator[Chunk]:
+    async def again(request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         yield TextDelta("first try")
         yield MessageRestarted()
         raise ConnectionLost("lost")

@@ -27,7 +27,7 @@ from ba_tui.core.values import frozen
 from ba_tui.core.work import Todo
 
 if TYPE_CHECKING:
-    from ba_tui.context.compression.drafts import Draft, Split
+    from ba_tui.context.compression.drafts import Split, SummaryDraft
 
 log = logging.getLogger(__name__)
 Trigger: TypeAlias = Literal["auto", "manual", "overflow"]
@@ -51,7 +51,7 @@ def _nothing_again(transcript: Transcript) -> Sequence[Message]:
     return ()
 
 
-class Choices(selection.Choices, Protocol):
+class CompressorSettings(selection.SelectionSettings, Protocol):
     """What a person may set (settings.Compression)."""
 
     @property
@@ -71,7 +71,7 @@ class Choices(selection.Choices, Protocol):
 
 
 @frozen
-class Means:
+class CompressorParts:
     """``veto``: why it must not be done now, by trigger and focus; ``again``: notes that a compression may have taken
     away and that must be said again; ``events``: all of the session so far; ``tools``: lists the tools that read what
     was compressed, and returns all that are listed then."""
@@ -104,11 +104,11 @@ class Task:
 class Compressor:
     """Of one conversation and its sub-agents."""
 
-    def __init__(self, choices: Choices, means: Means) -> None:
+    def __init__(self, choices: CompressorSettings, means: CompressorParts) -> None:
         self._choices = choices
         self._means = means
         self._transcripts: dict[str, Transcript] = {}
-        self._drafts: dict[str, Draft] = {}
+        self._drafts: dict[str, SummaryDraft] = {}
         self._left: dict[str, int] = {}
         """The size at which compressing a branch did not help, or was not allowed."""
         self._again: set[str] = set()
@@ -349,7 +349,7 @@ class Compressor:
             work.close()
             return
         task = asyncio.get_running_loop().create_task(work)
-        self._drafts[name] = _ways().Draft(task, draft, parts)
+        self._drafts[name] = _ways().SummaryDraft(task, draft, parts)
 
     async def _adopt(self, branch: Branch) -> None:
         """Let a summary that has come take the place of what rules kept, if that still opens the conversation."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ba_tui.context.compression.facts import Fact, Facts, Kind, newest, open_todos, spoken
+from ba_tui.context.compression.facts import ConversationFacts, Fact, FactKind, newest, open_todos, spoken
 from ba_tui.context.compression.keywords import code
 from ba_tui.context.compression.notes import PREFIX, LeftOut, Notes, read, written
 from ba_tui.context.compression.rounds import Count, Round, opening
@@ -24,7 +24,7 @@ FACTS_LEAST, SMALL_SHARE = 300, 0.6
 CODE = 600
 """Bytes that lines of code may have beyond their share: in short conversations they are most of what there is."""
 _HEADING = 14
-_URGENCY: Mapping[Kind, float] = {"decision": 2.0, "todo": 12.0, "trouble": 2.0, "note": 3.0, "person": 1.5}
+_URGENCY: Mapping[FactKind, float] = {"decision": 2.0, "todo": 12.0, "trouble": 2.0, "note": 3.0, "person": 1.5}
 _SHARES: Mapping[str, float] = {
     "code": 0.2,
     "person": 0.15,
@@ -47,7 +47,7 @@ def notes_before(
     """All that is to be known of ``rounds`` and of the notes ``earlier`` than them, where ``later`` stays as it is but
     for what is ``lost`` of the person's texts in it."""
     before = read(earlier)
-    gathered = Facts(rounds, focus, later, before.facts).gather()
+    gathered = ConversationFacts(rounds, focus, later, before.facts).gather()
     facts = list(gathered.facts)
     facts += [fact for number, text in lost for fact in spoken(number, text, 0)]
     listed = open_todos(message for item in rounds for message in item.messages)

@@ -27,7 +27,7 @@ class Split:
 
 
 @frozen
-class Draft:
+class SummaryDraft:
     """A summary that is being written of ``parts.source``. ``stands``: the ids of what is in its place until then."""
 
     task: asyncio.Task[Summary]
@@ -80,7 +80,7 @@ def drafted(parts: Split, messages: Sequence[Message]) -> tuple[str, ...] | None
     return tuple(message.id for message in messages[:place])
 
 
-def placed(draft: Draft, messages: Sequence[Message]) -> Sequence[Message] | None:
+def placed(draft: SummaryDraft, messages: Sequence[Message]) -> Sequence[Message] | None:
     """What stays of ``messages`` behind the summary; None when they no longer open with what it was to replace."""
     place = _begin(draft.parts, messages)
     if place is None or tuple(message.id for message in messages[:place]) != draft.stands:

@@ -12,8 +12,8 @@ from ba_tui.context.compression.digest import WORDS_SHARE, chosen, notes_before,
 from ba_tui.context.compression.fit import fit
 from ba_tui.context.compression.notes import Notes
 from ba_tui.context.compression.rounds import KEEP, Compression, Count, Keep, Round, rounds_of, turn_start
-from ba_tui.context.compression.stubs import Cut, blocks_of, known_of, observations, pictures, stub, with_stubs
-from ba_tui.context.compression.tail import Shortening, Tail
+from ba_tui.context.compression.stubs import CutResult, blocks_of, known_of, observations, pictures, stub, with_stubs
+from ba_tui.context.compression.tail import RecentTail, TailShortening
 from ba_tui.core.messages import Message
 
 ROOMY = 2_000
@@ -48,7 +48,7 @@ class _Extraction:
             return stubbed
         words = int(self.target * WORDS_SHARE)
         least = min(self.target // NOTES_SHARE, self.count(self.messages[: len(self.messages) - _length(tail)]))
-        shortening = Shortening(tuple(tail), self.target, self.target / total, self.target - least, self.count)
+        shortening = TailShortening(tuple(tail), self.target, self.target / total, self.target - least, self.count)
         kept = shortening.run()
         notes = self._notes(parts.earlier, old, kept)
         needed = min(words, size_of_texts(notes, self.count)) + self.target // FACTS_SHARE
@@ -68,7 +68,7 @@ class _Extraction:
             result = fit(result, self.target, self.count, self.keep.starts)
         return self._done(result, kept.cut, len(kept.rounds), noted=bool(opening))
 
-    def _notes(self, earlier: Sequence[Message], old: Sequence[Round], kept: Tail) -> Notes:
+    def _notes(self, earlier: Sequence[Message], old: Sequence[Round], kept: RecentTail) -> Notes:
         return notes_before(earlier, [*old, *kept.moved], kept.messages, kept.lost, self.focus)
 
     def _done(self, result: Sequence[Message], cut: Sequence[str], rounds: int, *, noted: bool) -> Compression:
@@ -90,7 +90,7 @@ class _Extraction:
         for part in (share * 0.9, share * 0.6, share * 0.2):
             cut = pictures(old, offset)
             for item in found:
-                cut[item.message, item.block] = Cut(blocks_of(stub(item, int(item.size * part), lines)))
+                cut[item.message, item.block] = CutResult(blocks_of(stub(item, int(item.size * part), lines)))
             result = with_stubs(self.messages, cut)
             if self.count(result) <= self.target:
                 titles = [item.title for item in found]

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui.context.compression.importance import FADING, Importance, weight
 from ba_tui.context.compression.keywords import decided, line_score, masked, prose_score, standing
-from ba_tui.context.compression.novelty import Known, Phrases, scored_lines
+from ba_tui.context.compression.novelty import KnownWords, Phrases, scored_lines
 from ba_tui.context.compression.rounds import Round
 from ba_tui.context.compression.user_text import PASTED, Written, is_answer, lines_in, written_in
 from ba_tui.core.messages import Document, Image, Message, Text, ToolOutput, ToolUse
@@ -21,7 +21,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 
-Kind: TypeAlias = Literal["person", "todo", "decision", "trouble", "said", "step", "seen", "file", "note"]
+FactKind: TypeAlias = Literal["person", "todo", "decision", "trouble", "said", "step", "seen", "file", "note"]
 """``person``: a sentence of a text of the person that is cut or left out; ``note``: a line of a model's summary."""
 LONGEST = 300
 """Characters of one fact; what is longer is several."""
@@ -87,7 +87,7 @@ _OPEN = {"pending": "[ ]", "in_progress": "[>]"}
 class Fact:
     """``step``: the place of the call that it belongs to, or -1. ``place`` orders the facts of a conversation."""
 
-    kind: Kind
+    kind: FactKind
     round: int
     place: int
     text: str
@@ -179,7 +179,7 @@ class Gathered:
     facts: tuple[Fact, ...]
 
 
-class Facts:
+class ConversationFacts:
     """Gathers the facts of old rounds, oldest first, behind ``earlier`` ones. ``focus``: words whose facts count more;
     ``later``: the messages that stay, in which a call that failed before may have succeeded."""
 
@@ -195,7 +195,7 @@ class Facts:
         self._names: dict[str, ToolUse] = {}
         self._files: dict[str, tuple[bool, int]] = {}
         results = (block for item in rounds for message in item.messages for block in message.blocks)
-        self._known = Known.of(block.content for block in results if isinstance(block, ToolOutput))
+        self._known = KnownWords.of(block.content for block in results if isinstance(block, ToolOutput))
         whole = [*(message for item in rounds for message in item.messages), *later]
         answers = [message.text for message in whole if message.role == "assistant"]
         answers += [fact.text for fact in earlier if fact.kind == "said"]
@@ -286,7 +286,7 @@ class Facts:
             self._found.append(Fact("trouble" if apart else "seen", number, self._place + line, text, worth, step))
         self._place += len(found)
 
-    def _add(self, kind: Kind, number: int, text: str, score: float) -> None:
+    def _add(self, kind: FactKind, number: int, text: str, score: float) -> None:
         self._found.append(Fact(kind, number, self._place, text, self._focused(text, score)))
         self._place += 1
 
@@ -303,7 +303,7 @@ def spoken(number: int, lost: str, place: int) -> list[Fact]:
     shown = lost if len(lost) <= SCANNED else f"{lost[: SCANNED // 2]}\n{lost[-SCANNED // 2 :]}"
     if shown.count("\n") > PASTED:
         found = list(lines(shown))
-        scored = scored_lines(found, Known(), weight(Importance.HIGH, 0.0, len(found)))
+        scored = scored_lines(found, KnownWords(), weight(Importance.HIGH, 0.0, len(found)))
         best = nlargest(OF_A_RESULT, scored)
         return [Fact("seen", number, place + line, found[line].strip(), score) for score, line in best]
     said = [sentence.strip() for sentence in sentences(shown) if not _EMPTY.fullmatch(sentence)]

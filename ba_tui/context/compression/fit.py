@@ -12,7 +12,7 @@ from itertools import product
 
 from ba_tui.context.compression.notes import LeftOut, Notes, read, written
 from ba_tui.context.compression.rounds import Count, Rounds, base_id, changed, opening, rounds_of
-from ba_tui.context.compression.stubs import Cut, replaced
+from ba_tui.context.compression.stubs import CutResult, replaced
 from ba_tui.context.compression.user_text import texts_in, texts_of, written_in
 from ba_tui.core.messages import (
     Block,
@@ -124,11 +124,11 @@ def _starts(messages: Sequence[Message]) -> list[int]:
 
 def _cut(message: Message, room: int, number: int, *, begins: bool) -> Message:
     theirs = {
-        place.index: Cut(place.written.within(room).blocks, place.span)
+        place.index: CutResult(place.written.within(room).blocks, place.span)
         for place in written_in(message, number, begins=begins, calls={})
     }
     ours = {
-        index: Cut(() if _droppable(block, message) else (_smaller(block, room),))
+        index: CutResult(() if _droppable(block, message) else (_smaller(block, room),))
         for index, block in enumerate(message.blocks)
     }
     blocks = replaced(message.blocks, ours | theirs)

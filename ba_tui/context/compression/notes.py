@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from ba_tui.context.compression.facts import BADLY, UNTOLD, WELL, Fact, Kind
+from ba_tui.context.compression.facts import BADLY, UNTOLD, WELL, Fact, FactKind
 from ba_tui.context.compression.keywords import line_score, prose_score
 from ba_tui.context.compression.user_text import Written, from_blocks, lines_in
 from ba_tui.core.messages import Message, Text
@@ -20,13 +20,16 @@ from ba_tui.core.values import frozen
 HEAD = "Notes on the earlier rounds of this conversation, taken because it grew too long."
 _BACK = "Nothing is lost: recall("
 _HOW = f"{_BACK}round=N) shows a round whole, recall(query=…) finds words in all of them."
-PREFIX: dict[Kind, str] = {"said": "- ", "step": "", "seen": "  · "}
+PREFIX: dict[FactKind, str] = {"said": "- ", "step": "", "seen": "  · "}
 """How the lines of a round begin."""
-TELLING: dict[Kind, tuple[str, float, float]] = {"seen": ("  • ", 2.6, 2.5), "said": ("* ", 5.0, 6.0)}
+TELLING: dict[FactKind, tuple[str, float, float]] = {"seen": ("  • ", 2.6, 2.5), "said": ("* ", 5.0, 6.0)}
 """How those begin that tell more: from which score on, and what they count when they are read again."""
-_AGAIN: tuple[tuple[Kind, float, Callable[[str], float]], ...] = (("seen", 0.8, line_score), ("said", 2.5, prose_score))
+_AGAIN: tuple[tuple[FactKind, float, Callable[[str], float]], ...] = (
+    ("seen", 0.8, line_score),
+    ("said", 2.5, prose_score),
+)
 """What a line of a round counts when it is read again, and how its words do."""
-_SECTIONS: dict[Kind, str] = {
+_SECTIONS: dict[FactKind, str] = {
     "person": "From texts of the person that are cut or left out",
     "todo": "Open todos",
     "decision": "Decisions",
@@ -34,7 +37,7 @@ _SECTIONS: dict[Kind, str] = {
     "file": "Files",
 }
 _SUMMARY = "Summary so far"
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, FactKind] = {
     **{title: kind for kind, title in _SECTIONS.items()},
     # As earlier versions named them.
     "Standing instructions": "person",
@@ -47,7 +50,7 @@ _NUMBERED = regex(r"^- \[round (\d+)\] (.*)$")
 _ROUND = regex(r"^## Round (\d+)$")
 _ANNOUNCED = regex(r"^The person (?:wrote|answered: (?P<question>.*?))(?P<cut> \(cut\))?:$")
 _LEFT_OUT = regex(r"^(\d+) texts? of the person \((\d+) lines?\) ")
-_WORTH: dict[Kind, float] = {"decision": 7, "todo": 6, "trouble": 5, "note": 7, "person": 6, "file": 5}
+_WORTH: dict[FactKind, float] = {"decision": 7, "todo": 6, "trouble": 5, "note": 7, "person": 6, "file": 5}
 """The same for a line of a section."""
 
 
@@ -168,7 +171,7 @@ class _Reader:
     left_out: LeftOut = field(default_factory=LeftOut)
     place: int = -1
     step: int = -1
-    kind: Kind | None = None
+    kind: FactKind | None = None
     round: int = 1
 
     def message(self, message: Message) -> None:

@@ -64,7 +64,7 @@ def _look(line: str) -> _Look:
 
 
 @frozen
-class Known:
+class KnownWords:
     """What is known of all lines that tools printed. ``shapes``: how many different lines are alike but for their
     digits; ``raising``: what a line of code that raises or catches an error counts, the more the fewer there are."""
 
@@ -72,16 +72,16 @@ class Known:
     raising: float = 1.0
 
     @staticmethod
-    def of(texts: Iterable[str]) -> Known:
+    def of(texts: Iterable[str]) -> KnownWords:
         """A line that comes again and again, as when a file is read anew, counts once."""
         lines = {line for text in texts for line in text.splitlines()}
         looks = [_look(line) for line in lines]
         raising = sum(look.code and look.score >= RAISING for look in looks)
         rarity = log2(len(lines) / raising) / RARE if raising else 1.0
-        return Known(Counter(look.shape for look in looks), min(1.5, max(0.5, rarity)))
+        return KnownWords(Counter(look.shape for look in looks), min(1.5, max(0.5, rarity)))
 
 
-def scored_lines(found: Sequence[str], known: Known, each: float) -> Iterator[tuple[float, int]]:
+def scored_lines(found: Sequence[str], known: KnownWords, each: float) -> Iterator[tuple[float, int]]:
     """Score and place of each line of a result: more for one that is unlike the others, less for what repeats.
     ``each``: what any line of this result counts."""
     count = len(found)

@@ -11,7 +11,7 @@ from ba_tui.context.compression.compressor import Compressor
 from ba_tui.core.errors import ContextOverflow
 from ba_tui.core.events import MessageRestarted
 from ba_tui.core.messages import Message
-from ba_tui.core.provider import Chunk, ModelInfo, Provider, Request
+from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ReplyChunk
 
 
 class Fitting:
@@ -28,7 +28,7 @@ class Fitting:
     async def close(self) -> None:
         await self._provider.close()
 
-    async def stream(self, request: Request) -> AsyncIterator[Chunk]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """See core.provider.Provider."""
         shown = False
         try:
@@ -51,5 +51,5 @@ class Fitting:
             async for chunk in chunks:
                 yield chunk
 
-    def _answer(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        return cast("AsyncGenerator[Chunk, None]", self._provider.stream(request))
+    def _answer(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
+        return cast("AsyncGenerator[ReplyChunk, None]", self._provider.stream(request))

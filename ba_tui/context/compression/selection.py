@@ -13,7 +13,7 @@ Way: TypeAlias = Literal["truncate", "extract", "summarize"]
 HOUR = 3_600.0
 
 
-class Choices(Protocol):
+class SelectionSettings(Protocol):
     """What a person may set about the way (settings.Compression)."""
 
     @property
@@ -55,7 +55,7 @@ class Case:
     left: float = 0.0
 
 
-def choose(choices: Choices, case: Case) -> Way:
+def choose(choices: SelectionSettings, case: Case) -> Way:
     """What was set wins. By itself a model is asked for long conversations only, and never at an unknown price."""
     if choices.strategy != "auto":
         return choices.strategy

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ba_tui.context.compression.facts import failed, lines, target
 from ba_tui.context.compression.importance import Importance, weight
-from ba_tui.context.compression.novelty import Known, scored_lines
+from ba_tui.context.compression.novelty import KnownWords, scored_lines
 from ba_tui.context.compression.rounds import Round, changed
 from ba_tui.context.compression.user_text import ANSWER, ASKING, Written, is_answer, written_in
 from ba_tui.core.messages import Block, Image, Message, ToolOutput, ToolUse, reminder
@@ -25,7 +25,7 @@ _PICTURE = 2_000
 
 
 @frozen
-class Cut:
+class CutResult:
     """``blocks`` in the place of ``span`` others."""
 
     blocks: tuple[Block, ...]
@@ -97,7 +97,7 @@ def _size(output: ToolOutput) -> int:
     return len(output.content.encode("utf-8", "replace")) + _PICTURE * len(output.attachments)
 
 
-def stub(found: Observation, room: int, known: Known | None = None) -> ToolOutput | Written:
+def stub(found: Observation, room: int, known: KnownWords | None = None) -> ToolOutput | Written:
     """``found`` in about ``room`` bytes."""
     output = found.output
     if isinstance(output, Written):
@@ -113,7 +113,7 @@ def stub(found: Observation, room: int, known: Known | None = None) -> ToolOutpu
     back = f"recall(round={found.round})" + (f" or read_artifact {whole[0]}" if whole else "")
     parts.append(f"whole: {back}]")
     level = Importance.CRITICAL if found.bad else Importance.HIGH
-    scores = scored_lines(every, known or Known(), weight(level, 0.0, len(every)))
+    scores = scored_lines(every, known or KnownWords(), weight(level, 0.0, len(every)))
     kept = _telling(every, scores, max(LEAST, room) - 120)
     return replace(output, content="\n".join([" · ".join(parts), *kept]), attachments=())
 
@@ -139,12 +139,12 @@ def _bytes(line: str) -> int:
     return len(line.encode("utf-8", "replace")) + 1
 
 
-def known_of(found: Sequence[Observation]) -> Known:
+def known_of(found: Sequence[Observation]) -> KnownWords:
     """What is known of the lines of all of them."""
-    return Known.of(item.output.content for item in found if isinstance(item.output, ToolOutput))
+    return KnownWords.of(item.output.content for item in found if isinstance(item.output, ToolOutput))
 
 
-def with_stubs(messages: Sequence[Message], cut: Mapping[tuple[int, int], Cut]) -> list[Message]:
+def with_stubs(messages: Sequence[Message], cut: Mapping[tuple[int, int], CutResult]) -> list[Message]:
     """``messages`` with what stands at (message, block) replaced."""
     result = list(messages)
     for place in {place for place, _ in cut}:
@@ -153,7 +153,7 @@ def with_stubs(messages: Sequence[Message], cut: Mapping[tuple[int, int], Cut]) 
     return result
 
 
-def replaced(blocks: Sequence[Block], cut: Mapping[int, Cut]) -> tuple[Block, ...]:
+def replaced(blocks: Sequence[Block], cut: Mapping[int, CutResult]) -> tuple[Block, ...]:
     """``blocks`` with those at the places in ``cut`` replaced."""
     found: list[Block] = []
     index = 0
@@ -164,15 +164,15 @@ def replaced(blocks: Sequence[Block], cut: Mapping[int, Cut]) -> tuple[Block, ..
     return tuple(found)
 
 
-def pictures(rounds: Sequence[Round], offset: int = 0) -> dict[tuple[int, int], Cut]:
+def pictures(rounds: Sequence[Round], offset: int = 0) -> dict[tuple[int, int], CutResult]:
     """Words in place of the pictures that the person gave in ``rounds``."""
-    found: dict[tuple[int, int], Cut] = {}
+    found: dict[tuple[int, int], CutResult] = {}
     place = offset
     for item in rounds:
         for message in item.messages:
             for index, block in enumerate(message.blocks):
                 if isinstance(block, Image):
                     said = f"A picture ({block.media_type}) of round {item.number} is no longer shown."
-                    found[place, index] = Cut(reminder(said).blocks)
+                    found[place, index] = CutResult(reminder(said).blocks)
             place += 1
     return found

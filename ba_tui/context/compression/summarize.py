@@ -16,7 +16,7 @@ from ba_tui.context.compression.rounds import Count
 from ba_tui.context.compression.summary_cache import SummaryCache, digest
 from ba_tui.core.errors import ProviderError
 from ba_tui.core.messages import Document, Image, Message, Opaque, Text, ToolOutput, ToolUse, Usage, is_reminder, user
-from ba_tui.core.provider import Chunk, ModelInfo, Provider, Request
+from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ReplyChunk
 from ba_tui.core.values import frozen
 
 RESULTS = (2_000, 600, 160)
@@ -28,7 +28,7 @@ SHARE = 0.6
 HEADROOM = 0.9
 
 
-class Choices(Protocol):
+class SummarySettings(Protocol):
     """What a person may set about summaries (settings.Compression)."""
 
     @property
@@ -81,7 +81,7 @@ class NoSummary(ProviderError):
 class Summarizer:
     """Writes summaries; those written before come from ``cache``."""
 
-    def __init__(self, writer: Writer, choices: Choices, cache: SummaryCache, count: Count) -> None:
+    def __init__(self, writer: Writer, choices: SummarySettings, cache: SummaryCache, count: Count) -> None:
         self._writer = writer
         self._choices = choices
         self._cache = cache
@@ -119,8 +119,8 @@ class Summarizer:
         try:
             async with asyncio.timeout(self._choices.summary_timeout):
                 provider = await self._writer.provider()
-                request = Request(system, (user(record),), (), call_tools=False)
-                async with aclosing(cast("AsyncGenerator[Chunk, None]", provider.stream(request))) as chunks:
+                request = ModelRequest(system, (user(record),), (), call_tools=False)
+                async with aclosing(cast("AsyncGenerator[ReplyChunk, None]", provider.stream(request))) as chunks:
                     async for chunk in chunks:
                         if isinstance(chunk, Message):
                             return chunk

@@ -11,10 +11,10 @@ from itertools import accumulate
 from typing import Any
 
 from ba_tui.context.compression.fit import fit
-from ba_tui.context.compression.novelty import Known
+from ba_tui.context.compression.novelty import KnownWords
 from ba_tui.context.compression.rounds import Count, Round, base_id
 from ba_tui.context.compression.stubs import (
-    Cut,
+    CutResult,
     Observation,
     blocks_of,
     holding,
@@ -46,7 +46,7 @@ for each token of the target."""
 
 
 @frozen
-class Tail:
+class RecentTail:
     """``rounds`` stay, those in ``moved`` must become notes; ``cut`` names what was cut of ``whole``."""
 
     rounds: tuple[Round, ...]
@@ -62,7 +62,7 @@ class Tail:
 
 
 @dataclass(slots=True)
-class Shortening:
+class TailShortening:
     """Of ``rounds`` of a conversation that gets ``target`` tokens, ``share`` of what it has; at most ``room`` of them
     are for ``rounds``."""
 
@@ -75,12 +75,12 @@ class Shortening:
     """The current round has so little that nothing of it is cut."""
     long: bool = False
     """Its request alone takes too much."""
-    lines: Known | None = None
+    lines: KnownWords | None = None
     known: dict[int, tuple[ToolOutput | Written, int]] = field(default_factory=dict[int, Any])
     """The smallest that each long text can be, and the tokens that saves, by what identifies the text."""
 
-    def run(self) -> Tail:
-        whole = Tail(self.rounds)
+    def run(self) -> RecentTail:
+        whole = RecentTail(self.rounds)
         if self.count(whole.messages) <= self.room:
             return whole
         half = self.target // HALF
@@ -98,30 +98,30 @@ class Shortening:
         moved, kept, tail = list[Round](), list(self.rounds), whole
         for part in (room, int(room * 0.6), 0):
             moved, kept = self._parted(part)
-            tail = self._cut(kept, room) or Tail(tuple(kept))
+            tail = self._cut(kept, room) or RecentTail(tuple(kept))
             if self.count(tail.messages) <= min(self.room, most):
                 return replace(tail, moved=tuple(moved), whole=tuple(kept))
         # One enormous message: it is cut, so that the notes keep their part.
         starts = {base_id(item.messages[0]): item.number for item in kept}
         fitted = fit(tail.messages, min(self.room, most), self.count, starts)
-        return Tail((Round(kept[-1].number, fitted),), tuple(moved), tail.cut)
+        return RecentTail((Round(kept[-1].number, fitted),), tuple(moved), tail.cut)
 
-    def lighter(self, tail: Tail, room: int) -> Tail:
+    def lighter(self, tail: RecentTail, room: int) -> RecentTail:
         """``tail`` in ``room`` tokens if that is possible without fewer rounds or shorter texts of the person."""
         if not tail.whole:
             return self._cut(self.rounds, room, words=False) or tail
         return replace(self, room=room).run()
 
-    def widened(self, tail: Tail, room: int) -> Tail:
+    def widened(self, tail: RecentTail, room: int) -> RecentTail:
         """``tail`` with less cut, as there turned out to be ``room`` for it."""
         again = self._cut(tail.whole, room) if tail.cut and tail.whole else None
         return replace(again, moved=tail.moved) if again else tail
 
-    def _cut(self, rounds: Sequence[Round], room: int, *, words: bool = True) -> Tail | None:
+    def _cut(self, rounds: Sequence[Round], room: int, *, words: bool = True) -> RecentTail | None:
         """The oldest of what is bulky cut, one by one, until the rest has room; None when it never has."""
         messages = flat(rounds)
         over = self.count(messages) - room
-        cut: dict[tuple[int, int], Cut] = {}
+        cut: dict[tuple[int, int], CutResult] = {}
         titles: list[str] = []
         lost: list[tuple[int, str]] = []
         found = self._bulky(rounds, words=words)
@@ -132,13 +132,13 @@ class Shortening:
                 break
             smaller, saved = self._just(item, over)
             over -= saved
-            cut[item.message, item.block] = Cut(blocks_of(smaller), item.span)
+            cut[item.message, item.block] = CutResult(blocks_of(smaller), item.span)
             titles.append(item.title)
             if isinstance(smaller, Written) and isinstance(item.output, Written):
                 lost.append((item.round, item.output.lost(smaller)))
         if over > 0:
             return None
-        return Tail(_again(rounds, with_stubs(messages, cut)), cut=tuple(titles), lost=tuple(lost))
+        return RecentTail(_again(rounds, with_stubs(messages, cut)), cut=tuple(titles), lost=tuple(lost))
 
     def _bulky(self, rounds: Sequence[Round], *, words: bool = True) -> list[Observation]:
         """What may be cut: results before texts of the person, but a request that takes too much comes before the

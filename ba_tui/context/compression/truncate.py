@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ba_tui.context.compression.digest import WORDS_SHARE, chosen, notes_before, size_of_texts
-from ba_tui.context.compression.facts import Kind
+from ba_tui.context.compression.facts import FactKind
 from ba_tui.context.compression.fit import fit
 from ba_tui.context.compression.rounds import KEEP, Compression, Count, Keep, Round, opening, rounds_of, turn_start
 from ba_tui.core.messages import Message, Text
 
 NOTES_SHARE, FACTS_SHARE = 6, 12
 """The notes on what must not be lost get this part of the room; facts in them, this."""
-LEFT_OUT: frozenset[Kind] = frozenset({"step", "seen"})
+LEFT_OUT: frozenset[FactKind] = frozenset({"step", "seen"})
 
 
 def truncate(messages: Sequence[Message], target: int, count: Count, keep: Keep = KEEP) -> Compression:

@@ -158,7 +158,7 @@ def _fitting(text: str, room: int, *, from_end: bool = False) -> int:
 
 
 @frozen
-class Place:
+class WordPlace:
     """Where a text stands in its message: at block ``index``, ``span`` blocks long."""
 
     index: int
@@ -166,7 +166,7 @@ class Place:
     written: Written
 
 
-def written_in(message: Message, number: int, *, begins: bool, calls: Mapping[str, ToolUse]) -> Iterator[Place]:
+def written_in(message: Message, number: int, *, begins: bool, calls: Mapping[str, ToolUse]) -> Iterator[WordPlace]:
     """What the person wrote in a message of round ``number``: prompts, words that joined a turn, and answers to the
     questions in ``calls``. ``begins``: the round begins with this message."""
     if message.role != "user" or message.origin == "compaction":
@@ -176,10 +176,10 @@ def written_in(message: Message, number: int, *, begins: bool, calls: Mapping[st
         block, span = message.blocks[index], 1
         if isinstance(block, Text) and (begins or not message.hidden) and not is_reminder(block.text):
             found, span = _joined(message, index, number)
-            yield Place(index, span, found)
+            yield WordPlace(index, span, found)
         elif isinstance(block, ToolOutput) and (call := calls.get(block.tool_use_id)) and is_answer(call, block):
             question = one_line(str(call.input.get("question", "")), QUESTION)
-            yield Place(index, 1, Written(number, block.content.removeprefix(ANSWER), question=question))
+            yield WordPlace(index, 1, Written(number, block.content.removeprefix(ANSWER), question=question))
         index += span
 
 

@@ -4,7 +4,7 @@ When which of them is taken is the compressor's business.
 """
 
 from ba_tui.context.compression.digest import within
-from ba_tui.context.compression.drafts import Draft, drafted, placed, split, with_summary
+from ba_tui.context.compression.drafts import SummaryDraft, drafted, placed, split, with_summary
 from ba_tui.context.compression.extract import extract
 from ba_tui.context.compression.fit import fit
 from ba_tui.context.compression.truncate import truncate
@@ -12,7 +12,7 @@ from ba_tui.context.compression.validity import faults
 from ba_tui.core.undoing import undone
 
 __all__ = [
-    "Draft",
+    "SummaryDraft",
     "drafted",
     "extract",
     "faults",

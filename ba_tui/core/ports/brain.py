@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ba_tui.core.agent import Agent
 from ba_tui.core.messages import Message
-from ba_tui.core.ports.commands import Commands
+from ba_tui.core.ports.commands import OwnCommands
 from ba_tui.core.ports.context import ContextPart
 from ba_tui.core.ports.jobs import Jobs
 from ba_tui.core.ports.mentions import Mentions
@@ -33,7 +33,7 @@ class Inventory:
     skills: Skills | None = None
     checkpoints: Checkpoints | None = None
     mentions: Mentions | None = None
-    commands: Commands | None = None
+    commands: OwnCommands | None = None
 
 
 class Brain(Protocol):

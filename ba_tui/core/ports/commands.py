@@ -24,7 +24,7 @@ class CommandLine:
     trouble: str = ""
 
 
-class Commands(Protocol):
+class OwnCommands(Protocol):
     """The person's own commands. All of it reads files: call it off the loop."""
 
     def lines(self) -> Sequence[CommandLine]:

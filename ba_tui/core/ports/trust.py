@@ -10,7 +10,7 @@ from ba_tui.core.values import frozen
 
 
 @frozen
-class Held:
+class TrustedItems:
     """What of one ``kind`` (tools, hooks, MCP servers …) a folder would bring with it."""
 
     kind: str
@@ -18,7 +18,7 @@ class Held:
 
 
 @frozen
-class Standing:
+class TrustState:
     """How a folder stands with the person, as it was when looked at. ``unknown``: nobody was asked yet; ``changed``:
     it was trusted, and what it runs is not what it was.
 
@@ -28,7 +28,7 @@ class Standing:
     root: Path
     state: Literal["trusted", "unknown", "changed"]
     fingerprint: str = ""
-    holds: tuple[Held, ...] = ()
+    holds: tuple[TrustedItems, ...] = ()
     files: tuple[Diff, ...] = ()
     gone: tuple[str, ...] = ()
     warning: str = ""
@@ -39,11 +39,11 @@ class Standing:
 class Trusting(Protocol):
     """Which folders a person trusts. All of it reads or writes files: call it off the loop."""
 
-    def look(self, root: Path) -> Standing:
+    def look(self, root: Path) -> TrustState:
         """Never raises: what is wrong is in ``trouble``."""
         ...
 
-    def grant(self, seen: Standing) -> None:
+    def grant(self, seen: TrustState) -> None:
         """Trust the folder as it was seen. Raises UsageError when it can't be trusted, StorageError."""
         ...
 

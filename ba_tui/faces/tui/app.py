@@ -25,8 +25,8 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 
 from ba_tui.faces.tui.colourless import Colourless
-from ba_tui.faces.tui.screens.opening import Opening
-from ba_tui.faces.tui.terminal import GroundKnown, Terminal, TerminalGone, call_for
+from ba_tui.faces.tui.screens.opening import OpeningScreen
+from ba_tui.faces.tui.terminal import GroundKnown, TerminalGone, TerminalInput, call_for
 from ba_tui.faces.tui.themes import DARK, LIGHT, PRINTED_DARK, PRINTED_LIGHT, looks_light, read_themes, theme_of
 from ba_tui.faces.tui.widgets.composer import Composer
 from ba_tui.resources import bundled, places
@@ -34,7 +34,7 @@ from ba_tui.resources import bundled, places
 if TYPE_CHECKING:
     from ba_tui.core.conversation import Connect
     from ba_tui.core.start import Start
-    from ba_tui.faces.tui.inspector.pane import CopyRequested
+    from ba_tui.faces.tui.inspector.pane import InspectorCopy
     from ba_tui.faces.tui.panes import WindowTitle
     from ba_tui.faces.tui.screens.chat import ChatScreen
 
@@ -42,9 +42,9 @@ log = logging.getLogger(__name__)
 
 
 def _palette() -> type[Provider]:
-    from ba_tui.faces.tui.palette import Commands  # noqa: PLC0415 - loads the chat
+    from ba_tui.faces.tui.palette import PaletteCommands  # noqa: PLC0415 - loads the chat
 
-    return Commands
+    return PaletteCommands
 
 
 async def _settled(pump: MessagePump) -> None:
@@ -54,7 +54,7 @@ async def _settled(pump: MessagePump) -> None:
     await done.wait()
 
 
-async def _hand_over(opening: Opening, chat: ChatScreen) -> None:
+async def _hand_over(opening: OpeningScreen, chat: ChatScreen) -> None:
     """What was typed goes on in the chat, also keys and prompts that are still on their way to who gets them."""
     old = opening.composer
     # The end of a burst may send what stands there: that is for the chat to do now.
@@ -116,10 +116,10 @@ class BaApp(App[None]):
 
     def get_driver_class(self) -> type[Driver]:
         chosen = super().get_driver_class()
-        return Terminal if chosen is LinuxDriver else chosen
+        return TerminalInput if chosen is LinuxDriver else chosen
 
     def get_default_screen(self) -> Screen[Any]:
-        return Opening()
+        return OpeningScreen()
 
     def on_mount(self) -> None:
         if not self.is_headless:
@@ -138,7 +138,7 @@ class BaApp(App[None]):
         chat: ChatScreen = module.ChatScreen(self._connect, self._start)
         self.chat = chat
         await self.push_screen(chat)
-        if isinstance(opening, Opening):
+        if isinstance(opening, OpeningScreen):
             await _hand_over(opening, chat)
         if self._wanted and self._wanted not in self.theme_names:
             await self._use_wanted()
@@ -231,7 +231,7 @@ class BaApp(App[None]):
         else:
             super().action_command_palette()
 
-    def _on_copy_requested(self, event: CopyRequested) -> None:
+    def _on_copy_requested(self, event: InspectorCopy) -> None:
         """From the inspector, over whichever screen it stands."""
         event.stop()
         self._copy(event.text, event.note)

@@ -17,13 +17,13 @@ MOST_BY_TERMINAL = 75_000
 """Bytes; beyond it many terminals drop the sequence, and some show its letters."""
 
 
-class Terminal(Protocol):
+class TerminalClipboard(Protocol):
     """What is needed of the app."""
 
     def copy_to_clipboard(self, text: str) -> None: ...
 
 
-async def copy(app: Terminal, text: str) -> str:
+async def copy(app: TerminalClipboard, text: str) -> str:
     """Put ``text`` on the clipboard and say in a few words how it went. Never waits longer than ``PATIENCE``."""
     data = text.encode("utf-8", "replace")
     by_terminal = len(data) <= MOST_BY_TERMINAL

@@ -23,7 +23,7 @@ PLAIN_EXITS = frozenset({"exit", "quit", ":q"})
 
 
 @frozen
-class Command:
+class SlashCommand:
     """``argument`` is the hint shown behind the name, in ``<>`` when it is needed; ``slash`` False: a key only.
     ``origin``: the file of the person's own command, or ``skill``; empty for what ba brings."""
 
@@ -46,58 +46,64 @@ class Command:
         return bool(self.argument) and (bool(self.origin) or self.argument.startswith("<"))
 
 
-COMMANDS: Sequence[Command] = (
-    Command("help", "Keys and commands", view.show_help, keys="f1"),
-    Command("clear", "New session; this one is kept", sessions.clear, aliases=("new",)),
-    Command("resume", "Go on with an earlier session", sessions.resume, "[words]", ("sessions", "continue")),
-    Command("rewind", "Back to before a prompt: conversation, files or both", rewind.rewind, "[turn|undo]", ("undo",)),
-    Command("diff", "What changed in files since this session began", rewind.diff),
-    Command("rename", "Give this session a title", sessions.rename, "<title>"),
-    Command("export", "Write this session to a file", sessions.export, "[md|html|json|jsonl] [file]"),
-    Command("copy", "Copy the last answer, or the n-th from the end", sessions.copy, "[n]", keys="ctrl+y"),
-    Command("model", "Choose the model", settings.model, "[provider/model]"),
-    Command("mode", "What may run without asking", settings.mode, "[name]"),
-    Command("permissions", "Mode and rules, where each comes from", settings.permissions, aliases=("allowed-tools",)),
-    Command("trust", "Whether this folder is trusted, and what it brings", trust.trust),
-    Command("context", "What fills the window, with tokens", settings.context, aliases=("status",)),
-    Command("compact", "Shorten the conversation, or undo that", compacting.compact, "[focus|undo]", ("compress",)),
-    Command("tools", "Every tool: state, source, figures; switch it on or off", inventory.tools),
-    Command("skills", "Every skill: state, size, files; start it, end it, check it", inventory.skills),
-    Command("shells", "Commands that run in the background", inventory.shells, aliases=("tasks", "bashes")),
-    Command("background", "Let the running command go on in the background", inventory.background, keys="ctrl+b"),
-    Command("theme", "Choose the colours", settings.theme, "[name]"),
-    Command("setup", "Keys, local servers and the tour", settings.setup, aliases=("login", "connect")),
-    Command("todos", "Show or hide the todos", view.todos, keys="ctrl+t"),
-    Command("panel", "Show or hide the side panel", view.panel, keys="f3"),
-    Command("inspector", "Open the newest tool result in full", view.inspector, keys="ctrl+o"),
-    Command("history", "Search earlier prompts", view.search_history, keys="ctrl+r"),
-    Command("editor", "Write the prompt in $EDITOR", editor, keys="ctrl+g"),
-    Command("redraw", "Draw the screen again", view.redraw, keys="ctrl+l"),
-    Command("exit", "Leave; the session is kept", sessions.leave, aliases=("quit", "q")),
-    Command("cycle-mode", "Next permission mode", settings.cycle_mode, keys="shift+tab", slash=False),
-    Command(
+COMMANDS: Sequence[SlashCommand] = (
+    SlashCommand("help", "Keys and commands", view.show_help, keys="f1"),
+    SlashCommand("clear", "New session; this one is kept", sessions.clear, aliases=("new",)),
+    SlashCommand("resume", "Go on with an earlier session", sessions.resume, "[words]", ("sessions", "continue")),
+    SlashCommand(
+        "rewind", "Back to before a prompt: conversation, files or both", rewind.rewind, "[turn|undo]", ("undo",)
+    ),
+    SlashCommand("diff", "What changed in files since this session began", rewind.diff),
+    SlashCommand("rename", "Give this session a title", sessions.rename, "<title>"),
+    SlashCommand("export", "Write this session to a file", sessions.export, "[md|html|json|jsonl] [file]"),
+    SlashCommand("copy", "Copy the last answer, or the n-th from the end", sessions.copy, "[n]", keys="ctrl+y"),
+    SlashCommand("model", "Choose the model", settings.model, "[provider/model]"),
+    SlashCommand("mode", "What may run without asking", settings.mode, "[name]"),
+    SlashCommand(
+        "permissions", "Mode and rules, where each comes from", settings.permissions, aliases=("allowed-tools",)
+    ),
+    SlashCommand("trust", "Whether this folder is trusted, and what it brings", trust.trust),
+    SlashCommand("context", "What fills the window, with tokens", settings.context, aliases=("status",)),
+    SlashCommand(
+        "compact", "Shorten the conversation, or undo that", compacting.compact, "[focus|undo]", ("compress",)
+    ),
+    SlashCommand("tools", "Every tool: state, source, figures; switch it on or off", inventory.tools),
+    SlashCommand("skills", "Every skill: state, size, files; start it, end it, check it", inventory.skills),
+    SlashCommand("shells", "Commands that run in the background", inventory.shells, aliases=("tasks", "bashes")),
+    SlashCommand("background", "Let the running command go on in the background", inventory.background, keys="ctrl+b"),
+    SlashCommand("theme", "Choose the colours", settings.theme, "[name]"),
+    SlashCommand("setup", "Keys, local servers and the tour", settings.setup, aliases=("login", "connect")),
+    SlashCommand("todos", "Show or hide the todos", view.todos, keys="ctrl+t"),
+    SlashCommand("panel", "Show or hide the side panel", view.panel, keys="f3"),
+    SlashCommand("inspector", "Open the newest tool result in full", view.inspector, keys="ctrl+o"),
+    SlashCommand("history", "Search earlier prompts", view.search_history, keys="ctrl+r"),
+    SlashCommand("editor", "Write the prompt in $EDITOR", editor, keys="ctrl+g"),
+    SlashCommand("redraw", "Draw the screen again", view.redraw, keys="ctrl+l"),
+    SlashCommand("exit", "Leave; the session is kept", sessions.leave, aliases=("quit", "q")),
+    SlashCommand("cycle-mode", "Next permission mode", settings.cycle_mode, keys="shift+tab", slash=False),
+    SlashCommand(
         "interrupt",
         "Close what is open or interrupt; twice: clear the line, or rewind",
         view.escape,
         keys="escape",
         slash=False,
     ),
-    Command("earlier", "Scroll the conversation up", view.page_up, keys="pageup", slash=False),
-    Command("later", "Scroll the conversation down", view.page_down, keys="pagedown", slash=False),
-    Command("start", "To the first line of the conversation", view.to_start, keys="ctrl+home", slash=False),
-    Command("end", "To the newest line of the conversation", view.to_end, keys="ctrl+end", slash=False),
-    Command("suspend", "Put ba into the background", view.suspend, keys="ctrl+z", slash=False),
+    SlashCommand("earlier", "Scroll the conversation up", view.page_up, keys="pageup", slash=False),
+    SlashCommand("later", "Scroll the conversation down", view.page_down, keys="pagedown", slash=False),
+    SlashCommand("start", "To the first line of the conversation", view.to_start, keys="ctrl+home", slash=False),
+    SlashCommand("end", "To the newest line of the conversation", view.to_end, keys="ctrl+end", slash=False),
+    SlashCommand("suspend", "Put ba into the background", view.suspend, keys="ctrl+z", slash=False),
 )
 
 
-def find(name: str, own: Sequence[Command] = ()) -> Command | None:
+def find(name: str, own: Sequence[SlashCommand] = ()) -> SlashCommand | None:
     """The command of this name or alias; ba's before those that are the person's ``own``."""
     name = name.casefold()
     every = (*COMMANDS, *own)
     return next((each for each in every if name == each.name.casefold() or name in each.aliases), None)
 
 
-def parse(text: str, cwd: Path, own: Sequence[Command] = ()) -> tuple[str, str] | None:
+def parse(text: str, cwd: Path, own: Sequence[SlashCommand] = ()) -> tuple[str, str] | None:
     """Name and argument when ``text`` is meant as a command; None for prose and for paths that begin with ``/``."""
     stripped = text.strip()
     if stripped in PLAIN_EXITS:
@@ -121,14 +127,14 @@ def _is_path(cwd: Path, name: str) -> bool:
         return False
 
 
-def nearest(name: str, own: Sequence[Command] = ()) -> str:
+def nearest(name: str, own: Sequence[SlashCommand] = ()) -> str:
     """The line for a command that does not exist."""
     names = [word for command in (*COMMANDS, *own) if command.slash for word in (command.name, *command.aliases)]
     close = wording.nearest(name.casefold(), names)
     return f"There is no /{name}." + (f" Did you mean /{close}?" if close else " Type / to see all commands.")
 
 
-def complete(query: str, own: Sequence[Command] = ()) -> Sequence[Candidate]:
+def complete(query: str, own: Sequence[SlashCommand] = ()) -> Sequence[Candidate]:
     """Commands for the popup: those that start with ``query``, by name before alias, then those that hold it or its
     letters in order."""
     query = query.casefold()

@@ -8,9 +8,9 @@ from ba_tui.faces.tui.inspector.model import Inspected, Whole
 from ba_tui.faces.tui.transcript.records import (
     Compaction,
     End,
-    Note,
+    NoticeRecord,
     Prompt,
-    Prose,
+    ProseRecord,
     Record,
     Retry,
     Thought,
@@ -23,13 +23,13 @@ def inspected(record: Record, stored: Reader | None = None) -> Inspected:
     match record:
         case ToolRow():
             return _call(record, stored)
-        case Prose(text=text):
+        case ProseRecord(text=text):
             return Inspected("Answer", display=results.Prose(text, markdown=True))
         case Thought(text=text):
             return Inspected("Thinking", display=results.Prose(text))
         case Prompt(text=text):
             return Inspected("Your prompt", display=results.Prose(text))
-        case Note(text=text, hint=hint):
+        case NoticeRecord(text=text, hint=hint):
             return Inspected("Notice", text=f"{text}\n{hint}".strip())
         case Compaction():
             return _compaction(record)

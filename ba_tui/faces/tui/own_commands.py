@@ -14,7 +14,7 @@ from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.faces.tui.commands import Command, complete, find, nearest, parse
+from ba_tui.faces.tui.commands import SlashCommand, complete, find, nearest, parse
 from ba_tui.faces.tui.widgets.completion import Candidate
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class OwnRows:
     """``rows`` can be called; ``troubles`` says what can't be, a line each."""
 
     def __init__(self, chat: ChatScreen) -> None:
-        self.rows: tuple[Command, ...] = ()
+        self.rows: tuple[SlashCommand, ...] = ()
         self.troubles: tuple[str, ...] = ()
         self._chat = chat
         self._told: set[str] = set()
@@ -51,7 +51,7 @@ class OwnRows:
         if len(news) > TOLD:
             self._chat.tell(Notice(f"{len(news) - TOLD} more commands can't be called: /help lists them.", "warning"))
 
-    def find(self, name: str) -> Command | None:
+    def find(self, name: str) -> SlashCommand | None:
         return find(name, self.rows)
 
     def complete(self, query: str) -> Sequence[Candidate]:
@@ -94,9 +94,9 @@ class OwnRows:
         return True
 
 
-def found(inventory: Inventory) -> tuple[tuple[Command, ...], tuple[str, ...]]:
+def found(inventory: Inventory) -> tuple[tuple[SlashCommand, ...], tuple[str, ...]]:
     """Rows and troubles. ba's own names win, then those of commands. Reads files."""
-    rows: list[Command] = []
+    rows: list[SlashCommand] = []
     troubles: list[str] = []
     for line in inventory.commands.lines() if inventory.commands else ():
         name, path = line.name, paintable(line.path, newlines=False)
@@ -106,11 +106,11 @@ def found(inventory: Inventory) -> tuple[tuple[Command, ...], tuple[str, ...]]:
         if find(name):
             name = f"{line.source}:{name}"
             troubles.append(f"{path} is called as /{name}: /{line.name} is a command of ba's own.")
-        rows.append(Command(name, line.description, partial(_send, name), line.hint, origin=path))
+        rows.append(SlashCommand(name, line.description, partial(_send, name), line.hint, origin=path))
     for skill in inventory.skills.lines() if inventory.skills else ():
         if skill.state not in {"broken", "shadowed"} and not find(skill.id, rows):
             summary = " ".join(skill.description.split())
-            rows.append(Command(skill.id, f"Skill: {summary}", partial(_start, skill.id), origin=SKILL))
+            rows.append(SlashCommand(skill.id, f"Skill: {summary}", partial(_start, skill.id), origin=SKILL))
     return tuple(rows), tuple(troubles)
 
 

@@ -9,11 +9,11 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.screen import Screen
 
-from ba_tui.faces.tui.commands import COMMANDS, Command
+from ba_tui.faces.tui.commands import COMMANDS, SlashCommand
 from ba_tui.faces.tui.screens.chat import ChatScreen
 
 
-class Commands(Provider):
+class PaletteCommands(Provider):
     """Offers nothing while another screen than the chat is in front."""
 
     async def discover(self) -> Hits:
@@ -27,14 +27,14 @@ class Commands(Provider):
             if score > 0:
                 yield Hit(score, matcher.highlight(title), partial(self._run, command), title, command.summary)
 
-    def _offered(self) -> list[tuple[Command, str]]:
+    def _offered(self) -> list[tuple[SlashCommand, str]]:
         here: Screen[Any] = self.screen
         if not isinstance(here, ChatScreen):
             return []
         every = (*COMMANDS, *here.own.rows)
         return [(command, command.title if command.slash else command.name) for command in every]
 
-    def _run(self, command: Command) -> None:
+    def _run(self, command: SlashCommand) -> None:
         here: Screen[Any] = self.screen
         if not isinstance(here, ChatScreen):
             return

@@ -59,7 +59,7 @@ class Asking:
         return self._chat.ask
 
 
-class Facts:
+class MeterFold:
     """Mode, model and title as the session changes them."""
 
     def __init__(self, chat: ChatScreen) -> None:

@@ -87,7 +87,7 @@ class Outgoing:
         return self._file.fileno()
 
 
-class Incoming:
+class TerminalEvents:
     """Cuts the stream into pastes, replies and text for the key parser; pure, and fed in pieces of any size."""
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ def _is_light(parts: tuple[str | None, ...]) -> bool:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5
 
 
-class Terminal(LinuxDriver):
+class TerminalInput(LinuxDriver):
     """Textual's driver with another reader. While another program has the terminal, the app may go on painting."""
 
     def __init__(self, app: App[Any], **options: Any) -> None:
@@ -167,7 +167,7 @@ class Terminal(LinuxDriver):
     def run_input_thread(self) -> None:
         """Read until the app stops. Bytes that are no UTF-8 become replacement characters instead of an end."""
         parser = XTermParser(self._debug)
-        incoming = Incoming()
+        incoming = TerminalEvents()
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
@@ -192,7 +192,7 @@ class Terminal(LinuxDriver):
         except OSError:
             return b""
 
-    def _take(self, incoming: Incoming, parser: XTermParser, data: str) -> None:
+    def _take(self, incoming: TerminalEvents, parser: XTermParser, data: str) -> None:
         for part in incoming.feed(data):
             if isinstance(part, str):
                 for event in parser.feed(part):

@@ -9,7 +9,7 @@ import shlex
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from ba_tui.permissions.shell.command_parts import Part
+from ba_tui.permissions.shell.command_parts import CommandPart
 
 ANY = ("*", ":*")
 
@@ -40,7 +40,7 @@ def pattern_problem(pattern: str, verdict: str) -> str:
     return "" if more or "*" not in pattern else "* may only stand at the end, as in git diff:*"
 
 
-def permits(pattern: str | None, part: Part) -> bool:
+def permits(pattern: str | None, part: CommandPart) -> bool:
     """Whether an allow rule covers ``part``. None: it allows every command that can be told before it runs."""
     if part.stops:
         return False
@@ -59,7 +59,7 @@ def permits(pattern: str | None, part: Part) -> bool:
     return not any(surplus.binding and surplus.at >= count for surplus in part.surplus)
 
 
-def names_all(pattern: str | None, part: Part) -> bool:
+def names_all(pattern: str | None, part: CommandPart) -> bool:
     """Whether an allow rule covers ``part`` with the files it writes, since it says all of it."""
     if not permits(pattern, part):
         return False
@@ -68,7 +68,7 @@ def names_all(pattern: str | None, part: Part) -> bool:
     return not part.redirected and not (rule_words(pattern) or ((), True))[1]
 
 
-def catches(pattern: str, part: Part) -> bool:
+def catches(pattern: str, part: CommandPart) -> bool:
     """Whether a strict rule is about ``part``: by the program's name wherever it lies, with anything behind."""
     spelled = {_spelling(words) for words in _wordings(part)}
     if pattern in ANY:
@@ -81,7 +81,7 @@ def catches(pattern: str, part: Part) -> bool:
     return any(words[: len(wanted)] == wanted for words in spelled)
 
 
-def _wordings(part: Part) -> list[tuple[str | None, ...]]:
+def _wordings(part: CommandPart) -> list[tuple[str | None, ...]]:
     found = [part.words, part.plain] if part.plain else [part.words]
     for at, _ in enumerate(part.wrappers):
         found.append((*part.wrappers[at:], *part.words))

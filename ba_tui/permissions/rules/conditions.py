@@ -33,7 +33,7 @@ class Misfit(ValueError):
 
 
 @frozen
-class Condition:
+class RuleCondition:
     """One test of the argument ``name``; a dot leads into a group."""
 
     name: str
@@ -64,7 +64,7 @@ class Condition:
 class Terms:
     """``when``: all of it must hold. ``timeout`` in seconds, None for as long as the face waits."""
 
-    when: tuple[Condition, ...] = ()
+    when: tuple[RuleCondition, ...] = ()
     timeout: float | None = None
     on_timeout: OnTimeout = "deny"
 
@@ -119,7 +119,7 @@ def terms_text(terms: Terms) -> str:
     return terms_of(said)
 
 
-def _conditions(when: Any) -> Iterator[Condition]:
+def _conditions(when: Any) -> Iterator[RuleCondition]:
     if not isinstance(when, dict):
         raise Misfit(f"when: expected a group of arguments, got {_shown(when)}")
     for name, tests in cast("dict[str, Any]", when).items():
@@ -129,7 +129,7 @@ def _conditions(when: Any) -> Iterator[Condition]:
             yield _condition(name, test, value)
 
 
-def _condition(name: str, test: str, value: Any) -> Condition:
+def _condition(name: str, test: str, value: Any) -> RuleCondition:
     where = f"when.{name}.{test}"
     match test:
         case "regex":
@@ -138,16 +138,16 @@ def _condition(name: str, test: str, value: Any) -> Condition:
                     f"{where}: expected an expression of at most {LONGEST_PATTERN} characters, got {_shown(value)}"
                 )
             _compiled(value, where)
-            return Condition(name, "regex", value)
+            return RuleCondition(name, "regex", value)
         case "min" | "max":
             number = _number(value, texts=False)
             if number is None:
                 raise Misfit(f"{where}: expected a number, got {_shown(value)}")
-            return Condition(name, test, number)
+            return RuleCondition(name, test, number)
         case "equals":
             if not isinstance(value, str | int | float):
                 raise Misfit(f"{where}: expected a text, a number or true or false, got {_shown(value)}")
-            return Condition(name, "equals", value)
+            return RuleCondition(name, "equals", value)
         case _:
             raise Misfit(f"{where}: unknown; expected one of {', '.join(TESTS)}")
 

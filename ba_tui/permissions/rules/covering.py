@@ -14,7 +14,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.permissions.rules.command_rules import names_all, permits
 from ba_tui.permissions.rules.rule import SHELL_TOOLS, Rule, Seen, Subject
-from ba_tui.permissions.shell.command_parts import Below, Part
+from ba_tui.permissions.shell.command_parts import Below, CommandPart
 from ba_tui.permissions.shell.command_text import LONGEST_RULE, findings, rememberable
 from ba_tui.permissions.shell.programs.known_commands import known
 
@@ -37,7 +37,7 @@ _WRITING = regex(
 class Lack:
     """Why a part of a command asks. ``words``: a rule for that part could cover it."""
 
-    part: Part | None
+    part: CommandPart | None
     why: str
     words: bool = True
 
@@ -56,7 +56,7 @@ class Covered:
 
 
 @frozen
-class Files:
+class FileCover:
     """Whether a file may be read, and written, as tools may; ``shown``: a path for people; ``kept``: which of the files
     that are gone through a rule keeps, empty for none; ``unheld``: why no sandbox holds what only reads, so that it
     changes nothing and sees no secret; empty when one does."""
@@ -69,7 +69,7 @@ class Files:
     unheld: Callable[[], str]
 
 
-def cover(subject: Subject, allows: Sequence[Rule], files: Files) -> Covered:
+def cover(subject: Subject, allows: Sequence[Rule], files: FileCover) -> Covered:
     """``allows`` are the allow rules for the tool whose conditions hold.
 
     What a rule allows runs with more rights than what only reads, and so does all that stands in one command with it:
@@ -89,13 +89,13 @@ def cover(subject: Subject, allows: Sequence[Rule], files: Files) -> Covered:
     return Covered(tuple(by.values()), tuple(lacks))
 
 
-def _rule_for(part: Part, allows: Sequence[Rule]) -> Rule | None:
+def _rule_for(part: CommandPart, allows: Sequence[Rule]) -> Rule | None:
     """The rule that covers ``part`` as to its words, rather one that says all of them."""
     exact = next((rule for rule in allows if names_all(rule.pattern, part)), None)
     return exact or next((rule for rule in allows if permits(rule.pattern, part)), None)
 
 
-def _lack(part: Part, rule: Rule | None, files: Files, alone: bool) -> Lack | None:
+def _lack(part: CommandPart, rule: Rule | None, files: FileCover, alone: bool) -> Lack | None:
     """What is lacking for ``part``, which ``rule`` covers as to its words; ``alone``: no rule covers another part."""
     if rule is not None and names_all(rule.pattern, part):
         return None
@@ -113,7 +113,7 @@ def _lack(part: Part, rule: Rule | None, files: Files, alone: bool) -> Lack | No
     return _reached(part, files, system=rule is None and alone)
 
 
-def _reached(part: Part, files: Files, system: bool) -> Lack | None:
+def _reached(part: CommandPart, files: FileCover, system: bool) -> Lack | None:
     """What ``part`` reads that it may not; ``system``: files that are the same everywhere are fine in a sandbox."""
     outside = (seen for seen in (*part.reads, *part.named) if not seen.inside and not files.readable(seen))
     away = next(
@@ -129,7 +129,7 @@ def _reached(part: Part, files: Files, system: bool) -> Lack | None:
     return Lack(part, f"`{_program(part)}` would read {why}", words=False) if why else None
 
 
-def _program(part: Part) -> str:
+def _program(part: CommandPart) -> str:
     return (part.plain or part.words or ("it",))[0] or "it"
 
 
@@ -149,7 +149,7 @@ def offered(subject: Subject, lacks: Sequence[Lack]) -> str | None:
     return f"{subject.tool}({text})" if text else whole
 
 
-def _rule_text(part: Part) -> str:
+def _rule_text(part: CommandPart) -> str:
     """``git add:*`` for what is known to be fine so, else every word."""
     if part.outside or part.writes:
         return ""
@@ -159,7 +159,7 @@ def _rule_text(part: Part) -> str:
     return text if rememberable(text) and len(text) <= LONGEST_RULE else ""
 
 
-def _prefix(part: Part) -> str:
+def _prefix(part: CommandPart) -> str:
     """``git add:*`` where any words may follow."""
     words = [word for word in part.words if word is not None]
     for count in (3, 2, 1):

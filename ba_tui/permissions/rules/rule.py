@@ -22,10 +22,10 @@ from ba_tui.permissions.egress import domains as hosts
 from ba_tui.permissions.paths import folded
 from ba_tui.permissions.rules.command_rules import ANY, catches, pattern_problem, permits
 from ba_tui.permissions.rules.conditions import NO_TERMS, Misfit, Terms, read_terms
-from ba_tui.permissions.shell.command_parts import Part
+from ba_tui.permissions.shell.command_parts import CommandPart
 from ba_tui.permissions.sql import KINDS
 
-Verdict: TypeAlias = Literal["allow", "ask", "deny"]
+RuleAnswer: TypeAlias = Literal["allow", "ask", "deny"]
 
 COMMAND_TOOLS = ("shell", "python")
 CODE_TOOLS = ("python",)
@@ -85,7 +85,7 @@ class Subject:
     args: Mapping[str, Any] = field(default_factory=dict[str, Any])
     confined: bool = False
     """Whether what it runs is held by the sandbox, where there is one, although it names no command."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[CommandPart, ...] = ()
     """The simple commands of a shell command."""
     trouble: str = ""
     """Why ``parts`` may not be all that runs; such a command is covered only word for word."""
@@ -121,7 +121,7 @@ class Rule:
 
     tool: str
     pattern: str | None
-    verdict: Verdict
+    verdict: RuleAnswer
     source: str = ""
     base: Path | None = None
     """The folder that a relative path pattern starts from; the workspace's root by default."""
@@ -270,7 +270,7 @@ def read_rule(text: str, verdict: str, source: str = "", terms: str = "") -> Rul
         raise refuse(str(error), "A rule with conditions has rule, when, timeout and on_timeout.") from error
     if said.timeout is not None and verdict != "ask":
         raise refuse(f"timeout: only ask rules wait for an answer, this one is {verdict}", "Leave it out.")
-    return Rule(name, pattern, cast("Verdict", verdict), source, terms=said)
+    return Rule(name, pattern, cast("RuleAnswer", verdict), source, terms=said)
 
 
 def _plain_tool(name: str) -> str:

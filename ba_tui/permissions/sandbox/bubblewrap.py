@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from ba_tui.core.values import frozen
-from ba_tui.permissions.sandbox.layout import Part
+from ba_tui.permissions.sandbox.layout import MountPart
 
 APART = ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
 BOUND = ("--cap-drop", "ALL", "--die-with-parent", "--new-session", "--chdir", "/")
@@ -34,7 +34,7 @@ class Bubblewrap:
     hides: bool = True
     guards: str = "files, network and processes"
 
-    def prefix(self, parts: Sequence[Part], *, network: bool) -> tuple[str, ...]:
+    def prefix(self, parts: Sequence[MountPart], *, network: bool) -> tuple[str, ...]:
         """What goes before a command."""
         net = () if network else ("--unshare-net",)
         mounts = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *_rootless()]

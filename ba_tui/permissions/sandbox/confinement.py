@@ -22,10 +22,10 @@ from typing import Literal, Protocol, TypeAlias
 from ba_tui.core.errors import BaError
 from ba_tui.core.profiles import WORKING, Profile
 from ba_tui.core.values import frozen
-from ba_tui.permissions.sandbox.layout import NOTHING, Inside, Part, Reach, layout
-from ba_tui.permissions.sandbox.workspace_scan import Findings, WorkspaceScan
+from ba_tui.permissions.sandbox.layout import NOTHING, FileReach, Inside, MountPart, layout
+from ba_tui.permissions.sandbox.workspace_scan import ScanResult, WorkspaceScan
 
-Mode: TypeAlias = Literal["required", "auto", "off"]
+SandboxMode: TypeAlias = Literal["required", "auto", "off"]
 PATIENCE = 5.0
 FRESH_SECONDS = 1.0
 """Seconds for which what was found in the workspace is enough to say whether *reading* can be held."""
@@ -91,7 +91,7 @@ class Mechanism(Protocol):
     @property
     def hides(self) -> bool: ...
 
-    def prefix(self, parts: Sequence[Part], *, network: bool) -> tuple[str, ...]: ...
+    def prefix(self, parts: Sequence[MountPart], *, network: bool) -> tuple[str, ...]: ...
 
     def environment(self, temporary: Path) -> dict[str, str]: ...
 
@@ -107,7 +107,7 @@ class Confinement:
     profile: Profile = WORKING
     guarded: bool = False
     """Whether protected files that exist can't be written."""
-    findings: Findings | None = None
+    findings: ScanResult | None = None
     """What there is in the workspace to be hidden and protected; None where nobody looked."""
 
     @property
@@ -120,7 +120,7 @@ class Confinement:
 
 
 @frozen
-class Found:
+class FoundSandbox:
     """What a look for mechanisms brought: the one that works, and why those before it do not."""
 
     mechanism: Mechanism | None
@@ -140,15 +140,15 @@ def candidates(search: str | None = None) -> list[Mechanism]:
     return [*bubblewraps(search), *landlocks()]
 
 
-def find(ways: Iterable[Mechanism]) -> Found:
+def find(ways: Iterable[Mechanism]) -> FoundSandbox:
     """Try one after the other with a program that does nothing. Blocks for some hundredths of a second."""
     troubles: list[str] = []
     for way in ways:
         trouble = _trouble(way)
         if not trouble:
-            return Found(way, tuple(troubles))
+            return FoundSandbox(way, tuple(troubles))
         troubles.append(f"{way.name}: {trouble}")
-    return Found(None, tuple(troubles))
+    return FoundSandbox(None, tuple(troubles))
 
 
 class _Here:
@@ -156,9 +156,9 @@ class _Here:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.found: Found | None = None
+        self.found: FoundSandbox | None = None
 
-    def look(self) -> Found:
+    def look(self) -> FoundSandbox:
         with self._lock:
             if self.found is None:
                 self.found = find(candidates())
@@ -174,17 +174,19 @@ class Sandbox:
     ``look`` finds a mechanism; by default once for the whole process.
     """
 
-    def __init__(self, reach: Reach, mode: Mode = "auto", look: Callable[[], Found] | None = None) -> None:
+    def __init__(
+        self, reach: FileReach, mode: SandboxMode = "auto", look: Callable[[], FoundSandbox] | None = None
+    ) -> None:
         self.reach = reach
-        self.mode: Mode = mode
+        self.mode: SandboxMode = mode
         self.scan = WorkspaceScan(reach.roots, (*reach.readable, *reach.writable), reach.home, reach.started)
         self._look = look or _here.look
-        self._found: Found | None = None
+        self._found: FoundSandbox | None = None
         self._folders: dict[str, Path] = {}
         self._lock = threading.Lock()
 
     @property
-    def found(self) -> Found:
+    def found(self) -> FoundSandbox:
         """What confines here. Blocks at the first time."""
         if self._found is None:
             self._found = self._look()
@@ -322,7 +324,7 @@ class Sandbox:
         return mask
 
 
-def _too_much(findings: Findings) -> str:
+def _too_much(findings: ScanResult) -> str:
     """Why the secrets of a workspace can't be hidden from a command that only reads."""
     count = len(findings.secrets) + len(findings.hidden)
     if count > MOST_HIDDEN:

@@ -28,7 +28,7 @@ OFFLINE = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTO
 """The index is not refreshed, and nothing that is missing is fetched."""
 
 
-class History:
+class GitHistory:
     """What is known of one repository. Thread-safe."""
 
     def __init__(self, folder: Path) -> None:
@@ -70,12 +70,12 @@ class History:
             self._seen = tips | self._seen
 
 
-_known: dict[Path, History] = {}
+_known: dict[Path, GitHistory] = {}
 
 
 def past_secrets(top: Path) -> tuple[str, ...] | None:
     """The files with secrets in all of the history of the repository at ``top``; None when they are not known yet."""
-    return _known.setdefault(top, History(top)).secrets()
+    return _known.setdefault(top, GitHistory(top)).secrets()
 
 
 def ask_git(

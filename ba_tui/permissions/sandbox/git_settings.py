@@ -16,7 +16,7 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import is_secret
 from ba_tui.permissions.rules.rule import Seen
 from ba_tui.permissions.sandbox.git_history import ALWAYS, OFFLINE, PATTERNS, ask_git, past_secrets
-from ba_tui.permissions.shell.command_parts import Part
+from ba_tui.permissions.shell.command_parts import CommandPart
 
 MENTIONS = regex(r"\bgit\b")
 HOOKED = regex(r"\b(?:commit|merge|push|pull|rebase|checkout|switch|am|cherry-pick|revert)\b")
@@ -111,7 +111,7 @@ def skipped_hooks(folder: Path, text: str) -> str:
     return ", ".join(sorted(path.name for path in found if path.suffix != ".sample" and os.access(path, os.X_OK)))
 
 
-def exposed(parts: Sequence[Part], folder: Path) -> str:
+def exposed(parts: Sequence[CommandPart], folder: Path) -> str:
     """Why a git call among ``parts`` may print a file with secrets that git keeps, whatever hides the file itself;
     empty when none does. Blocks."""
     printing = [_words(part) for part in parts if _prints(part)]
@@ -127,7 +127,7 @@ def exposed(parts: Sequence[Part], folder: Path) -> str:
     return f"git keeps {found[0]}, which holds secrets, and this may print it" if found else ""
 
 
-def stored_secrets(parts: Sequence[Part], folder: Path) -> tuple[Path, ...]:
+def stored_secrets(parts: Sequence[CommandPart], folder: Path) -> tuple[Path, ...]:
     """The files with secrets that a git call among ``parts`` stores, or is about to store. Blocks."""
     calls = [words for part in parts if (words := _words(part))[:1] == ["git"] and not part.harmless]
     return tracked_secrets(folder, new=any(set(words) & STORING for words in calls)) if calls else ()
@@ -143,11 +143,11 @@ def tracked_secrets(folder: Path, *, new: bool = False) -> tuple[Path, ...]:
     return tuple(path for name in found if (path := top / name).is_file() and not path.is_symlink())
 
 
-def _words(part: Part) -> list[str]:
+def _words(part: CommandPart) -> list[str]:
     return [word or "" for word in (part.plain or part.words)]
 
 
-def _prints(part: Part) -> bool:
+def _prints(part: CommandPart) -> bool:
     words = _words(part)
     if words[:1] != ["git"] or len(words) < 2:
         return False
@@ -181,7 +181,7 @@ def _is_current(words: Sequence[str]) -> bool:
 
 
 @frozen
-class Setting:
+class GitSetting:
     """One setting that git was told; ``local``: by the repository itself."""
 
     key: str
@@ -189,18 +189,18 @@ class Setting:
     local: bool
 
 
-def _settings(folder: Path, inherited: Mapping[str, str]) -> list[Setting]:
+def _settings(folder: Path, inherited: Mapping[str, str]) -> list[GitSetting]:
     """All settings that hold in ``folder``."""
     told = ask_git(folder, "config", "-z", "--list", "--show-scope", environment=inherited)
     fields = (told or b"").split(b"\0")
-    found: list[Setting] = []
+    found: list[GitSetting] = []
     for scope, entry in zip(fields[::2], fields[1::2], strict=False):
         key, _, value = os.fsdecode(entry).partition("\n")
-        found.append(Setting(key, value, scope in {b"local", b"worktree"}))
+        found.append(GitSetting(key, value, scope in {b"local", b"worktree"}))
     return found
 
 
-def _programs(settings: Sequence[Setting]) -> Iterator[tuple[str, str]]:
+def _programs(settings: Sequence[GitSetting]) -> Iterator[tuple[str, str]]:
     """Settings that keep git from running the programs that ``settings`` name."""
     for each in settings:
         section, _, rest = each.key.partition(".")
@@ -213,7 +213,7 @@ def _programs(settings: Sequence[Setting]) -> Iterator[tuple[str, str]]:
             yield each.key, known
 
 
-def _is_moved(settings: Sequence[Setting]) -> bool:
+def _is_moved(settings: Sequence[GitSetting]) -> bool:
     """Whether the repository says that its files lie elsewhere, where git would look at others' files then."""
     return any(each.local and each.key == "core.worktree" for each in settings)
 

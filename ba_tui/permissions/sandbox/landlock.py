@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ba_tui.core.values import frozen
-from ba_tui.permissions.sandbox.layout import Part
+from ba_tui.permissions.sandbox.layout import MountPart
 
 PROGRAM = Path(__file__).with_name("landlocked.py")
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
@@ -29,7 +29,7 @@ class Landlock:
     hides: bool = False
     guards: str = "files and TCP only: protected files stay writable, and secrets of the workspace readable"
 
-    def prefix(self, parts: Sequence[Part], *, network: bool) -> tuple[str, ...]:
+    def prefix(self, parts: Sequence[MountPart], *, network: bool) -> tuple[str, ...]:
         """What goes before a command."""
         writable = [str(part.source or part.path) for part in parts if part.access == "write"]
         writable += [f"/dev/{name}" for name in DEVICES]
@@ -46,7 +46,7 @@ def landlocks() -> Iterator[Landlock]:
         yield Landlock(str(Path(spec.origin).parent.parent))
 
 
-def _readable(parts: Sequence[Part]) -> set[str]:
+def _readable(parts: Sequence[MountPart]) -> set[str]:
     """Everything but what is hidden, as the fewest folders."""
     hidden = {part.path for part in parts if part.access in {"hidden", "scratch"}} | {
         part.path for part in parts if part.source and part.source != part.path and part.access != "masked"

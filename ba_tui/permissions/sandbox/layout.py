@@ -19,10 +19,10 @@ from ba_tui.core.profiles import Profile
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_IN_HOME, SECRET_NAMES, SECRET_TAILS
 from ba_tui.permissions.sandbox.protected_files import GIT, GIT_SETTINGS, VENV, is_protected
-from ba_tui.permissions.sandbox.workspace_scan import Findings
+from ba_tui.permissions.sandbox.workspace_scan import ScanResult
 from ba_tui.resources import read_regular
 
-Access: TypeAlias = Literal["write", "read", "hidden", "scratch", "masked"]
+MountAccess: TypeAlias = Literal["write", "read", "hidden", "scratch", "masked"]
 """``hidden`` is empty and can't be written, so that nothing is lost in there; ``scratch`` is empty and forgotten;
 ``masked`` is a file that shows another one's text instead of its own."""
 
@@ -36,7 +36,7 @@ TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - they get a private 
 SYSTEM = (Path("/run/current-system"), Path("/run/opengl-driver"), Path("/run/systemd/resolve"))
 SECRETS = ("shadow", "shadow-", "gshadow", "gshadow-", "ssh/ssh_host_*_key", "ssl/private", "krb5.keytab")
 
-NOTHING = Findings()
+NOTHING = ScanResult()
 
 TOOLS = (
     ".pyenv", ".nvm", ".cargo", ".rustup", ".local/bin", ".local/lib", ".local/pipx", ".local/share/pipx",
@@ -60,7 +60,7 @@ INSTALLED = frozenset({"node_modules", "site-packages"})
 
 
 @frozen
-class Reach:
+class FileReach:
     """``roots`` may be written but for what is guarded there; ``writable`` and ``readable`` are further paths that
     a person chose; ``hidden`` is never seen. ``home`` is the person's own folder; ``started``: files of the roots that
     the person's hooks start."""
@@ -75,11 +75,11 @@ class Reach:
 
 
 @frozen
-class Part:
+class MountPart:
     """``source``: what is seen at ``path`` when that is something else than what lies there."""
 
     path: Path
-    access: Access
+    access: MountAccess
     source: Path | None = None
 
 
@@ -90,47 +90,47 @@ class Inside:
 
     profile: Profile
     temporary: Path
-    findings: Findings = NOTHING
+    findings: ScanResult = NOTHING
     mask: Callable[[Path], Path] = Path
 
 
-def layout(reach: Reach, inside: Inside) -> tuple[Part, ...]:
+def layout(reach: FileReach, inside: Inside) -> tuple[MountPart, ...]:
     """Outer parts come before those inside them, so the last one that covers a path decides about it."""
     reading = inside.profile.name == "reading"
-    kept: Access = "read" if reading else "write"
-    parts = {path: Part(path, "hidden") for path in _concealed(reach)}
-    parts |= {path: Part(path, "write", inside.temporary) for path in TEMPORARY if _folder(path)}
+    kept: MountAccess = "read" if reading else "write"
+    parts = {path: MountPart(path, "hidden") for path in _concealed(reach)}
+    parts |= {path: MountPart(path, "write", inside.temporary) for path in TEMPORARY if _folder(path)}
     away = tuple(parts)
     if not reading and reach.home and _within(reach.home, away) and not _within(reach.home, reach.roots):
-        parts |= {path: Part(path, "scratch") for path in (reach.home / name for name in SCRATCH)}
+        parts |= {path: MountPart(path, "scratch") for path in (reach.home / name for name in SCRATCH)}
     for path, access in _needed(reach):
         if _within(path, away) and not _within(path, reach.roots):
-            parts[path] = Part(path, "read" if reading else access, Path(os.path.realpath(path)))
+            parts[path] = MountPart(path, "read" if reading else access, Path(os.path.realpath(path)))
     repositories = tuple(git_folders_of(reach.roots))
     for path in (*reach.readable, *inside.profile.readable, *repositories):
         if _there(path):
-            parts[path] = Part(path, "read")
+            parts[path] = MountPart(path, "read")
     for path in (*reach.writable, *inside.profile.writable, *reach.roots):
         if _there(path):
-            parts[path] = Part(path, kept)
+            parts[path] = MountPart(path, kept)
     if not reading:
         for part in _protected(reach, inside, repositories):
             if part.path not in parts or part.path not in reach.roots:
                 parts[part.path] = part
     for path in (*_secrets(reach), *inside.findings.hidden):
         if _seen(path, parts.values()) and path not in (*reach.roots, *inside.profile.readable):
-            parts[path] = Part(path, "hidden")
+            parts[path] = MountPart(path, "hidden")
     for path in inside.findings.secrets:
         if path not in inside.profile.unhidden and _seen(path, parts.values()):
-            parts[path] = Part(path, "masked", inside.mask(path))
+            parts[path] = MountPart(path, "masked", inside.mask(path))
     shared = replace(reach, network=reach.network and not reading)
-    parts |= {path: Part(path, "hidden") for path in _outlets(shared, parts.values())}
+    parts |= {path: MountPart(path, "hidden") for path in _outlets(shared, parts.values())}
     return _needful(sorted(parts.values(), key=lambda part: (len(part.path.parts), str(part.path))))
 
 
-def _needful(parts: Sequence[Part]) -> tuple[Part, ...]:
+def _needful(parts: Sequence[MountPart]) -> tuple[MountPart, ...]:
     """``parts`` without those that only say again what holds for the folder around them: each one costs time."""
-    kept: dict[str, Part] = {}
+    kept: dict[str, MountPart] = {}
     for part in parts:
         around = next((kept[text] for text in _above(part.path) if text in kept), None)
         plain = part.source in {None, part.path}
@@ -152,14 +152,14 @@ def _above(path: Path) -> Iterator[str]:
         yield text
 
 
-def _concealed(reach: Reach) -> Iterator[Path]:
+def _concealed(reach: FileReach) -> Iterator[Path]:
     home = (reach.home,) if reach.home else ()
     for path in (*HOMES, *home, *SOCKETS):
         if _folder(path) and path != Path("/"):
             yield path
 
 
-def _needed(reach: Reach) -> Iterator[tuple[Path, Access]]:
+def _needed(reach: FileReach) -> Iterator[tuple[Path, MountAccess]]:
     """What programs need of places that are hidden otherwise: interpreters, tool chains and their caches."""
     package = Path(ba_tui.__file__).parent
     search = os.environ.get("PATH", "").split(os.pathsep)
@@ -171,14 +171,14 @@ def _needed(reach: Reach) -> Iterator[tuple[Path, Access]]:
     if home := reach.home:
         readable += [home / name for name in TOOLS]
         writable += [home / name for name in CACHES]
-    groups: tuple[tuple[Access, list[Path]], ...] = (("read", readable), ("write", writable))
+    groups: tuple[tuple[MountAccess, list[Path]], ...] = (("read", readable), ("write", writable))
     for access, paths in groups:
         for path in paths:
             if path != reach.home and path not in HOMES and _there(path):
                 yield path, access
 
 
-def _protected(reach: Reach, inside: Inside, repositories: Sequence[Path]) -> Iterator[Part]:
+def _protected(reach: FileReach, inside: Inside, repositories: Sequence[Path]) -> Iterator[MountPart]:
     """What of the workspace can't be written by just any allowed command."""
     profile, findings = inside.profile, inside.findings
     for git in (*findings.git, *repositories):
@@ -193,27 +193,27 @@ def _protected(reach: Reach, inside: Inside, repositories: Sequence[Path]) -> It
         paths = [path for path in paths if INSTALLED.isdisjoint(path.parts) and not _there(path / VENV)]
     for path in paths[:MOST_PROTECTED]:
         if _there(path) and not path.is_symlink():
-            yield Part(path, "read")
+            yield MountPart(path, "read")
             # A folder like .github is a place of its own too: else it could be renamed, and another be put there.
             inner = (above for above in path.parents if _within(above, reach.roots) and above not in reach.roots)
-            yield from (Part(above, "write") for above in inner if path in reach.started or _is_tools(above))
+            yield from (MountPart(above, "write") for above in inner if path in reach.started or _is_tools(above))
 
 
 def _is_tools(folder: Path) -> bool:
     return folder.name in INSTALLED or (folder.name.startswith(".") and folder.name not in {".", ".."})
 
 
-def _git(folder: Path, *, writable: bool) -> Iterator[Part]:
+def _git(folder: Path, *, writable: bool) -> Iterator[MountPart]:
     """The parts of one git folder."""
     if not _folder(folder):
         return
     if folder.name == GIT:
         # A place of its own in any case, so that it can't be renamed and another one be put there.
-        yield Part(folder, "write" if writable else "read")
+        yield MountPart(folder, "write" if writable else "read")
         if not writable:
             return
     for place in (folder, *_further(folder / "modules")):
-        yield from (Part(place / name, "read") for name in GIT_SETTINGS if _there(place / name))
+        yield from (MountPart(place / name, "read") for name in GIT_SETTINGS if _there(place / name))
 
 
 def _further(folder: Path, depth: int = 0) -> Iterator[Path]:
@@ -271,7 +271,7 @@ def _said(file: Path) -> str:
     return os.fsdecode(read_regular(file, 65_536))
 
 
-def _secrets(reach: Reach) -> Iterator[Path]:
+def _secrets(reach: FileReach) -> Iterator[Path]:
     """What nobody should see, where it exists; most of it is hidden with the home folder anyway."""
     patterns: list[tuple[Path, str]] = [(Path("/etc"), name) for name in SECRETS]
     if home := reach.home:
@@ -287,7 +287,7 @@ def _secrets(reach: Reach) -> Iterator[Path]:
     yield from (path for path in reach.hidden if _there(path) and path.is_dir())
 
 
-def _outlets(reach: Reach, parts: Iterable[Part]) -> Iterator[Path]:
+def _outlets(reach: FileReach, parts: Iterable[MountPart]) -> Iterator[Path]:
     """Sockets that somebody outside reads: no wall around files or the network keeps a program from them. Those of the
     workspace stay where programs share the network, since they may be their own."""
     try:
@@ -320,12 +320,12 @@ def _within(path: Path, folders: Iterable[Path]) -> bool:
     return any(text.startswith(f"{folder}/" if folder.name else "/") for folder in folders)
 
 
-def _seen(path: Path, parts: Iterable[Part]) -> bool:
+def _seen(path: Path, parts: Iterable[MountPart]) -> bool:
     """Whether the innermost part around ``path`` shows it; what no part covers can be read."""
     part = _innermost(path, parts)
     return part is None or part.access != "hidden"
 
 
-def _innermost(path: Path, parts: Iterable[Part]) -> Part | None:
+def _innermost(path: Path, parts: Iterable[MountPart]) -> MountPart | None:
     around = [part for part in parts if _within(path, (part.path,))]
     return max(around, key=lambda part: len(part.path.parts)) if around else None

@@ -14,7 +14,7 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.rules.command_rules import permits
 from ba_tui.permissions.rules.covering import Lack, offered
 from ba_tui.permissions.rules.rule import OUTER, SHELL_TOOLS, Rule, Seen, Subject
-from ba_tui.permissions.shell.command_parts import Part
+from ba_tui.permissions.shell.command_parts import CommandPart
 from ba_tui.resources import user_home
 
 INSTALLING = {
@@ -83,18 +83,18 @@ def outer_offer(subject: Subject) -> str | None:
     return offered(replace(subject, tool=OUTER), lacks) if lacks else None
 
 
-def _covers(rule: Rule, part: Part) -> bool:
+def _covers(rule: Rule, part: CommandPart) -> bool:
     return (rule.pattern is not None or rule.tool in SHELL_TOOLS) and permits(rule.pattern, part)
 
 
-def _mixed(parts: Sequence[Part], ruled: Sequence[bool]) -> str:
+def _mixed(parts: Sequence[CommandPart], ruled: Sequence[bool]) -> str:
     """What of a command nothing would hold to reading, since a rule lets the rest of it write."""
     pairs = zip(parts, ruled, strict=True)
     loose = next((part for part, by_rule in pairs if part.harmless and part.loose and not by_rule), None)
     return f"`{program(loose)}` would run where the rest of the command may write" if loose else ""
 
 
-def _together(parts: Sequence[Part], gits: Sequence[Part]) -> str:
+def _together(parts: Sequence[CommandPart], gits: Sequence[CommandPart]) -> str:
     if not gits or (len(gits) == 1 and all(part is gits[0] or part.plain_reader for part in parts)):
         return ""
     return ALONE
@@ -114,12 +114,12 @@ def alone(subject: Subject) -> str:
     return f"`{installer}` changes programs that run outside the sandbox later" if installer else ""
 
 
-def program(part: Part) -> str:
+def program(part: CommandPart) -> str:
     """The name of the program that a part runs, without its folder."""
     return ((part.plain or part.words or ("",))[0] or "").rsplit("/", 1)[-1]
 
 
-def _installs(part: Part) -> bool:
+def _installs(part: CommandPart) -> bool:
     if part.harmless:
         return False
     words = [word or "" for word in (part.plain or part.words)]
@@ -132,7 +132,7 @@ def _installs(part: Part) -> bool:
     )
 
 
-def _elsewhere(parts: Sequence[Part]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+def _elsewhere(parts: Sequence[CommandPart]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """Files outside the workspace that the parts name, to be read and to be written."""
     read: dict[Path, None] = {}
     written: dict[Path, None] = {}

@@ -17,7 +17,7 @@ from ba_tui.core.profiles import Profile
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.pending_changes import Pending, PendingChanges
 from ba_tui.permissions.sandbox.protected_files import GIT, GIT_SETTINGS, VENV
-from ba_tui.permissions.sandbox.workspace_scan import Findings, WorkspaceScan
+from ba_tui.permissions.sandbox.workspace_scan import ScanResult, WorkspaceScan
 from ba_tui.resources import read_regular
 
 MOST_FILES = 5_000
@@ -40,7 +40,7 @@ class Mark:
 
 
 @frozen
-class Change:
+class ProtectedChange:
     """A protected file that appeared (``new``), changed, or went (``after`` None) while ``by`` ran. ``outermost``: the
     highest file or folder that appeared with it."""
 
@@ -55,7 +55,7 @@ class Change:
 
 
 @frozen
-class Run:
+class WatchedRun:
     """A command that runs: its text, its profile, whether protected files that exist can't be written by it."""
 
     by: str
@@ -77,21 +77,21 @@ class ProtectedWatch:
         self._scan = scan
         self._kept = kept
         self._lock = threading.RLock()
-        self._runs: list[Run] = []
+        self._runs: list[WatchedRun] = []
         self._before: dict[Path, Mark] = {}
         self._contents: dict[tuple[int, ...], bytes] = {}
-        self._pending: dict[Path, Change] = {}
+        self._pending: dict[Path, ProtectedChange] = {}
         self._loaded = False
 
     @property
-    def pending(self) -> tuple[Change, ...]:
+    def pending(self) -> tuple[ProtectedChange, ...]:
         """What nobody has decided about and is still there."""
         with self._lock:
             if not self._loaded:
                 self._loaded = True
                 for kept in self._kept.read():
                     after = _content(kept.path)
-                    change = Change(kept.path, kept.by, kept.new, after=after, outermost=kept.outermost)
+                    change = ProtectedChange(kept.path, kept.by, kept.new, after=after, outermost=kept.outermost)
                     self._pending.setdefault(kept.path, change)
             decided = ((path, change.new or change.before is None) for path, change in self._pending.items())
             gone = [path for path, lost in decided if lost and not os.path.lexists(path)]
@@ -101,7 +101,7 @@ class ProtectedWatch:
                 self._keep()
             return tuple(self._pending.values())
 
-    def begin(self, run: Run, findings: Findings | None = None) -> None:
+    def begin(self, run: WatchedRun, findings: ScanResult | None = None) -> None:
         """A command is about to run. What changed since the last one ended was changed by the person.
 
         ``findings``: what was found just now, to spare another look."""
@@ -110,12 +110,12 @@ class ProtectedWatch:
                 self._before = self._look(findings, contents=run.profile.git or not run.guarded)
             self._runs.append(run)
 
-    def replace(self, run: Run, by: Run) -> None:
+    def replace(self, run: WatchedRun, by: WatchedRun) -> None:
         """``run`` goes on as ``by``."""
         with self._lock:
             self._runs = [by if each is run else each for each in self._runs]
 
-    def end(self, run: Run) -> tuple[Change, ...]:
+    def end(self, run: WatchedRun) -> tuple[ProtectedChange, ...]:
         """The command has ended; what it may have done to protected files that nobody has decided about yet."""
         with self._lock:
             found = self._compare(run)
@@ -123,7 +123,7 @@ class ProtectedWatch:
                 self._runs.remove(run)
             return found
 
-    def check(self) -> tuple[Change, ...]:
+    def check(self) -> tuple[ProtectedChange, ...]:
         """What commands in the background may have done by now; those that have ended are forgotten."""
         with self._lock:
             for run in tuple(self._runs):
@@ -137,7 +137,7 @@ class ProtectedWatch:
         """Whether something runs that may change protected files."""
         return bool(self._runs)
 
-    def keep(self, changes: Iterable[Change]) -> None:
+    def keep(self, changes: Iterable[ProtectedChange]) -> None:
         """The person wants them as they are."""
         with self._lock:
             for change in changes:
@@ -146,7 +146,7 @@ class ProtectedWatch:
                 self._before = self._look(contents=True)
             self._keep()
 
-    def set_aside(self, changes: Sequence[Change]) -> Path:
+    def set_aside(self, changes: Sequence[ProtectedChange]) -> Path:
         """Move what appeared into a folder of ba's own, which comes back, and put back what changed.
 
         Raises:
@@ -162,7 +162,7 @@ class ProtectedWatch:
             self._keep()
             return folder
 
-    def _set_aside(self, change: Change, folder: Path) -> None:
+    def _set_aside(self, change: ProtectedChange, folder: Path) -> None:
         path = (change.outermost or change.path) if change.new else change.path
         if os.path.lexists(path):
             place = folder / path.relative_to(path.anchor)
@@ -179,7 +179,7 @@ class ProtectedWatch:
         here = (change for change in self._pending.values() if os.path.lexists(change.path))
         self._kept.write(Pending(each.path, each.outermost or each.path, each.by, each.new) for each in here)
 
-    def _compare(self, run: Run) -> tuple[Change, ...]:
+    def _compare(self, run: WatchedRun) -> tuple[ProtectedChange, ...]:
         now = self._look(contents=True)
         found = [change for change in self._changes(now, run) if not _expected(change, run)]
         for change in found:
@@ -189,20 +189,22 @@ class ProtectedWatch:
             self._keep()
         return tuple(found)
 
-    def _changes(self, now: Mapping[Path, Mark], run: Run) -> Iterator[Change]:
+    def _changes(self, now: Mapping[Path, Mark], run: WatchedRun) -> Iterator[ProtectedChange]:
         known = {path for each in self._before for path in (each, *each.parents)}
         for path, mark in now.items():
             before = self._before.get(path)
             if before is None:
                 outermost = path if mark.outermost in known else mark.outermost
-                yield Change(path, run.by, True, None, mark.content, outermost)
+                yield ProtectedChange(path, run.by, True, None, mark.content, outermost)
             elif before.stamp != mark.stamp and (before.content is None or before.content != mark.content):
-                yield Change(path, run.by, False, before.content, mark.content, moved=before.folder != mark.folder)
+                yield ProtectedChange(
+                    path, run.by, False, before.content, mark.content, moved=before.folder != mark.folder
+                )
         for path, mark in self._before.items():
             if path not in now and mark.content is not None:
-                yield Change(path, run.by, False, mark.content)
+                yield ProtectedChange(path, run.by, False, mark.content)
 
-    def _look(self, findings: Findings | None = None, *, contents: bool) -> dict[Path, Mark]:
+    def _look(self, findings: ScanResult | None = None, *, contents: bool) -> dict[Path, Mark]:
         findings = findings or self._scan.look()
         marks: dict[Path, Mark] = {}
         folders: dict[Path, int] = {}
@@ -229,7 +231,7 @@ class ProtectedWatch:
         return marks
 
 
-def _expected(change: Change, run: Run) -> bool:
+def _expected(change: ProtectedChange, run: WatchedRun) -> bool:
     """Whether the command could not have made the change, or may make it."""
     if run.profile.packages and _is_installed(change.path):
         return True
@@ -243,7 +245,7 @@ def _is_installed(path: Path) -> bool:
     return "node_modules" in path.parts or any((folder / VENV).exists() for folder in path.parents) or path.name == VENV
 
 
-def _watched(findings: Findings) -> Iterator[tuple[Path, Path]]:
+def _watched(findings: ScanResult) -> Iterator[tuple[Path, Path]]:
     """Every file whose change matters, behind the outermost protected path around it."""
     for path in sorted(findings.protected, key=lambda path: len(path.parts)):
         if (path / VENV).exists():

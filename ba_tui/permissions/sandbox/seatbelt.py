@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ba_tui.core.values import frozen
-from ba_tui.permissions.sandbox.layout import Part
+from ba_tui.permissions.sandbox.layout import MountPart
 
 PROGRAM = "/usr/bin/sandbox-exec"
 DEVICES = r'(regex #"^/dev/(null|zero|tty|ptmx|dtracehelper|fd/.*|ttys[0-9]+)$")'
@@ -24,7 +24,7 @@ class Seatbelt:
     hides: bool = True
     guards: str = "files and network"
 
-    def prefix(self, parts: Sequence[Part], *, network: bool) -> tuple[str, ...]:
+    def prefix(self, parts: Sequence[MountPart], *, network: bool) -> tuple[str, ...]:
         """What goes before a command."""
         return (PROGRAM, "-p", profile(parts, network=network))
 
@@ -37,7 +37,7 @@ def seatbelts() -> Iterator[Seatbelt]:
         yield Seatbelt()
 
 
-def profile(parts: Sequence[Part], *, network: bool) -> str:
+def profile(parts: Sequence[MountPart], *, network: bool) -> str:
     lines = ["(version 1)", "(allow default)", "(deny file-write*)", f"(allow file-write* {DEVICES})"]
     for part in parts:
         place = f"(subpath {_quoted(os.path.realpath(part.source or part.path))})"

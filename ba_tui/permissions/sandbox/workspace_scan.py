@@ -37,7 +37,7 @@ _ENDS = tuple(name[1:] for name in _TELLING if name[0] == "*")
 
 
 @frozen
-class Findings:
+class ScanResult:
     """``secrets`` are regular files, ``hidden`` folders whose files are all secret, ``protected`` the outermost
     protected files and folders, ``git`` the folders that git takes its settings from.
 
@@ -106,15 +106,15 @@ class WorkspaceScan:
         """Inodes of secret files with more than one name."""
         self._lock = threading.Lock()
         self._begun = False
-        self._last = Findings(complete=False)
+        self._last = ScanResult(complete=False)
         self._looked = float("-inf")
 
     @property
-    def last(self) -> Findings:
+    def last(self) -> ScanResult:
         """What the last look found."""
         return self._last
 
-    def look(self, recent: float = 0) -> Findings:
+    def look(self, recent: float = 0) -> ScanResult:
         """What is there now, or what was there at most ``recent`` seconds ago."""
         with self._lock:
             if time.monotonic() - self._looked < recent:
@@ -268,13 +268,13 @@ class WorkspaceScan:
         for below in folder.folders if folder else ():
             self._drop(below)
 
-    def _findings(self, cost: float) -> Findings:
+    def _findings(self, cost: float) -> ScanResult:
         found = [self._folders[path] for path in sorted(self._telling)]
 
         def every(lists: Iterable[tuple[str, ...]]) -> tuple[Path, ...]:
             return tuple(dict.fromkeys(Path(path) for paths in lists for path in paths))
 
-        return Findings(
+        return ScanResult(
             every(folder.secrets for folder in found),
             every(folder.hidden for folder in found),
             (*every(folder.protected for folder in found), *filter(os.path.lexists, self._started)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ba_tui.core.values import frozen
-from ba_tui.permissions.shell.walk.values import Incoming
+from ba_tui.permissions.shell.walk.values import InputSource
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ class Below:
 
 
 @frozen
-class Part:
+class CommandPart:
     """One simple command. ``words`` with None for what is known only when it runs; ``plain``: its program and
     subcommand without options before them, then the rest; ``known``: it is among the commands that are known.
 
@@ -59,7 +59,7 @@ class Part:
     effects: frozenset[str] = frozenset()
     unread: str = ""
     """The words that are known only when it runs, as written."""
-    takes: Incoming = ""
+    takes: InputSource = ""
     redirected: bool = False
     """Whether a redirection opens one of its files, which no word says."""
     loose: str = ""

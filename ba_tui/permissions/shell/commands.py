@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.permissions.shell.tokens import Findings, Token, Unreadable
+from ba_tui.permissions.shell.tokens import Token, TokenFindings, UnreadableCommand
 from ba_tui.permissions.shell.tree import Assignment, Command, Node, Redirection
 from ba_tui.permissions.shell.words import BLANK, Lexer
 
@@ -26,7 +26,7 @@ DECLARING = frozenset({"declare", "typeset", "local", "export", "readonly", "ali
 class SimpleReader(Lexer):
     """Reads one simple command, and what stands between commands."""
 
-    def __init__(self, text: str, findings: Findings, depth: int = 0, posix: bool = False) -> None:
+    def __init__(self, text: str, findings: TokenFindings, depth: int = 0, posix: bool = False) -> None:
         super().__init__(text, findings, depth, posix)
         self.waiting: list[tuple[Redirection, str, bool, bool]] = []
         self.nested: int = 0
@@ -69,7 +69,7 @@ class SimpleReader(Lexer):
         logical, fresh = "", True
         while True:
             if self.at >= len(self.text):
-                raise Unreadable("a here-document is not closed")
+                raise UnreadableCommand("a here-document is not closed")
             end = self.text.find("\n", self.at)
             end = len(self.text) if end < 0 else end
             line = self.text[self.at : end]
@@ -87,7 +87,7 @@ class SimpleReader(Lexer):
 
     def only_bash(self, what: str) -> None:
         if self.posix:
-            raise Unreadable(f"not every shell reads {what!r} alike")
+            raise UnreadableCommand(f"not every shell reads {what!r} alike")
 
     def words(self, lines: bool = False) -> list[Token]:
         """All words from here; ``lines``: over ends of lines too."""
@@ -107,7 +107,7 @@ class SimpleReader(Lexer):
         start = self.at
         token = self.word()
         if self.at == start:
-            raise Unreadable("a word is missing")
+            raise UnreadableCommand("a word is missing")
         return token
 
     def redirect(self, found: list[Redirection]) -> bool:
@@ -145,7 +145,7 @@ class SimpleReader(Lexer):
     def _heredoc(self, target: Token, strip: bool, raw: str) -> Redirection:
         delimiter = target.literal()
         if delimiter is None or "$" in raw or "\n" in raw:
-            raise Unreadable("the end of a here-document is not understood")
+            raise UnreadableCommand("the end of a here-document is not understood")
         redirect = Redirection("here", target)
         self.waiting.append((redirect, delimiter, raw != delimiter, strip))
         return redirect
@@ -170,11 +170,11 @@ class SimpleReader(Lexer):
             command.words.append(token)
             if len(command.words) == 1 and (opening := _OPENING.match(self.text, self.at)):
                 if command.assignments or command.redirects:
-                    raise Unreadable("a parenthesis follows a word")
+                    raise UnreadableCommand("a parenthesis follows a word")
                 self.at = opening.end()
                 return self.function(token.literal())
         if not (command.words or command.assignments or command.redirects):
-            raise Unreadable("a command is missing")
+            raise UnreadableCommand("a command is missing")
         command.source = self.text[command.start : command.end].strip()
         return command
 
@@ -209,11 +209,11 @@ class SimpleReader(Lexer):
             self.at += 1
             found.items = self.words(lines=True)
             if not self.text.startswith(")", self.at):
-                raise Unreadable("a list of values is not closed")
+                raise UnreadableCommand("a list of values is not closed")
             self.at += 1
             for item in found.items:
                 if self.text.startswith("[", item.start) and not _INDEX.match(self.text, item.start):
-                    raise Unreadable("an index in a list of values is not understood")
+                    raise UnreadableCommand("an index in a list of values is not understood")
         else:
             found.value = self.word()
         found.value.end = self.at

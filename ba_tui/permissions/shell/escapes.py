@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.permissions.shell.tokens import Unreadable
+from ba_tui.permissions.shell.tokens import UnreadableCommand
 
 ANSI = regex(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))|([^\\])", re.DOTALL
@@ -26,8 +26,8 @@ def ansi_character(match: re.Match[str]) -> str:
         code = int(number, 16) if number else int(octal, 8) & 0xFF
         if not 0 < code <= 0x7F:
             # What others come to depends on the locale.
-            raise Unreadable("an escape in $'' does not make a plain character")
+            raise UnreadableCommand("an escape in $'' does not make a plain character")
         return chr(code)
     if control is not None:
-        raise Unreadable("a control character is written in $''")
+        raise UnreadableCommand("a control character is written in $''")
     return _ANSI_LETTERS.get(letter, letter if letter in "\\'\"?" else "\\" + letter)

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import PathRefused
-from ba_tui.permissions.shell.command_parts import Below, Part, Surplus
+from ba_tui.permissions.shell.command_parts import Below, CommandPart, Surplus
 from ba_tui.permissions.shell.programs.call_reading import read_call, unresolved
-from ba_tui.permissions.shell.programs.call_results import Beyond, Reading
+from ba_tui.permissions.shell.programs.call_results import Beyond, CallReading
 from ba_tui.permissions.shell.programs.filter_scripts import OPEN_VARIABLES
-from ba_tui.permissions.shell.programs.known_commands import Known, known
+from ba_tui.permissions.shell.programs.known_commands import KnownCommands, known
 from ba_tui.permissions.shell.programs.project_files import lying, shadowed
 from ba_tui.permissions.shell.programs.repositories import foreign_repository
 from ba_tui.permissions.shell.programs.word_paths import (
@@ -37,7 +37,7 @@ from ba_tui.permissions.shell.programs.word_paths import (
     secrets_below,
 )
 from ba_tui.permissions.shell.walk.simple_commands import analyse
-from ba_tui.permissions.shell.walk.values import Analysis, Incoming, Listing, Simple, Word
+from ba_tui.permissions.shell.walk.values import Analysis, InputSource, KnownListing, ShellWord, Simple
 
 if TYPE_CHECKING:
     from ba_tui.permissions.rules.rule import Seen
@@ -74,7 +74,7 @@ _EXPORTS = ("export", "declare", "typeset", "readonly", "local")
 class Study:
     """``trouble``: why ``parts`` may not be all that runs, one line."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[CommandPart, ...]
     trouble: str = ""
 
 
@@ -82,7 +82,7 @@ class Study:
 class _Ground:
     """What holds for all simple commands of one command. ``start`` is where it would run, ``root`` the workspace's."""
 
-    about: Known
+    about: KnownCommands
     root: Path
     start: Path
     see: See
@@ -126,7 +126,7 @@ def _seems(see: See, path: str) -> bool:
         return True
 
 
-def _beside(analysis: Analysis, about: Known) -> str:
+def _beside(analysis: Analysis, about: KnownCommands) -> str:
     """What is wrong with variables that are set or used where no command names them."""
     for name in sorted(analysis.bound - about.variables - _COUNTERS):
         if _DANGEROUS.fullmatch(name):
@@ -138,7 +138,7 @@ def _beside(analysis: Analysis, about: Known) -> str:
 
 @dataclass(slots=True)
 class _Simple:
-    """One simple command on its way to a ``Part``."""
+    """One simple command on its way to a ``CommandPart``."""
 
     simple: Simple
     ground: _Ground
@@ -150,7 +150,7 @@ class _Simple:
     below: list[Below] = field(default_factory=list[Below])
     redirected: bool = False
 
-    def part(self) -> Part:
+    def part(self) -> CommandPart:
         simple = self.simple
         opaque = tuple(name for name in simple.wrappers if name not in self.ground.about.wrappers)
         self._assignments()
@@ -166,7 +166,7 @@ class _Simple:
         self._redirects()
         words = tuple(word.text for word in simple.argv)
         path = reading.path if reading else ()
-        return Part(
+        return CommandPart(
             words=(*opaque, *words),
             plain=(*path, *self._rest(path, words)) if path else (),
             wrappers=simple.wrappers,
@@ -185,7 +185,7 @@ class _Simple:
             loose=self._loose(reading),
         )
 
-    def _takes(self, path: tuple[str, ...]) -> Incoming:
+    def _takes(self, path: tuple[str, ...]) -> InputSource:
         if not self.simple.incoming or self._only_data(path):
             return ""
         named = any(word.text and _DESCRIPTOR.search(word.text) for word in self.simple.argv)
@@ -234,19 +234,19 @@ class _Simple:
         harmless = name in self.ground.about.variables and _SETTING.fullmatch(value or "")
         return bool(harmless) or (value == "" and f"{name}=" in self.ground.about.variables)
 
-    def _reading(self) -> Reading | None:
+    def _reading(self) -> CallReading | None:
         argv = self.simple.argv
         if not argv:
             return None
         first = argv[0]
         if first.text is None or first.glob or not first.text:
-            self.stops.append(unresolved(Word(None, first.raw)) if first.raw else "it has no program")
+            self.stops.append(unresolved(ShellWord(None, first.raw)) if first.raw else "it has no program")
             return None
         if first.text in _EXPORTS and self._exports(argv[1:]):
-            return Reading((first.text,), known=True)
+            return CallReading((first.text,), known=True)
         return read_call(argv, self.ground.about, self.ground.own)
 
-    def _exports(self, words: Several[Word]) -> bool:
+    def _exports(self, words: Several[ShellWord]) -> bool:
         if not words:
             # It prints all variables then.
             return False
@@ -260,7 +260,7 @@ class _Simple:
                 return False
         return True
 
-    def _loading(self, reading: Reading) -> None:
+    def _loading(self, reading: CallReading) -> None:
         """A program that runs what files of the project name, whatever it is told to do."""
         if (folder := self.folder) is None:
             return
@@ -268,7 +268,7 @@ class _Simple:
             if reading.path[: len(call)] == call and (found := lying(files, folder, self.ground.root)):
                 reading.beyond.append(Beyond(0, f"`{call[0]}` would run what {found} says", binding=False))
 
-    def _paths(self, reading: Reading) -> None:
+    def _paths(self, reading: CallReading) -> None:
         folder = self._place(reading)
         if folder is None:
             self.stops.append("where it runs becomes known only when it runs")
@@ -291,11 +291,11 @@ class _Simple:
         for listing in reading.lists:
             self._listed(listing, folder)
 
-    def _place(self, reading: Reading) -> Path | None:
+    def _place(self, reading: CallReading) -> Path | None:
         """Where it reads: in the folder that it runs in, or that options name, one seen from the other."""
         folder = self.folder
         if folder is not None and folder != self.ground.root:
-            self._look(Word(".", "."), self.reads, folder)
+            self._look(ShellWord(".", "."), self.reads, folder)
         for word in reading.folders:
             if folder is None or word.text is None or word.glob or len(reading.folders) > MOST_FOLDERS:
                 return None
@@ -303,7 +303,7 @@ class _Simple:
             folder /= path_of(word, word.text)
         return folder
 
-    def _texts(self, word: Word, folder: Path) -> list[str]:
+    def _texts(self, word: ShellWord, folder: Path) -> list[str]:
         """The paths that ``word`` comes to, as the program is given them."""
         if word.text is None:
             return []
@@ -316,7 +316,9 @@ class _Simple:
             self.stops.append(unresolved(word))
         return texts
 
-    def _look(self, word: Word, into: list[Seen], folder: Path, *, loose: bool = False, pieced: bool = False) -> None:
+    def _look(
+        self, word: ShellWord, into: list[Seen], folder: Path, *, loose: bool = False, pieced: bool = False
+    ) -> None:
         """The paths that ``word`` may name. ``loose``: it may be no path at all; ``pieced``: or name one in a piece."""
         texts = self._texts(word, folder)
         if word.glob and not loose and any(text.startswith("-") for text in texts):
@@ -346,7 +348,7 @@ class _Simple:
                 for word in target.among:
                     self._look(word, self.reads, self.folder)
             elif target.text is None or target.glob:
-                self.stops.append(unresolved(Word(None, target.raw)))
+                self.stops.append(unresolved(ShellWord(None, target.raw)))
             elif (_SINKS if write else _INPUTS).fullmatch(target.text):
                 continue
             elif target.text.startswith(("/dev/tcp/", "/dev/udp/")):
@@ -357,10 +359,10 @@ class _Simple:
                 self.redirected = True
                 self._see(path_of(target, target.text), self.writes if write else self.reads, folder)
 
-    def _listed(self, listing: Listing, folder: Path) -> None:
+    def _listed(self, listing: KnownListing, folder: Path) -> None:
         """The files that another command lists, which this one reads."""
         for root in listing.roots:
-            self._look(Word(root, root), self.reads, folder)
+            self._look(ShellWord(root, root), self.reads, folder)
             place = folder / os.path.expanduser(root)  # noqa: PTH111 - must not raise
             self.below.append(Below(place, listing.names))
             if found := odd_below(place, listing, partial(_seems, self.ground.see)):
@@ -371,7 +373,7 @@ class _Simple:
         if self.ground.foreign(folder):
             self.stops.append("`git` would use the settings of another repository")
 
-    def _loose(self, reading: Reading | None) -> str:
+    def _loose(self, reading: CallReading | None) -> str:
         """Why it may run unasked only where a sandbox holds it."""
         if self.ground.grouped:
             return "a group in parentheses runs in a shell of its own"

@@ -3,7 +3,7 @@
 What each part does stands in its own file.
 """
 
-from ba_tui.permissions.rules.covering import Covered, Files, cover, offered, risks
+from ba_tui.permissions.rules.covering import Covered, FileCover, cover, offered, risks
 from ba_tui.permissions.sandbox.git_settings import exposed, stored_secrets
 from ba_tui.permissions.sandbox.profile_choice import Holding, alone, hold, leave, outer_offer, program, seen_by_git
 from ba_tui.permissions.secrets.protected_reads import keeper
@@ -13,7 +13,7 @@ from ba_tui.permissions.sql import classify
 
 __all__ = [
     "Covered",
-    "Files",
+    "FileCover",
     "Holding",
     "alone",
     "classify",

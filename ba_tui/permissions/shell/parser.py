@@ -9,8 +9,8 @@ import re
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.permissions.shell.commands import SimpleReader
-from ba_tui.permissions.shell.tokens import Token, Unreadable
-from ba_tui.permissions.shell.tree import Block, Chain, Node, Pipeline, Sequence
+from ba_tui.permissions.shell.tokens import Token, UnreadableCommand
+from ba_tui.permissions.shell.tree import Chain, CommandList, Compound, Node, Pipeline
 from ba_tui.permissions.shell.words import DEEPEST
 
 _MATCHING = frozenset({"=", "==", "!=", "=~"})
@@ -31,38 +31,38 @@ _NOT_POSIX = frozenset({"[[", "select", "function", "time", "coproc"})
 class Parser(SimpleReader):
     """Reads a whole text as commands."""
 
-    def whole(self) -> Sequence:
+    def whole(self) -> CommandList:
         """All commands of the text."""
         found = self._sequence()
         if self.at < len(self.text):
-            raise Unreadable(f"it is not understood from {self.text[self.at : self.at + 20]!r} on")
+            raise UnreadableCommand(f"it is not understood from {self.text[self.at : self.at + 20]!r} on")
         self.bodies()
         return found
 
-    def program(self, closer: str) -> Sequence:
+    def program(self, closer: str) -> CommandList:
         self._deeper()
         waiting, self.waiting = self.waiting, []
         found = self._sequence()
         if self.waiting or not self.text.startswith(closer, self.at):
-            raise Unreadable("a substitution is not closed")
+            raise UnreadableCommand("a substitution is not closed")
         self.at += len(closer)
         self.waiting = waiting
         self.nested -= 1
         return found
 
-    def inner(self, text: str) -> Sequence:
+    def inner(self, text: str) -> CommandList:
         return Parser(text, self.findings, self.depth + self.nested + 1, self.posix).whole()
 
     def _deeper(self) -> None:
         self.nested += 1
         if self.depth + self.nested > DEEPEST:
-            raise Unreadable("it is nested too deeply")
+            raise UnreadableCommand("it is nested too deeply")
 
     # -- lists
 
-    def _sequence(self) -> Sequence:
+    def _sequence(self) -> CommandList:
         """Chains up to what closes the list, which stays."""
-        found = Sequence()
+        found = CommandList()
         self.lines()
         while self.at < len(self.text) and not self._closes():
             found.items.append(self._chain())
@@ -86,23 +86,23 @@ class Parser(SimpleReader):
         if match is None and "\\\n" in self.text[self.at : self.at + 12]:
             joined = _SPLIT.match(self.text, self.at)
             if joined and joined.group().replace("\\\n", "") in _KEYWORDS | _CLOSERS:
-                raise Unreadable("a joined line splits a keyword")
+                raise UnreadableCommand("a joined line splits a keyword")
         return match.group() if match else ""
 
     def _expect(self, keyword: str) -> None:
         self.lines()
         if self._keyword() != keyword:
-            raise Unreadable(f"{keyword!r} is missing")
+            raise UnreadableCommand(f"{keyword!r} is missing")
         self.at += len(keyword)
 
-    def _body_of(self, *closers: str) -> Sequence:
+    def _body_of(self, *closers: str) -> CommandList:
         self._deeper()
         found = self._sequence()
         self.nested -= 1
         if not found.items:
-            raise Unreadable("a list is empty")
+            raise UnreadableCommand("a list is empty")
         if closers and self._keyword() not in closers:
-            raise Unreadable(f"{closers[0]!r} is missing")
+            raise UnreadableCommand(f"{closers[0]!r} is missing")
         return found
 
     def _chain(self) -> Chain:
@@ -147,10 +147,10 @@ class Parser(SimpleReader):
             self.spaces()
             option = _DASHES.match(self.text, self.at)
         if self.text.startswith("-", self.at):
-            raise Unreadable("'time' with options is read in more than one way")
+            raise UnreadableCommand("'time' with options is read in more than one way")
         if self.at >= len(self.text) or self.text[self.at] in "\n;&|)":
-            return Block("time", name="time")
-        return Block("time", [self._pipeline()], name="time")
+            return Compound("time", name="time")
+        return Compound("time", [self._pipeline()], name="time")
 
     # -- commands
 
@@ -159,31 +159,31 @@ class Parser(SimpleReader):
             return self._with_redirects(self._arithmetic())
         if self.text.startswith("(", self.at):
             self.at += 1
-            return self._with_redirects(Block("subshell", [self.program(")")]))
+            return self._with_redirects(Compound("subshell", [self.program(")")]))
         keyword = self._keyword()
         if keyword in _CLOSERS:
-            raise Unreadable(f"{keyword!r} stands where a command belongs")
+            raise UnreadableCommand(f"{keyword!r} stands where a command belongs")
         if keyword in _KEYWORDS:
             if keyword in _NOT_POSIX:
                 self.only_bash(keyword)
             return self._compound(keyword)
         return self.simple()
 
-    def _arithmetic(self) -> Block:
+    def _arithmetic(self) -> Compound:
         self.only_bash("((")
         token = Token(self.at)
         self.at += 2
         self.sum(token, "))")
-        return Block("group", words=[token])
+        return Compound("group", words=[token])
 
     def _compound(self, keyword: str) -> Node:
         self.at += len(keyword)
         if keyword == "{":
-            block = Block("group", [self._body_of("}")])
+            block = Compound("group", [self._body_of("}")])
             self.at += 1
         elif keyword in ("while", "until"):
             condition = self._body_of("do")
-            block = Block("loop", [condition, self._done()])
+            block = Compound("loop", [condition, self._done()])
         elif keyword == "if":
             block = self._if()
         elif keyword in ("for", "select"):
@@ -198,14 +198,14 @@ class Parser(SimpleReader):
             return self._coproc()
         return self._with_redirects(block)
 
-    def _done(self) -> Sequence:
+    def _done(self) -> CommandList:
         self._expect("do")
         body = self._body_of("done")
         self.at += 4
         return body
 
-    def _if(self) -> Block:
-        block = Block("branch")
+    def _if(self) -> Compound:
+        block = Compound("branch")
         while True:
             block.bodies.append(self._body_of("then"))
             self.at += 4
@@ -218,7 +218,7 @@ class Parser(SimpleReader):
             if closer != "elif":
                 return block
 
-    def _for(self) -> Block:
+    def _for(self) -> Compound:
         self.spaces()
         if self.text.startswith("((", self.at):
             block = self._arithmetic()
@@ -230,7 +230,7 @@ class Parser(SimpleReader):
             return block
         name = self.word().bare()
         if name is None or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-            raise Unreadable("the variable of a loop is not understood")
+            raise UnreadableCommand("the variable of a loop is not understood")
         words: list[Token] = []
         self.lines()
         if self._keyword() == "in":
@@ -242,11 +242,11 @@ class Parser(SimpleReader):
         if self.text.startswith(";", self.at):
             self.at += 1
         self.findings.sources.setdefault(name, []).extend(words)
-        return Block("loop", [self._done()], words, name=name)
+        return Compound("loop", [self._done()], words, name=name)
 
-    def _case(self) -> Block:
+    def _case(self) -> Compound:
         self.blank()
-        block = Block("branch", words=[self.needed()])
+        block = Compound("branch", words=[self.needed()])
         self._expect("in")
         while True:
             self.lines()
@@ -263,7 +263,7 @@ class Parser(SimpleReader):
                     break
                 self.at += 1
             if not self.text.startswith(")", self.at):
-                raise Unreadable("a pattern of 'case' is not understood")
+                raise UnreadableCommand("a pattern of 'case' is not understood")
             self.at += 1
             self._deeper()
             block.bodies.append(self._sequence())
@@ -272,9 +272,9 @@ class Parser(SimpleReader):
             if end:
                 self.at = end.end()
             elif self._keyword() != "esac":
-                raise Unreadable("an item of 'case' is not closed")
+                raise UnreadableCommand("an item of 'case' is not closed")
 
-    def _test(self) -> Block:
+    def _test(self) -> Compound:
         """``[[ … ]]`` after its opening."""
         tokens: list[Token] = []
         while True:
@@ -291,17 +291,17 @@ class Parser(SimpleReader):
             else:
                 token = self.word(extended=bool(tokens) and tokens[-1].bare() in _MATCHING)
             if self.at == start:
-                raise Unreadable("[[ is not closed")
+                raise UnreadableCommand("[[ is not closed")
             tokens.append(token)
         for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
             name = token.bare()
             if name in ARITHMETIC or name in ("-v", "-R"):
                 if after is None or (before is None and name in ARITHMETIC):
-                    raise Unreadable("a comparison in [[ is not understood")
+                    raise UnreadableCommand("a comparison in [[ is not understood")
                 for operand in (before, after) if name in ARITHMETIC and before else (after,):
                     self.note(operand)
                     self.findings.counted_runs.extend(operand.runs)
-        return Block("group", words=tokens)
+        return Compound("group", words=tokens)
 
     def _function_word(self) -> Node:
         self.spaces()
@@ -315,16 +315,16 @@ class Parser(SimpleReader):
     def function(self, name: str | None) -> Node:
         self.spaces()
         if not self.text.startswith(")", self.at):
-            raise Unreadable("a parenthesis follows a word")
+            raise UnreadableCommand("a parenthesis follows a word")
         self.at += 1
         return self._function_body(name)
 
     def _function_body(self, name: str | None) -> Node:
         self.lines()
         body = self._command()
-        if not isinstance(body, Block) or not name:
-            raise Unreadable("a function is not understood")
-        return Block("function", [body], name=name)
+        if not isinstance(body, Compound) or not name:
+            raise UnreadableCommand("a function is not understood")
+        return Compound("function", [body], name=name)
 
     def _coproc(self) -> Node:
         self.spaces()
@@ -332,9 +332,9 @@ class Parser(SimpleReader):
         if named:
             self.findings.lists.add(named.group().strip())
             self.at = named.end()
-        return Block("coproc", [self._command()], name="coproc")
+        return Compound("coproc", [self._command()], name="coproc")
 
-    def _with_redirects(self, block: Block) -> Block:
+    def _with_redirects(self, block: Compound) -> Compound:
         self.spaces()
         while self.redirect(block.redirects):
             self.spaces()

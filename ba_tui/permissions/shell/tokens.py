@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 
-class Unreadable(Exception):
+class UnreadableCommand(Exception):
     """The command cannot be read with certainty; the text says why."""
 
 
 @dataclass(slots=True)
-class Part:
+class TokenPart:
     """A piece of a word: literal text, a variable's plain value, a number, or something known only when it runs."""
 
     kind: Literal["text", "variable", "number", "unknown"]
@@ -23,7 +23,7 @@ class Part:
 
 
 # There is a word for every few characters of a command, and ``list[Part]()`` takes five times as long.
-def _parts() -> list[Part]:
+def _parts() -> list[TokenPart]:
     return []
 
 
@@ -37,19 +37,19 @@ class Token:
 
     start: int
     end: int = 0
-    parts: list[Part] = field(default_factory=_parts)
+    parts: list[TokenPart] = field(default_factory=_parts)
     runs: list[object] = field(default_factory=_runs)
     pattern: bool = False
     braces: bool = False
     raw: str = ""
-    behind: list[Part] = field(default_factory=_parts)
+    behind: list[TokenPart] = field(default_factory=_parts)
 
     def add(self, text: str, quoted: bool) -> None:
         """Append literal text."""
         if self.parts and self.parts[-1].kind == "text" and self.parts[-1].quoted == quoted:
             self.parts[-1].text += text
         else:
-            self.parts.append(Part("text", text, quoted))
+            self.parts.append(TokenPart("text", text, quoted))
 
     def literal(self) -> str | None:
         """The text after quote removal, None when some of it is known only when it runs."""
@@ -67,7 +67,7 @@ class Token:
 
 
 @dataclass(slots=True)
-class Findings:
+class TokenFindings:
     """What is learnt on the way, for all depths.
 
     ``counted``: variables computed with, ``counted_runs`` the commands whose output is; ``sources``: what variables are

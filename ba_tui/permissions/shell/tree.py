@@ -45,7 +45,7 @@ class Command:
 
 
 @dataclass(slots=True)
-class Block:
+class Compound:
     """A compound command: its inner lists in order, the words it evaluates, its redirections. sink: ``>(…)``."""
 
     kind: Literal["group", "subshell", "loop", "branch", "function", "coproc", "time", "sink"]
@@ -72,21 +72,21 @@ class Chain:
 
 
 @dataclass(slots=True)
-class Sequence:
+class CommandList:
     """Chains one after the other."""
 
     items: list[Chain] = field(default_factory=list[Chain])
 
 
-Node = Command | Block | Pipeline | Chain | Sequence
+Node = Command | Compound | Pipeline | Chain | CommandList
 
 
 def has_group(node: Node) -> bool:
     """Whether a group in parentheses stands in ``node``; substitutions are none."""
     match node:
-        case Block(kind=kind, bodies=bodies):
+        case Compound(kind=kind, bodies=bodies):
             return kind == "subshell" or any(map(has_group, bodies))
-        case Pipeline(items=items) | Chain(items=items) | Sequence(items=items):
+        case Pipeline(items=items) | Chain(items=items) | CommandList(items=items):
             return any(map(has_group, items))
         case _:
             return False

@@ -9,8 +9,8 @@ import re
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.permissions.shell.escapes import ANSI, ansi_character
-from ba_tui.permissions.shell.tokens import Findings, Part, Token, Unreadable
-from ba_tui.permissions.shell.tree import Block, Node
+from ba_tui.permissions.shell.tokens import Token, TokenFindings, TokenPart, UnreadableCommand
+from ba_tui.permissions.shell.tree import Compound, Node
 
 DEEPEST = 24
 
@@ -32,9 +32,9 @@ _TRANSFORMS = frozenset("QUuLEAaKk")
 class Lexer:
     """Reads words from ``text``; commands inside substitutions are given to ``program``."""
 
-    def __init__(self, text: str, findings: Findings, depth: int = 0, posix: bool = False) -> None:
+    def __init__(self, text: str, findings: TokenFindings, depth: int = 0, posix: bool = False) -> None:
         if depth > DEEPEST:
-            raise Unreadable("it is nested too deeply")
+            raise UnreadableCommand("it is nested too deeply")
         self.text = text
         self.at: int = 0
         self.depth = depth
@@ -62,7 +62,7 @@ class Lexer:
         if match:
             self.at = token.end = match.end()
             token.raw = match.group()
-            token.parts.append(Part("text", token.raw, False))
+            token.parts.append(TokenPart("text", token.raw, False))
             return token
         parens = 0
         while self.at < size:
@@ -88,7 +88,7 @@ class Lexer:
             else:
                 self._special(token, char)
         if parens > 0:
-            raise Unreadable("a parenthesis is not closed")
+            raise UnreadableCommand("a parenthesis is not closed")
         token.end = self.at
         token.raw = text[token.start : token.end]
         return token
@@ -105,14 +105,14 @@ class Lexer:
         if char == "\\":
             following = self.text[self.at + 1 : self.at + 2]
             if not following:
-                raise Unreadable("it ends with a backslash")
+                raise UnreadableCommand("it ends with a backslash")
             if following != "\n":
                 token.add(following, True)
             self.at += 2
         elif char == "'":
             end = self.text.find("'", self.at + 1)
             if end < 0:
-                raise Unreadable("a quote is not closed")
+                raise UnreadableCommand("a quote is not closed")
             token.add(self.text[self.at + 1 : end], True)
             self.at = end + 1
         elif char == '"':
@@ -129,12 +129,12 @@ class Lexer:
 
     def _process(self, token: Token) -> None:
         if self.posix:
-            raise Unreadable("not every shell reads <( ) alike")
+            raise UnreadableCommand("not every shell reads <( ) alike")
         sink = self.text[self.at] == ">"
         self.at += 2
         run = self.program(")")
-        token.runs.append(Block("sink", [run]) if sink else run)
-        token.parts.append(Part("unknown", "", True))
+        token.runs.append(Compound("sink", [run]) if sink else run)
+        token.parts.append(TokenPart("unknown", "", True))
 
     def _double(self, token: Token) -> None:
         """The text between double quotes; the place is the opening one."""
@@ -147,7 +147,7 @@ class Lexer:
                 self.at = match.end()
             char = self.text[self.at : self.at + 1]
             if not char:
-                raise Unreadable("a quote is not closed")
+                raise UnreadableCommand("a quote is not closed")
             if char == '"':
                 self.at += 1
                 return
@@ -184,7 +184,7 @@ class Lexer:
         while True:
             char = self.text[at : at + 1]
             if not char:
-                raise Unreadable("a backtick is not closed")
+                raise UnreadableCommand("a backtick is not closed")
             if char == "`":
                 break
             if char == "\\":
@@ -198,7 +198,7 @@ class Lexer:
                 at += 1
         self.at = at + 1
         token.runs.append(self.inner("".join(inside)))
-        token.parts.append(Part("unknown", "", quoted))
+        token.parts.append(TokenPart("unknown", "", quoted))
 
     def _dollar(self, token: Token, quoted: bool) -> None:
         text, at = self.text, self.at + 1
@@ -208,9 +208,9 @@ class Lexer:
         elif char == "{":
             self._parameter(token, quoted)
         elif char == "[":
-            raise Unreadable("$[ ] is an old form of arithmetic")
+            raise UnreadableCommand("$[ ] is an old form of arithmetic")
         elif char == "\\" and text.startswith("\n", at + 1):
-            raise Unreadable("a joined line splits an expansion")
+            raise UnreadableCommand("a joined line splits an expansion")
         elif char == "'" and not quoted:
             self._ansi(token)
         elif char == '"' and not quoted:
@@ -221,9 +221,9 @@ class Lexer:
             if match or (char and char in "0123456789@*#?$!-"):
                 name = match.group() if match else char
                 self.at = at + len(name)
-                token.parts.append(Part("variable", name, quoted))
+                token.parts.append(TokenPart("variable", name, quoted))
                 if text.startswith("\\\n", self.at):
-                    raise Unreadable("a joined line splits an expansion")
+                    raise UnreadableCommand("a joined line splits an expansion")
             else:
                 self.at = at
                 token.add("$", quoted)
@@ -232,21 +232,21 @@ class Lexer:
         if self.text.startswith("((", self.at + 1):
             self.at += 3
             self.sum(token, "))")
-            token.parts.append(Part("number", "", quoted))
+            token.parts.append(TokenPart("number", "", quoted))
         else:
             self.at += 2
             token.runs.append(self.program(")"))
-            token.parts.append(Part("unknown", "", quoted))
+            token.parts.append(TokenPart("unknown", "", quoted))
 
     def _ansi(self, token: Token) -> None:
         if self.posix:
-            raise Unreadable("not every shell reads $'' alike")
+            raise UnreadableCommand("not every shell reads $'' alike")
         self.at += 2
         found: list[str] = []
         while not self.text.startswith("'", self.at):
             match = ANSI.match(self.text, self.at)
             if match is None:
-                raise Unreadable("a quote is not closed")
+                raise UnreadableCommand("a quote is not closed")
             found.append(ansi_character(match))
             self.at = match.end()
         self.at += 1
@@ -269,7 +269,7 @@ class Lexer:
             self.at += 1
         match = _PARAMETER.match(text, self.at)
         if match is None:
-            raise Unreadable("an expansion in braces is not understood")
+            raise UnreadableCommand("an expansion in braces is not understood")
         name = match.group()
         self.at = match.end()
         indexed = text.startswith("[", self.at)
@@ -280,28 +280,28 @@ class Lexer:
             else:
                 self.sum(token, "]")
         if prefix == "!" and not (indexed or text.startswith(("*}", "@}"), self.at)):
-            raise Unreadable("${!…} reads a variable by a name known only when it runs")
+            raise UnreadableCommand("${!…} reads a variable by a name known only when it runs")
         if text.startswith("}", self.at):
             self.at += 1
             kind = "number" if prefix == "#" else "unknown" if indexed or prefix else "variable"
-            token.parts.append(Part(kind, name, quoted))
+            token.parts.append(TokenPart(kind, name, quoted))
             return
         self._operator(token, name, quoted)
-        token.parts.append(Part("unknown", name, quoted))
+        token.parts.append(TokenPart("unknown", name, quoted))
 
     def _operator(self, token: Token, name: str, quoted: bool) -> None:
         text = self.text
         first, second = text[self.at : self.at + 1], text[self.at + 1 : self.at + 2]
         if first == "@":
             if second not in _TRANSFORMS and second != "}":
-                raise Unreadable("${…@P} and its like run what is in a variable")
+                raise UnreadableCommand("${…@P} and its like run what is in a variable")
             self.at += 1
         elif first == ":" and (not second or second not in "-=?+"):
             self.at += 1
             self.sum(token, "}")
             return
         elif not first or first not in ":-=?+#%/^,*":
-            raise Unreadable("an expansion in braces is not understood")
+            raise UnreadableCommand("an expansion in braces is not understood")
         if first == "=" or (first == ":" and second == "="):
             self.findings.wild.add(name)
             self.findings.bound.add(name)
@@ -317,7 +317,7 @@ class Lexer:
                 self.at = match.end()
             char = self.text[self.at : self.at + 1]
             if not char:
-                raise Unreadable("an expansion in braces is not closed")
+                raise UnreadableCommand("an expansion in braces is not closed")
             if char == "}":
                 self.at += 1
                 break
@@ -329,7 +329,7 @@ class Lexer:
             elif char == "'" and quoted:
                 end = self.text.find("'", self.at + 1)
                 if end < 0 or re.search(r"[$`\\}\"]", self.text[self.at : end]):
-                    raise Unreadable("single quotes in braces in double quotes are read in more than one way")
+                    raise UnreadableCommand("single quotes in braces in double quotes are read in more than one way")
                 aside.add(self.text[self.at + 1 : end], True)
                 self.at = end + 1
             else:
@@ -354,7 +354,7 @@ class Lexer:
         match = _NAME.match(self.text, self.at)
         if match:
             if _SIDE_BY_SIDE.match(self.text, match.end()):
-                raise Unreadable("arithmetic is not understood")
+                raise UnreadableCommand("arithmetic is not understood")
             self.findings.counted.add(match.group())
             self.at = match.end()
             return depth
@@ -370,7 +370,7 @@ class Lexer:
             depth -= 1
             self.at += 1
             if depth < 0:
-                raise Unreadable("parentheses in arithmetic do not match")
+                raise UnreadableCommand("parentheses in arithmetic do not match")
         elif char == "$":
             self._dollar(aside, True)
         elif char == "`":
@@ -380,14 +380,14 @@ class Lexer:
         elif char == ";" and closer == "))":
             self.at += 1
         else:
-            raise Unreadable("arithmetic is not understood")
+            raise UnreadableCommand("arithmetic is not understood")
         return depth
 
     def note(self, token: Token) -> None:
         """Keep which variables ``token`` computes with; text in quotes must be plain."""
         for part in (*token.parts, *token.behind):
             if part.kind == "text" and _NOT_PLAIN.search(part.text):
-                raise Unreadable("arithmetic over text in quotes is not understood")
+                raise UnreadableCommand("arithmetic over text in quotes is not understood")
             if part.kind == "text":
                 self.findings.counted.update(_NAME.findall(part.text))
             elif part.kind != "number" and part.text:

@@ -16,7 +16,7 @@ from typing import Any, cast
 import yaml
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.trust import Held
+from ba_tui.core.ports.trust import TrustedItems
 from ba_tui.core.values import frozen
 from ba_tui.ingress import shown
 from ba_tui.permissions.paths import is_secret
@@ -50,7 +50,7 @@ SHOWN = 60
 
 
 @frozen
-class Found:
+class FoundFiles:
     """One file; ``name`` is its path below the root, ``part`` the entry of PARTS it belongs to, empty for one that a
     command in such a file names. ``target`` is where it leads, None where no link is on the way."""
 
@@ -90,14 +90,14 @@ class Found:
         return is_secret(self.path) or (self.target is not None and is_secret(self.target))
 
 
-def found_in(root: Path, own: Path) -> list[Found]:
+def found_in(root: Path, own: Path) -> list[FoundFiles]:
     """The files of ``root`` that count, links followed, by kind and name, and those that commands in them name.
     What lies in ``own``, the person's config folder, does not, nor do compiled files: nothing here loads any.
 
     Raises:
         UsageError: there are more of them than a person could look at.
     """
-    found: list[Found] = []
+    found: list[FoundFiles] = []
 
     @cache
     def real(folder: Path) -> str:
@@ -126,11 +126,11 @@ def found_in(root: Path, own: Path) -> list[Found]:
     return sorted(found, key=lambda each: (kinds.index(each.kind), os.fsencode(each.name)))
 
 
-def _found(kind: str, part: str, path: Path, where: tuple[Path, Callable[[Path], str]]) -> Found:
+def _found(kind: str, part: str, path: Path, where: tuple[Path, Callable[[Path], str]]) -> FoundFiles:
     """``where``: the root, and what follows the links of a folder; asking for each file anew takes a while."""
     root, real = where
     target = Path(os.path.realpath(path)) if path.is_symlink() else Path(real(path.parent), path.name)
-    return Found(kind, part, path.relative_to(root).as_posix(), path, None if target == path else target)
+    return FoundFiles(kind, part, path.relative_to(root).as_posix(), path, None if target == path else target)
 
 
 def _check(root: Path, count: int, size: int) -> None:
@@ -141,21 +141,21 @@ def _check(root: Path, count: int, size: int) -> None:
         )
 
 
-def held(files: Sequence[Found], contents: Mapping[str, bytes]) -> tuple[Held, ...]:
+def held(files: Sequence[FoundFiles], contents: Mapping[str, bytes]) -> tuple[TrustedItems, ...]:
     """What the files bring, by kind, under the names that people know it by. Only what has content counts."""
     kinds: dict[str, dict[str, None]] = {kind: {} for kind in PARTS}
     for file in files:
         if contents[file.name]:
             kinds[file.kind].update(dict.fromkeys(_names(file, contents[file.name])))
-    return tuple(Held(kind, tuple(names)) for kind, names in kinds.items() if names)
+    return tuple(TrustedItems(kind, tuple(names)) for kind, names in kinds.items() if names)
 
 
-def links(files: Sequence[Found], root: Path) -> tuple[str, ...]:
+def links(files: Sequence[FoundFiles], root: Path) -> tuple[str, ...]:
     """What of the files is a link, or lies behind one, and where it leads."""
     return tuple(link for file in files if (link := file.link(root)))
 
 
-def _names(file: Found, content: bytes) -> Sequence[str]:
+def _names(file: FoundFiles, content: bytes) -> Sequence[str]:
     below = file.name.removeprefix(file.part).lstrip("/")
     if not file.part:
         return [file.name]

@@ -17,10 +17,10 @@ from typing import Any, cast
 import yaml
 
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.core.ports.trust import Held, Standing
+from ba_tui.core.ports.trust import TrustedItems, TrustState
 from ba_tui.core.values import frozen
 from ba_tui.permissions.trust.copies import Copies, differences
-from ba_tui.permissions.trust.files import Found, found_in, held, links
+from ba_tui.permissions.trust.files import FoundFiles, found_in, held, links
 from ba_tui.resources import Places, exclusive, open_regular, save_whole, user_home
 from ba_tui.settings.document import load_mapping, read_document
 
@@ -48,7 +48,7 @@ _SETTLED = 3 * 10**9
 
 
 class Trust:
-    """core.ports.trust.Trusting over the grants in ``where.trusted``. Any thread may ask. ``instructions`` lists the files
+    """Trusting over the grants in ``where.trusted``. Any thread may ask. ``instructions`` lists the files
     of a project that would be told to models, for whoever looks: they run nothing, so a change of them asks nothing."""
 
     def __init__(self, where: Places, instructions: Callable[[Path], Sequence[str]] = lambda root: ()) -> None:
@@ -67,7 +67,7 @@ class Trust:
         except (UsageError, OSError):
             return False
 
-    def look(self, root: Path) -> Standing:
+    def look(self, root: Path) -> TrustState:
         """How ``root`` stands now. Never raises: what is wrong is in ``trouble``."""
         granted, warning = self._granted(root), _wide(root)
         state = "changed" if granted else "unknown"
@@ -76,21 +76,21 @@ class Trust:
             stamp = _stamp(file.path for file in files)
             contents = dict(_contents(files))
         except UsageError as error:
-            return Standing(root, state, warning=warning, trouble=error.with_hint)
+            return TrustState(root, state, warning=warning, trouble=error.with_hint)
         except OSError as error:
             text = f"{error.filename or root} can't be read: {error.strerror}."
-            return Standing(root, state, warning=warning, trouble=text)
+            return TrustState(root, state, warning=warning, trouble=text)
         fingerprint = _whole(contents.items())
         self._remember(root, stamp, fingerprint)
         told = tuple(self._instructions(root))
-        holds = (*([Held("context", told)] if told else []), *held(files, contents))
+        holds = (*([TrustedItems("context", told)] if told else []), *held(files, contents))
         if granted == fingerprint:
-            return Standing(root, "trusted", fingerprint, holds, warning=warning, links=links(files, root))
+            return TrustState(root, "trusted", fingerprint, holds, warning=warning, links=links(files, root))
         counted = {name: content for name, content in contents.items() if content}
         changed, gone = differences(counted, self._copies.read(root, granted) if granted else {})
-        return Standing(root, state, fingerprint, holds, changed, gone, warning, links=links(files, root))
+        return TrustState(root, state, fingerprint, holds, changed, gone, warning, links=links(files, root))
 
-    def grant(self, seen: Standing) -> None:
+    def grant(self, seen: TrustState) -> None:
         """Trust a folder with what was seen of it: what changed since then is not trusted.
 
         Raises:
@@ -120,7 +120,7 @@ class Trust:
         self._copies.drop(root)
         return True
 
-    def _keep_copies(self, seen: Standing) -> None:
+    def _keep_copies(self, seen: TrustState) -> None:
         """Only when the folder still is as it was seen: the copies are what the next difference is taken from."""
         try:
             contents = {name: content for name, content in _contents(found_in(seen.root, self._own)) if content}
@@ -177,7 +177,7 @@ def _grants(file: Path) -> Mapping[str, str]:
     }
 
 
-def _contents(files: Iterable[Found]) -> Iterator[tuple[str, bytes]]:
+def _contents(files: Iterable[FoundFiles]) -> Iterator[tuple[str, bytes]]:
     return ((file.name, file.content()) for file in files)
 
 

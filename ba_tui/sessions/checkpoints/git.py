@@ -32,7 +32,7 @@ class Stopped(StorageError):
     """The person did not want to wait."""
 
 
-class Watch:
+class GitWatch:
     """How far a snapshot is, for another thread, which may also stop it."""
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class Git:
             raise _refused(done.stderr, args[0])
         return done.stdout
 
-    def take_in(self, paths: Sequence[bytes], watch: Watch) -> None:
+    def take_in(self, paths: Sequence[bytes], watch: GitWatch) -> None:
         """Put the files at ``paths`` into the index and their contents into the store.
 
         Raises:
@@ -165,7 +165,7 @@ class Git:
         return StorageError(f"The checkpoint took more than {self._seconds:g} s.", HINT)
 
 
-def _hand_over(process: subprocess.Popen[bytes], paths: Sequence[bytes], watch: Watch) -> None:
+def _hand_over(process: subprocess.Popen[bytes], paths: Sequence[bytes], watch: GitWatch) -> None:
     """Path by path, as fast as git takes them: so it is known how far it is."""
     pipe = process.stdin
     if pipe is None:

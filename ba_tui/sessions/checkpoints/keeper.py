@@ -16,9 +16,9 @@ from ba_tui.core.errors import StorageError
 from ba_tui.core.results import Diff, Diffs
 from ba_tui.core.rewinding import FileChange, Restored
 from ba_tui.resources import user_home
-from ba_tui.sessions.checkpoints.git import Watch
+from ba_tui.sessions.checkpoints.git import GitWatch
 from ba_tui.sessions.checkpoints.restoring import Contents, check, restore
-from ba_tui.sessions.checkpoints.shadow import Change, Entry, Kept, Snapshot, Store
+from ba_tui.sessions.checkpoints.shadow import KeptCheckpoint, Snapshot, Store, TreeChange, TreeEntry
 from ba_tui.sessions.checkpoints.traits import FILES
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class SessionCheckpoints:
         self._store = store
         self._session = session
 
-    def take(self, turn: int, watch: Watch | None = None) -> str:
+    def take(self, turn: int, watch: GitWatch | None = None) -> str:
         """Raises Stopped when whoever watches did not want to wait."""
         return self._keep(turn, f"{turn}", watch)
 
@@ -44,7 +44,7 @@ class SessionCheckpoints:
         """The turn has ended: keep what it made, so that later changes by hand can be told from its own."""
         self._keep(turn, f"end-{turn}")
 
-    def _keep(self, turn: int, name: str, watch: Watch | None = None) -> str:
+    def _keep(self, turn: int, name: str, watch: GitWatch | None = None) -> str:
         self._fit()
         with self._store.locked():
             return self._store.keep(self._store.snapshot(watch), f"{self._session}/{name}", self._session, turn)
@@ -101,7 +101,7 @@ class SessionCheckpoints:
             store.keep(done.after, f"{self._session}/left-{undo}", self._session, 0)
         return Restored(tuple(done.done), tuple(done.left))
 
-    def _read(self, id: str) -> Kept:
+    def _read(self, id: str) -> KeptCheckpoint:
         self._store.ready()
         kept = self._store.read(id)
         if kept is None:
@@ -116,11 +116,11 @@ class SessionCheckpoints:
         self._fit()
         return self._store.snapshot()
 
-    def _end(self, begun: Kept) -> Kept | None:
+    def _end(self, begun: KeptCheckpoint) -> KeptCheckpoint | None:
         """How the turn left the files that began with ``begun``."""
         return self._store.read(f"refs/ba/{begun.session}/end-{begun.turn}")
 
-    def _by_hand(self, ends: Sequence[Kept | None], later: Sequence[str]) -> set[str]:
+    def _by_hand(self, ends: Sequence[KeptCheckpoint | None], later: Sequence[str]) -> set[str]:
         """Paths that changed between the turns: after each end and before the next change of a later turn."""
         found: set[str] = set()
         for end, tree in zip(ends, later, strict=True):
@@ -138,7 +138,7 @@ class SessionCheckpoints:
             for change in self._store.changed(before, after)
         ]
 
-    def _unlike(self, now: Snapshot, target: Kept, known: set[str]) -> list[FileChange]:
+    def _unlike(self, now: Snapshot, target: KeptCheckpoint, known: set[str]) -> list[FileChange]:
         """What a rewind changes beside contents: rights of files, and empty folders."""
         if now.traits is None or target.traits is None:
             return []
@@ -170,16 +170,16 @@ def _number(text: bytes) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def _kind(change: Change) -> Literal["new", "changed", "gone"]:
+def _kind(change: TreeChange) -> Literal["new", "changed", "gone"]:
     return "new" if change.before is None else "gone" if change.after is None else "changed"
 
 
-def _diff(change: Change, contents: Contents) -> Diff:
+def _diff(change: TreeChange, contents: Contents) -> Diff:
     before = None if change.before is None else _text(change.before, contents)
     return Diff(change.name, before, _text(change.after, contents) if change.after else "")
 
 
-def _text(entry: Entry, contents: Contents) -> str:
+def _text(entry: TreeEntry, contents: Contents) -> str:
     data = contents.read(entry.id)
     if entry.mode == "120000":
         return f"link to {os.fsdecode(data)}\n"

@@ -17,7 +17,7 @@ from types import TracebackType
 
 from ba_tui.core.errors import StorageError
 from ba_tui.resources import temporary_name, unfinished
-from ba_tui.sessions.checkpoints.shadow import Change, Entry, Kept, Snapshot, Store
+from ba_tui.sessions.checkpoints.shadow import KeptCheckpoint, Snapshot, Store, TreeChange, TreeEntry
 from ba_tui.sessions.checkpoints.traits import FILES, Traits, changed
 
 LINK = "120000"
@@ -27,7 +27,7 @@ _DAMAGED = "The checkpoint is damaged, or the store was deleted."
 
 
 @dataclass(slots=True)
-class Restored:
+class RestoredFiles:
     """Paths that were brought back or removed, those that were left as they are, each with the reason, and what the
     files were afterwards."""
 
@@ -83,7 +83,7 @@ def digest(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def restore(store: Store, now: Kept, target: Kept) -> Restored:
+def restore(store: Store, now: KeptCheckpoint, target: KeptCheckpoint) -> RestoredFiles:
     """Make the files those of ``target``; ``now`` is what they are. Call it with the store's lock held.
 
     Raises:
@@ -111,7 +111,7 @@ def restore(store: Store, now: Kept, target: Kept) -> Restored:
     return work.result
 
 
-def check(store: Store, now: str, target: str) -> Sequence[Change]:
+def check(store: Store, now: str, target: str) -> Sequence[TreeChange]:
     """What leads from one tree to the other. Raises StorageError when a content for it is missing."""
     changes = store.changed(now, target)
     given = "".join(f"{change.after.id}\n" for change in changes if change.after)
@@ -132,7 +132,7 @@ def _ignored(store: Store, paths: Sequence[bytes]) -> set[bytes]:
     return set(said.split(b"\0"))
 
 
-def _verify(store: Store, target: Kept, result: Restored) -> None:
+def _verify(store: Store, target: KeptCheckpoint, result: RestoredFiles) -> None:
     """Look once more: whatever differs and was not left on purpose is told too."""
     known = {path for path, _ in result.left}
     result.after = store.snapshot()
@@ -155,9 +155,9 @@ class _Work:
     unknown: frozenset[str]
     traits: Traits | None
     safe: bool
-    result: Restored = field(default_factory=Restored)
+    result: RestoredFiles = field(default_factory=RestoredFiles)
 
-    def each(self, changes: Sequence[Change], do: Callable[[Change], None]) -> None:
+    def each(self, changes: Sequence[TreeChange], do: Callable[[TreeChange], None]) -> None:
         for change in changes:
             try:
                 do(change)
@@ -170,7 +170,7 @@ class _Work:
             else:
                 self.result.done.append(change.name)
 
-    def turn(self, change: Change) -> None:
+    def turn(self, change: TreeChange) -> None:
         """Bring one path from ``before`` to ``after``."""
         if change.after is None and change.name in self.unknown:
             raise _Left("it was there but too large to be kept")
@@ -188,7 +188,7 @@ class _Work:
         if change.after is None:
             _prune(self.root, change.path)
 
-    def _put(self, folder: int, name: bytes, change: Change, entry: Entry) -> None:
+    def _put(self, folder: int, name: bytes, change: TreeChange, entry: TreeEntry) -> None:
         data = self.contents.read(entry.id)
         with contextlib.suppress(OSError):
             # A folder in its place goes when nothing is left in it.
@@ -198,7 +198,9 @@ class _Work:
             rights = self.traits.of(change.path, entry.mode.encode()) if self.traits else None
             self._exchange(folder, (made, name), (entry, rights), data)
 
-    def _exchange(self, folder: int, names: tuple[bytes, bytes], kind: tuple[Entry, int | None], data: bytes) -> None:
+    def _exchange(
+        self, folder: int, names: tuple[bytes, bytes], kind: tuple[TreeEntry, int | None], data: bytes
+    ) -> None:
         entry, rights = kind
         made, name = names
         try:
@@ -224,7 +226,7 @@ class _Work:
                 os.fsync(fd)
 
 
-def _rights(folder: int, name: bytes, entry: Entry) -> int | None:
+def _rights(folder: int, name: bytes, entry: TreeEntry) -> int | None:
     """Those of the file that is there; what ``entry`` says of running is its own. None where there is none."""
     runs = entry.mode == "100755"
     try:
@@ -242,7 +244,7 @@ class _Traits:
     """Brings back what no tree holds, and names what can't be."""
 
     root: Path
-    result: Restored
+    result: RestoredFiles
 
     def restore(self, files: Sequence[tuple[bytes, bytes]], now: Traits | None, target: Traits) -> None:
         known = {path for path, _ in self.result.left}
@@ -302,7 +304,7 @@ def _remove_folder(root: Path, path: bytes) -> None:
     _prune(root, path)
 
 
-def _is(folder: int, name: bytes, entry: Entry | None) -> bool:
+def _is(folder: int, name: bytes, entry: TreeEntry | None) -> bool:
     """Whether what stands there is what is kept of it. A folder is nothing: it goes only when it is empty."""
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.values import frozen
-from ba_tui.sessions.checkpoints.git import HINT, Git, Stopped, Watch, unusable
+from ba_tui.sessions.checkpoints.git import HINT, Git, GitWatch, Stopped, unusable
 from ba_tui.sessions.checkpoints.traits import MOST, Traits, look, read_traits
 from ba_tui.sessions.journal import make_private
 
@@ -70,7 +70,7 @@ _BUSY = "Wait until it has ended there, then try again."
 
 
 @frozen
-class Limits:
+class ShadowLimits:
     """``largest`` bytes of one file; ``files`` and ``new`` bytes that one checkpoint may add; seconds for one step."""
 
     largest: int = 10_000_000
@@ -91,7 +91,7 @@ class Snapshot:
 
 
 @frozen
-class Kept:
+class KeptCheckpoint:
     """A checkpoint as stored."""
 
     id: str
@@ -103,7 +103,7 @@ class Kept:
 
 
 @frozen
-class Entry:
+class TreeEntry:
     """A file in a tree: ``100644``, ``100755`` or ``120000`` and the id of its content."""
 
     mode: str
@@ -111,10 +111,10 @@ class Entry:
 
 
 @frozen
-class Change:
+class TreeChange:
     path: bytes
-    before: Entry | None
-    after: Entry | None
+    before: TreeEntry | None
+    after: TreeEntry | None
 
     @property
     def name(self) -> str:
@@ -124,10 +124,12 @@ class Change:
 class Store:
     """``folder`` is the git directory, ``root`` the project; folders of ``avoid`` below it are ours and left out."""
 
-    def __init__(self, folder: Path, root: Path, avoid: Iterable[Path] = (), limits: Limits | None = None) -> None:
+    def __init__(
+        self, folder: Path, root: Path, avoid: Iterable[Path] = (), limits: ShadowLimits | None = None
+    ) -> None:
         self.folder = folder
         self.root = root
-        self.limits = limits or Limits()
+        self.limits = limits or ShadowLimits()
         self._avoid = tuple(path for path in avoid if path.is_relative_to(root) and path != root)
         self._ready = False
         run = Git(folder, root, self.limits.seconds)
@@ -187,7 +189,7 @@ class Store:
             raise unusable(error) from error
         self._ready = True
 
-    def snapshot(self, watch: Watch | None = None) -> Snapshot:
+    def snapshot(self, watch: GitWatch | None = None) -> Snapshot:
         """The files as they are now. Call it with the lock held. ``watch`` hears how far it is, and may stop it.
 
         Raises:
@@ -195,7 +197,7 @@ class Store:
             StorageError: there is no git, no room, or far too much to keep.
         """
         self.ready()
-        watch = watch or Watch()
+        watch = watch or GitWatch()
         try:
             return self._snapshot(watch)
         except Stopped:
@@ -209,7 +211,7 @@ class Store:
                 (self.folder / "index.lock").unlink(missing_ok=True)
             return self._snapshot(watch)
 
-    def _snapshot(self, watch: Watch) -> Snapshot:
+    def _snapshot(self, watch: GitWatch) -> Snapshot:
         listed = self._listed()
         watch.check()
         add, drop, skipped = self._sorted(listed)
@@ -301,7 +303,7 @@ class Store:
         self.git("update-ref", f"refs/ba/{ref}", id)
         return id
 
-    def read(self, name: str) -> Kept | None:
+    def read(self, name: str) -> KeptCheckpoint | None:
         """A checkpoint by its id or ref; None when there is no such one."""
         try:
             text = self.git("cat-file", "commit", name)
@@ -311,18 +313,20 @@ class Store:
             tree = head.split(b"\n")[0].removeprefix(b"tree ").decode()
             self.git("cat-file", "-e", tree)
             traits = read_traits(note.get("traits"))
-            return Kept(id, tree, str(note["session"]), int(note["turn"]), frozenset(note["skipped"]), traits)
+            return KeptCheckpoint(id, tree, str(note["session"]), int(note["turn"]), frozenset(note["skipped"]), traits)
         except (StorageError, ValueError, KeyError, TypeError):
             return None
 
-    def changed(self, before: str, after: str) -> list[Change]:
+    def changed(self, before: str, after: str) -> list[TreeChange]:
         """What differs between two trees, in the order of their names."""
         parts = self.git("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after).split(b"\0")
-        found: list[Change] = []
+        found: list[TreeChange] = []
         for about, path in zip(parts[:-1:2], parts[1::2], strict=False):
             old_mode, mode, old, new, _ = about.decode().removeprefix(":").split(" ")
             gone, come = not int(old_mode, 8), not int(mode, 8)
-            found.append(Change(path, None if gone else Entry(old_mode, old), None if come else Entry(mode, new)))
+            found.append(
+                TreeChange(path, None if gone else TreeEntry(old_mode, old), None if come else TreeEntry(mode, new))
+            )
         return found
 
     def refs(self) -> dict[str, str]:

@@ -41,7 +41,7 @@ _ENDINGS = {
 
 
 @frozen
-class Opening:
+class DocumentOpening:
     """A turn begins."""
 
     at: float
@@ -53,7 +53,7 @@ class Said:
 
 
 @frozen
-class Answer:
+class AnswerPart:
     message: Message
 
 
@@ -87,23 +87,23 @@ class Remark:
     text: str
 
 
-Part: TypeAlias = Opening | Said | Answer | Called | Remark
+DocumentPart: TypeAlias = DocumentOpening | Said | AnswerPart | Called | Remark
 
 
-def parts(events: Iterable[Event], whole: Survey) -> Iterator[Part]:
+def parts(events: Iterable[Event], whole: Survey) -> Iterator[DocumentPart]:
     """Turns that were taken back are left out; what a compression left out of requests is all there."""
     started: dict[str, ToolStarted] = {}
     for event in standing(events, whole.course):
         match event:
             case TurnStarted(prompt=message, agent="main", at=at):
-                yield Opening(at)
+                yield DocumentOpening(at)
                 yield Said(message)
             case TurnStarted(prompt=message):
                 yield Remark(f"{event.agent} is asked: {message.text}")
             case Steered(message=message) if not message.hidden:
                 yield Said(message)
             case MessageDone(message=message, agent="main") if message.text.strip():
-                yield Answer(message)
+                yield AnswerPart(message)
             case ToolStarted(call=call):
                 started[call.id] = event
             case ToolFinished(call_id=call_id):

@@ -15,14 +15,14 @@ from markdown_it import MarkdownIt
 from ba_tui.core.events import Event
 from ba_tui.core.messages import Block, Document, Image, Message, Text
 from ba_tui.core.ports.sessions import SessionInfo
-from ba_tui.core.results import Command
+from ba_tui.core.results import CommandText
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.sessions.exports.document import (
-    Answer,
+    AnswerPart,
     Called,
-    Opening,
-    Part,
+    DocumentOpening,
+    DocumentPart,
     Said,
     changed_lines,
     facts,
@@ -58,7 +58,7 @@ details { margin: .4rem 0; } summary { cursor: pointer; } .plus { color: var(--p
 """.strip()
 
 
-class Page:
+class HtmlPage:
     """``hide`` takes secrets out of whatever was said."""
 
     def __init__(self, hide: Callable[[str], str]) -> None:
@@ -81,13 +81,13 @@ class Page:
             yield self._part(part) + "\n"
         yield "</body>\n</html>\n"
 
-    def _part(self, part: Part) -> str:
+    def _part(self, part: DocumentPart) -> str:
         match part:
-            case Opening(at=at):
+            case DocumentOpening(at=at):
                 return f"<h2>{self._safe(time_of(at)) or 'A turn'}</h2>"
             case Said(message=message):
                 return self._said(message)
-            case Answer(message=message):
+            case AnswerPart(message=message):
                 return f'<div class="answer">\n{self._prose.render(self._plain(message.text))}</div>'
             case Called():
                 return self._call(part)
@@ -127,7 +127,7 @@ class Page:
                 self._lines(self._plain("\n".join(changed_lines(change))).split("\n")) for change in call.changes
             )
         result = call.end.result
-        shown = result.display.output if isinstance(result.display, Command) else result.text
+        shown = result.display.output if isinstance(result.display, CommandText) else result.text
         cut = f"\n… {len(shown) - _SHOWN:,} more characters" if len(shown) > _SHOWN else ""
         return f"<pre>{self._safe(shown[:_SHOWN])}{cut}</pre>" if shown.strip() else ""
 

@@ -12,7 +12,16 @@ from ba_tui.core.messages import Message, Text
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.results import Diff
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.sessions.exports.document import Answer, Called, Opening, Part, Said, changed_lines, facts, parts
+from ba_tui.sessions.exports.document import (
+    AnswerPart,
+    Called,
+    DocumentOpening,
+    DocumentPart,
+    Said,
+    changed_lines,
+    facts,
+    parts,
+)
 from ba_tui.sessions.exports.outline import Survey, time_of
 from ba_tui.sessions.foreign import one_line
 
@@ -31,13 +40,13 @@ class Markdown:
         for part in parts(events, whole):
             yield "\n" + "\n".join(self._part(part)).rstrip() + "\n"
 
-    def _part(self, part: Part) -> list[str]:
+    def _part(self, part: DocumentPart) -> list[str]:
         match part:
-            case Opening(at=at):
+            case DocumentOpening(at=at):
                 return [f"## {time_of(at)}"]
             case Said(message=message):
                 return self._quote(message)
-            case Answer(message=message):
+            case AnswerPart(message=message):
                 return [self._safe(message.text).strip()]
             case Called():
                 return self._call(part)

@@ -14,7 +14,7 @@ from ba_tui.core.events import Compressed, Event, MessageDone, ToolStarted, Turn
 from ba_tui.core.messages import Usage
 from ba_tui.core.ports.sessions import Outline, TurnLine
 from ba_tui.sessions.foreign import one_line
-from ba_tui.sessions.standing import Standing, followed
+from ba_tui.sessions.standing import Timeline, followed
 
 
 class Survey:
@@ -22,7 +22,7 @@ class Survey:
     all answers and summaries as billed; also of those that were taken back."""
 
     def __init__(self, events: Iterable[Event]) -> None:
-        self.course = Standing()
+        self.course = Timeline()
         self.usage = Usage()
         self.compressions: list[Compressed] = []
         """Without the messages that they hold."""

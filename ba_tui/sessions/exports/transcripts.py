@@ -62,9 +62,9 @@ def exporter(format: str, redact: Hide = str, *, with_secrets: bool = False) -> 
 
         return Markdown(hide).write
     if format == "html":
-        from ba_tui.sessions.exports.html import Page  # noqa: PLC0415 - loads a Markdown parser
+        from ba_tui.sessions.exports.html import HtmlPage  # noqa: PLC0415 - loads a Markdown parser
 
-        return Page(hide).write
+        return HtmlPage(hide).write
     write = as_json if format == "json" else as_lines
     return lambda info, events: write(info, events, hide)
 

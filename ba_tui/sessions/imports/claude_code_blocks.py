@@ -20,7 +20,7 @@ from ba_tui.core.messages import (
     ToolUse,
     Usage,
 )
-from ba_tui.core.results import Command, Diff, Display
+from ba_tui.core.results import CommandText, Diff, Display
 from ba_tui.sessions.migrations import Record
 from ba_tui.sessions.records import number
 
@@ -132,7 +132,7 @@ def display_of(call: ToolUse, result: Any) -> Display | None:
         case {"filePath": str(path), "content": str(after), "originalFile": str(before)}:
             return Diff(path, before, after)
         case {"stdout": str(output), "stderr": str(errors)}:
-            return Command(str(call.input.get("command") or ""), output="\n".join(filter(None, (output, errors))))
+            return CommandText(str(call.input.get("command") or ""), output="\n".join(filter(None, (output, errors))))
         case _:
             return None
 

@@ -20,7 +20,7 @@ from ba_tui.core.text.wording import count
 from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.imports import claude_code, published
 from ba_tui.sessions.migrations import OURS, Record
-from ba_tui.sessions.records import HEADER, MAIN, Reading, loads, number, version_of
+from ba_tui.sessions.records import HEADER, MAIN, RecordReading, loads, number, version_of
 from ba_tui.sessions.results.artifacts import Artifacts
 
 LONG = 100_000
@@ -99,7 +99,7 @@ def _ours(path: Path, records: Sequence[Record]) -> Taken:
     header = next(record for record in records if record.get("type") == HEADER)
     OURS.check(version_of(header), path.name)
     lines = (json.dumps(record).encode() for record in records)
-    events = list(Reading(path, version_of(header)).events(lines))
+    events = list(RecordReading(path, version_of(header)).events(lines))
     source = f"ba {header.get('id') or path.stem}"
     cwd, model = (str(header.get(key) or "") for key in ("cwd", "model"))
     return Taken(source, events, cwd, model, number(header.get("created")))

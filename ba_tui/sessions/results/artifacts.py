@@ -20,14 +20,14 @@ from typing import Any, cast, get_args
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.messages import clean_text
-from ba_tui.core.results import Artifact, Hit, Kind, Page
+from ba_tui.core.results import Artifact, Kind, LineMatch, TextPage
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.resources import save_whole
 from ba_tui.sessions.journal import make_private
 from ba_tui.sessions.records import loads
 from ba_tui.sessions.results.pages import Pages, opened
-from ba_tui.sessions.results.spill import LARGEST, UNFINISHED, Spill, name_of, unstored
+from ba_tui.sessions.results.spill import LARGEST, UNFINISHED, ArtifactSpill, name_of, unstored
 from ba_tui.sessions.results.structure import describe, parsed
 
 FOLDER = "data"
@@ -78,7 +78,7 @@ class Artifacts:
                 spill.write(piece if isinstance(piece, bytes) else piece.encode("utf-8", "replace"))
             return spill.finish(kind)
 
-    def open(self, call_id: str = "", tool: str = "") -> Spill:
+    def open(self, call_id: str = "", tool: str = "") -> ArtifactSpill:
         """A result to be written piece by piece; leave it by ``finish``, or by ``drop``. Raises StorageError."""
         try:
             make_private(self.folder)
@@ -86,7 +86,7 @@ class Artifacts:
                 self._tidied = True
                 remove_unfinished(self.folder)
             maker = Maker(call_id, tool, time.time())
-            return Spill(self.folder, partial(self._noted, maker), self.largest)
+            return ArtifactSpill(self.folder, partial(self._noted, maker), self.largest)
         except OSError as error:
             raise unstored(error) from error
 
@@ -118,15 +118,15 @@ class Artifacts:
             os.utime(path, follow_symlinks=False)
         return path
 
-    def read(self, ref: str, offset: int = 0, limit: int = 65_536) -> Page:
+    def read(self, ref: str, offset: int = 0, limit: int = 65_536) -> TextPage:
         with _readable(ref):
             return self._pages_of(ref).read(offset, limit)
 
-    def lines(self, ref: str, start: int = 1, count: int = 200, limit: int = 65_536) -> Page:
+    def lines(self, ref: str, start: int = 1, count: int = 200, limit: int = 65_536) -> TextPage:
         with _readable(ref):
             return self._pages_of(ref).lines(start, count, limit)
 
-    def search(self, ref: str, words: str, limit: int = 100, start: int = 1) -> list[Hit]:
+    def search(self, ref: str, words: str, limit: int = 100, start: int = 1) -> list[LineMatch]:
         with _readable(ref):
             return self._pages_of(ref).search(words, limit, start)
 
@@ -145,13 +145,13 @@ class Artifacts:
         with self._noting:
             earlier = read_note(self.folder, name)
             made = (*(earlier.made if earlier else ()), maker)[-MAKERS:]
-            note = Note(measure[0], measure[1], kind, clean_text(summary), made)
+            note = ArtifactNote(measure[0], measure[1], kind, clean_text(summary), made)
             # The file is there: a note that finds no room is made up for when it is next asked for.
             with contextlib.suppress(StorageError):
                 self._write_note(name, note)
         return note.artifact(name)
 
-    def _rebuilt(self, name: str, note: Note | None) -> Note:
+    def _rebuilt(self, name: str, note: ArtifactNote | None) -> ArtifactNote:
         """The note of a file that has none, or a wrong one: counted anew, if the file is what its name says."""
         ref = f"{FOLDER}/{name}"
         digest, size, lines = hashlib.sha256(), 0, 0
@@ -168,17 +168,17 @@ class Artifacts:
         with _readable(ref):
             kind = note.kind if note else _kind_of(self.folder / name, size)
             summary = clean_text(describe(self.folder / name, kind, size, lines))
-        rebuilt = Note(size, lines, kind, summary, note.made if note else ())
+        rebuilt = ArtifactNote(size, lines, kind, summary, note.made if note else ())
         with self._noting, contextlib.suppress(StorageError):
             self._write_note(name, rebuilt)
         return rebuilt
 
-    def _write_note(self, name: str, note: Note) -> None:
+    def _write_note(self, name: str, note: ArtifactNote) -> None:
         save_whole(self.folder / f"{name}{NOTE}", json.dumps(asdict(note)), mode=0o600)
 
 
 @frozen
-class Note:
+class ArtifactNote:
     """What stands beside a file, as ``<name>.json``. It outlives the file, to say what was there."""
 
     size: int
@@ -191,7 +191,7 @@ class Note:
         return Artifact(f"{FOLDER}/{name}", self.size, self.lines, self.kind, self.summary)
 
 
-def read_note(folder: Path, name: str) -> Note | None:
+def read_note(folder: Path, name: str) -> ArtifactNote | None:
     """None when there is none, or none that can be trusted."""
     try:
         with opened(folder / f"{name}{NOTE}") as file:
@@ -201,7 +201,7 @@ def read_note(folder: Path, name: str) -> Note | None:
     match record:
         case {"size": int(size), "lines": int(lines), "kind": str(kind), "summary": str(summary)} if kind in KINDS:
             made = tuple(_makers(record.get("made")))
-            return Note(size, lines, cast("Kind", kind), summary, made)
+            return ArtifactNote(size, lines, cast("Kind", kind), summary, made)
         case _:
             return None
 

@@ -26,7 +26,7 @@ EVERY = 3600.0
 
 
 @frozen
-class Limits:
+class StorageLimits:
     """``age`` in seconds since a session was last used, ``size`` in bytes of all results; ``down_to`` of it is left."""
 
     age: float = 24 * 3600
@@ -54,13 +54,13 @@ async def keep_clean(root: Path, pause: Callable[[float], Awaitable[None]] = asy
     stop = threading.Event()
     try:
         while True:
-            await asyncio.to_thread(clean, root, Limits(), stop)
+            await asyncio.to_thread(clean, root, StorageLimits(), stop)
             await pause(EVERY)
     finally:
         stop.set()
 
 
-def clean(root: Path, limits: Limits, stop: threading.Event | None = None) -> Cleaned:
+def clean(root: Path, limits: StorageLimits, stop: threading.Event | None = None) -> Cleaned:
     """One round over all sessions below ``root``. What can't be looked at or removed stays until the next one."""
     stop = stop or threading.Event()
     done = Cleaned()

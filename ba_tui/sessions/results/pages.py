@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from ba_tui.core.results import Hit, Page
+from ba_tui.core.results import LineMatch, TextPage
 
 BLOCK = 1 << 20
 LONGEST = 4 * BLOCK
@@ -32,28 +32,28 @@ class Pages:
         """How many line ends lie before each block."""
         self._counting = threading.Lock()
 
-    def read(self, offset: int, limit: int) -> Page:
+    def read(self, offset: int, limit: int) -> TextPage:
         with opened(self._path) as file:
             size = _size(file)
             offset = _character_start(file, min(max(0, offset), size))
             text, upto = _decoded(file, offset, max(4, limit), size)
-            return Page(text, self._ends_before(file, offset) + 1, offset, upto, size)
+            return TextPage(text, self._ends_before(file, offset) + 1, offset, upto, size)
 
-    def lines(self, start: int, count: int, limit: int) -> Page:
+    def lines(self, start: int, count: int, limit: int) -> TextPage:
         with opened(self._path) as file:
             size = _size(file)
             offset = self._offset_of(file, max(1, start), size)
             if offset >= size:
-                return Page("", self._ends_before(file, size) + 1, size, size, size)
+                return TextPage("", self._ends_before(file, size) + 1, size, size, size)
             file.seek(offset)
             data = file.read(max(4, limit))
             end = _end_of(data, max(1, count), whole=offset + len(data) >= size)
             text, upto = _decoded(file, offset, end, size)
-            return Page(text, max(1, start), offset, upto, size)
+            return TextPage(text, max(1, start), offset, upto, size)
 
-    def search(self, words: str, limit: int, start: int) -> list[Hit]:
+    def search(self, words: str, limit: int, start: int) -> list[LineMatch]:
         wanted = words.lower().split()
-        hits: list[Hit] = []
+        hits: list[LineMatch] = []
         if not wanted:
             return hits
         with opened(self._path) as file:
@@ -163,12 +163,12 @@ def _chunks(file: BinaryIO) -> Iterator[bytes]:
         yield carry
 
 
-def _hits(chunk: bytes, wanted: list[str], line: int, offset: int) -> Iterator[Hit]:
+def _hits(chunk: bytes, wanted: list[str], line: int, offset: int) -> Iterator[LineMatch]:
     for number, raw in enumerate(chunk.split(b"\n"), line):
         text = raw.decode("utf-8", "replace")
         lowered = text.lower()
         if all(word in lowered for word in wanted):
-            yield Hit(number, offset, _around(text, lowered.find(wanted[0])))
+            yield LineMatch(number, offset, _around(text, lowered.find(wanted[0])))
         offset += len(raw) + 1
 
 

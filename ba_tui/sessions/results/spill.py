@@ -27,7 +27,7 @@ LARGEST = 64_000_000
 LONGEST_TAIL = 8_000_000
 
 
-class Spill:
+class ArtifactSpill:
     """A result on its way to disk; but for the tail of one over ``largest`` bytes, none of it stays in memory.
 
     ``write`` and ``finish`` raise StorageError; after that nothing is kept. Left unfinished, it is removed.
@@ -38,7 +38,7 @@ class Spill:
         self.largest = largest
         self._filed = filed
         tail = min(largest // 8, LONGEST_TAIL)
-        self._tail = Tail(tail)
+        self._tail = SpillTail(tail)
         self._head = largest - tail
         self._path = folder / f"{UNFINISHED}{secrets.token_hex(8)}"
         self._digest = hashlib.sha256()
@@ -98,7 +98,7 @@ class Spill:
         with contextlib.suppress(OSError):
             self._file.close()
 
-    def __enter__(self) -> Spill:
+    def __enter__(self) -> ArtifactSpill:
         return self
 
     def __exit__(
@@ -107,7 +107,7 @@ class Spill:
         self.drop()
 
 
-class Tail:
+class SpillTail:
     """The last ``limit`` bytes of what is fed; ``lost`` counts those before them."""
 
     def __init__(self, limit: int) -> None:

@@ -27,7 +27,7 @@ LENGTH = 700
 _HIT = regex(r"(.+?)[:-]\d+[:-]")
 _RULE = frozenset("|:- \t")
 
-Row: TypeAlias = Mapping[str, Any]
+TableRow: TypeAlias = Mapping[str, Any]
 
 
 def describe(path: Path, kind: Kind, size: int, lines: int) -> str:
@@ -144,7 +144,7 @@ def _items(items: Sequence[Any], looked: str) -> str:
     if not items:
         return ""
     if all(isinstance(item, dict) for item in items):
-        rows = cast("Sequence[Row]", items)
+        rows = cast("Sequence[TableRow]", items)
         keys = list(dict.fromkeys(key for row in rows for key in row))
         ranges = ((key, [row.get(key) for row in rows]) for key in keys)
         return f"; keys{looked}: {_names(keys)}{_ranges(ranges, looked)}; first: {_short(items[0])}"

@@ -26,7 +26,7 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
 @frozen
-class Layout:
+class CacheLayout:
     """``tables`` are made by ``statements``; a file of another ``version`` is emptied first."""
 
     version: int
@@ -37,7 +37,7 @@ class Layout:
 class Cache:
     """Several processes may use one; each waits a second at most, and only while another writes."""
 
-    def __init__(self, path: Path, layout: Layout) -> None:
+    def __init__(self, path: Path, layout: CacheLayout) -> None:
         self._path = path
         self._layout = layout
         self._turn = threading.Lock()

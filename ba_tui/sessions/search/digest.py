@@ -17,7 +17,7 @@ from ba_tui.resources import open_regular
 from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.migrations import OURS, SCHEMA_VERSION, Record, Schema
 from ba_tui.sessions.records import HEADER, MAIN, Header, loads, number, read_header, version_of
-from ba_tui.sessions.standing import Standing
+from ba_tui.sessions.standing import Timeline
 
 _PREVIEW = 120
 _PROMPT = 4_000
@@ -117,7 +117,7 @@ def _fold(known: Digest, record: Record) -> Digest:
         case {"type": "turn_started", "agent": str(agent), "prompt": {"blocks": [*blocks]}} if agent == MAIN:
             changed = _begun(known, _text(blocks))
         case {"type": "rewound", "agent": str(agent), "turns": int(turn)} if agent == MAIN:
-            course = Standing.load(known.course)
+            course = Timeline.load(known.course)
             course.rewind(turn)
             preview = _last_prompt(record.get("messages"))
             changed = {"turns": len(course.numbers()), "course": course.dump(), "preview": preview}
@@ -147,7 +147,7 @@ def _fold(known: Digest, record: Record) -> Digest:
 
 
 def _begun(known: Digest, prompt: str) -> dict[str, Any]:
-    course = Standing.load(known.course)
+    course = Timeline.load(known.course)
     course.begin()
     return {
         "turns": known.turns + 1,

@@ -24,14 +24,14 @@ def searched(line: bytes) -> bool:
 
 
 @frozen
-class Entry:
+class SessionEntry:
     """``who`` is ``you``, ``ba`` or ``tool``."""
 
     who: str
     text: str
 
 
-def entry(record: Record) -> Entry | None:
+def entry(record: Record) -> SessionEntry | None:
     """None for a record that holds no words."""
     match record:
         case {"type": "turn_started", "prompt": {"blocks": [*blocks]}}:
@@ -47,8 +47,8 @@ def entry(record: Record) -> Entry | None:
             return None
 
 
-def _entry(who: str, text: str) -> Entry | None:
-    return Entry(who, text) if text.strip() else None
+def _entry(who: str, text: str) -> SessionEntry | None:
+    return SessionEntry(who, text) if text.strip() else None
 
 
 def _words(blocks: list[Any]) -> str:

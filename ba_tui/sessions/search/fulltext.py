@@ -20,14 +20,14 @@ from ba_tui.core.values import frozen
 from ba_tui.resources import open_regular
 from ba_tui.sessions.migrations import OURS
 from ba_tui.sessions.records import FILE, HEADER, MAIN, loads, version_of
-from ba_tui.sessions.search.cache import Cache, Layout, busy, writing
-from ba_tui.sessions.search.entries import Entry, entry, searched
+from ba_tui.sessions.search.cache import Cache, CacheLayout, busy, writing
+from ba_tui.sessions.search.entries import SessionEntry, entry, searched
 
 log = logging.getLogger(__name__)
 
 Stamp = tuple[int, int]
 """Size and time of change of a session file."""
-_LAYOUT = Layout(
+_LAYOUT = CacheLayout(
     1,
     ("sessions", "entries", "words"),
     (
@@ -50,7 +50,7 @@ _UNSPACED = regex("([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-
 
 
 @frozen
-class Found:
+class SessionMatch:
     """Where the words stand in a session: the ``turn`` it was in, ``who`` said it, and the words around."""
 
     turn: int
@@ -97,15 +97,15 @@ class FullText:
 
         return self._cache.ask(keys)
 
-    def places(self, keys: Sequence[str], words: Sequence[str]) -> dict[str, Found]:
+    def places(self, keys: Sequence[str], words: Sequence[str]) -> dict[str, SessionMatch]:
         """Where in each of the sessions most of the ``words`` stand, the newest such place."""
         phrases = [_phrase(word) for word in words if _WORD.search(word)]
         if not phrases:
             return {}
 
-        def look(db: sqlite3.Connection) -> dict[str, Found]:
+        def look(db: sqlite3.Connection) -> dict[str, SessionMatch]:
             numbers = dict(db.execute("SELECT key, number FROM sessions"))
-            placed: dict[str, Found] = {}
+            placed: dict[str, SessionMatch] = {}
             for key in keys:
                 if key in numbers and (place := _place(db, numbers[key], phrases, words)):
                     placed[key] = place
@@ -235,7 +235,7 @@ def _added(db: sqlite3.Connection, state: _Reached, line: bytes) -> _Reached:
     return replace(state, turns=turns)
 
 
-def _keep(db: sqlite3.Connection, id: int, turn: int, found: Entry) -> None:
+def _keep(db: sqlite3.Connection, id: int, turn: int, found: SessionEntry) -> None:
     text = clean_text(found.text)
     packed = zlib.compress(text.encode(), 1)
     db.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", (id, turn, found.who, packed))
@@ -264,14 +264,14 @@ def _phrase(word: str) -> str:
     return f'"{quoted}"' if whole else f'"{quoted}"*'
 
 
-def _place(db: sqlite3.Connection, number: int, phrases: Sequence[str], words: Sequence[str]) -> Found | None:
+def _place(db: sqlite3.Connection, number: int, phrases: Sequence[str], words: Sequence[str]) -> SessionMatch | None:
     query = "SELECT rowid FROM words WHERE words MATCH ? AND rowid >= ? AND rowid < ? ORDER BY rowid DESC LIMIT 1"
     bounds = (number << _SHIFT, (number + 1) << _SHIFT)
     for together in (" AND ".join(phrases), " OR ".join(phrases)):
         row = db.execute(query, (together, *bounds)).fetchone()
         if row:
             turn, who, packed = db.execute("SELECT turn, who, packed FROM entries WHERE id = ?", row).fetchone()
-            return Found(turn, who, around(zlib.decompress(packed).decode(), words))
+            return SessionMatch(turn, who, around(zlib.decompress(packed).decode(), words))
     return None
 
 

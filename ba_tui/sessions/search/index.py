@@ -12,14 +12,14 @@ from dataclasses import astuple, fields
 from pathlib import Path
 
 from ba_tui.sessions.records import FILE
-from ba_tui.sessions.search.cache import Cache, Layout, busy, writing
+from ba_tui.sessions.search.cache import Cache, CacheLayout, busy, writing
 from ba_tui.sessions.search.digest import Digest, digest
 
 log = logging.getLogger(__name__)
 
 _COLUMNS = tuple(field.name for field in fields(Digest))
 _LISTED = tuple(name for name in _COLUMNS if name != "words")
-_LAYOUT = Layout(
+_LAYOUT = CacheLayout(
     2, ("sessions",), (f"CREATE TABLE sessions (key TEXT PRIMARY KEY, size, changed, {', '.join(_COLUMNS)})",)
 )
 

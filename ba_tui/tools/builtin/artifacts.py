@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.results import Artifact, Hit, Prose, Source, ToolResult
+from ba_tui.core.results import Artifact, LineMatch, Prose, Source, ToolResult
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import byte_size, count
 from ba_tui.core.tool import Call, Tool, ToolFacts
@@ -26,7 +26,7 @@ from ba_tui.permissions.secrets.sharing import Secrecy, cut_secrets
 from ba_tui.processes.terminal_text import plain
 from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.sessions.results.structure import WHOLE, parsed
-from ba_tui.tools.builtin.search import Search, found_lines
+from ba_tui.tools.builtin.search import FileSearch, found_lines
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.formats import FORMATS
@@ -135,9 +135,9 @@ def _hits_wanted(args: Mapping[str, Any]) -> int:
     return min(int(args.get("limit", DEFAULT_HITS)), MAX_LINES)
 
 
-async def _matching(artifacts: Artifacts, rg: Path | None, args: Mapping[str, Any]) -> tuple[list[Hit], bool]:
+async def _matching(artifacts: Artifacts, rg: Path | None, args: Mapping[str, Any]) -> tuple[list[LineMatch], bool]:
     """Lines that a regular expression fits. A process of its own looks for them: a slow one can be ended."""
-    search = Search(args["search"], await asyncio.to_thread(artifacts.path, args["ref"]))
+    search = FileSearch(args["search"], await asyncio.to_thread(artifacts.path, args["ref"]))
     if "\0" in search.pattern:
         raise Failed("invalid_parameters", "A NUL cannot be searched for.")
     command = search.for_ripgrep(rg) if rg else search.for_python()
@@ -145,13 +145,13 @@ async def _matching(artifacts: Artifacts, rg: Path | None, args: Mapping[str, An
         command.insert(1, "--text")
     found = await found_lines(command, search, lambda path: False)
     printed, cut = found.lines, found.cut
-    hits = [Hit(int(found[1]), 0, found[2]) for line in printed if (found := _PRINTED.fullmatch(line.rest))]
+    hits = [LineMatch(int(found[1]), 0, found[2]) for line in printed if (found := _PRINTED.fullmatch(line.rest))]
     hits = [hit for hit in hits if hit.line >= int(args.get("offset", 1))]
     most = _hits_wanted(args)
     return hits[:most], cut or len(hits) > most
 
 
-def _hits(stored: _Stored, args: Mapping[str, Any], hits: Sequence[Hit], *, more: bool) -> ToolResult:
+def _hits(stored: _Stored, args: Mapping[str, Any], hits: Sequence[LineMatch], *, more: bool) -> ToolResult:
     ref, around = args["ref"], int(args.get("context", 0))
     if not hits:
         return ToolResult(f"Nothing in {ref} fits {args['search']!r}.", summary="no match")
@@ -182,7 +182,7 @@ def _hits(stored: _Stored, args: Mapping[str, Any], hits: Sequence[Hit], *, more
     return ToolResult(f"{text}\n[{told}{on}]", Prose(text), summary=told, kind="hits", meta=meta)
 
 
-def _context(artifacts: Artifacts, ref: str, place: tuple[int, Hit, int]) -> list[tuple[int, str]]:
+def _context(artifacts: Artifacts, ref: str, place: tuple[int, LineMatch, int]) -> list[tuple[int, str]]:
     """The lines around a hit from ``first`` on, the hit among them, each shortened."""
     first, hit, around = place
     if not around:

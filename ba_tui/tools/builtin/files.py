@@ -27,11 +27,11 @@ from ba_tui.permissions.secrets.sharing import Secrecy, cut_secrets
 from ba_tui.tools.builtin.binary_kinds import no_text
 from ba_tui.tools.builtin.images import is_picture, read_picture
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.editing.changes import FileChange, change_tool
+from ba_tui.tools.editing.changes import PlannedChange, change_tool
 from ba_tui.tools.editing.disk import MAX_BYTES, SeenFiles, opened, read_bytes
-from ba_tui.tools.editing.documents import Encoding, binary_kind, detect, line_end, plain_lines, with_line_end
+from ba_tui.tools.editing.documents import FileEncoding, binary_kind, detect, line_end, plain_lines, with_line_end
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.ignoring import Walk, walked
+from ba_tui.tools.ignoring import FolderWalk, walked
 from ba_tui.tools.modalities import Modalities
 
 MAX_LINES = 2_000
@@ -65,7 +65,7 @@ def write_file_tool(definition: Definition, workspace: Workspace, seen: SeenFile
     return change_tool("write_file", definition, seen, partial(_planned, workspace, seen))
 
 
-def _planned(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> FileChange:
+def _planned(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> PlannedChange:
     """What the call would write. Raises Failed, PathRefused."""
     path = workspace.resolve(args["path"])
     shown = workspace.shown(path)
@@ -76,10 +76,10 @@ def _planned(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> 
         message = "The content holds text that is no Unicode (a lone surrogate)."
         raise Failed("invalid_parameters", message) from error
     if not os.path.lexists(path):
-        return FileChange(path, shown, None, new, "", content)
+        return PlannedChange(path, shown, None, new, "", content)
     before = read_bytes(path, shown, workspace)
     seen.check(path, before, shown)
-    encoding = Encoding() if binary_kind(before[:8192]) else detect(before)
+    encoding = FileEncoding() if binary_kind(before[:8192]) else detect(before)
     old = before.decode("utf-8", "replace") if binary_kind(before[:8192]) else encoding.decode(before)
     text = content if "\r" in content else with_line_end(content, line_end(old))
     note = ""
@@ -87,7 +87,7 @@ def _planned(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> 
         after = encoding.encode(text)
     except UnicodeEncodeError:
         after, note = text.encode(), f"the file was {encoding.codec}, which lacks some characters; it is UTF-8 now"
-    return FileChange(path, shown, before, after, old, text, note)
+    return PlannedChange(path, shown, before, after, old, text, note)
 
 
 @frozen
@@ -145,7 +145,7 @@ class Excerpt:
 
     lines: list[str]
     total: int | None
-    encoding: Encoding
+    encoding: FileEncoding
     data: bytes | None
     around: str
 
@@ -267,7 +267,7 @@ def _not_found(workspace: Workspace, path: Path, shown: str) -> Failed:
         near = [str(path.parent / name) for name in difflib.get_close_matches(path.name, siblings, 3, 0.6)]
     except OSError:
         pass
-    for entry in walked(workspace.root, Walk(limit=20_000)):
+    for entry in walked(workspace.root, FolderWalk(limit=20_000)):
         if len(near) >= 5:
             break
         if entry.name == path.name:

@@ -39,7 +39,7 @@ _BROKEN = {"cancelled": "cut off by the person", "error": "broke off", "max_toke
 
 
 @frozen
-class Part:
+class MessagePart:
     """Something said or done in a round: ``who`` in a few words, and the words themselves. ``person``: the person
     wrote them."""
 
@@ -49,12 +49,12 @@ class Part:
 
 
 @dataclass(slots=True)
-class Round:
+class HistoryRound:
     """What the person said and all that followed. ``at`` in seconds since the epoch; ``ending`` empty while it runs."""
 
     number: int
     at: float
-    parts: list[Part] = field(default_factory=list[Part])
+    parts: list[MessagePart] = field(default_factory=list[MessagePart])
     ending: str = ""
 
 
@@ -62,14 +62,14 @@ class Round:
 class Match:
     """``words``: how many different ones of the query the round holds; ``parts``: those with the most, best first."""
 
-    round: Round
+    round: HistoryRound
     words: int
-    parts: tuple[tuple[Part, str], ...]
+    parts: tuple[tuple[MessagePart, str], ...]
 
 
-def rounds(events: Iterable[Event], *, leaving_out: str = "") -> list[Round]:
+def rounds(events: Iterable[Event], *, leaving_out: str = "") -> list[HistoryRound]:
     """The rounds of a session, oldest first, interrupted ones included; calls of ``leaving_out`` are not in them."""
-    found: list[Round] = []
+    found: list[HistoryRound] = []
     names: dict[str, str] = {}
     waiting: dict[str, None] = {}
     for event in events:
@@ -77,7 +77,7 @@ def rounds(events: Iterable[Event], *, leaving_out: str = "") -> list[Round]:
             if found:
                 _never_came(found[-1], names, waiting)
                 found[-1].ending = found[-1].ending or "interrupted"
-            found.append(Round(len(found) + 1, event.at))
+            found.append(HistoryRound(len(found) + 1, event.at))
         if not found:
             continue
         match event:
@@ -98,36 +98,36 @@ def rounds(events: Iterable[Event], *, leaving_out: str = "") -> list[Round]:
     return found
 
 
-def _never_came(item: Round, names: dict[str, str], waiting: dict[str, None]) -> None:
-    item.parts += [Part(f"result of {names[call_id]}", "(interrupted: no result)") for call_id in waiting]
+def _never_came(item: HistoryRound, names: dict[str, str], waiting: dict[str, None]) -> None:
+    item.parts += [MessagePart(f"result of {names[call_id]}", "(interrupted: no result)") for call_id in waiting]
     waiting.clear()
 
 
-def _part(event: Event, names: dict[str, str], leaving_out: str) -> Part | None:
+def _part(event: Event, names: dict[str, str], leaving_out: str) -> MessagePart | None:
     by = "" if event.agent == "main" else f" of {event.agent}"
     match event:
         case TurnStarted(prompt=message) if not message.hidden:
-            return Part(f"prompt{by}", message.text, person=event.agent == "main")
+            return MessagePart(f"prompt{by}", message.text, person=event.agent == "main")
         case Steered(message=message) if not message.hidden:
             steered = message.origin == "steer"
-            return Part("the person, meanwhile" if steered else message.origin, message.text, person=steered)
+            return MessagePart("the person, meanwhile" if steered else message.origin, message.text, person=steered)
         case MessageDone(message=message):
-            return Part(f"answer{by}{_how_broken(message)}", message.text)
+            return MessagePart(f"answer{by}{_how_broken(message)}", message.text)
         case ToolStarted(call=call) if call.name != leaving_out:
             given = call.malformed or json.dumps(call.input, ensure_ascii=False, default=str)
-            return Part(f"call{by} of {call.name}", given)
+            return MessagePart(f"call{by} of {call.name}", given)
         case ToolFinished(call_id=call_id, result=result) if names.get(call_id) != leaving_out:
             failed = " (failed)" if result.is_error else ""
             whole = f"\n[the whole result: {result.artifact}]" if result.artifact else ""
-            return Part(f"result{by} of {names.get(call_id, 'a tool')}{failed}", result.text + whole)
+            return MessagePart(f"result{by} of {names.get(call_id, 'a tool')}{failed}", result.text + whole)
         case Asked(question=question) if question.kind == "choice":
-            return Part(f"question{by}", question.text)
+            return MessagePart(f"question{by}", question.text)
         case Answered(reply=reply):
-            return Part("the person's answer", reply.text, person=True)
+            return MessagePart("the person's answer", reply.text, person=True)
         case Notice(text=text):
-            return Part("notice", text)
+            return MessagePart("notice", text)
         case TurnEnded(error=error) if error:
-            return Part("error", error.message)
+            return MessagePart("error", error.message)
         case _:
             return None
 
@@ -143,7 +143,7 @@ def words_of(query: str) -> list[str]:
     return list({word.casefold(): word for word in found if word.strip('"')}.values())
 
 
-def search(history: Sequence[Round], query: str) -> list[Match]:
+def search(history: Sequence[HistoryRound], query: str) -> list[Match]:
     """Rounds that hold all words of ``query``, newest first, then those with some, the most first.
 
     The round that still runs comes behind its like: its words are mostly those of the question itself.
@@ -156,9 +156,9 @@ def search(history: Sequence[Round], query: str) -> list[Match]:
     return sorted(matches, key=lambda match: (-match.words, not match.round.ending, -match.round.number))
 
 
-def _match(item: Round, words: Sequence[re.Pattern[str]]) -> Match | None:
+def _match(item: HistoryRound, words: Sequence[re.Pattern[str]]) -> Match | None:
     held: set[int] = set()
-    parts: list[tuple[int, int, Part, str]] = []
+    parts: list[tuple[int, int, MessagePart, str]] = []
     for place, part in enumerate(item.parts):
         text = _normal(part.text)
         hits = {number: hit.start() for number, word in enumerate(words) if (hit := word.search(text))}

@@ -19,7 +19,7 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed, from_os
 from ba_tui.tools.globbing import Glob
-from ba_tui.tools.ignoring import Entry, Walk, walked
+from ba_tui.tools.ignoring import FolderWalk, WalkedFile, walked
 
 MAX_ENTRIES = 400
 DEEPEST = 10
@@ -28,7 +28,7 @@ DEEPEST = 10
 
 def list_files_tool(definition: Definition, workspace: Workspace) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        walk = Walk(depth=int(args.get("depth", 2)), everything=bool(args.get("all")))
+        walk = FolderWalk(depth=int(args.get("depth", 2)), everything=bool(args.get("all")))
         return await _stoppable(walk, _list, workspace, args.get("path", "."), walk)
 
     facts = ToolFacts(category="files", target="path", paths=("path",), bulky=True)
@@ -37,14 +37,14 @@ def list_files_tool(definition: Definition, workspace: Workspace) -> Tool:
 
 def glob_tool(definition: Definition, workspace: Workspace) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        walk = Walk()
+        walk = FolderWalk()
         return await _stoppable(walk, _glob, workspace, args, walk)
 
     facts = ToolFacts(category="files", target="pattern", paths=("path",), bulky=True)
     return Tool("glob", definition.description, definition.input_schema, run, facts=facts)
 
 
-async def _stoppable(walk: Walk, work: Any, *args: Any) -> ToolResult:
+async def _stoppable(walk: FolderWalk, work: Any, *args: Any) -> ToolResult:
     """Run ``work`` in a thread that ends soon after the call is cancelled."""
     try:
         return await asyncio.to_thread(work, *args)
@@ -68,7 +68,7 @@ def existing_folder(workspace: Workspace, text: str) -> Path:
     raise Failed("not_found", f"The folder {shown} does not exist.", "Search with glob, or list the folder above.")
 
 
-def _list(workspace: Workspace, text: str, walk: Walk) -> ToolResult:
+def _list(workspace: Workspace, text: str, walk: FolderWalk) -> ToolResult:
     folder = existing_folder(workspace, text)
     lines: list[str] = []
     total = 0
@@ -86,7 +86,7 @@ def _list(workspace: Workspace, text: str, walk: Walk) -> ToolResult:
     return ToolResult(listing, Prose(listing), summary=count(total, "entry"), kind="listing")
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: WalkedFile) -> str:
     indent = "  " * (entry.depth - 1)
     name = entry.name.replace("\n", "\\n")
     if entry.link is not None:
@@ -96,7 +96,7 @@ def _line(entry: Entry) -> str:
     return f"{indent}{name}"
 
 
-def _glob(workspace: Workspace, args: Mapping[str, Any], walk: Walk) -> ToolResult:
+def _glob(workspace: Workspace, args: Mapping[str, Any], walk: FolderWalk) -> ToolResult:
     pattern: str = args["pattern"]
     folder = existing_folder(workspace, args.get("path", "."))
     wanted = Glob(pattern)

@@ -18,7 +18,7 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
-from ba_tui.processes.limits import Limits
+from ba_tui.processes.limits import ProcessLimits
 from ba_tui.tools.builtin.shell import DEFAULT_SECONDS, MAX_SECONDS, Shell, check, command_tool, observed, start_folder
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
@@ -35,7 +35,7 @@ class Python:
     """``path`` of the interpreter; None: the project's own, or the one that runs ba. ``runner``: where it runs."""
 
     path: Path | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: ProcessLimits = field(default_factory=ProcessLimits)
     runner: CommandRunner = UNCONFINED
 
     def interpreter(self, root: Path) -> Path:

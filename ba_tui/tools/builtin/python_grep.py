@@ -13,7 +13,7 @@ from pathlib import Path
 from ba_tui.core.messages import clean_text
 from ba_tui.tools.editing.documents import binary_kind, detect, plain_lines
 from ba_tui.tools.globbing import Glob
-from ba_tui.tools.ignoring import Walk, walked
+from ba_tui.tools.ignoring import FolderWalk, walked
 
 LARGEST = 20_000_000
 
@@ -47,7 +47,7 @@ def _files(place: Path, glob: str) -> Iterator[Path]:
         yield place
         return
     wanted = Glob(glob.removeprefix("!")) if glob else None
-    for entry in walked(place, Walk()):
+    for entry in walked(place, FolderWalk()):
         if entry.folder or entry.link is not None:
             continue
         path = Path(entry.path)

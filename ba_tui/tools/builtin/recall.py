@@ -15,7 +15,7 @@ from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.processes.terminal_text import shortened
-from ba_tui.tools.builtin.history_search import Match, Part, Round, rounds, search, words_of
+from ba_tui.tools.builtin.history_search import HistoryRound, Match, MessagePart, rounds, search, words_of
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 
@@ -33,11 +33,11 @@ _ENDINGS = {
     "limit": "stopped at a limit",
 }
 
-History: TypeAlias = Callable[[], Awaitable[Sequence[Event]]]
+ReadHistory: TypeAlias = Callable[[], Awaitable[Sequence[Event]]]
 """Gives all events of this session so far, oldest first."""
 
 
-def recall_tool(definition: Definition, history: History) -> Tool:
+def recall_tool(definition: Definition, history: ReadHistory) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         events = await history()
         found = await asyncio.to_thread(rounds, events, leaving_out=NAME)
@@ -76,7 +76,7 @@ def _listed(matches: Sequence[Match], query: str, limit: int, total: int) -> Too
     return ToolResult(text, Prose(text), summary=count(len(matches), "round"), kind="hits")
 
 
-def _whole(history: Sequence[Round], first: int, last: int, *, person: bool) -> ToolResult:
+def _whole(history: Sequence[HistoryRound], first: int, last: int, *, person: bool) -> ToolResult:
     """``person``: only what the person wrote, however long it is."""
     if not history or first > len(history) or last < first:
         there = f"the rounds 1 to {len(history)}" if history else "no rounds yet"
@@ -91,26 +91,26 @@ def _whole(history: Sequence[Round], first: int, last: int, *, person: bool) -> 
     return ToolResult(text, Prose(shortened(text, DISPLAY_CHARS)), summary=count(len(chosen), "round"))
 
 
-def _overview(history: Sequence[Round]) -> ToolResult:
+def _overview(history: Sequence[HistoryRound]) -> ToolResult:
     """What the rounds began with, the newest last."""
     lines = [f"{_title(item)}: {_opening(item)}" for item in history]
     text = "\n".join(lines) or "This session has no rounds yet."
     return ToolResult(text, Prose(shortened(text, DISPLAY_CHARS)), summary=count(len(history), "round"), kind="listing")
 
 
-def _opening(item: Round) -> str:
+def _opening(item: HistoryRound) -> str:
     return one_line(item.parts[0].text, OPENING_CHARS) if item.parts else ""
 
 
-def _all_said(item: Round, *, person: bool) -> str:
+def _all_said(item: HistoryRound, *, person: bool) -> str:
     return "\n\n".join(_said(part) for part in item.parts if part.person or not person)
 
 
-def _said(part: Part) -> str:
+def _said(part: MessagePart) -> str:
     return f"[{part.who}]\n{part.text if part.person else part.text.strip()}"
 
 
-def _title(item: Round) -> str:
+def _title(item: HistoryRound) -> str:
     try:
         moment = f"{datetime.fromtimestamp(item.at).astimezone():%Y-%m-%d %H:%M}"
     except (ValueError, OverflowError, OSError):

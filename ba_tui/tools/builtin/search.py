@@ -52,7 +52,7 @@ Mode = Literal["content", "files", "count"]
 
 
 @frozen
-class Search:
+class FileSearch:
     """What to look for; ``place`` is a file or folder, resolved."""
 
     pattern: str
@@ -108,7 +108,7 @@ def grep_tool(definition: Definition, workspace: Workspace, rg: Path | None, sec
             return True
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        search = Search(
+        search = FileSearch(
             pattern=args["pattern"],
             place=await asyncio.to_thread(_existing, workspace, args.get("path", ".")),
             mode=args.get("mode", "content"),
@@ -123,7 +123,7 @@ def grep_tool(definition: Definition, workspace: Workspace, rg: Path | None, sec
         command = search.for_ripgrep(rg) if rg else search.for_python()
         try:
             found = await found_lines(command, search, refused)
-        except Waiting as waiting:
+        except PipeWait as waiting:
             found = await found_lines(search.for_python(), search, refused)
             found = replace(found, left_out=workspace.shown(waiting.file))
         texts, kinds = await asyncio.to_thread(_shown, found.lines, workspace, secrecy)
@@ -149,7 +149,7 @@ def _existing(workspace: Workspace, text: str) -> Path:
 
 
 @frozen
-class Line:
+class MatchedLine:
     """One line of what a search printed: a path and what follows it. Without a path, what parts two groups."""
 
     path: Path | None
@@ -164,17 +164,17 @@ class Line:
 
 
 @frozen
-class Found:
+class SearchResult:
     """The first lines; ``cut`` when there are more; ``unread`` when something could not be looked into."""
 
-    lines: list[Line]
+    lines: list[MatchedLine]
     cut: bool
     unread: bool = False
     left_out: str = ""
     """An ignore file that is none."""
 
 
-class Waiting(Failed):
+class PipeWait(Failed):
     """ripgrep waits for an ignore file that is a pipe."""
 
     def __init__(self, file: Path) -> None:
@@ -182,7 +182,7 @@ class Waiting(Failed):
         self.file = file
 
 
-async def found_lines(command: Sequence[str], search: Search, refused: Callable[[Path], bool]) -> Found:
+async def found_lines(command: Sequence[str], search: FileSearch, refused: Callable[[Path], bool]) -> SearchResult:
     """The first lines that ``command`` prints, without those of files that are ``refused``, which may take a while to
     tell. Raises Failed, Waiting."""
     process = await asyncio.create_subprocess_exec(
@@ -203,7 +203,7 @@ async def found_lines(command: Sequence[str], search: Search, refused: Callable[
     try:
         lines, cut = await _bounded(process.stdout, search.mode, refused)
         if held:
-            raise Waiting(held[0])
+            raise PipeWait(held[0])
         if not cut:
             said, failed = await errors, await process.wait() not in {0, 1}
             unread = failed and b"os error" in said
@@ -217,7 +217,7 @@ async def found_lines(command: Sequence[str], search: Search, refused: Callable[
         with suppress(ProcessLookupError):
             process.kill()
         await asyncio.shield(asyncio.ensure_future(_ended(process, errors)))
-    return Found(lines, cut, unread)
+    return SearchResult(lines, cut, unread)
 
 
 async def _rescue(process: asyncio.subprocess.Process, place: Path, held: list[Path], stop: Event) -> None:
@@ -234,7 +234,7 @@ def _environment() -> dict[str, str]:
     return {**kept, "RUST_BACKTRACE": "0"}
 
 
-async def _refuses(command: Sequence[str], search: Search) -> bool:
+async def _refuses(command: Sequence[str], search: FileSearch) -> bool:
     """Whether it is the pattern. A search that merely came upon a file it cannot read ends with the same code."""
     nowhere = [os.devnull if word == str(search.place) else word for word in command]
     null = asyncio.subprocess.DEVNULL
@@ -265,9 +265,9 @@ async def _ended(process: asyncio.subprocess.Process, errors: asyncio.Task[bytes
 
 async def _bounded(
     stream: asyncio.StreamReader, mode: Mode, refused: Callable[[Path], bool]
-) -> tuple[list[Line], bool]:
+) -> tuple[list[MatchedLine], bool]:
     """The first lines; True when there was more."""
-    lines: list[Line] = []
+    lines: list[MatchedLine] = []
     known: dict[Path, bool] = {}
     size = 0
     while raw := await _record(stream, mode):
@@ -284,11 +284,11 @@ async def _bounded(
     return lines, False
 
 
-def _read(line: str) -> Line:
+def _read(line: str) -> MatchedLine:
     path, found, rest = line.partition("\0")
     if not found and (remark := _REMARK.fullmatch(line)):
         path, found, rest = remark[1], ":", f" {remark[2]}"
-    return Line(Path(path), rest) if found else Line(None, text=line)
+    return MatchedLine(Path(path), rest) if found else MatchedLine(None, text=line)
 
 
 async def _record(stream: asyncio.StreamReader, mode: Mode) -> bytes:
@@ -315,7 +315,7 @@ def _first_words(said: bytes, place: Path) -> str:
     return " ".join(lines[:6]) or "no reason was given"
 
 
-def _shown(lines: Sequence[Line], workspace: Workspace, secrecy: Secrecy) -> tuple[list[str], tuple[str, ...]]:
+def _shown(lines: Sequence[MatchedLine], workspace: Workspace, secrecy: Secrecy) -> tuple[list[str], tuple[str, ...]]:
     """The lines as people and models see them, without what they hold of secrets that go on beyond them, and the kinds
     of those. Reads the files."""
     files: dict[Path, _Searched] = {}
@@ -355,7 +355,7 @@ def _searched(path: Path) -> _Searched:
     return _Searched(text.split("\n"), keys=has_long_secrets(text))
 
 
-def _result(found: Found, lines: list[str], search: Search, meta: dict[str, Any]) -> ToolResult:
+def _result(found: SearchResult, lines: list[str], search: FileSearch, meta: dict[str, Any]) -> ToolResult:
     cut = found.cut
     unread = "\n[some files or folders could not be read]" if found.unread else ""
     if found.left_out:

@@ -16,17 +16,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ba_tui.core.results import Command, Display, StateChange, ToolResult, failure
+from ba_tui.core.results import CommandText, Display, StateChange, ToolResult, failure
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Call, Effect, Run, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import PathRefused, Workspace
-from ba_tui.processes.limits import Limits
+from ba_tui.processes.limits import ProcessLimits
 from ba_tui.processes.terminal_text import Capture, plain, shortened
 from ba_tui.tools.builtin.shell_steps import run_steps
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.running.background import Outcome, Shells, Work
+from ba_tui.tools.running.background import ShellResult, Shells, Work
 from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner, RunRequest
 from ba_tui.tools.running.processes import Program
 
@@ -67,7 +67,7 @@ class Shell:
     environment: Mapping[str, str]
     secret: Collection[str] = ()
     keep: Collection[str] = ()
-    limits: Limits = field(default_factory=Limits)
+    limits: ProcessLimits = field(default_factory=ProcessLimits)
 
     def inherited(self) -> dict[str, str]:
         """What commands see: no key, token or password, nothing that makes bash run or read something first, or that
@@ -135,7 +135,7 @@ def command_tool(name: str, argument: str, definition: Definition, run: Run) -> 
     """A tool that runs the text in ``argument`` and sees to its time limit itself."""
 
     async def preview(args: Mapping[str, Any]) -> Display | None:
-        return Command(args[argument])
+        return CommandText(args[argument])
 
     facts = ToolFacts(category="shell", target=argument, bulky=True)
     schema = definition.input_schema
@@ -172,10 +172,10 @@ def _begun(job: Work, shown: str) -> ToolResult:
         f"Started in the background{where} as {job.id}. shell_output reads what it prints, shell_kill ends it; "
         "you are told when it has ended."
     )
-    return ToolResult(text, Command(job.command, shown), summary=job.id)
+    return ToolResult(text, CommandText(job.command, shown), summary=job.id)
 
 
-def _result(workspace: Workspace, folder: Path, ran: tuple[Outcome, list[str]], seconds: float) -> ToolResult:
+def _result(workspace: Workspace, folder: Path, ran: tuple[ShellResult, list[str]], seconds: float) -> ToolResult:
     outcome, notes = ran
     process = outcome.job.process
     now, note = _moved(workspace, folder, process.folder)
@@ -191,13 +191,13 @@ def _result(workspace: Workspace, folder: Path, ran: tuple[Outcome, list[str]], 
     return replace(result, changes=StateChange(cwd=now))
 
 
-def observed(outcome: Outcome, shown: str, seconds: float, notes: list[str]) -> ToolResult:
+def observed(outcome: ShellResult, shown: str, seconds: float, notes: list[str]) -> ToolResult:
     """What the model reads of a command in the folder ``shown``, with ``notes`` at the end when it ran through."""
     job = outcome.job
     if note := job.process.memory.note:
         notes = [*notes, note]
     printed, output, code = job.process.output, job.process.output.text(), job.exit_code
-    display = Command(job.command, shown, output, code)
+    display = CommandText(job.command, shown, output, code)
     text = plain(output).rstrip("\n")
     if printed.total > Capture.HEAD:
         text = shortened(text, OUTPUT_CHARS)

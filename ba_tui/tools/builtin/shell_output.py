@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ba_tui.core.results import Command, ToolResult
+from ba_tui.core.results import CommandText, ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.processes.terminal_text import plain, shortened
 from ba_tui.tools.builtin.shell import OUTPUT_CHARS
@@ -30,7 +30,9 @@ def shell_output_tool(definition: Definition, shells: Shells) -> Tool:
         text = await asyncio.to_thread(_read, job, args)
         if ended:
             job.told = True
-        display = Command(job.command, output=await asyncio.to_thread(shells.output, job.id), exit_code=job.exit_code)
+        display = CommandText(
+            job.command, output=await asyncio.to_thread(shells.output, job.id), exit_code=job.exit_code
+        )
         return ToolResult(f"[{state(job)}]\n{text}", display, summary=_summary(job), artifact=ref)
 
     facts = ToolFacts("shell", target="id", repeatable=True, bulky=True)
@@ -44,7 +46,9 @@ def shell_kill_tool(definition: Definition, shells: Shells) -> Tool:
         await shells.kill(job.id)
         text = await asyncio.to_thread(_read, job, {})
         said = f"{job.id} had ended already" if already else f"{job.id} was ended, and all it had started"
-        display = Command(job.command, output=await asyncio.to_thread(shells.output, job.id), exit_code=job.exit_code)
+        display = CommandText(
+            job.command, output=await asyncio.to_thread(shells.output, job.id), exit_code=job.exit_code
+        )
         printed = f"\nNot read yet:\n{text}" if text != NOTHING else ""
         ref = job.process.output.ref
         return ToolResult(f"{said}.\n[{state(job)}]{printed}", display, summary=_summary(job), artifact=ref)

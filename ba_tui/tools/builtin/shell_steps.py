@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from ba_tui.core.results import Command, StateChange, ToolResult
+from ba_tui.core.results import CommandText, StateChange, ToolResult
 from ba_tui.core.tool import Call
 from ba_tui.permissions.paths import Workspace
 
@@ -39,8 +39,8 @@ async def run_steps(
         call.profile = step.profile
         result = await run(step.text, folder, max(until - time.monotonic(), 0.1))
         done.append(result)
-        failed = not isinstance(result.display, Command) or result.display.exit_code != 0
-        if result.is_error or (isinstance(result.display, Command) and result.display.exit_code is None):
+        failed = not isinstance(result.display, CommandText) or result.display.exit_code != 0
+        if result.is_error or (isinstance(result.display, CommandText) and result.display.exit_code is None):
             break
         if result.changes and result.changes.cwd:
             folder = Path(result.changes.cwd)
@@ -50,9 +50,9 @@ async def run_steps(
 def _together(workspace: Workspace, done: list[ToolResult], begun: Path) -> ToolResult:
     last = done[-1]
     texts = [result.text for result in done if result.text != "(no output)"]
-    shown = [result.display for result in done if isinstance(result.display, Command)]
+    shown = [result.display for result in done if isinstance(result.display, CommandText)]
     display = last.display
-    if isinstance(display, Command):
+    if isinstance(display, CommandText):
         command = "\n".join(each.command for each in shown)
         display = replace(display, command=command, cwd=workspace.shown(begun), output="".join(e.output for e in shown))
     cwd = next((result.changes.cwd for result in reversed(done) if result.changes and result.changes.cwd), None)

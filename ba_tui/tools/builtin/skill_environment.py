@@ -15,7 +15,7 @@ from typing import Any, Literal
 from ba_tui.core.events import Judged, args_hash
 from ba_tui.core.profiles import Profile
 from ba_tui.core.questions import Question
-from ba_tui.core.results import Command
+from ba_tui.core.results import CommandText
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import Sandbox
@@ -24,7 +24,7 @@ from ba_tui.permissions.warnings import warnings_of
 from ba_tui.skills.dependencies import FILE, USABLE, Environments, Requirements, why_not
 from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner, Who
+from ba_tui.tools.running.command_runner import UNCONFINED, CommandCaller, CommandRunner
 from ba_tui.tools.running.processes import Process, Program
 
 NAME = "install_requirements"
@@ -173,7 +173,7 @@ def _question(wanted: Requirements, call: Call, args: Mapping[str, Any], timeout
         call_id=call.id,
         tool=NAME,
         args=dict(args),
-        preview=Command(f"uv pip install -r skills/{wanted.skill}/{FILE}\n{lines}"),
+        preview=CommandText(f"uv pip install -r skills/{wanted.skill}/{FILE}\n{lines}"),
         reason=REASON,
         risks=("network", "runs a command"),
         warnings=(*places, *warnings_of({"requirements": list(wanted.lines)})),
@@ -190,6 +190,6 @@ def _needs(wanted: Requirements) -> str:
     return f"The skill {wanted.skill} needs {wanted.names}"
 
 
-def _note(call: Call, args: Mapping[str, Any], word: Literal["allow", "deny"], rule: str, by: Who) -> None:
+def _note(call: Call, args: Mapping[str, Any], word: Literal["allow", "deny"], rule: str, by: CommandCaller) -> None:
     """For the audit."""
     call.branch.emit(Judged(call.id, NAME, word, by, rule, "to install what a skill needs", args_hash(args)))

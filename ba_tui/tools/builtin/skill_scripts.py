@@ -18,7 +18,7 @@ from ba_tui.core.errors import BaError, StorageError, UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Question
-from ba_tui.core.results import Command, Display, Source, ToolResult
+from ba_tui.core.results import CommandText, Display, Source, ToolResult
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import clipped
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
@@ -26,7 +26,7 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.verdicts import Allow, Deny
 from ba_tui.skills.dependencies import Environments, read_requirements
-from ba_tui.skills.scripts import Allowed, Script, digest, plain_name, script_of
+from ba_tui.skills.scripts import Allowed, SkillScript, digest, plain_name, script_of
 from ba_tui.tools.builtin.shell import MAX_COMMAND_BYTES, MAX_SECONDS, Shell, observed
 from ba_tui.tools.builtin.skill_environment import Installer, child_environment
 from ba_tui.tools.definitions import Definition
@@ -131,22 +131,22 @@ class _Runs:
         notes += _lacking(outcome.job.process.output.text()) if outcome.job.exit_code else []
         shown = self._place.workspace.shown(root)
         result = await asyncio.to_thread(observed, outcome, shown, seconds, notes)
-        if isinstance(result.display, Command):
+        if isinstance(result.display, CommandText):
             given = clipped(text, DISPLAY_CHARS)
             result = replace(result, display=replace(result.display, command=f"{script.shown} <<< {given}"))
         return replace(result, kind="json") if not result.is_error and _is_json(result.text) else result
 
-    async def _script(self, args: Mapping[str, Any]) -> Script:
+    async def _script(self, args: Mapping[str, Any]) -> SkillScript:
         return await asyncio.to_thread(self._look, args["skill_id"], args["script_name"])
 
-    def _look(self, skill: str, name: str) -> Script:
+    def _look(self, skill: str, name: str) -> SkillScript:
         try:
             folder = self._skills.find(skill)
         except UsageError as error:
             raise Failed("not_found", str(error), error.hint) from error
         return script_of(skill, folder, name)
 
-    async def _agreed(self, script: Script, tool: Tool, args: Mapping[str, Any], call: Call) -> None:
+    async def _agreed(self, script: SkillScript, tool: Tool, args: Mapping[str, Any], call: Call) -> None:
         """A rule that allows a script does not mean another one in its place."""
         now, before, shown = await asyncio.to_thread(self._states, script)
         if now not in {before, shown} and (before or shown):
@@ -156,11 +156,11 @@ class _Runs:
         except BaError as error:
             call.branch.emit(Notice(f"You will be asked about {script.shown} again: {error}", "warning", error.hint))
 
-    def _states(self, script: Script) -> tuple[str, str, str]:
+    def _states(self, script: SkillScript) -> tuple[str, str, str]:
         """What the script is now, was when it last ran, and was when a person was asked; empty for never."""
         return digest(script), self._skills.allowed.last(script), self._shown.get(script.path, "")
 
-    async def _ask_again(self, script: Script, tool: Tool, args: Mapping[str, Any], call: Call) -> None:
+    async def _ask_again(self, script: SkillScript, tool: Tool, args: Mapping[str, Any], call: Call) -> None:
         judge, root = self._place.runner.judge, self._place.workspace.root
         verdict = await asyncio.to_thread(judge, tool, args, root) if judge else None
         if isinstance(verdict, Deny):
@@ -185,7 +185,7 @@ class _Runs:
             said = f" {words}{reply.text.strip()}" if reply.text.strip() else ""
             raise Failed("permission_denied", f"{CHANGED} Running it was not allowed.{said}")
 
-    async def _runner(self, script: Script, call: Call, tool: Tool) -> tuple[tuple[str, ...], tuple[Path, ...]]:
+    async def _runner(self, script: SkillScript, call: Call, tool: Tool) -> tuple[tuple[str, ...], tuple[Path, ...]]:
         """What goes before the script's path, and the folders that this needs beside the skill's own."""
         match script.runner:
             case "python":

@@ -14,7 +14,7 @@ from ba_tui.core.events import Notice
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Prose, StateChange, ToolResult, failure
 from ba_tui.core.tool import Call, Tool, ToolFacts
-from ba_tui.skills.activation import Activated, Request
+from ba_tui.skills.activation import Activated, ActivationRequest
 from ba_tui.skills.active import ActiveSkills
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.tools.definitions import Definition
@@ -22,7 +22,7 @@ from ba_tui.tools.definitions import Definition
 
 def activate_skill_tool(definition: Definition, skills: ActiveSkills, notes: SkillNotes) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        request = Request(
+        request = ActivationRequest(
             str(args["skill_id"]).strip(),
             parameters=str(args.get("parameters") or "").strip(),
             level=args.get("level", 2),

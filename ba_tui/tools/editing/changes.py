@@ -28,7 +28,7 @@ MAX_COMPARED_LINES = 4_000
 
 
 @frozen
-class FileChange:
+class PlannedChange:
     """``before`` and ``after`` are the bytes (``before`` None: a new file); the texts are what they mean."""
 
     path: Path
@@ -65,7 +65,7 @@ class FileChange:
 
 
 def change_tool(
-    name: str, definition: Definition, seen: SeenFiles, planned: Callable[[Mapping[str, Any]], FileChange]
+    name: str, definition: Definition, seen: SeenFiles, planned: Callable[[Mapping[str, Any]], PlannedChange]
 ) -> Tool:
     """The tool that makes the change which ``planned`` finds in the arguments of a call, and shows it before."""
 

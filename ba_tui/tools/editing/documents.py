@@ -50,7 +50,7 @@ _LINE_END = regex(r"\r?\n")
 
 
 @frozen
-class Encoding:
+class FileEncoding:
     """``codec`` after ``mark`` (the byte order mark, often empty); ``guessed`` when nothing in the file says it."""
 
     codec: str = "utf-8"
@@ -84,22 +84,22 @@ def binary_kind(head: bytes) -> str | None:
     return None
 
 
-def detect(data: bytes, *, whole: bool = True) -> Encoding:
+def detect(data: bytes, *, whole: bool = True) -> FileEncoding:
     """The encoding of ``data``: its mark, else UTF-8 when it is, else the likeliest of the old ones.
 
     ``whole`` False: ``data`` is the start of more, so its last character may be cut.
     """
     for mark, codec in _MARKS:
         if data.startswith(mark) and _decodes(data[len(mark) :], codec, whole=whole):
-            return Encoding(codec, mark)
+            return FileEncoding(codec, mark)
     if (wide := _wide(data)) and _decodes(data, wide, whole=whole):
-        return Encoding(wide, guessed=True)
+        return FileEncoding(wide, guessed=True)
     if _decodes(data, "utf-8", whole=whole):
-        return Encoding()
+        return FileEncoding()
     for codec in (*_by_script(data), "cp1252"):
         if _decodes(data, codec, whole=whole) and (not whole or data.decode(codec).encode(codec, "replace") == data):
-            return Encoding(codec, guessed=True)
-    return Encoding("latin-1", guessed=True)
+            return FileEncoding(codec, guessed=True)
+    return FileEncoding("latin-1", guessed=True)
 
 
 def _by_script(data: bytes) -> tuple[str, ...]:

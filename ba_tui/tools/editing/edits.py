@@ -15,14 +15,14 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.builtin.binary_kinds import no_text
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.editing.changes import FileChange, change_tool
+from ba_tui.tools.editing.changes import PlannedChange, change_tool
 from ba_tui.tools.editing.disk import SeenFiles, read_bytes
-from ba_tui.tools.editing.documents import Encoding, binary_kind, detect, plain_lines
+from ba_tui.tools.editing.documents import FileEncoding, binary_kind, detect, plain_lines
 from ba_tui.tools.editing.splicing import spliced
 from ba_tui.tools.failed import Failed
 
 if TYPE_CHECKING:
-    from ba_tui.tools.editing.notebooks import Cell
+    from ba_tui.tools.editing.notebooks import NotebookCell
 
 
 def edit_file_tool(definition: Definition, workspace: Workspace, seen: SeenFiles) -> Tool:
@@ -40,7 +40,7 @@ class Replacement:
     """``new`` was written with ``\\r\\n``."""
 
 
-def planned_edit(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> FileChange:
+def planned_edit(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> PlannedChange:
     """What the call would change. Raises Failed, PathRefused."""
     replacements = _replacements(args)
     path = workspace.resolve(args["path"])
@@ -62,7 +62,7 @@ def planned_edit(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any])
             raise error.reworded(told) from error
         which = f"edit {number}: " if len(replacements) > 1 else ""
         notes |= dict.fromkeys(which + note for note in said)
-    return FileChange(path, shown, data, encoded(encoding, text, shown), raw, text, "; ".join(notes))
+    return PlannedChange(path, shown, data, encoded(encoding, text, shown), raw, text, "; ".join(notes))
 
 
 def _replacements(args: Mapping[str, Any]) -> Sequence[Replacement]:
@@ -103,7 +103,7 @@ def _edited(text: str, replacement: Replacement, cell: str | int | None, shown: 
     return _replaced(text, replacement)
 
 
-def _edited_cell(text: str, replacement: Replacement, cell: Cell) -> tuple[str, Sequence[str]]:
+def _edited_cell(text: str, replacement: Replacement, cell: NotebookCell) -> tuple[str, Sequence[str]]:
     from ba_tui.tools.editing.notebooks import with_source  # noqa: PLC0415 - see _edited
 
     if not (cell.source or replacement.old):
@@ -122,7 +122,7 @@ def _replaced(text: str, replacement: Replacement) -> tuple[str, list[str]]:
     return spliced(text, plain, edit.changes, windows=replacement.windows), [edit.note] if edit.note else []
 
 
-def encoded(encoding: Encoding, text: str, shown: str) -> bytes:
+def encoded(encoding: FileEncoding, text: str, shown: str) -> bytes:
     """``text`` as the bytes of the file. Raises Failed when its encoding lacks a character."""
     try:
         return encoding.encode(text)

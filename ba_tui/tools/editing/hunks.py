@@ -13,7 +13,7 @@ from dataclasses import replace
 from ba_tui.core.values import frozen
 from ba_tui.tools.editing.matching import composed, nearest_lines, reindented, telling
 from ba_tui.tools.editing.patch_parts import Hunk
-from ba_tui.tools.editing.splicing import Change
+from ba_tui.tools.editing.splicing import Splice
 from ba_tui.tools.failed import Failed
 
 SHOWN_LINES = 8
@@ -121,7 +121,7 @@ class Placed:
     """``changes`` for the text; ``exact`` when every line was found as written. ``ended``: whether the last
     line is to get a line end (True) or to lose it (False), None where it stays as it is."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[Splice, ...]
     exact: bool
     notes: tuple[str, ...]
     ended: bool | None
@@ -278,24 +278,24 @@ def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def _changes(lines: Sequence[str], swaps: Sequence[_Swap], *, closed: bool) -> list[Change]:
+def _changes(lines: Sequence[str], swaps: Sequence[_Swap], *, closed: bool) -> list[Splice]:
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
     size = starts[-1] if closed else starts[-1] - 1
-    changes: list[Change] = []
+    changes: list[Splice] = []
     for swap in swaps:
         text = "\n".join(swap.lines)
         start, end = starts[swap.first], min(starts[swap.last], size)
         last = swap.last == len(lines) and not closed
         if swap.lines and swap.last > swap.first:
-            changes.append(Change(start, starts[swap.last] - 1, text))
+            changes.append(Splice(start, starts[swap.last] - 1, text))
         elif not swap.lines:
-            changes.append(Change(max(0, start - 1) if last else start, end, ""))
+            changes.append(Splice(max(0, start - 1) if last else start, end, ""))
         elif last:
-            changes.append(Change(size, size, f"\n{text}"))
+            changes.append(Splice(size, size, f"\n{text}"))
         else:
-            changes.append(Change(start, start, f"{text}\n"))
+            changes.append(Splice(start, start, f"{text}\n"))
     return changes
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.tools.editing.splicing import Change
+from ba_tui.tools.editing.splicing import Splice
 from ba_tui.tools.failed import Failed
 
 SHOWN_LINES = 8
@@ -25,7 +25,7 @@ _NUMBERED = regex(r"^ *(\d+)\t")
 class Edit:
     """``note`` says what was tolerated to find the place; empty after an exact match."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[Splice, ...]
     note: str = ""
 
 
@@ -96,14 +96,14 @@ def _deeper(text: str, at: int, old: str, new: str) -> bool:
     return start < at and (not start or text[start - 1] == "\n")
 
 
-def _exact(text: str, places: Sequence[int], pair: tuple[str, str], *, replace_all: bool) -> tuple[Change, ...]:
+def _exact(text: str, places: Sequence[int], pair: tuple[str, str], *, replace_all: bool) -> tuple[Splice, ...]:
     old, new = pair
     if len(places) > 1 and not replace_all:
         raise _ambiguous(text, [text.count("\n", 0, at) for at in places[:SHOWN_LINES]], len(places))
-    changes: list[Change] = []
+    changes: list[Splice] = []
     for at in places:
         if not changes or at >= changes[-1].end:
-            changes.append(Change(at, at + len(old), new))
+            changes.append(Splice(at, at + len(old), new))
     return tuple(changes)
 
 
@@ -135,7 +135,7 @@ def _tolerant(text: str, old: str, new: str, *, replace_all: bool) -> Edit:
     if len(found) > 1 and not replace_all:
         raise _ambiguous(text, found, len(found))
     starts = _starts(lines)
-    changes: list[Change] = []
+    changes: list[Splice] = []
     for at in found:
         if changes and starts[at] < changes[-1].end:
             continue
@@ -144,9 +144,9 @@ def _tolerant(text: str, old: str, new: str, *, replace_all: bool) -> Edit:
             raise _missing(text, old, new, "The nearest lines are indented differently, so the edit is not certain.")
         end = starts[at + len(wanted)] - 1
         if last and not replacement:
-            changes.append(Change(starts[at], min(end + 1, len(text)), ""))
+            changes.append(Splice(starts[at], min(end + 1, len(text)), ""))
         else:
-            changes.append(Change(starts[at], end, "\n".join(body)))
+            changes.append(Splice(starts[at], end, "\n".join(body)))
     what = "white space" if _but_for_space(lines, wanted, found[0]) else "white space or accents"
     return Edit(tuple(changes), f"matched with different {what}; the file's own indentation was kept")
 

@@ -32,7 +32,7 @@ _DECODER = json.JSONDecoder()
 
 
 @frozen
-class Cell:
+class NotebookCell:
     """``number`` from 1; ``start`` and ``end`` are where the value of its source stands in the file."""
 
     number: int
@@ -45,7 +45,7 @@ class Cell:
     outputs: tuple[dict[str, Any], ...]
 
 
-def read_notebook(text: str) -> tuple[Cell, ...] | None:
+def read_notebook(text: str) -> tuple[NotebookCell, ...] | None:
     """The cells of a notebook; None when ``text`` is none of a kind that is understood."""
     try:
         _DECODER.decode(text)
@@ -54,7 +54,7 @@ def read_notebook(text: str) -> tuple[Cell, ...] | None:
         return None
 
 
-def find_cell(cells: Sequence[Cell], wanted: str | int | None, old: str, shown: str) -> Cell | None:
+def find_cell(cells: Sequence[NotebookCell], wanted: str | int | None, old: str, shown: str) -> NotebookCell | None:
     """The cell that an edit means: by number or id, else the one that holds ``old``; None when no cell does.
 
     Raises:
@@ -74,7 +74,7 @@ def find_cell(cells: Sequence[Cell], wanted: str | int | None, old: str, shown: 
     raise Failed("not_found", f"{shown} has {len(cells)} cells and no cell {wanted!r}.", "Read it for their numbers.")
 
 
-def with_source(text: str, cell: Cell, source: str) -> str:
+def with_source(text: str, cell: NotebookCell, source: str) -> str:
     """The file with another source in ``cell``, written as the old one was: a list of lines, or one string."""
     value = text[cell.start : cell.end]
     lines = re.findall(r"[^\n]*\n|[^\n]+", source)
@@ -94,7 +94,7 @@ def with_source(text: str, cell: Cell, source: str) -> str:
     return text[: cell.start] + with_line_end(new, line_end(text)) + text[cell.end :]
 
 
-def read_cells(cells: Sequence[Cell], shown: str, span: tuple[int, int], modalities: Modalities) -> ToolResult:
+def read_cells(cells: Sequence[NotebookCell], shown: str, span: tuple[int, int], modalities: Modalities) -> ToolResult:
     """``span``: the first cell, from 1, and how many at most. Raises Failed."""
     first, limit = span
     if not cells:
@@ -143,7 +143,7 @@ class _Album:
         return f"({picture.shown}; attached as picture {len(self.pictures)})"
 
 
-def _shown(cell: Cell, album: _Album) -> str:
+def _shown(cell: NotebookCell, album: _Album) -> str:
     head = f"[cell {cell.number}] {cell.kind}"
     if cell.id:
         head += f" id={cell.id}"
@@ -189,7 +189,7 @@ def _strings(value: Any) -> list[str]:
     return [item for item in cast("list[Any]", value) if isinstance(item, str)] if isinstance(value, list) else []
 
 
-def _cells(text: str) -> Iterator[Cell]:
+def _cells(text: str) -> Iterator[NotebookCell]:
     """Raises ValueError, KeyError or TypeError for what is no notebook."""
     top = _members(text, _skip(text, 0))
     if int(_value(text, top["nbformat"])) < 4:
@@ -200,7 +200,7 @@ def _cells(text: str) -> Iterator[Cell]:
         count = cell.get("execution_count")
         outputs = cast("list[Any]", cell.get("outputs") or [])
         start, end = places["source"]
-        yield Cell(
+        yield NotebookCell(
             number,
             str(cell.get("id", "")),
             str(cell["cell_type"]),

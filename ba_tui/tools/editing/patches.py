@@ -19,15 +19,15 @@ from ba_tui.core.results import Diff, Diffs, ToolResult
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.builtin.binary_kinds import no_text
-from ba_tui.tools.editing.changes import FileChange
+from ba_tui.tools.editing.changes import PlannedChange
 from ba_tui.tools.editing.disk import SeenFiles, mode_of, read_bytes
-from ba_tui.tools.editing.documents import Encoding, binary_kind, detect, line_end, plain_lines
+from ba_tui.tools.editing.documents import FileEncoding, binary_kind, detect, line_end, plain_lines
 from ba_tui.tools.editing.edits import encoded
 from ba_tui.tools.editing.hunks import Placed, place
 from ba_tui.tools.editing.patch_formats import read_patch
 from ba_tui.tools.editing.patch_parts import FilePatch, Hunk
 from ba_tui.tools.editing.splicing import spliced
-from ba_tui.tools.editing.transaction import Step, commit
+from ba_tui.tools.editing.transaction import FileStep, commit
 from ba_tui.tools.failed import Failed
 
 MAX_BYTES_TOGETHER = 60_000_000
@@ -45,7 +45,7 @@ class _File:
     shown: str
     before: bytes | None
     now: bytes | None
-    encoding: Encoding = field(default_factory=Encoding)
+    encoding: FileEncoding = field(default_factory=FileEncoding)
     text: str | None = None
     source: _File | None = None
     gone_to: str = ""
@@ -142,7 +142,7 @@ class _Plan:
     def _add(self, file: _File, part: FilePatch) -> None:
         if file.now is not None:
             self._replaceable(file, "exists already", "Read it first, or update it.")
-        file.encoding, file.text, file.gone_to = Encoding(), part.content, ""
+        file.encoding, file.text, file.gone_to = FileEncoding(), part.content, ""
         file.now = encoded(file.encoding, part.content, file.shown)
 
     def _replaceable(self, file: _File, why: str, hint: str) -> None:
@@ -216,10 +216,10 @@ def _ended(text: str, before: str, ended: bool | None) -> str:
     return text + line_end(before or text) if ended else text.removesuffix("\n").removesuffix("\r")
 
 
-def _step(file: _File) -> Step:
+def _step(file: _File) -> FileStep:
     source = file.source
     mode = mode_of(source.path, source.shown) if source and source.before is not None and file.before is None else None
-    return Step(file.path, file.shown, file.before, file.now, mode)
+    return FileStep(file.path, file.shown, file.before, file.now, mode)
 
 
 def _known(file: _File, seen: SeenFiles) -> bool:
@@ -228,11 +228,11 @@ def _known(file: _File, seen: SeenFiles) -> bool:
     return origin.before is None or origin.path in seen
 
 
-def _change(file: _File) -> FileChange:
+def _change(file: _File) -> PlannedChange:
     origin = file.source or file
     old = _words(origin.before)
     shown = f"{origin.shown} → {file.shown}" if file.source else file.shown
-    return FileChange(file.path, shown, origin.before, file.now or b"", old, file.text or "")
+    return PlannedChange(file.path, shown, origin.before, file.now or b"", old, file.text or "")
 
 
 def _words(data: bytes | None) -> str:

@@ -13,7 +13,7 @@ from ba_tui.tools.editing.documents import Positions, line_end, with_line_end
 
 
 @frozen
-class Change:
+class Splice:
     """Put ``text`` in the place of what stands from ``start`` to ``end``."""
 
     start: int
@@ -21,7 +21,7 @@ class Change:
     text: str
 
 
-def spliced(raw: str, plain: str, changes: Sequence[Change], *, windows: bool = False) -> str:
+def spliced(raw: str, plain: str, changes: Sequence[Splice], *, windows: bool = False) -> str:
     """``raw`` with ``changes``, whose places are offsets in ``plain``, what ``plain_lines`` makes of it.
 
     ``windows``: what is put in was written with ``\\r\\n``, which counts where ``raw`` has no line end of its own.
@@ -51,7 +51,7 @@ def shared_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
     return head, tail
 
 
-def _tightened(plain: str, change: Change) -> tuple[int, int, str]:
+def _tightened(plain: str, change: Splice) -> tuple[int, int, str]:
     """Without what stays the same at both ends, so that mixed line ends around the change stay as they are."""
     old, new = plain[change.start : change.end], change.text
     head, tail = shared_ends(old, new)

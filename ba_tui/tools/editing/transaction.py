@@ -16,7 +16,7 @@ from ba_tui.tools.failed import Failed
 
 
 @frozen
-class Step:
+class FileStep:
     """The file at ``path`` holds ``before`` and is to hold ``after``; None where there is no file.
 
     ``mode``: the rights of a new file, None for the usual.
@@ -29,7 +29,7 @@ class Step:
     mode: int | None = None
 
 
-def commit(steps: Sequence[Step]) -> None:
+def commit(steps: Sequence[FileStep]) -> None:
     """Make every step. Nobody sees a half-written file; between two files there is a moment.
 
     Raises:
@@ -39,7 +39,7 @@ def commit(steps: Sequence[Step]) -> None:
         _commit(steps, asides)
 
 
-def _commit(steps: Sequence[Step], asides: ExitStack) -> None:
+def _commit(steps: Sequence[FileStep], asides: ExitStack) -> None:
     done: list[Callable[[], object]] = []
     try:
         for step in steps:
@@ -60,7 +60,7 @@ def _commit(steps: Sequence[Step], asides: ExitStack) -> None:
         discard(aside)
 
 
-def _write(step: Step, after: bytes, done: list[Callable[[], object]]) -> None:
+def _write(step: FileStep, after: bytes, done: list[Callable[[], object]]) -> None:
     made = _missing_folders(step.path)
     if made:
         done.append(lambda: _remove_folders(made))
@@ -72,12 +72,12 @@ def _write(step: Step, after: bytes, done: list[Callable[[], object]]) -> None:
         done.append(lambda: write_bytes(step.path, before, before=after, shown=step.shown))
 
 
-def _withdraw(step: Step, after: bytes) -> None:
+def _withdraw(step: FileStep, after: bytes) -> None:
     with set_aside(step.path, before=after, shown=step.shown) as aside:
         discard(aside)
 
 
-def _remove(step: Step, before: bytes, done: list[Callable[[], object]], asides: ExitStack) -> Path:
+def _remove(step: FileStep, before: bytes, done: list[Callable[[], object]], asides: ExitStack) -> Path:
     aside = asides.enter_context(set_aside(step.path, before=before, shown=step.shown))
     done.append(lambda: bring_back(aside, step.path, step.shown))
     return aside

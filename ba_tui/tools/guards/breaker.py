@@ -26,14 +26,14 @@ LONGEST = 600.0
 SLOW = 2
 """So many time-outs mark a tool as slow."""
 
-State: TypeAlias = Literal["closed", "opened", "half-opened"]
+BreakerState: TypeAlias = Literal["closed", "opened", "half-opened"]
 
 
 @frozen
-class Condition:
+class ToolHealth:
     """How a tool is doing. ``rest``: seconds that an open breaker waits before it is tried again."""
 
-    state: State = "closed"
+    state: BreakerState = "closed"
     timeouts: int = 0
     rest: float = 0.0
 
@@ -62,11 +62,11 @@ class Health:
         self._circuits: dict[str, Context] = {}
         self._timeouts: Counter[str] = Counter()
 
-    def condition(self, name: str) -> Condition:
+    def condition(self, name: str) -> ToolHealth:
         circuit = self._circuits.get(name)
         if circuit is None:
-            return Condition(timeouts=self._timeouts[name])
-        return Condition(circuit.state, self._timeouts[name], circuit.ttl)
+            return ToolHealth(timeouts=self._timeouts[name])
+        return ToolHealth(circuit.state, self._timeouts[name], circuit.ttl)
 
     def alternatives(self, name: str) -> str:
         """Others of the same category, as words for the model; empty when there are none."""

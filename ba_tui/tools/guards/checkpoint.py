@@ -16,7 +16,7 @@ from ba_tui.core.errors import StorageError
 from ba_tui.core.events import Checkpointed, Event, Notice, ToolProgress, TurnEnded
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool
-from ba_tui.sessions.checkpoints.git import Watch
+from ba_tui.sessions.checkpoints.git import GitWatch
 
 log = logging.getLogger(__name__)
 SOON, OFTEN = 0.4, 0.25
@@ -32,7 +32,7 @@ class Checkpointing:
     ``take`` is watched as well.
     """
 
-    def __init__(self, take: Callable[[int, Watch], str], settle: Callable[[int], None]) -> None:
+    def __init__(self, take: Callable[[int, GitWatch], str], settle: Callable[[int], None]) -> None:
         self.turn: Callable[[], int] = int
         self._take = take
         self._settle = settle
@@ -75,7 +75,7 @@ class Checkpointing:
 
     async def _watched(self, turn: int, call: Call) -> str:
         """The id of the checkpoint. Who waits is told how far it is, and need not wait for the end to cancel."""
-        watch = Watch()
+        watch = GitWatch()
         work = asyncio.get_running_loop().run_in_executor(None, self._take, turn, watch)
         try:
             wait = SOON

@@ -17,7 +17,7 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Consult, Guard, Tool
 from ba_tui.core.values import frozen
-from ba_tui.hooks.answers import Verdict
+from ba_tui.hooks.answers import HookVerdict
 from ba_tui.hooks.config import names_of
 from ba_tui.hooks.runner import HookEvent, Hooks
 from ba_tui.tools.failed import outcome
@@ -65,9 +65,9 @@ class _Hooked:
         tail = [f"\nA hook of the person adds: {verdict.context}"] if verdict.context else []
         return replace(result, text="\n".join([*head, result.text, *tail])) if head or tail else result
 
-    async def _before(self, args: Mapping[str, Any], call: Call) -> Verdict:
+    async def _before(self, args: Mapping[str, Any], call: Call) -> HookVerdict:
         """What hooks say of the call. One that names several files is shown once for each: a hook looks at one."""
-        verdict = Verdict()
+        verdict = HookVerdict()
         for told in self._tellings(args):
             said = await self._fire("pre_tool", call, {"tool_input": told})
             if said.decision == "deny":
@@ -115,14 +115,14 @@ class _Hooked:
 
         return consult
 
-    async def _fire(self, event: str, call: Call, fields: Mapping[str, Any]) -> Verdict:
+    async def _fire(self, event: str, call: Call, fields: Mapping[str, Any]) -> HookVerdict:
         """Raises StopTurn when a hook ends the turn."""
         verdict = await self._said(event, call, fields)
         if verdict.stop is not None:
             raise StopTurn(f"A hook ended the turn: {verdict.stop}")
         return verdict
 
-    async def _said(self, event: str, call: Call, fields: Mapping[str, Any]) -> Verdict:
+    async def _said(self, event: str, call: Call, fields: Mapping[str, Any]) -> HookVerdict:
         told = {"tool_name": self.tool.name, **fields, "tool_use_id": call.id, "agent_id": call.branch.name}
         cwd = call.branch.transcript.cwd or ""
         verdict = await self.hooks.fire(HookEvent(event, told, names_of(self.tool.name), cwd))
@@ -130,7 +130,7 @@ class _Hooked:
             call.branch.emit(notice)
         return verdict
 
-    def _denied(self, call: Call, args: Mapping[str, Any], verdict: Verdict) -> None:
+    def _denied(self, call: Call, args: Mapping[str, Any], verdict: HookVerdict) -> None:
         told = Judged(call.id, self.tool.name, "deny", "hook", verdict.by, verdict.reason, args_hash(args))
         call.branch.emit(told)
 
@@ -141,7 +141,7 @@ class _Hooked:
         tellings = self._tellings(args)
         return tellings[0] if len(tellings) == 1 else dict(args)
 
-    def _rewritten(self, verdict: Verdict, args: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _rewritten(self, verdict: HookVerdict, args: Mapping[str, Any]) -> dict[str, Any] | None:
         """The arguments as a hook wants them; None when it left them as they are."""
         if verdict.rewritten is None:
             return None

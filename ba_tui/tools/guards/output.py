@@ -17,7 +17,7 @@ from ba_tui.core.errors import BaError, ErrorInfo, StopTurn, StorageError
 from ba_tui.core.messages import Document, Image, clean_text
 from ba_tui.core.results import (
     Artifact,
-    Command,
+    CommandText,
     Diff,
     Diffs,
     Kind,
@@ -29,7 +29,7 @@ from ba_tui.core.results import (
     ToolResult,
     failure,
 )
-from ba_tui.core.tool import Call, Level, Tool
+from ba_tui.core.tool import Call, OutputLevel, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.secrets.fragments import has_long_secrets, without_fragments
 from ba_tui.permissions.secrets.sharing import Secrecy, cut_secrets
@@ -51,9 +51,9 @@ SLOW = 256_000
 MESSAGE = 300
 OPENING = "Operation failed.\nError Type: "
 LEVEL = "output_level"
-LEVELS: tuple[Level, ...] = get_args(Level)
+LEVELS: tuple[OutputLevel, ...] = get_args(OutputLevel)
 KINDS = frozenset(get_args(Kind))
-DISPLAYS = (Diff, Diffs, Command, Source, Table, Prose, Todos)
+DISPLAYS = (Diff, Diffs, CommandText, Source, Table, Prose, Todos)
 CHOICE = {"enum": list(LEVELS), "description": "How much of a long result to give; default standard"}
 
 
@@ -75,7 +75,7 @@ def output(tool: Tool, delivery: Delivery = NOWHERE) -> Tool:
     chosen = schema is not tool.input_schema
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        level: Level = "standard"
+        level: OutputLevel = "standard"
         try:
             level = effective_level(tool, args if chosen else {}, delivery)
             inner = {name: value for name, value in args.items() if name != LEVEL} if chosen else args
@@ -113,7 +113,7 @@ def with_level(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return schema if LEVEL in properties else {**schema, "properties": {**properties, LEVEL: CHOICE}}
 
 
-def effective_level(tool: Tool, args: Mapping[str, Any], delivery: Delivery) -> Level:
+def effective_level(tool: Tool, args: Mapping[str, Any], delivery: Delivery) -> OutputLevel:
     """What the call says, else what the tool's facts say, which a full window makes brief for bulky tools.
 
     Raises:
@@ -132,7 +132,7 @@ class _Handing:
     """One result on its way out."""
 
     delivery: Delivery
-    level: Level
+    level: OutputLevel
     call_id: str
     tool: Tool
 
@@ -242,7 +242,7 @@ def _worded(result: ToolResult, call_id: str) -> ToolResult:
 
 def _display_text(result: ToolResult) -> str:
     match result.display:
-        case Command(output=text) | Source(text=text) | Prose(text=text):
+        case CommandText(output=text) | Source(text=text) | Prose(text=text):
             return str(text)
         case _:
             return ""
@@ -254,7 +254,7 @@ def _shorter_display(result: ToolResult) -> Any:
     if len(text) <= BULKY_DISPLAY:
         return result.display
     match result.display:
-        case Command() as command:
+        case CommandText() as command:
             return replace(command, output=head_and_tail(text, SHOWN_DISPLAY))
         case Prose() as prose:
             return replace(prose, text=head_and_tail(text, SHOWN_DISPLAY))

@@ -17,7 +17,7 @@ from ba_tui.core.events import Judged, Notice, args_hash
 from ba_tui.core.messages import clean_json
 from ba_tui.core.profiles import WORKING
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.results import Command, ToolResult, failure
+from ba_tui.core.results import CommandText, ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import held_paths
@@ -26,10 +26,10 @@ from ba_tui.permissions.warnings import warnings_of
 from ba_tui.tools.failed import failed_result, outcome
 from ba_tui.tools.guards.validate import Checker
 
-Verdict: TypeAlias = Allow | Deny | Ask
-Word: TypeAlias = Literal["allow", "ask", "deny"]
-By: TypeAlias = Literal["rule", "mode", "person", "hook", "sandbox"]
-Judge: TypeAlias = Callable[[Tool, Mapping[str, Any], Path], Verdict]
+GuardVerdict: TypeAlias = Allow | Deny | Ask
+DecidedBy: TypeAlias = Literal["allow", "ask", "deny"]
+DecidedFor: TypeAlias = Literal["rule", "mode", "person", "hook", "sandbox"]
+CallJudge: TypeAlias = Callable[[Tool, Mapping[str, Any], Path], GuardVerdict]
 Remember: TypeAlias = Callable[[str, Literal["session", "always"]], None]
 
 
@@ -47,13 +47,13 @@ class Gate:
     """``judge`` a call to be made in a folder; ``remember`` a rule; ``folder`` a call would run in; ``shown`` of it.
     ``settle`` what commands did to protected files: asks about it, and says why nothing may run unasked until then."""
 
-    judge: Judge
+    judge: CallJudge
     remember: Remember
     folder: Callable[[Call], Path]
     shown: Callable[[Path], str] = str
     settle: Settle = settled
 
-    async def judged(self, tool: Tool, args: Mapping[str, Any], folder: Path) -> Verdict:
+    async def judged(self, tool: Tool, args: Mapping[str, Any], folder: Path) -> GuardVerdict:
         """Off the loop for what runs commands or code, every word of which is looked up on the disk, and for what goes
         out, which is compared with all that was read."""
         if tool.effect in {Effect.EXECUTE, Effect.NETWORK}:
@@ -87,7 +87,7 @@ def permission(gate: Gate) -> Guard:
     return guard
 
 
-def concerned(verdict: Verdict, call: Call) -> Verdict:
+def concerned(verdict: GuardVerdict, call: Call) -> GuardVerdict:
     """``verdict``, and the person is asked when a guard before this one wants that."""
     if not call.concerns or isinstance(verdict, Deny):
         return verdict
@@ -99,14 +99,14 @@ def concerned(verdict: Verdict, call: Call) -> Verdict:
     return Ask(why, None, profile=together if steps else verdict.profile)
 
 
-def _by_policy(verdict: Verdict, tool: Tool, args: Mapping[str, Any], call: Call) -> Judged:
+def _by_policy(verdict: GuardVerdict, tool: Tool, args: Mapping[str, Any], call: Call) -> Judged:
     said = "" if isinstance(verdict, Allow) else verdict.reason
     name = {Allow: "allow", Ask: "ask", Deny: "deny"}[type(verdict)]
-    by: By = "rule" if verdict.by else "mode"
+    by: DecidedFor = "rule" if verdict.by else "mode"
     if isinstance(verdict, Ask) and call.concerns:
         by = "hook"
     profile = verdict.profile.name if isinstance(verdict, Allow) and tool.effect is Effect.EXECUTE else ""
-    return Judged(call.id, tool.name, cast("Word", name), by, verdict.by, said, args_hash(args), profile)
+    return Judged(call.id, tool.name, cast("DecidedBy", name), by, verdict.by, said, args_hash(args), profile)
 
 
 @frozen
@@ -153,7 +153,7 @@ class _Consent:
 
     async def _question(self, ask: Ask, args: Mapping[str, Any], call: Call) -> Question:
         preview = await self.tool.preview(args) if self.tool.preview else None
-        if isinstance(preview, Command) and not preview.cwd:
+        if isinstance(preview, CommandText) and not preview.cwd:
             preview = replace(preview, cwd=self.gate.shown(self.folder))
         return Question(
             "permission",
@@ -171,10 +171,10 @@ class _Consent:
             on_timeout=ask.on_timeout,
         )
 
-    def _by_reply(self, word: Word, reply: Reply, ask: Ask, args: Mapping[str, Any], call: Call) -> Judged:
+    def _by_reply(self, word: DecidedBy, reply: Reply, ask: Ask, args: Mapping[str, Any], call: Call) -> Judged:
         """What the person decided, or what the rule decides when nobody answers."""
         kept = (reply.rule or ask.rule or "") if reply.choice in {"session", "always"} else ""
-        by: dict[str, By] = {"nobody": "rule" if ask.by else "mode", "hook": "hook"}
+        by: dict[str, DecidedFor] = {"nobody": "rule" if ask.by else "mode", "hook": "hook"}
         rule = ask.by if reply.by == "nobody" else kept
         who = by.get(reply.by, "person")
         profile = call.profile.name if word == "allow" and self.tool.effect is Effect.EXECUTE else ""

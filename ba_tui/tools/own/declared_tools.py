@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, cast, get_args, get_origin
 
 from ba_tui.core.text.wording import suggestion
-from ba_tui.core.tool import Effect, Level
+from ba_tui.core.tool import Effect, OutputLevel
 from ba_tui.tools.own.decorator import MARK, NAME, Declaration
 
 MAX_DESCRIPTION = 8_000
@@ -86,7 +86,7 @@ class DeclaredTool:
             "timeout": _timeout(declared.timeout),
             "category": _text("category", declared.category),
             "tags": _texts("tags", declared.tags),
-            "level": _choice("level", declared.level, get_args(Level)),
+            "level": _choice("level", declared.level, get_args(OutputLevel)),
             "needs": _texts("needs", declared.needs),
             "version": _text("version", declared.version),
             "idempotent": declared.idempotent if declared.idempotent is None else bool(declared.idempotent),

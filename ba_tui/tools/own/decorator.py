@@ -18,7 +18,7 @@ NAME = regex(r"[a-z][a-z0-9_-]{0,63}")
 """What tools may be called."""
 
 
-class Options(TypedDict, total=False):
+class ToolOptions(TypedDict, total=False):
     """What ``@tool(…)`` takes. All of it is optional."""
 
     name: str
@@ -80,7 +80,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 @overload
 def tool(declared: F, /) -> F: ...
 @overload
-def tool(**options: Unpack[Options]) -> Callable[[F], F]: ...
+def tool(**options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
 def tool(declared: Any = None, /, **options: Any) -> Any:
     """Make a tool of a typed function with a docstring, or of a class with a method ``run``.
 

@@ -24,7 +24,7 @@ from ba_tui.core.values import frozen
 from ba_tui.resources import open_regular, save_whole
 from ba_tui.tools.own.workers import Code, Worker, WorkerDied, WorkerPool, WorkerSettings
 
-Origin: TypeAlias = Literal["built-in", "user", "project", "extra", "package", "workflow"]
+ToolOrigin: TypeAlias = Literal["built-in", "user", "project", "extra", "package", "workflow"]
 GROUP = "ba.tools"
 LOAD_SECONDS = 10.0
 MAX_FILES = 500
@@ -46,11 +46,11 @@ class ToolProblem:
 
 
 @frozen
-class Folder:
+class ToolFolder:
     """Where tool files lie. ``trusted`` is asked at every look: code of an untrusted folder is not even loaded."""
 
     path: Path
-    origin: Origin
+    origin: ToolOrigin
     trusted: Callable[[], bool] = lambda: True
 
 
@@ -58,7 +58,7 @@ class Folder:
 class Module:
     """One file or package module: what it holds, who runs it, or why it can't be used."""
 
-    origin: Origin
+    origin: ToolOrigin
     pool: WorkerPool
     signature: str
     records: Sequence[Mapping[str, Any]] = ()
@@ -75,7 +75,7 @@ class DiscoveryOptions:
     ``project``: where code of the project's own runs; None: where all other does. ``refusal``: why a file may not be
     used, empty when it may."""
 
-    folders: Sequence[Folder]
+    folders: Sequence[ToolFolder]
     worker_settings: WorkerSettings
     cache: Path | None = None
     packages: bool = True
@@ -83,7 +83,7 @@ class DiscoveryOptions:
     project: WorkerSettings | None = None
     refusal: Callable[[Path], str] = lambda path: ""
 
-    def settings_for(self, origin: Origin) -> WorkerSettings:
+    def settings_for(self, origin: ToolOrigin) -> WorkerSettings:
         return self.project if self.project and origin == "project" else self.worker_settings
 
 
@@ -177,7 +177,7 @@ class Discovery:
 class _Seen:
     """Code that is there now. ``signature`` changes with it."""
 
-    origin: Origin
+    origin: ToolOrigin
     signature: str
     file: str = ""
     module: str = ""
@@ -187,7 +187,7 @@ class _Seen:
         return self.file or self.module
 
 
-def _files(folder: Folder) -> Iterator[_Seen]:
+def _files(folder: ToolFolder) -> Iterator[_Seen]:
     """The tool files of a folder. Modules beside them that begin with ``_`` are theirs: a change there is a change."""
     found: list[tuple[str, str]] = []
     beside: list[str] = []

@@ -19,7 +19,7 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.processes.output import Spill
+from ba_tui.processes.output import OutputSpill
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.running.processes import Listener, Process, Program
 
@@ -60,7 +60,7 @@ class Work:
 
 
 @frozen
-class Outcome:
+class ShellResult:
     """How waiting for a command ended: with its end, with the time limit, or ``moved``: it goes on under that id."""
 
     job: Work
@@ -74,7 +74,7 @@ class Shells:
     ``spill`` opens a file for the output of a call, given its id, when that grows large.
     """
 
-    def __init__(self, spill: Callable[[str], Spill] | None = None) -> None:
+    def __init__(self, spill: Callable[[str], OutputSpill] | None = None) -> None:
         self._spill = spill
         self._jobs: dict[str, Work] = {}
         self._awaited: dict[str, Work] = {}
@@ -112,7 +112,7 @@ class Shells:
         hint = f"There are: {known}." if known else "None was started since the session was opened."
         raise Failed("not_found", f"There is no background shell {id!r}.", hint)
 
-    async def run(self, program: Program, command: str, seconds: float, call: Call) -> Outcome:
+    async def run(self, program: Program, command: str, seconds: float, call: Call) -> ShellResult:
         """Run it for at most ``seconds``, its output to the call's pane. Cancelling returns at once.
 
         Raises:
@@ -131,14 +131,14 @@ class Shells:
         except TimeoutError:
             job.process.let_go(keep=True)
             await job.process.ended.wait()
-            return Outcome(job, timed_out=True)
+            return ShellResult(job, timed_out=True)
         except BaseException:
             job.process.let_go(keep=False)
             raise
         finally:
             stop()
             self._awaited.pop(call.id, None)
-        return Outcome(job, moved=job.id)
+        return ShellResult(job, moved=job.id)
 
     def start(self, program: Program, command: str, call: Call) -> Work:
         """Run it in the background until it ends, is killed, or the conversation closes.

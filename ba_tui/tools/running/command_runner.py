@@ -16,22 +16,22 @@ from ba_tui.core.events import Judged, args_hash
 from ba_tui.core.messages import clean_json
 from ba_tui.core.profiles import WORKING, Profile
 from ba_tui.core.questions import Question
-from ba_tui.core.results import Command
+from ba_tui.core.results import CommandText
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import Confinement, Sandbox
-from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch, Run
+from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch, WatchedRun
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.running.background import Outcome, Shells, Work
+from ba_tui.tools.running.background import ShellResult, Shells, Work
 from ba_tui.tools.running.processes import Program
 from ba_tui.tools.running.protected_review import ProtectedReview
 
 if TYPE_CHECKING:
-    from ba_tui.tools.running.egress_hosts import Network
+    from ba_tui.tools.running.egress_hosts import NetworkAccess
 
-Judge: TypeAlias = Callable[[Tool, Mapping[str, Any], Path], Allow | Deny | Ask]
-Who: TypeAlias = Literal["rule", "mode", "person", "hook"]
+CommandJudge: TypeAlias = Callable[[Tool, Mapping[str, Any], Path], Allow | Deny | Ask]
+CommandCaller: TypeAlias = Literal["rule", "mode", "person", "hook"]
 WIDER = "Run it with write access to the workspace?"
 UNWATCHED = ProtectedReview()
 OUTSIDE_HINT = "if it needs that, call it with outside: true, and the person is asked"
@@ -43,7 +43,7 @@ class Widen(Protocol):
     def __call__(self, tool: Tool, args: Mapping[str, Any], cwd: Path, tried: str) -> Allow | Deny | Ask: ...
 
 
-class Environment(Protocol):
+class CommandEnvironment(Protocol):
     """Variables that keep what a command starts from running what a repository names. Blocks."""
 
     def __call__(
@@ -73,12 +73,12 @@ class CommandRunner:
     installer; ``widen`` whether a command that only reads may write after all."""
 
     sandbox: Sandbox | None = None
-    judge: Judge | None = None
-    network: Callable[[], Network] | None = None
+    judge: CommandJudge | None = None
+    network: Callable[[], NetworkAccess] | None = None
     """Which hosts may be reached from a network of its own; None: none at all."""
     widen: Widen | None = None
     review: ProtectedReview = UNWATCHED
-    environment: Environment | None = None
+    environment: CommandEnvironment | None = None
 
     @property
     def watch(self) -> ProtectedWatch | None:
@@ -109,7 +109,7 @@ class CommandRunner:
             NotConfined: a sandbox is required, and there is none.
         """
         if self.watch:
-            self.watch.begin(Run("a tool of this project", WORKING, running=lambda: True))
+            self.watch.begin(WatchedRun("a tool of this project", WORKING, running=lambda: True))
         return self.sandbox.confine(WORKING) if self.sandbox else None
 
     def with_egress(self, program: Program, text: str, call: Call, *, attended: bool) -> Program:
@@ -121,11 +121,11 @@ class CommandRunner:
         from ba_tui.tools.running.egress_hosts import HostDecisions  # noqa: PLC0415
         from ba_tui.tools.running.egress_proxy import EgressProxy  # noqa: PLC0415 - reading addresses is needed by few sessions
 
-        preview = Command(text, str(program.folder))
+        preview = CommandText(text, str(program.folder))
         egress = EgressProxy(HostDecisions(self.network(), call, preview, attended=attended))
         return replace(program, environment={**program.environment, **egress.environment}, egress=egress)
 
-    async def run(self, request: RunRequest, shells: Shells, call: Call) -> tuple[Outcome, list[str]]:
+    async def run(self, request: RunRequest, shells: Shells, call: Call) -> tuple[ShellResult, list[str]]:
         """How it ended, and words about where it ran when that needs some.
 
         Raises:
@@ -156,7 +156,7 @@ class CommandRunner:
 
     async def _run(
         self, request: RunRequest, profile: Profile, shells: Shells, call: Call
-    ) -> tuple[Outcome, list[str]]:
+    ) -> tuple[ShellResult, list[str]]:
         program, run = await self._begun(request, profile, call, attended=True)
         try:
             outcome = await shells.run(program, request.text, request.seconds, call)
@@ -181,7 +181,7 @@ class CommandRunner:
 
     async def _begun(
         self, request: RunRequest, profile: Profile, call: Call, *, attended: bool
-    ) -> tuple[Program, Run | None]:
+    ) -> tuple[Program, WatchedRun | None]:
         """The program as it is to be started, and what is watched meanwhile."""
         program = await self.confine(request.make(request.text), profile)
         held = program.confinement
@@ -194,15 +194,15 @@ class CommandRunner:
         program = self.with_egress(program, request.text, call, attended=attended)
         if self.watch is None or (profile.name == "reading" and (held is None or held.guarded)):
             return program, None
-        run = Run(request.text, profile, held is not None and held.guarded)
+        run = WatchedRun(request.text, profile, held is not None and held.guarded)
         await asyncio.to_thread(self.watch.begin, run, held.findings if held else None)
         return program, run
 
-    async def _ended(self, run: Run | None) -> None:
+    async def _ended(self, run: WatchedRun | None) -> None:
         if self.watch and run:
             await asyncio.to_thread(self.watch.end, run)
 
-    def _blame(self, outcome: Outcome, profile: Profile) -> list[str]:
+    def _blame(self, outcome: ShellResult, profile: Profile) -> list[str]:
         """Why a command may have failed for the sandbox's sake. For the model to read; nothing follows from it."""
         process = outcome.job.process
         if self.sandbox is None or not process.confined or outcome.moved or outcome.timed_out:
@@ -218,7 +218,7 @@ class CommandRunner:
         hint = "" if self.sandbox.mode == "required" else f"; {OUTSIDE_HINT}"
         return [f"it ran {'as a reader' if profile.name == 'reading' else 'in the sandbox'}, and {why}{hint}"]
 
-    def _refused_write(self, outcome: Outcome, profile: Profile) -> str:
+    def _refused_write(self, outcome: ShellResult, profile: Profile) -> str:
         """What a command that only reads tried to write, as it says itself; empty when it says nothing of the kind."""
         process = outcome.job.process
         if profile.name != "reading" or self.sandbox is None or not process.confined or not outcome.job.exit_code:
@@ -245,7 +245,7 @@ class CommandRunner:
             call_id=call.id,
             tool=request.tool.name,
             args=clean_json(dict(request.args)),
-            preview=Command(request.text, str(request.folder)),
+            preview=CommandText(request.text, str(request.folder)),
             reason=f"As a command that only reads it tried to write {tried}. It starts again from the beginning.",
             risks=tuple(dict.fromkeys(("writes", *verdict.risks))),
             timeout=verdict.timeout,
@@ -253,7 +253,7 @@ class CommandRunner:
         )
         reply = await call.ask(question)
         refused = reply.choice in {"deny", "text"}
-        by: dict[str, Who] = {"nobody": "mode", "hook": "hook"}
+        by: dict[str, CommandCaller] = {"nobody": "mode", "hook": "hook"}
         _note(call, request, ("deny" if refused else "allow", by.get(reply.by, "person"), ""))
         if not refused:
             return verdict.profile, ""
@@ -281,7 +281,7 @@ def _unreached(program: Program) -> list[str]:
     return [f"{host} was not reached: {why}" for host, why in refused.items()]
 
 
-def _note(call: Call, request: RunRequest, decided: tuple[Literal["allow", "deny"], Who, str]) -> None:
+def _note(call: Call, request: RunRequest, decided: tuple[Literal["allow", "deny"], CommandCaller, str]) -> None:
     """For the audit: who decided about a second run."""
     word, who, rule = decided
     hash = args_hash(request.args)

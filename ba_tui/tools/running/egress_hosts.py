@@ -13,17 +13,17 @@ from typing import Literal, TypeAlias
 
 from ba_tui.core.events import Judged, args_hash
 from ba_tui.core.questions import Question
-from ba_tui.core.results import Command
+from ba_tui.core.results import CommandText
 from ba_tui.core.tool import Call
 from ba_tui.core.values import frozen
 from ba_tui.permissions.rules.rulebook import NETWORK
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.tools.guards.permission import keep_rule
-from ba_tui.tools.web.addresses import Reach, WebAddress
+from ba_tui.tools.web.addresses import AddressReach, WebAddress
 from ba_tui.tools.web.client import Resolve, look_up
 
-Verdict: TypeAlias = Allow | Deny | Ask
-Who: TypeAlias = Literal["rule", "mode", "person", "hook"]
+HostVerdict: TypeAlias = Allow | Deny | Ask
+HostCaller: TypeAlias = Literal["rule", "mode", "person", "hook"]
 
 RESOLVE_SECONDS = 10.0
 MAX_ADDRESSES = 4
@@ -33,13 +33,13 @@ ALONE = "nobody can be asked for a command in the background; list the host unde
 
 
 @frozen
-class Network:
+class NetworkAccess:
     """The way out for confined commands. ``judge`` says what rules and the mode say of an address, ``remember`` keeps a
     rule; ``reach``: which machines may be asked at all."""
 
-    judge: Callable[[WebAddress], Verdict]
+    judge: Callable[[WebAddress], HostVerdict]
     remember: Callable[[str, Literal["session", "always"]], None]
-    reach: Reach = Reach()
+    reach: AddressReach = AddressReach()
     resolve: Resolve = look_up
 
     async def machines(self, address: WebAddress) -> Sequence[str]:
@@ -56,7 +56,7 @@ class Network:
 class HostDecisions:
     """What was decided for one command. ``attended``: somebody waits for it, and can be asked."""
 
-    def __init__(self, network: Network, call: Call, command: Command, *, attended: bool) -> None:
+    def __init__(self, network: NetworkAccess, call: Call, command: CommandText, *, attended: bool) -> None:
         self.network = network
         self.attended = attended
         self.refused: dict[str, str] = {}
@@ -128,7 +128,7 @@ class HostDecisions:
         finally:
             self._asking.discard(question.text)
             self._waited += 0.0 if self._asking else time.monotonic() - self._since
-        who: Who = "mode" if reply.by == "nobody" else reply.by
+        who: HostCaller = "mode" if reply.by == "nobody" else reply.by
         if reply.edited is not None and reply.edited != args:
             return self._note(address, "deny", who, "", "the person wrote another address instead")
         if reply.choice in {"deny", "text"}:
@@ -147,7 +147,7 @@ class HostDecisions:
         self,
         address: WebAddress,
         word: Literal["allow", "deny"],
-        who: Who,
+        who: HostCaller,
         rule: str = "",
         why: str = "",
     ) -> str:

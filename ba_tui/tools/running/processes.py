@@ -19,6 +19,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ba_tui import processes
 from ba_tui.core.messages import clean_text
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import Confinement
@@ -29,7 +30,7 @@ from ba_tui.processes.terminal_text import coloured, open_sequence
 if TYPE_CHECKING:
     from ba_tui.tools.running.egress_proxy import EgressProxy
 
-SUPERVISOR = Path(__file__).with_name("supervisor.py")
+SUPERVISOR = Path(processes.__file__).with_name("supervisor.py")
 CHUNK_BYTES = 65_536
 LIVE_BYTES = 8_000
 """Bytes shown live at a time; of a flood the rest is skipped, the end shows head and tail."""

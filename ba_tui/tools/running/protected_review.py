@@ -15,7 +15,7 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import is_secret
-from ba_tui.permissions.sandbox.protected_watch import Change, ProtectedWatch
+from ba_tui.permissions.sandbox.protected_watch import ProtectedChange, ProtectedWatch
 
 MOST_SHOWN = 20
 MOST_NAMED = 4
@@ -69,7 +69,7 @@ class ProtectedReview:
                 return [f"{what}, which decide what other programs run, and the person has not agreed to that"]
 
     @staticmethod
-    async def _set_aside(watch: ProtectedWatch, changes: Sequence[Change], call: Call) -> list[str]:
+    async def _set_aside(watch: ProtectedWatch, changes: Sequence[ProtectedChange], call: Call) -> list[str]:
         names = ", ".join(watch.shown(change.path) for change in changes)
         try:
             folder = await asyncio.to_thread(watch.set_aside, changes)
@@ -81,7 +81,7 @@ class ProtectedReview:
         return [f"the person had {names} taken back"]
 
 
-def _question(text: str, watch: ProtectedWatch, changes: Sequence[Change], call: Call) -> Question:
+def _question(text: str, watch: ProtectedWatch, changes: Sequence[ProtectedChange], call: Call) -> Question:
     return Question(
         "choice",
         text,
@@ -94,7 +94,7 @@ def _question(text: str, watch: ProtectedWatch, changes: Sequence[Change], call:
     )
 
 
-def _did(watch: ProtectedWatch, changes: Sequence[Change]) -> str:
+def _did(watch: ProtectedWatch, changes: Sequence[ProtectedChange]) -> str:
     """``created .envrc and changed .npmrc``."""
     said: list[str] = []
     for word, chosen in (
@@ -109,7 +109,7 @@ def _did(watch: ProtectedWatch, changes: Sequence[Change]) -> str:
     return " and ".join(said)
 
 
-def _diff(watch: ProtectedWatch, change: Change) -> Diff:
+def _diff(watch: ProtectedWatch, change: ProtectedChange) -> Diff:
     if is_secret(change.path):
         # What is shown is kept with the session.
         return Diff(watch.shown(change.path), None, HIDDEN)

@@ -15,7 +15,7 @@ from ba_tui.core.values import frozen
 from ba_tui.tools.failed import Failed
 
 Ip: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+IpNetwork: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 MAX_CHARS = 4_000
 _PORTS: Final = {"http": 80, "https": 443}
@@ -80,12 +80,12 @@ class WebAddress:
 
 
 @frozen
-class Reach:
+class AddressReach:
     """Which machines may be asked. Addresses of the public internet always; of the rest only those named here."""
 
     names: tuple[str, ...] = ()
     """Hosts, or ``*.`` and a domain, that may lie anywhere."""
-    networks: tuple[Network, ...] = ()
+    networks: tuple[IpNetwork, ...] = ()
 
     def allows(self, host: str, ip: Ip) -> bool:
         """Whether ``ip``, to which ``host`` leads, may be connected to."""
@@ -97,18 +97,18 @@ class Reach:
     def names_host(self, host: str) -> bool:
         return any(_fits(name, host) for name in self.names)
 
-    def with_host(self, host: str) -> Reach:
-        return Reach((*self.names, host), self.networks)
+    def with_host(self, host: str) -> AddressReach:
+        return AddressReach((*self.names, host), self.networks)
 
 
-def read_reach(entries: tuple[str, ...]) -> Reach:
+def read_reach(entries: tuple[str, ...]) -> AddressReach:
     """What a settings list allows: ``localhost``, ``*.corp.example``, ``10.1.0.0/16``, ``192.168.0.7``.
 
     Raises:
         UsageError: an entry is none of these.
     """
     names: list[str] = []
-    networks: list[Network] = []
+    networks: list[IpNetwork] = []
     for entry in entries:
         text = entry.strip().lower().strip("[]")
         try:
@@ -119,7 +119,7 @@ def read_reach(entries: tuple[str, ...]) -> Reach:
         if not name or not all(_LABEL.fullmatch(label) for label in name.split(".")):
             raise UsageError(f"{entry!r} is neither a host nor a network.", "Write localhost or 10.1.0.0/16.")
         names.append(text)
-    return Reach(tuple(names), tuple(networks))
+    return AddressReach(tuple(names), tuple(networks))
 
 
 def is_public(ip: Ip) -> bool:

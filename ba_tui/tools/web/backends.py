@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from ba_tui.core.values import frozen
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.web.addresses import WebAddress, read_address
-from ba_tui.tools.web.client import Web, WebReply, WebRequest
+from ba_tui.tools.web.client import WebClient, WebReply, WebRequest
 from ba_tui.tools.web.pages import declined
 from ba_tui.tools.web.text import decoded, read_page
 
@@ -22,23 +22,23 @@ ANTHROPIC_MODEL = "claude-haiku-4-5"
 
 
 @frozen
-class Hit:
+class WebHit:
     title: str
     url: str
     snippet: str = ""
 
 
 class Backend(Protocol):
-    async def search(self, query: str, count: int) -> Sequence[Hit]:
+    async def search(self, query: str, count: int) -> Sequence[WebHit]:
         """The first ``count`` hits. Raises Failed when the engine does not answer as it should."""
         ...
 
 
 @frozen
-class Service:
+class SearchService:
     """Where an engine is and how it is reached. ``key`` empty where none is needed."""
 
-    web: Web
+    web: WebClient
     url: str
     key: str = ""
 
@@ -69,9 +69,9 @@ class Service:
 class SearXNG:
     """The JSON answer of a SearXNG server; its settings must list ``json`` among the formats."""
 
-    service: Service
+    service: SearchService
 
-    async def search(self, query: str, count: int) -> Sequence[Hit]:
+    async def search(self, query: str, count: int) -> Sequence[WebHit]:
         request = WebRequest(self.service.address("/search", q=query, format="json"), headers=_JSON)
         try:
             answer = await self.service.json(request)
@@ -87,9 +87,9 @@ class SearXNG:
 class Brave:
     """The Brave Search API; needs a key."""
 
-    service: Service
+    service: SearchService
 
-    async def search(self, query: str, count: int) -> Sequence[Hit]:
+    async def search(self, query: str, count: int) -> Sequence[WebHit]:
         address = self.service.address("/res/v1/web/search", q=query[:400], count=str(count), text_decorations="false")
         headers = {**_JSON, "X-Subscription-Token": self.service.key}
         answer = await self.service.json(WebRequest(address, headers=headers))
@@ -100,9 +100,9 @@ class Brave:
 class Tavily:
     """The Tavily search API; needs a key."""
 
-    service: Service
+    service: SearchService
 
-    async def search(self, query: str, count: int) -> Sequence[Hit]:
+    async def search(self, query: str, count: int) -> Sequence[WebHit]:
         headers = {**_JSON, "Content-Type": "application/json", "Authorization": f"Bearer {self.service.key}"}
         body = json.dumps({"query": query, "max_results": count}).encode()
         answer = await self.service.json(WebRequest(self.service.address("/search"), "POST", headers, body))
@@ -113,9 +113,9 @@ class Tavily:
 class Anthropic:
     """The search that Anthropic runs beside its models: a small model is made to search once, its hits are taken."""
 
-    service: Service
+    service: SearchService
 
-    async def search(self, query: str, count: int) -> Sequence[Hit]:
+    async def search(self, query: str, count: int) -> Sequence[WebHit]:
         body = {
             "model": ANTHROPIC_MODEL,
             "max_tokens": 1_024,
@@ -143,9 +143,9 @@ class Anthropic:
 class DuckDuckGo:
     """DuckDuckGo's page for browsers without scripts. It needs no key, and now and then asks for a person."""
 
-    service: Service
+    service: SearchService
 
-    async def search(self, query: str, count: int) -> Sequence[Hit]:
+    async def search(self, query: str, count: int) -> Sequence[WebHit]:
         reply = await self.service.ask(WebRequest(self.service.address("/html/", q=query)))
         read = await read_page("results", decoded(reply), str(reply.address))
         if read["blocked"] or (reply.status == 202 and not read["hits"]):
@@ -158,7 +158,7 @@ class DuckDuckGo:
 class Engine:
     """A kind of backend: ``url`` and ``key_env`` are used when the settings name none; empty: they must."""
 
-    make: Callable[[Service], Backend]
+    make: Callable[[SearchService], Backend]
     url: str = ""
     key_env: str = ""
 
@@ -174,13 +174,13 @@ ENGINES: Mapping[str, Engine] = {
 _JSON = {"Accept": "application/json"}
 
 
-def _hits(items: Sequence[Any], snippet: str, count: int) -> list[Hit]:
+def _hits(items: Sequence[Any], snippet: str, count: int) -> list[WebHit]:
     """What of ``items`` is a hit with a web address, the rest left out: nobody vouches for their shape."""
-    found: list[Hit] = []
+    found: list[WebHit] = []
     for item in items:
         url = str(_part(item, "url") or "")
         if url.startswith(("https://", "http://")):
-            found.append(Hit(_words(_part(item, "title")) or url, url, _words(_part(item, snippet))))
+            found.append(WebHit(_words(_part(item, "title")) or url, url, _words(_part(item, snippet))))
     return found[:count]
 
 

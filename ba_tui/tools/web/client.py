@@ -21,14 +21,14 @@ from urllib.request import getproxies_environment
 from ba_tui import __version__
 from ba_tui.core.values import frozen
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.web.addresses import Reach, WebAddress
+from ba_tui.tools.web.addresses import AddressReach, WebAddress
 
 if TYPE_CHECKING:
     import httpx2
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
-Wanted: TypeAlias = Callable[[str], bool]
-Cut: TypeAlias = Literal["", "size", "time", "connection", "unwanted"]
+WantedUrl: TypeAlias = Callable[[str], bool]
+CutReason: TypeAlias = Literal["", "size", "time", "connection", "unwanted"]
 
 AGENT = f"ba/{__version__} (terminal assistant)"
 CONNECT_SECONDS = 10.0
@@ -68,7 +68,7 @@ class WebReply:
     status: int
     headers: Mapping[str, str]
     body: bytes = b""
-    cut: Cut = ""
+    cut: CutReason = ""
     moved: str = ""
 
     @property
@@ -105,22 +105,22 @@ def _anything(content_type: str) -> bool:
 
 
 @frozen
-class Web:
+class WebClient:
     """The way to web servers. ``proxies`` as in the environment: by scheme, ``all`` and ``no``.
 
     Behind a proxy it is the proxy that looks names up, so an address that changes there can't be seen from here.
     """
 
-    reach: Reach = field(default_factory=Reach)
+    reach: AddressReach = field(default_factory=AddressReach)
     limits: WebLimits = field(default_factory=WebLimits)
     resolve: Resolve = look_up
     proxies: Mapping[str, str] = field(default_factory=getproxies_environment)
 
-    def with_host(self, host: str) -> Web:
+    def with_host(self, host: str) -> WebClient:
         """The same way, where ``host`` may also lie within the person's own network."""
         return replace(self, reach=self.reach.with_host(host))
 
-    async def page(self, address: WebAddress, wanted: Wanted = _anything) -> WebReply:
+    async def page(self, address: WebAddress, wanted: WantedUrl = _anything) -> WebReply:
         """What is at ``address``. Redirects within its site are followed, each checked like the first.
 
         Raises:
@@ -142,7 +142,7 @@ class Web:
         """What the server says to one request, redirects included. Raises Failed as ``page`` does."""
         return await self._answer(request, _anything, asyncio.get_running_loop().time() + self.limits.seconds)
 
-    async def _answer(self, request: WebRequest, wanted: Wanted, deadline: float) -> WebReply:
+    async def _answer(self, request: WebRequest, wanted: WantedUrl, deadline: float) -> WebReply:
         import httpx2  # noqa: PLC0415 - a tenth of a second, and only once the web is asked
 
         place = request.address.place
@@ -161,7 +161,9 @@ class Web:
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, OSError) as error:
             raise _in_words(error, place) from error
 
-    async def _read(self, response: httpx2.Response, address: WebAddress, wanted: Wanted, deadline: float) -> WebReply:
+    async def _read(
+        self, response: httpx2.Response, address: WebAddress, wanted: WantedUrl, deadline: float
+    ) -> WebReply:
         import httpx2  # noqa: PLC0415 - loaded already
 
         reply = WebReply(address, response.status_code, dict(response.headers))

@@ -16,7 +16,7 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
 from ba_tui.processes.terminal_text import shortened, unescaped
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.web.client import Web, WebReply
+from ba_tui.tools.web.client import WebClient, WebReply
 from ba_tui.tools.web.pages import FOREIGN, fetched, moved, refusals_told
 from ba_tui.tools.web.text import decoded, is_html, read_page
 from ba_tui.tools.web.tools import FETCH, web_tool
@@ -36,7 +36,7 @@ class _Content:
     cut: bool = False
 
 
-def web_fetch_tool(definition: Definition, web: Web) -> Tool:
+def web_fetch_tool(definition: Definition, web: WebClient) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         reply = await fetched(web, args["url"])
         if reply.moved:

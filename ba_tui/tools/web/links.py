@@ -16,9 +16,9 @@ from ba_tui.processes.terminal_text import unescaped
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.web.addresses import WebAddress, read_address
-from ba_tui.tools.web.client import Web
+from ba_tui.tools.web.client import WebClient
 from ba_tui.tools.web.pages import FOREIGN, fetched, moved, refusals_told
-from ba_tui.tools.web.text import Link, decoded, read_links
+from ba_tui.tools.web.text import PageLink, decoded, read_links
 from ba_tui.tools.web.tools import FETCH, web_tool
 
 DEFAULT_LIMIT = 100
@@ -32,12 +32,12 @@ class _Selection:
     site: bool
     limit: int
 
-    def fits(self, link: Link, here: WebAddress | None) -> bool:
+    def fits(self, link: PageLink, here: WebAddress | None) -> bool:
         found = all(word in f"{link.url} {link.text}".casefold() for word in self.words.casefold().split())
         return found and not (self.site and not _same_site(link, here))
 
 
-def extract_links_tool(definition: Definition, web: Web) -> Tool:
+def extract_links_tool(definition: Definition, web: WebClient) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         url, text = args.get("url", ""), args.get("text")
         if not url and text is None:
@@ -61,7 +61,7 @@ def extract_links_tool(definition: Definition, web: Web) -> Tool:
     return web_tool(definition, "extract_links", FETCH, refusals_told(run))
 
 
-def _listed(fitting: Sequence[Link], selection: _Selection, here: WebAddress | None, count: int) -> ToolResult:
+def _listed(fitting: Sequence[PageLink], selection: _Selection, here: WebAddress | None, count: int) -> ToolResult:
     where = f"on {here}" if here else "in the text"
     if not fitting:
         fit = " that fit" if selection.words or selection.site else ""
@@ -82,11 +82,11 @@ def _listed(fitting: Sequence[Link], selection: _Selection, here: WebAddress | N
     )
 
 
-def _site(link: Link, here: WebAddress | None) -> str:
+def _site(link: PageLink, here: WebAddress | None) -> str:
     return "" if here is None else "same site" if _same_site(link, here) else "other site"
 
 
-def _same_site(link: Link, here: WebAddress | None) -> bool:
+def _same_site(link: PageLink, here: WebAddress | None) -> bool:
     if here is None:
         return False
     try:

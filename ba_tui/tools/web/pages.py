@@ -20,7 +20,7 @@ from ba_tui.core.tool import Call, Run
 from ba_tui.processes.terminal_text import unescaped
 from ba_tui.tools.failed import Failed, failed_result
 from ba_tui.tools.web.addresses import read_address
-from ba_tui.tools.web.client import Web, WebReply
+from ba_tui.tools.web.client import WebClient, WebReply
 from ba_tui.tools.web.text import decoded, is_html, read_page
 
 EXCERPT_CHARS = 600
@@ -70,7 +70,7 @@ class Declined(Failed):
     retry_after: float | None = None
 
 
-async def fetched(web: Web, url: str) -> WebReply:
+async def fetched(web: WebClient, url: str) -> WebReply:
     """What is at ``url``; what can't be text is not loaded.
 
     Raises:

@@ -15,8 +15,8 @@ from ba_tui.processes.terminal_text import unescaped
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.web.addresses import read_address
-from ba_tui.tools.web.backends import ENGINES, Backend, Hit, Service
-from ba_tui.tools.web.client import Web
+from ba_tui.tools.web.backends import ENGINES, Backend, SearchService, WebHit
+from ba_tui.tools.web.client import WebClient
 from ba_tui.tools.web.pages import FOREIGN, refusals_told
 from ba_tui.tools.web.tools import SEARCH, SearchChoice, web_tool
 
@@ -24,7 +24,7 @@ DEFAULT_COUNT = 8
 SNIPPET_CHARS = 400
 
 
-def web_search_tool(definition: Definition, web: Web, choice: SearchChoice) -> Tool:
+def web_search_tool(definition: Definition, web: WebClient, choice: SearchChoice) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         query = " ".join(str(args["query"]).split())
         if not query:
@@ -35,7 +35,7 @@ def web_search_tool(definition: Definition, web: Web, choice: SearchChoice) -> T
     return web_tool(definition, "web_search", SEARCH, refusals_told(run))
 
 
-def chosen(web: Web, choice: SearchChoice) -> Backend:
+def chosen(web: WebClient, choice: SearchChoice) -> Backend:
     """The backend that ``choice`` names.
 
     Raises:
@@ -59,7 +59,7 @@ def chosen(web: Web, choice: SearchChoice) -> Backend:
         raise Failed("dependency_error", f"{choice.backend} needs a key, and {name} is not set.", hint)
     if key and not _confidential(url):
         raise Failed("dependency_error", "The key would go out unencrypted.", "web_search.url must begin with https.")
-    return engine.make(Service(web, url, key))
+    return engine.make(SearchService(web, url, key))
 
 
 def _confidential(url: str) -> bool:
@@ -67,7 +67,7 @@ def _confidential(url: str) -> bool:
     return address.scheme == "https" or address.host == "localhost" or bool(address.ip and address.ip.is_loopback)
 
 
-def _listed(query: str, backend: str, hits: Sequence[Hit]) -> ToolResult:
+def _listed(query: str, backend: str, hits: Sequence[WebHit]) -> ToolResult:
     if not hits:
         return ToolResult(f"{backend} found nothing for {query!r}. Try other or fewer words.", summary="no results")
     blocks = [

@@ -33,11 +33,11 @@ _TAG = regex(r"<(?:!doctype\s+html|html|head|body|title|div|table|a\s[^>]*href|p
 _WIDER = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949"}
 """What pages so labelled are written in, as browsers read them."""
 
-Kind: TypeAlias = Literal["page", "links", "text", "results"]
+PageKind: TypeAlias = Literal["page", "links", "text", "results"]
 
 
 @frozen
-class Link:
+class PageLink:
     """``text`` is what stands on it, possibly empty."""
 
     url: str
@@ -72,7 +72,7 @@ def looks_like_html(text: str) -> bool:
     return bool(_TAG.search(text[:HEAD_BYTES]))
 
 
-async def read_page(kind: Kind, source: str, base: str = "") -> dict[str, Any]:
+async def read_page(kind: PageKind, source: str, base: str = "") -> dict[str, Any]:
     """What page_reader.py makes of ``source``, which came from ``base``.
 
     Raises:
@@ -102,14 +102,14 @@ async def read_page(kind: Kind, source: str, base: str = "") -> dict[str, Any]:
     return await asyncio.to_thread(json.loads, said)
 
 
-async def read_links(source: str, base: str = "") -> tuple[Sequence[Link], int]:
+async def read_links(source: str, base: str = "") -> tuple[Sequence[PageLink], int]:
     """The links of HTML, Markdown or plain text, each address once, and how many there were."""
-    kind: Kind = "links" if looks_like_html(source) or "<a " in source else "text"
+    kind: PageKind = "links" if looks_like_html(source) or "<a " in source else "text"
     read = await read_page(kind, source, base)
-    return [Link(item["url"], item["text"]) for item in read["links"]], read["count"]
+    return [PageLink(item["url"], item["text"]) for item in read["links"]], read["count"]
 
 
-def _task(kind: Kind, source: str, base: str) -> bytes:
+def _task(kind: PageKind, source: str, base: str) -> bytes:
     return json.dumps({"kind": kind, "source": source, "base": base}).encode()
 
 

@@ -46,12 +46,12 @@ def web_tools(definitions: Mapping[str, Definition], web: WebOptions) -> tuple[T
     @cache
     def made() -> dict[str, Tool]:
         from ba_tui.tools.web.addresses import read_reach  # noqa: PLC0415
-        from ba_tui.tools.web.client import Web  # noqa: PLC0415
+        from ba_tui.tools.web.client import WebClient  # noqa: PLC0415
         from ba_tui.tools.web.fetch import web_fetch_tool  # noqa: PLC0415
         from ba_tui.tools.web.links import extract_links_tool  # noqa: PLC0415 - see above
         from ba_tui.tools.web.search import web_search_tool  # noqa: PLC0415
 
-        client = Web(read_reach(web.allow_private))
+        client = WebClient(read_reach(web.allow_private))
         tools = (
             web_fetch_tool(definitions["web_fetch"], client),
             extract_links_tool(definitions["extract_links"], client),

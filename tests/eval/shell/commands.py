@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from random import Random
 
-from ba_tui.permissions.shell.programs.known_commands import FILE, FLAG, MAYBE, VALUE, Entry, known
+from ba_tui.permissions.shell.programs.known_commands import FILE, FLAG, MAYBE, VALUE, CommandEntry, known
 from tests.eval.shell.world import AWAY, FOLDERS, LINKS, PLAIN
 
 NAMES = (
@@ -122,7 +122,7 @@ def _mild(random: Random) -> str:
     )
 
 
-def _call(random: Random, name: str, entry: Entry) -> str:
+def _call(random: Random, name: str, entry: CommandEntry) -> str:
     words = [name]
     while entry.commands and random.random() < 0.9:
         pattern = random.choice(sorted(entry.commands))
@@ -141,7 +141,7 @@ def _call(random: Random, name: str, entry: Entry) -> str:
     return " ".join(words)
 
 
-def _option(random: Random, entry: Entry) -> list[str]:
+def _option(random: Random, entry: CommandEntry) -> list[str]:
     choice = random.random()
     if choice < 0.15 and entry.never:
         name = random.choice(sorted(entry.never))

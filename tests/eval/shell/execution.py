@@ -24,7 +24,7 @@ from ba_tui.permissions.rules.rulebook import bundled_rules
 from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.git_settings import git_environment
-from ba_tui.permissions.sandbox.layout import Reach
+from ba_tui.permissions.sandbox.layout import FileReach
 from ba_tui.permissions.verdicts import Allow
 from tests.eval.shell.world import World, build, picture
 from tests.permissions.toolset import SHELL
@@ -90,7 +90,7 @@ class Runner:
 
     def confines(self) -> bool:
         """Whether the profile for reading can be tried here."""
-        return self._bwrap is not None and Sandbox(Reach((self.world.work,))).holds()
+        return self._bwrap is not None and Sandbox(FileReach((self.world.work,))).holds()
 
     def run(self, command: str, level: Level, folder: Path | None = None) -> Effect | None:
         """What ``command`` did; None when that was nothing."""
@@ -135,7 +135,7 @@ class Runner:
         but not the machine."""
         world = self.world
         if level == "held":
-            confined = Sandbox(Reach((world.work,), home=world.home)).confine(READING)
+            confined = Sandbox(FileReach((world.work,), home=world.home)).confine(READING)
             assert confined is not None
             return [*confined.prefix], confined.environment
         if self._bwrap is None:

@@ -23,7 +23,7 @@ from ba_tui.core.ports.sessions import Imported, Outline, SessionInfo
 from ba_tui.core.ports.setup import LocalServer
 from ba_tui.core.ports.tools import ToolFigures, ToolLine
 from ba_tui.core.ports.trust import Trusting
-from ba_tui.core.provider import Chunk, ModelInfo, Prices, Request
+from ba_tui.core.provider import ModelInfo, ModelRequest, Prices, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 
@@ -66,11 +66,11 @@ class Script:
 
     turns: list[list[STEP]] = field(default_factory=list)
     model: ModelInfo = MODELS[0]
-    requests: list[Request] = field(default_factory=list)
+    requests: list[ModelRequest] = field(default_factory=list)
 
     async def close(self) -> None: ...
 
-    async def stream(self, request: Request) -> AsyncIterator[Chunk]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         self.requests.append(request)
         steps = self.turns.pop(0) if self.turns else ["Done."]
         words: list[str] = []

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from textual.widgets import OptionList, Static
 
-from ba_tui.faces.tui.inspector.rows import Row
+from ba_tui.faces.tui.inspector.rows import GridRow
 from tests.faces.tui.conftest import Hand
 
 
-def sheet_text(rows: Sequence[Row]) -> str:
+def sheet_text(rows: Sequence[GridRow]) -> str:
     """Gutters are left out."""
     return "\n".join(row[-1].text for row in rows)
 

@@ -18,7 +18,7 @@ from ba_tui.faces.tui.screens.help import HelpScreen, spelled
 from ba_tui.faces.tui.screens.picker import Picker
 from ba_tui.faces.tui.screens.sessions import SessionPicker
 from ba_tui.faces.tui.screens.themes import ThemePicker
-from ba_tui.faces.tui.transcript.records import Note
+from ba_tui.faces.tui.transcript.records import NoticeRecord
 from tests.faces.tui.conftest import running
 from tests.faces.tui.fakes import World, answer
 from tests.faces.tui.sheets import lines, shown
@@ -203,7 +203,7 @@ async def test_copy_takes_the_nth_answer(world: World) -> None:
         await hand.until(lambda: any("2 answers" in text for text in hand.said()))
         await hand.send("/diff")
         await hand.until(lambda: "This session changed no files." in hand.said())
-        assert hand.chat.transcript.records[-1] == Note("This session changed no files.")
+        assert hand.chat.transcript.records[-1] == NoticeRecord("This session changed no files.")
 
 
 async def test_export_writes_a_file_and_never_over_another(world: World) -> None:

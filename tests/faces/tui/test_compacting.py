@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from ba_tui.context.compression.compressor import Compressor, Means
+from ba_tui.context.compression.compressor import Compressor, CompressorParts
 from ba_tui.context.compression.gauge import Gauge
 from ba_tui.core.events import Compressed, Event, TurnEnded, TurnStarted
 from ba_tui.core.messages import user
@@ -16,7 +16,7 @@ from ba_tui.faces.tui.transcript.fold import fold
 from ba_tui.faces.tui.transcript.palette import ASCII, Palette
 from ba_tui.faces.tui.transcript.records import Compaction, source
 from ba_tui.faces.tui.transcript.rows import Look, rows
-from ba_tui.settings import Compression
+from ba_tui.settings import CompressionSettings
 from tests.context.talk import MODEL, count, history
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
@@ -75,7 +75,9 @@ def condensed(hand: Hand) -> None:
         return conversation.tail(10_000)
 
     gauge = Gauge(lambda: MODEL, lambda: 100, count)
-    conversation.condenser = Compressor(Compression(enable_llm_summarization=False), Means(gauge, events=events))
+    conversation.condenser = Compressor(
+        CompressionSettings(enable_llm_summarization=False), CompressorParts(gauge, events=events)
+    )
 
 
 def compactions(hand: Hand) -> list[Compaction]:

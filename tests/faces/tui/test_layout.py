@@ -12,7 +12,7 @@ from textual.events import AppBlur, AppFocus
 
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.questions import Question
-from ba_tui.core.results import Command, StateChange, Todos, ToolResult
+from ba_tui.core.results import CommandText, StateChange, Todos, ToolResult
 from ba_tui.core.start import Start
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.work import Todo
@@ -30,8 +30,8 @@ async def plan(args: Mapping[str, Any], call: Call) -> ToolResult:
 
 
 async def shell(args: Mapping[str, Any], call: Call) -> ToolResult:
-    reply = await call.ask(Question("permission", "Run it?", call.id, "shell", dict(args), Command("make", "")))
-    return ToolResult(reply.choice, Command("make", output=reply.choice, exit_code=0))
+    reply = await call.ask(Question("permission", "Run it?", call.id, "shell", dict(args), CommandText("make", "")))
+    return ToolResult(reply.choice, CommandText("make", output=reply.choice, exit_code=0))
 
 
 @pytest.fixture

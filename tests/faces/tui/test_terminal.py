@@ -6,13 +6,13 @@ import pytest
 from textual._xterm_parser import XTermParser
 from textual.events import Key, Paste
 
-from ba_tui.faces.tui.terminal import GroundKnown, Incoming, call_for
+from ba_tui.faces.tui.terminal import GroundKnown, TerminalEvents, call_for
 
 STREAM = "ab\x1b[200~pasted\x1b[31m text\0\x1b[201~c\x1b]11;rgb:ffff/ffff/eeee\x1b\\d\x1b[A"
 
 
 def taken(pieces: list[str]) -> tuple[str, list[str], list[bool]]:
-    incoming = Incoming()
+    incoming = TerminalEvents()
     keys, pastes, grounds = "", [], []
     for piece in pieces:
         for part in incoming.feed(piece):

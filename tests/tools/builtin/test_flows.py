@@ -14,7 +14,7 @@ from ba_tui.permissions.policy import Allow, Ask
 from ba_tui.planning.workflows import Flow
 from ba_tui.settings.document import Problem
 from ba_tui.tools.builtin.flows import flow_tools
-from ba_tui.tools.guards.permission import Verdict
+from ba_tui.tools.guards.permission import GuardVerdict
 from ba_tui.tools.toolbox import guarded
 from tests.planning.stage import parse_flow
 from tests.tools.conftest import Desk
@@ -71,7 +71,7 @@ async def test_a_workflow_is_a_tool_like_any_other(desk: Desk):
 
 
 async def test_each_step_is_judged_and_asked_about_on_its_own(desk: Desk):
-    def judge(tool: Tool, args: Mapping[str, Any], folder: Path) -> Verdict:
+    def judge(tool: Tool, args: Mapping[str, Any], folder: Path) -> GuardVerdict:
         return Ask("It changes files.", None) if tool.name == "write_file" else Allow()
 
     desk.equip(judge)

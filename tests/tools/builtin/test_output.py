@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from ba_tui.core.errors import ErrorInfo, StopTurn, StorageError, UsageError
 from ba_tui.core.events import ToolFinished, event_from_json, event_to_json
-from ba_tui.core.results import Command, Diff, Kind, Prose, Source, Table, ToolResult, failure
-from ba_tui.core.tool import Call, Level, Tool, ToolFacts
+from ba_tui.core.results import CommandText, Diff, Kind, Prose, Source, Table, ToolResult, failure
+from ba_tui.core.tool import Call, OutputLevel, Tool, ToolFacts
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.sessions.results.artifacts import Artifacts
@@ -37,7 +37,7 @@ def call() -> Call:
 
 
 def tool(
-    result: Callable[[], object], *, level: Level = "standard", bulky: bool = True, seen: list[Any] | None = None
+    result: Callable[[], object], *, level: OutputLevel = "standard", bulky: bool = True, seen: list[Any] | None = None
 ) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         if seen is not None:
@@ -60,7 +60,7 @@ async def test_the_level_is_chosen_by_call_then_window_then_tool(shelf: Artifact
     window = 0.5
     delivery = Delivery(shelf, lambda: window)
     text = "x\n" * 20_000
-    levels: list[tuple[str | None, float, Level, bool, int]] = [
+    levels: list[tuple[str | None, float, OutputLevel, bool, int]] = [
         (None, 0.5, "standard", True, ROOM["standard"]),
         (None, 0.71, "standard", True, 400),
         (None, 0.71, "full", True, 400),
@@ -110,13 +110,13 @@ async def test_a_tool_with_a_level_of_its_own_keeps_it() -> None:
 
 
 async def test_a_tool_may_bring_its_own_way_to_shorten(shelf: Artifacts) -> None:
-    def own(text: str, level: Level, room: int) -> str:
+    def own(text: str, level: OutputLevel, room: int) -> str:
         return f"{level}: {len(text)} of at most {room}"
 
-    def broken(text: str, level: Level, room: int) -> str:
+    def broken(text: str, level: OutputLevel, room: int) -> str:
         raise KeyError(text[:9])
 
-    def endless(text: str, level: Level, room: int) -> str:
+    def endless(text: str, level: OutputLevel, room: int) -> str:
         return text * 2
 
     probe = tool(lambda: ToolResult(LONG))
@@ -180,7 +180,7 @@ async def test_a_result_that_was_streamed_keeps_its_file(shelf: Artifacts, tmp_p
 
 @pytest.mark.parametrize(
     "display",
-    [Command("make", "", LONG * 2, 0), Prose(LONG * 2), Source("a.py", LONG * 2, 5)],
+    [CommandText("make", "", LONG * 2, 0), Prose(LONG * 2), Source("a.py", LONG * 2, 5)],
     ids=lambda display: display.type,
 )
 async def test_a_bulky_display_is_shown_in_part_and_paged_from_the_file(shelf: Artifacts, display: Any) -> None:
@@ -190,7 +190,7 @@ async def test_a_bulky_display_is_shown_in_part_and_paged_from_the_file(shelf: A
     assert f"read_artifact {result.artifact}" in result.text
     shown = result.display
     assert type(shown) is type(display)
-    text = shown.output if isinstance(shown, Command) else shown.text  # pyright: ignore[reportAttributeAccessIssue, reportOptionalMemberAccess]
+    text = shown.output if isinstance(shown, CommandText) else shown.text  # pyright: ignore[reportAttributeAccessIssue, reportOptionalMemberAccess]
     assert len(text) <= BULKY_DISPLAY // 2
     assert text.startswith("line 0\n")
     assert text.endswith("\n")
@@ -200,7 +200,7 @@ async def test_a_bulky_display_is_shown_in_part_and_paged_from_the_file(shelf: A
 
 
 async def test_other_displays_stay_as_they_are(shelf: Artifacts) -> None:
-    for display in (Diff("a", LONG, LONG), Table(("a",), ((1,),)), Command("make", "", "x" * BULKY_DISPLAY, 0)):
+    for display in (Diff("a", LONG, LONG), Table(("a",), ((1,),)), CommandText("make", "", "x" * BULKY_DISPLAY, 0)):
         result = await given_back(ToolResult("done", display), Delivery(shelf))
         assert result.display == display
         assert result.artifact is None
@@ -346,7 +346,7 @@ ODD = (
     st.fixed_dictionaries(
         {"text": st.text() | ODD},
         optional={
-            "display": st.builds(Prose, st.text()) | st.builds(Command, st.text(), st.text(), st.text()) | ODD,
+            "display": st.builds(Prose, st.text()) | st.builds(CommandText, st.text(), st.text(), st.text()) | ODD,
             "summary": st.text() | ODD,
             "kind": st.sampled_from(["text", "json", "odd"]) | ODD,
             "artifact": st.text() | ODD,

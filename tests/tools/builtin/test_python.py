@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.questions import Reply
-from ba_tui.core.results import Command, ToolResult
+from ba_tui.core.results import CommandText, ToolResult
 from ba_tui.core.tool import Call
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.rulebook import bundled_rules
-from ba_tui.tools.builtin.python import Limits, Python
+from ba_tui.processes.limits import ProcessLimits
+from ba_tui.tools.builtin.python import Python
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.permission import Gate, permission
 from tests.tools.running.processes import Floor, all_gone, floor, printed, tagged, until_printed
@@ -65,7 +66,7 @@ async def test_what_it_shows(floor: Floor, code: str, shown: str) -> None:
     result = await run(floor, code)
     assert not result.is_error, result.text
     assert result.text.endswith(shown)
-    assert isinstance(result.display, Command)
+    assert isinstance(result.display, CommandText)
     assert (result.display.command, result.display.cwd) == (code, ".")
 
 
@@ -156,7 +157,7 @@ async def test_it_asks_with_the_whole_code_and_runs_nothing_that_names_a_secret(
     desk.answer = lambda question: Reply("session")
     assert (await run(floor, "print(6)")).text == "6"
     (question,) = desk.asked
-    assert question.preview == Command("print(6)", str(desk.root))
+    assert question.preview == CommandText("print(6)", str(desk.root))
     assert (question.rule, question.risks) == ("python(print(6))", ("runs a command",))
     assert (await run(floor, "print(6)")).text == "6"
     assert len(desk.asked) == 1
@@ -187,14 +188,14 @@ async def test_the_interpreter_is_the_projects_own(floor: Floor) -> None:
     assert "could not be started" in (await run(floor, "1")).text
 
 
-def limited(floor: Floor, limits: Limits) -> None:
+def limited(floor: Floor, limits: ProcessLimits) -> None:
     floor.python = Python(limits=limits)
     floor.equip()
 
 
 @linux_only
 async def test_memory_is_limited(floor: Floor) -> None:
-    limited(floor, Limits(memory=300_000_000))
+    limited(floor, ProcessLimits(memory=300_000_000))
     result = await run(
         floor, "try:\n    x = b'x' * 1_000_000_000\nexcept MemoryError:\n    print('refused')\nlen(b'x' * 10**8)"
     )
@@ -203,18 +204,18 @@ async def test_memory_is_limited(floor: Floor) -> None:
 
 
 async def test_files_are_limited(floor: Floor) -> None:
-    limited(floor, Limits(file_size=1_000_000))
+    limited(floor, ProcessLimits(file_size=1_000_000))
     result = await run(floor, "open('big', 'wb').write(b'x' * 10_000_000)")
     assert "File too large" in result.text
     assert (floor.desk.root / "big").stat().st_size == 1_000_000
 
 
 def test_processor_time_covers_all_cores_for_the_time_allowed() -> None:
-    assert Limits().for_seconds(10)["cpu"] == 11 * (os.cpu_count() or 1)
+    assert ProcessLimits().for_seconds(10)["cpu"] == 11 * (os.cpu_count() or 1)
 
 
 async def test_limits_are_set_and_never_raise_what_holds(floor: Floor) -> None:
-    limited(floor, Limits(memory=10**15, file_size=None, processes=300))
+    limited(floor, ProcessLimits(memory=10**15, file_size=None, processes=300))
     names = ("CPU", "DATA", "FSIZE", "CORE", "NPROC")
     code = f"import resource as r, json; print(json.dumps([r.getrlimit(getattr(r, 'RLIMIT_' + n)) for n in {names}]))"
     found = dict(zip(names, json.loads((await run(floor, code, timeout=100)).text), strict=True))
@@ -230,7 +231,7 @@ async def test_limits_are_set_and_never_raise_what_holds(floor: Floor) -> None:
 
 
 async def test_processor_time_that_is_used_up_ends_it(floor: Floor) -> None:
-    limited(floor, Limits())
+    limited(floor, ProcessLimits())
     code = "import resource; resource.setrlimit(resource.RLIMIT_CPU, (1, 5))\nwhile True: pass"
     result = await run(floor, code)
     assert result.text.endswith("[exit code 152; ended: it used up its processor time]")

@@ -22,7 +22,7 @@ from ba_tui.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from ba_tui.core.messages import Message, Stop, Text, ToolUse, reminder, user
+from ba_tui.core.messages import Message, StopReason, Text, ToolUse, reminder, user
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.tools.builtin.history_search import rounds, search, words_of
@@ -32,7 +32,7 @@ from ba_tui.tools.guards.validate import validate
 from tests.tools.conftest import AnsweringCall, Desk
 
 
-def said(text: str, stop: Stop = "end_turn") -> MessageDone:
+def said(text: str, stop: StopReason = "end_turn") -> MessageDone:
     return MessageDone(Message("assistant", (Text(text),), stop=stop, origin="assistant"))
 
 

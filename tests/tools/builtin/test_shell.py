@@ -14,7 +14,7 @@ import pytest
 
 from ba_tui.core.events import ToolProgress
 from ba_tui.core.messages import ToolUse
-from ba_tui.core.results import Command, StateChange
+from ba_tui.core.results import CommandText, StateChange
 from ba_tui.core.tool import Call
 from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.running.processes import Process, Program
@@ -49,7 +49,7 @@ async def test_output_exit_code_and_folder(desk: Desk) -> None:
     (desk.root / "sub").mkdir()
     result = await desk.run("shell", command="echo out; echo err >&2; cd sub; exit 3")
     assert result.text == "out\nerr\n[exit code 3; the folder is now sub]"
-    assert result.display == Command("echo out; echo err >&2; cd sub; exit 3", ".", "out\nerr\n", 3)
+    assert result.display == CommandText("echo out; echo err >&2; cd sub; exit 3", ".", "out\nerr\n", 3)
     assert result.summary == "exit 3"
     assert result.changes == StateChange(cwd=str(desk.root / "sub"))
     assert (await desk.run("shell", command="pwd")).text == str(desk.root / "sub")
@@ -82,7 +82,7 @@ async def test_colours_stay_in_the_pane_only(desk: Desk) -> None:
     command = r"printf '\033[31mred\033[0m \033]0;title\007 \033[2Jdone\n10%%\r50%%\r100%%\n'"
     result = await desk.run("shell", command=command)
     assert result.text == "red  done\n100%"
-    assert isinstance(result.display, Command)
+    assert isinstance(result.display, CommandText)
     assert result.display.output == "\x1b[31mred\x1b[0m  done\n100%\n"
 
 
@@ -94,7 +94,7 @@ async def test_input_is_empty_and_there_is_no_terminal(desk: Desk) -> None:
 
 async def test_a_flood_is_bounded(desk: Desk) -> None:
     result = await desk.run("shell", command="echo begin; head -c 500000000 /dev/zero | tr '\\0' 'x'; echo; echo end")
-    assert isinstance(result.display, Command)
+    assert isinstance(result.display, CommandText)
     assert len(result.display.output) < 300_000
     assert len(result.text) <= 30_000
     assert result.text.startswith("begin\n")
@@ -118,7 +118,7 @@ async def test_a_timeout_gives_what_came_so_far(desk: Desk, tag: str) -> None:
     assert result.error is not None
     assert result.error.kind == "timeout"
     assert result.text.endswith("Output so far (partial):\nearly")
-    assert isinstance(result.display, Command)
+    assert isinstance(result.display, CommandText)
     assert result.display.exit_code is None
     await all_gone(tag)
 
@@ -298,7 +298,7 @@ async def test_syntax_errors_and_multi_line_scripts(desk: Desk) -> None:
 async def test_the_preview_names_the_command(desk: Desk) -> None:
     preview = desk.tools["shell"].preview
     assert preview is not None
-    assert await preview({"command": "make"}) == Command("make")
+    assert await preview({"command": "make"}) == CommandText("make")
 
 
 def test_the_supervisor_needs_the_standard_library_only() -> None:

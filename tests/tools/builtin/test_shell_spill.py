@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.results import Command, Kind
+from ba_tui.core.results import CommandText, Kind
 from ba_tui.core.tool import Call, Tool
-from ba_tui.processes.output import Output, Spill, Stored
+from ba_tui.processes.output import Output, OutputSpill, Stored
 from ba_tui.processes.terminal_text import Capture
 from ba_tui.tools.builtin.shell import Shell, shell_tool
 from ba_tui.tools.running.background import Shells
@@ -36,7 +36,7 @@ async def test_large_output_is_stored_whole(floor: Floor) -> None:
     assert result.text.startswith("1\n2\n3\n")
     assert result.text.endswith(f"end\n[exit code 2; all {len(whole):,} bytes: read_artifact {result.artifact}]")
     assert len(result.text) < 30_000
-    assert isinstance(result.display, Command)
+    assert isinstance(result.display, CommandText)
     assert result.display.output.startswith("\x1b[31m1\n")
 
 
@@ -58,7 +58,7 @@ async def test_what_a_timeout_ended_is_kept(floor: Floor) -> None:
     assert str(result.artifact) in result.text
 
 
-def shell_with(floor: Floor, spill: Spill) -> Tool:
+def shell_with(floor: Floor, spill: OutputSpill) -> Tool:
     """The shell, its large output going to ``spill``."""
     desk = floor.desk
     shell = Shell(desk.bash, {**desk.environment, "BA_TAG": floor.tag})

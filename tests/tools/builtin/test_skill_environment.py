@@ -13,9 +13,9 @@ import pytest
 
 from ba_tui.core.events import Judged, ToolProgress
 from ba_tui.core.questions import Reply
-from ba_tui.core.results import Command
+from ba_tui.core.results import CommandText
 from ba_tui.permissions.sandbox.confinement import Sandbox
-from ba_tui.permissions.sandbox.layout import Reach
+from ba_tui.permissions.sandbox.layout import FileReach
 from ba_tui.permissions.verdicts import Allow, Deny
 from ba_tui.skills.dependencies import Environments, Requirements, find_uv, read_requirements
 from ba_tui.tools.running.command_runner import CommandRunner
@@ -65,7 +65,7 @@ async def test_it_is_installed_once_when_the_person_agrees(needy: Kit) -> None:
     assert (question.kind, question.tool, question.rule) == ("permission", "install_requirements", None)
     assert question.text == "Install what the skill pdf needs?"
     assert question.risks == ("network", "runs a command")
-    assert isinstance(question.preview, Command)
+    assert isinstance(question.preview, CommandText)
     assert "# greeting==1.0" in question.preview.command
     assert any("--find-links" in warning for warning in question.warnings)
     assert "Installing what the skill pdf needs: greeting" in printed(needy.desk)
@@ -144,7 +144,7 @@ async def test_two_programs_do_not_install_the_same_at_once(needy: Kit) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs name spaces")
 async def test_in_the_sandbox_the_installer_writes_its_own_environment_only(needy: Kit, tmp_path: Path) -> None:
-    sandbox = Sandbox(Reach((needy.desk.root,), hidden=(tmp_path / "cache",)), "required")
+    sandbox = Sandbox(FileReach((needy.desk.root,), hidden=(tmp_path / "cache",)), "required")
     if sandbox.found.mechanism is None:
         pytest.skip("nothing confines here")
     tried = needy.write("uv", f'#!/bin/sh\necho x >> {needy.desk.root}/made\nexec {find_uv()} "$@"\n')

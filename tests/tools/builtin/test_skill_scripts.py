@@ -13,12 +13,12 @@ import pytest
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.results import Command, Source, ToolResult
+from ba_tui.core.results import CommandText, Source, ToolResult
 from ba_tui.core.tool import Tool
 from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.sandbox.confinement import Sandbox
-from ba_tui.permissions.sandbox.layout import Reach
+from ba_tui.permissions.sandbox.layout import FileReach
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.scripts import Allowed
@@ -104,7 +104,7 @@ async def test_json_goes_in_and_comes_out(kit: Kit) -> None:
     root = str(kit.desk.root)
     assert json.loads(result.text) == {"given": {"名": ["ä", 1.5, None]}, "cwd": root, "root": root, "names": []}
     assert result.kind == "json"
-    assert isinstance(result.display, Command)
+    assert isinstance(result.display, CommandText)
     assert result.display.command == 'pdf/echo.py <<< {"名": ["ä", 1.5, null]}'
     assert not (kit.folder / "scripts" / "__pycache__").exists()
     assert kit.asked == []
@@ -224,7 +224,7 @@ def test_rules_are_about_the_skill_and_the_script(kit: Kit, ba_home: Path) -> No
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs name spaces")
 async def test_it_runs_in_the_sandbox_and_sees_its_skill_there(kit: Kit, tmp_path: Path) -> None:
-    sandbox = Sandbox(Reach((kit.desk.root,), hidden=(tmp_path / "skills",)), "required")
+    sandbox = Sandbox(FileReach((kit.desk.root,), hidden=(tmp_path / "skills",)), "required")
     if sandbox.found.mechanism is None:
         pytest.skip("nothing confines here")
     (tmp_path / "skills" / "secret").write_text("x")

@@ -14,11 +14,11 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.sessions.checkpoints.git import Stopped, Watch
+from ba_tui.sessions.checkpoints.git import GitWatch, Stopped
 from ba_tui.tools.guards.checkpoint import Checkpointing
 
 
-def changing(take: Callable[[int, Watch], str]) -> tuple[Tool, Call, Turn]:
+def changing(take: Callable[[int, GitWatch], str]) -> tuple[Tool, Call, Turn]:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         return ToolResult("changed")
 
@@ -36,7 +36,7 @@ async def heard(turn: Turn) -> Any:
 async def test_it_is_told_how_far_it_is_and_then_the_call_runs() -> None:
     told = threading.Event()
 
-    def take(number: int, watch: Watch) -> str:
+    def take(number: int, watch: GitWatch) -> str:
         watch.done, watch.total = 1_200, 9_000
         told.wait(5)
         return "kept"
@@ -55,9 +55,9 @@ async def test_it_is_told_how_far_it_is_and_then_the_call_runs() -> None:
 
 
 async def test_cancelling_does_not_wait_for_it() -> None:
-    begun, ended, watches = threading.Event(), threading.Event(), list[Watch]()
+    begun, ended, watches = threading.Event(), threading.Event(), list[GitWatch]()
 
-    def take(number: int, watch: Watch) -> str:
+    def take(number: int, watch: GitWatch) -> str:
         watches.append(watch)
         begun.set()
         ended.wait(5)

@@ -19,7 +19,7 @@ from ba_tui.hooks.runner import Hooks, SessionFacts
 from ba_tui.hooks.turns import HookTurns
 from ba_tui.permissions.policy import Allow, Ask, Deny
 from ba_tui.tools.guards.hooks import hooking
-from ba_tui.tools.guards.permission import Gate, Verdict
+from ba_tui.tools.guards.permission import Gate, GuardVerdict
 from ba_tui.tools.guards.permission import permission as consent
 from ba_tui.tools.guards.repeats import repeats
 from ba_tui.tools.toolbox import guarded
@@ -37,7 +37,7 @@ ALLOW = Allow()
 class Scene:
     """One file tool within all guards, with hooks; it keeps what it was run with."""
 
-    def __init__(self, desk: Desk, *hooks: Hook, verdict: Verdict = ALLOW) -> None:
+    def __init__(self, desk: Desk, *hooks: Hook, verdict: GuardVerdict = ALLOW) -> None:
         self.desk = desk
         self.seen: list[Mapping[str, Any]] = []
         self.judged: list[Mapping[str, Any]] = []
@@ -55,7 +55,7 @@ class Scene:
         gate = Gate(self._judge, lambda rule, scope: None, lambda call: desk.root)
         self.tool = guarded(tool, consent(gate), repeats(()), hooks=hooking(self.hooks))
 
-    def _judge(self, tool: Tool, args: Mapping[str, Any], folder: Path) -> Verdict:
+    def _judge(self, tool: Tool, args: Mapping[str, Any], folder: Path) -> GuardVerdict:
         self.judged.append(args)
         return self.verdict
 
@@ -97,7 +97,7 @@ async def test_asking_brings_the_person_in(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("verdict", [Deny("a rule says no"), Ask("a rule asks", None)])
-async def test_what_a_hook_allows_is_judged_all_the_same(desk: Desk, verdict: Verdict) -> None:
+async def test_what_a_hook_allows_is_judged_all_the_same(desk: Desk, verdict: GuardVerdict) -> None:
     scene = Scene(desk, answers(permissionDecision="allow"), verdict=verdict)
     desk.answer = lambda question: Reply("deny")
     assert (await scene.run(path="a")).is_error

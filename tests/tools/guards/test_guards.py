@@ -15,12 +15,12 @@ from jsonschema import Draft202012Validator
 from ba_tui.core.errors import StopTurn, StorageError, UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.questions import Reply
-from ba_tui.core.results import Command, Diff, Table, ToolResult
+from ba_tui.core.results import CommandText, Diff, Table, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Allow, Ask, Deny, Policy
 from ba_tui.tools.guards.output import LIMIT, output
-from ba_tui.tools.guards.permission import Gate, Verdict, permission
+from ba_tui.tools.guards.permission import Gate, GuardVerdict, permission
 from ba_tui.tools.guards.timeout import timeout
 from ba_tui.tools.guards.validate import Checker, validate
 from tests.tools.conftest import AnsweringCall, Desk
@@ -108,8 +108,8 @@ async def test_correct_arguments_pass(desk: Desk) -> None:
     assert (await call(validate(tool(fine)), desk, path="a", limit=2)).text == "fine"
 
 
-def gated(desk: Desk, verdict: Callable[[Mapping[str, Any]], Verdict], probe: Tool | None = None) -> Tool:
-    def judge(tool: Tool, args: Mapping[str, Any], folder: Path) -> Verdict:
+def gated(desk: Desk, verdict: Callable[[Mapping[str, Any]], GuardVerdict], probe: Tool | None = None) -> Tool:
+    def judge(tool: Tool, args: Mapping[str, Any], folder: Path) -> GuardVerdict:
         return verdict(args)
 
     gate = Gate(judge, lambda rule, scope: desk.remembered.append((rule, scope)), lambda call: desk.root)
@@ -195,7 +195,7 @@ async def test_asking_shows_the_diff_and_the_folder(desk: Desk) -> None:
     await desk.run("read_file", path="a.txt")
     await desk.run("edit_file", path="a.txt", old_string="one", new_string="two")
     await desk.run("shell", command="make")
-    assert [question.preview for question in desk.asked] == [Diff("a.txt", "one\n", "two\n"), Command("make", ".")]
+    assert [question.preview for question in desk.asked] == [Diff("a.txt", "one\n", "two\n"), CommandText("make", ".")]
     assert (desk.root / "a.txt").read_text() == "one\n"
 
 

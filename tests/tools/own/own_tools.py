@@ -21,10 +21,10 @@ from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Allow
 from ba_tui.tools.builtin.shell import Shell
-from ba_tui.tools.own.discovery import Discovery, DiscoveryOptions, Folder
+from ba_tui.tools.own.discovery import Discovery, DiscoveryOptions, ToolFolder
 from ba_tui.tools.own.workers import WorkerSettings
-from ba_tui.tools.registry import Files, Registry
-from ba_tui.tools.toolbox import Place, pipeline
+from ba_tui.tools.registry import Registry, ToolFiles
+from ba_tui.tools.toolbox import SessionPlace, pipeline
 
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "PYTHONPATH")
 MARK = "BA_TEST_MARK"
@@ -57,8 +57,8 @@ class Home:
         path.write_text(textwrap.dedent(text), "utf-8")
         return path
 
-    def discovery(self, *folders: Folder) -> Discovery:
-        given = folders or (Folder(self.tools, "user"),)
+    def discovery(self, *folders: ToolFolder) -> Discovery:
+        given = folders or (ToolFolder(self.tools, "user"),)
         options = DiscoveryOptions(given, self.worker_settings, self.root / "cache.json", self.packages, self.patience)
         return Discovery(options)
 
@@ -68,9 +68,9 @@ class Home:
         def remember(rule: str, scope: str) -> None:
             raise AssertionError(f"nothing was asked, so {rule} can't be remembered")
 
-        place = Place(Workspace(self.root), Shell(None, {}), None)
+        place = SessionPlace(Workspace(self.root), Shell(None, {}), None)
         guard = pipeline(place, lambda tool, args, folder: Allow(), remember)
-        registry = Registry(guard, Files(bundled, lambda: files), self.discovery())
+        registry = Registry(guard, ToolFiles(bundled, lambda: files), self.discovery())
         registry.refresh()
         return registry
 

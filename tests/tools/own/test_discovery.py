@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.tools.own.discovery import Discovery, DiscoveryOptions, Folder, ToolProblem
+from ba_tui.tools.own.discovery import Discovery, DiscoveryOptions, ToolFolder, ToolProblem
 from tests.tools.own.own_tools import Caller, Home
 
 GOOD = (
@@ -200,7 +200,7 @@ def test_an_untrusted_folder_is_not_even_loaded(home: Home):
     marker = home.root / "loaded"
     home.write("a.py", f"open({str(marker)!r}, 'a').write('x')\n" + good("a"))
     trusted = False
-    discovery = home.discovery(Folder(home.tools, "project", lambda: trusted))
+    discovery = home.discovery(ToolFolder(home.tools, "project", lambda: trusted))
     assert found(discovery) == []
     assert not marker.exists()
     trusted = True
@@ -241,5 +241,5 @@ def test_installed_packages_offer_tools(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_no_folder_is_no_trouble(tmp_path: Path):
     home = Home(tmp_path)
-    options = DiscoveryOptions((Folder(tmp_path / "nowhere", "extra"),), home.worker_settings, None, packages=False)
+    options = DiscoveryOptions((ToolFolder(tmp_path / "nowhere", "extra"),), home.worker_settings, None, packages=False)
     assert Discovery(options).look() == []

@@ -18,9 +18,9 @@ from ba_tui.core.agent import Agent
 from ba_tui.core.errors import StopTurn
 from ba_tui.core.events import Asked, Event, ToolFinished, TurnEnded, TurnStarted, event_to_json
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, user
-from ba_tui.core.provider import ModelInfo, Request
+from ba_tui.core.provider import ModelInfo, ModelRequest
 from ba_tui.core.questions import Reply
-from ba_tui.core.results import Command, ToolResult
+from ba_tui.core.results import CommandText, ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
@@ -30,7 +30,7 @@ from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.guards.permission import Gate, permission
 from ba_tui.tools.guards.repeats import repeats
-from ba_tui.tools.toolbox import Place, builtin_tools, guarded, pipeline
+from ba_tui.tools.toolbox import SessionPlace, builtin_tools, guarded, pipeline
 from tests.tools.conftest import allow
 
 DONE = Message("assistant", (Text("done"),), stop="end_turn", origin="assistant")
@@ -43,7 +43,7 @@ class Script:
         self.model = ModelInfo("script", "script", "Script")
         self._answers = list(answers)
 
-    async def stream(self, request: Request) -> AsyncIterator[Message]:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Message]:
         yield self._answers.pop(0) if self._answers else DONE
 
     async def close(self) -> None:
@@ -101,7 +101,7 @@ def assert_paired(transcript: Transcript, events: Sequence[Event]) -> None:
 def toolset(definitions: Mapping[str, Definition], tmp_path: Path) -> tuple[Tool, ...]:
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    place = Place(Workspace(tmp_path), Shell(shutil.which("bash"), environment), find_ripgrep())
+    place = SessionPlace(Workspace(tmp_path), Shell(shutil.which("bash"), environment), find_ripgrep())
     return tuple(map(pipeline(place, allow, lambda rule, scope: None), builtin_tools(definitions, place)))
 
 
@@ -156,7 +156,7 @@ RETURNED = (
     | st.builds(
         ToolResult,
         st.text(max_size=100) | st.sampled_from(["\ud800", "\x1b]52;c;eA==\x07", "x" * 100_000]),
-        st.none() | st.builds(Command, st.text(max_size=9), output=st.sampled_from(["\ud800", "\0", "fine"])),
+        st.none() | st.builds(CommandText, st.text(max_size=9), output=st.sampled_from(["\ud800", "\0", "fine"])),
         summary=st.text(max_size=20),
         meta=st.dictionaries(st.text(max_size=3), st.binary(max_size=3) | st.floats(), max_size=2),
     )

@@ -18,7 +18,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Steered, TurnStarted
 from ba_tui.core.messages import ToolUse, user
 from ba_tui.core.ports.jobs import Jobs
-from ba_tui.core.results import Command, ToolResult
+from ba_tui.core.results import CommandText, ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
@@ -58,7 +58,7 @@ async def test_each_look_brings_what_is_new(floor: Floor) -> None:
     looked = await desk.run("shell_output", id=id)
     assert re.match(rf"\[{id} ended with exit code 3, \d+ s, 13 bytes printed]\nsecond$", looked.text)
     assert (looked.summary, looked.is_error) == ("exit 3", False)
-    assert isinstance(looked.display, Command)
+    assert isinstance(looked.display, CommandText)
     assert looked.display.output == "first\nsecond\n"
     assert looked.display.exit_code == 3
     assert body((await desk.run("shell_output", id=id)).text) == "(nothing new)"

@@ -16,18 +16,18 @@ import pytest
 
 from ba_tui.core.events import Judged
 from ba_tui.core.messages import ToolUse
-from ba_tui.core.profiles import OUTSIDE, READING, WORKING, Profile, Step
+from ba_tui.core.profiles import OUTSIDE, READING, WORKING, Profile, ProfileStep
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.permissions.sandbox.bubblewrap import Bubblewrap, bubblewraps
-from ba_tui.permissions.sandbox.confinement import Found, Sandbox, find
-from ba_tui.permissions.sandbox.layout import Reach
+from ba_tui.permissions.sandbox.confinement import FoundSandbox, Sandbox, find
+from ba_tui.permissions.sandbox.layout import FileReach
 from ba_tui.permissions.sandbox.pending_changes import PendingChanges
 from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.processes.kernel_limits import KEYRINGS, SOCKET
-from ba_tui.processes.limits import Limits
+from ba_tui.processes.limits import ProcessLimits
 from ba_tui.tools.builtin.python import Python, python_tool
 from ba_tui.tools.builtin.shell import Shell, shell_tool
 from ba_tui.tools.own.workers import Code, WorkerPool, WorkerSettings
@@ -48,14 +48,14 @@ class Yard:
         self,
         floor: Floor,
         sandbox: Sandbox,
-        limits: Limits = Limits(),  # noqa: B008 - a value
+        limits: ProcessLimits = ProcessLimits(),  # noqa: B008 - a value
         watched: ProtectedReview = UNWATCHED,
     ) -> None:
         self.floor = floor
         self.desk = floor.desk
         self.verdict: Allow | Deny | Ask = Ask("", None, ("runs a command",))
         self.profile = WORKING
-        self.steps: tuple[Step, ...] = ()
+        self.steps: tuple[ProfileStep, ...] = ()
         self.judged: list[str] = []
         self.tried: list[str] = []
         runner = CommandRunner(sandbox, widen=self.judge, review=watched)
@@ -98,7 +98,7 @@ def sandbox_at(desk: Desk) -> Sandbox:
     found = find(bubblewraps())
     if found.mechanism is None:
         pytest.skip("; ".join(found.troubles))
-    return Sandbox(Reach((desk.root,)), look=lambda: found)
+    return Sandbox(FileReach((desk.root,)), look=lambda: found)
 
 
 @pytest.fixture
@@ -205,7 +205,7 @@ async def test_a_reader_reaches_no_socket_even_where_commands_have_the_network(
 ) -> None:
     monkeypatch.chdir(floor.desk.root)
     sandbox_at(floor.desk)
-    sandbox = Sandbox(Reach((floor.desk.root,), network=True), look=lambda: find(bubblewraps()))
+    sandbox = Sandbox(FileReach((floor.desk.root,), network=True), look=lambda: find(bubblewraps()))
     yard = Yard(floor, sandbox)
     code = "import socket; socket.socket(socket.AF_UNIX).connect('s')"
     with socket.socket(socket.AF_UNIX) as server:
@@ -285,7 +285,7 @@ async def test_no_step_runs_before_the_person_has_decided_about_the_last(
     watch = ProtectedWatch(sandbox.scan, PendingChanges(tmp_path / "aside"))
     yard = Yard(floor, sandbox, watched=ProtectedReview(watch))
     yard.answers(Reply("deny") if choice == "deny" else Reply("text", choice))
-    yard.steps = (Step("echo x > .mcp.json", WORKING), Step("echo y > b", WORKING), Step("echo z > c", WORKING))
+    yard.steps = tuple(ProfileStep(f"echo x > {name}", WORKING) for name in (".mcp.json", "b", "c"))
     result = await yard.desk.run("shell", command="echo x > .mcp.json; echo y > b; echo z > c")
     assert ((yard.desk.root / "b").exists(), (yard.desk.root / "c").exists()) == (ran, ran)
     assert ("[not run because of that: echo y > b; echo z > c]" in result.text) != ran
@@ -296,13 +296,13 @@ async def test_a_file_that_the_person_names_is_not_hidden(floor: Floor) -> None:
     desk = floor.desk
     secret = desk.write("sub/.env", "TOKEN=hunter2")
     found = find(bubblewraps())
-    yard = Yard(floor, Sandbox(Reach((desk.root,), readable=(secret,)), look=lambda: found))
+    yard = Yard(floor, Sandbox(FileReach((desk.root,), readable=(secret,)), look=lambda: found))
     assert (await yard.desk.run("shell", command="cat sub/.env")).text == "TOKEN=hunter2"
 
 
 async def test_limits_hold_inside(floor: Floor) -> None:
     sandbox = sandbox_at(floor.desk)
-    yard = Yard(floor, sandbox, Limits(300_000_000, 1_000_000, 300))
+    yard = Yard(floor, sandbox, ProcessLimits(300_000_000, 1_000_000, 300))
     result = await yard.desk.run("shell", command="head -c 3000000 /dev/zero > big; stat -c %s big; ulimit -u")
     size, processes = result.text.split()[-2:]
     assert (int(size), int(processes) >= 300) == (1_000_000, True)
@@ -311,12 +311,12 @@ async def test_limits_hold_inside(floor: Floor) -> None:
 
 
 async def test_without_a_sandbox_that_is_required_nothing_runs(floor: Floor) -> None:
-    nothing = Sandbox(Reach((floor.desk.root,)), "required", lambda: Found(None, ("bubblewrap: not allowed",)))
+    nothing = Sandbox(FileReach((floor.desk.root,)), "required", lambda: FoundSandbox(None, ("bwrap: not allowed",)))
     yard = Yard(floor, nothing)
     for name, args in (("shell", {"command": "touch ran"}), ("python", {"code": "open('ran', 'w')"})):
         result = await yard.desk.run(name, **args)
         assert result.is_error
-        assert "bubblewrap: not allowed" in result.text
+        assert "bwrap: not allowed" in result.text
         assert "Install bubblewrap" in result.text
     assert not (floor.desk.root / "ran").exists()
 
@@ -324,7 +324,7 @@ async def test_without_a_sandbox_that_is_required_nothing_runs(floor: Floor) -> 
 async def test_a_sandbox_that_breaks_is_told(floor: Floor) -> None:
     broken = floor.desk.write("bwrap", "#!/bin/sh\necho 'bwrap: no room' >&2\nexit 1\n")
     broken.chmod(0o755)
-    yard = Yard(floor, Sandbox(Reach((floor.desk.root,)), look=lambda: Found(Bubblewrap(str(broken)))))
+    yard = Yard(floor, Sandbox(FileReach((floor.desk.root,)), look=lambda: FoundSandbox(Bubblewrap(str(broken)))))
     result = await yard.desk.run("shell", command="echo out; touch ran")
     assert "bwrap: no room" in result.text
     assert not (floor.desk.root / "ran").exists()

@@ -16,13 +16,13 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call
 from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
 from ba_tui.permissions.sandbox.confinement import Sandbox, find
-from ba_tui.permissions.sandbox.layout import Reach as Sight
+from ba_tui.permissions.sandbox.layout import FileReach as Sight
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.tools.builtin.python import Python, python_tool
 from ba_tui.tools.builtin.shell import Shell, shell_tool
 from ba_tui.tools.running.command_runner import CommandRunner
-from ba_tui.tools.running.egress_hosts import Network
-from ba_tui.tools.web.addresses import Reach, WebAddress
+from ba_tui.tools.running.egress_hosts import NetworkAccess
+from ba_tui.tools.web.addresses import AddressReach, WebAddress
 from tests.tools.running.processes import Floor, floor, until_printed, within_guards
 
 __all__ = ["floor"]
@@ -68,7 +68,9 @@ class Town:
         desk = floor.desk
         runner = CommandRunner(sandbox, None, lambda: self.network)
         shell = Shell(desk.bash, {**desk.environment, "BA_TAG": floor.tag})
-        self.network = Network(self.judge, lambda rule, scope: self.kept.append((rule, scope)), REACH, self.resolve)
+        self.network = NetworkAccess(
+            self.judge, lambda rule, scope: self.kept.append((rule, scope)), REACH, self.resolve
+        )
         tools = (
             shell_tool(desk.definitions["shell"], desk.workspace, shell, floor.shells, runner),
             python_tool(desk.definitions["python"], desk.workspace, shell, Python(None, runner=runner), floor.shells),
@@ -101,7 +103,7 @@ class Town:
         return [(event.verdict, event.by) for event in self.floor.desk.events if isinstance(event, Judged)]
 
 
-REACH = Reach(("site.test",))
+REACH = AddressReach(("site.test",))
 
 
 @pytest.fixture

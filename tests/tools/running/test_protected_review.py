@@ -14,7 +14,7 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Diff, Diffs
 from ba_tui.core.tool import Tool
 from ba_tui.permissions.sandbox.pending_changes import PendingChanges
-from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch, Run
+from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch, WatchedRun
 from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 from ba_tui.permissions.verdicts import Allow
 from ba_tui.tools.guards.permission import Gate, permission
@@ -30,7 +30,7 @@ class Site:
         self.root = desk.root
         desk.write(".npmrc", "before")
         self.watch = ProtectedWatch(WorkspaceScan([desk.root]), PendingChanges(aside), desk.workspace.shown)
-        run = Run("make all", WORKING)
+        run = WatchedRun("make all", WORKING)
         self.watch.begin(run)
         desk.write(".envrc", "evil")
         desk.write(".npmrc", "evil")

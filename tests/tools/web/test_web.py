@@ -19,8 +19,8 @@ from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.validate import validate
-from ba_tui.tools.web.addresses import Reach
-from ba_tui.tools.web.client import Web, WebLimits
+from ba_tui.tools.web.addresses import AddressReach
+from ba_tui.tools.web.client import WebClient, WebLimits
 from ba_tui.tools.web.fetch import web_fetch_tool
 from ba_tui.tools.web.pages import retry_after
 from tests.tools.conftest import AnsweringCall, Desk
@@ -37,10 +37,10 @@ class Fetcher:
         self.desk = desk
         self.call = AnsweringCall("call", desk.branch, desk)
 
-    def tool(self, way: Web) -> Tool:
+    def tool(self, way: WebClient) -> Tool:
         return web_fetch_tool(self.desk.definitions["web_fetch"], way)
 
-    async def __call__(self, url: str, way: Web | None = None, **args: Any) -> ToolResult:
+    async def __call__(self, url: str, way: WebClient | None = None, **args: Any) -> ToolResult:
         return await output(validate(self.tool(way or web()))).run({"url": url, **args}, self.call)
 
 
@@ -261,7 +261,7 @@ async def test_redirects_to_what_is_no_page(fetch: Fetcher, server: WebServer, t
     ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "localhost", "169.254.169.254", "inside.example", "10.0.0.8"],
 )
 async def test_private_addresses_are_refused_before_connecting(fetch: Fetcher, server: WebServer, host: str) -> None:
-    way = web(reach=Reach(), resolve=names(("localhost", ("127.0.0.1", "::1"))))
+    way = web(reach=AddressReach(), resolve=names(("localhost", ("127.0.0.1", "::1"))))
     result = await fetch(server.url("/", host), way)
     assert result.error is not None
     assert result.error.kind == "permission_denied"
@@ -382,7 +382,7 @@ async def test_a_cancelled_call_leaves_nothing_running(fetch: Fetcher, server: W
 
 
 async def test_the_tool_says_what_it_is(definitions: Mapping[str, Definition]) -> None:
-    tool = web_fetch_tool(definitions["web_fetch"], Web())
+    tool = web_fetch_tool(definitions["web_fetch"], WebClient())
     assert tool.effect == "network"
     assert tool.target({"url": " https://x.example/ "}) == "https://x.example/"
     assert tool.idempotent

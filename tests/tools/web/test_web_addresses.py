@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ba_tui.core.errors import UsageError
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.web.addresses import Reach, is_public, read_address, read_reach
+from ba_tui.tools.web.addresses import AddressReach, is_public, read_address, read_reach
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_what_the_person_named_may_be_reached() -> None:
     assert not reach.allows("corp.example", ip_address("192.168.0.1"))
     assert not reach.allows("evilcorp.example", ip_address("192.168.0.1"))
     assert not reach.allows("elsewhere.example", ip_address("10.2.0.1"))
-    assert not Reach().allows("localhost", ip_address("127.0.0.1"))
+    assert not AddressReach().allows("localhost", ip_address("127.0.0.1"))
 
 
 @pytest.mark.parametrize("entry", ["", "*.", "http://localhost", "10.0.0.0/99", "a b"])

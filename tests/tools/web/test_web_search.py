@@ -12,8 +12,8 @@ import pytest
 from ba_tui.core.results import Table, ToolResult
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.validate import validate
-from ba_tui.tools.web.addresses import Reach
-from ba_tui.tools.web.client import Web
+from ba_tui.tools.web.addresses import AddressReach
+from ba_tui.tools.web.client import WebClient
 from ba_tui.tools.web.search import web_search_tool
 from ba_tui.tools.web.tools import SearchChoice
 from tests.tools.conftest import AnsweringCall, Desk
@@ -74,7 +74,7 @@ class Searcher:
         self.server = server
         self.call = AnsweringCall("call", desk.branch, desk)
         # No address of this machine may be reached but the server that the settings name.
-        self.web: Web = web(reach=Reach(), resolve=names(("search.example", ("127.0.0.1",))))
+        self.web: WebClient = web(reach=AddressReach(), resolve=names(("search.example", ("127.0.0.1",))))
 
     async def __call__(
         self, backend: str = "", query: str = "duck db", url: str | None = None, env: str = "", **args: Any

@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self
 
-from ba_tui.tools.web.addresses import Reach, read_reach
-from ba_tui.tools.web.client import Web, WebLimits
+from ba_tui.tools.web.addresses import AddressReach, read_reach
+from ba_tui.tools.web.client import WebClient, WebLimits
 
 
 @dataclass(frozen=True)
@@ -131,13 +131,13 @@ def names(*extra: tuple[str, tuple[str, ...]]) -> Callable[[str, int], Awaitable
 
 
 def web(
-    reach: Reach | None = None,
+    reach: AddressReach | None = None,
     limits: WebLimits | None = None,
     resolve: Callable[[str, int], Awaitable[tuple[str, ...]]] | None = None,
     proxies: Mapping[str, str] | None = None,
-) -> Web:
+) -> WebClient:
     """The way to loopback servers, and to nothing else that is private."""
-    return Web(
+    return WebClient(
         read_reach(("127.0.0.0/8",)) if reach is None else reach,
         limits or WebLimits(),
         resolve or names(),

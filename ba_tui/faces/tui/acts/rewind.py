@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
-from ba_tui.core.rewinding import Outcome
+from ba_tui.core.rewinding import RewindResult
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 
@@ -45,7 +45,7 @@ async def rewind(chat: ChatScreen, argument: str) -> None:
     _tell(chat, outcome)
 
 
-def _tell(chat: ChatScreen, outcome: Outcome) -> None:
+def _tell(chat: ChatScreen, outcome: RewindResult) -> None:
     if outcome.prompt and outcome.prompt.text:
         chat.composer.put_back(outcome.prompt.text)
     left = outcome.restored.left

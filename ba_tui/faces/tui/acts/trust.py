@@ -11,9 +11,9 @@ from ba_tui.core.events import Notice
 from ba_tui.resources import project_root
 
 if TYPE_CHECKING:
-    from ba_tui.core.ports.trust import Standing, Trusting
+    from ba_tui.core.ports.trust import Trusting, TrustState
     from ba_tui.faces.tui.screens.chat import ChatScreen
-    from ba_tui.faces.tui.screens.trust import Verdict
+    from ba_tui.faces.tui.screens.trust import TrustAnswer
 
 
 async def settle(chat: ChatScreen, notices: Sequence[Notice] = ()) -> Sequence[Notice] | None:
@@ -67,13 +67,13 @@ async def trust(chat: ChatScreen, _: str) -> None:
     chat.activity.hint("This folder is not trusted." if chat.session.reads_only else "This folder is trusted.")
 
 
-async def _ask(chat: ChatScreen, seen: Standing, *, starting: bool) -> Verdict | None:
+async def _ask(chat: ChatScreen, seen: TrustState, *, starting: bool) -> TrustAnswer | None:
     from ba_tui.faces.tui.screens.trust import TrustScreen  # noqa: PLC0415 - most runs never show it
 
     return await chat.ba.push_screen_wait(TrustScreen(seen, starting=starting))
 
 
-async def _grant(chat: ChatScreen, trusting: Trusting, seen: Standing, notices: Sequence[Notice]) -> Sequence[Notice]:
+async def _grant(chat: ChatScreen, trusting: Trusting, seen: TrustState, notices: Sequence[Notice]) -> Sequence[Notice]:
     """Trust what was seen, and open the session anew with all that the folder brings."""
     doors, _ = chat.session.live
     kept = [notice for notice in notices if notice not in doors.notices]

@@ -8,11 +8,11 @@ from textual.app import App, ComposeResult
 from textual.widgets import Static
 
 from ba_tui.core.questions import Option, Question
-from ba_tui.core.results import Command, Diff, Prose, Source, Table, Todos
+from ba_tui.core.results import CommandText, Diff, Prose, Source, Table, Todos
 from ba_tui.core.work import Todo
 from ba_tui.faces.tui.clipboard import copy
 from ba_tui.faces.tui.inspector.model import Inspected
-from ba_tui.faces.tui.inspector.pane import CopyRequested, Inspector
+from ba_tui.faces.tui.inspector.pane import Inspector, InspectorCopy
 from ba_tui.faces.tui.widgets.ask import AskPanel
 
 BEFORE = '''"""Totals by month."""
@@ -62,7 +62,7 @@ SAMPLES = {
     "command": Inspected(
         "shell pytest -q",
         {"command": "pytest -q", "timeout": 120},
-        Command("pytest -q", "projects/sales", OUTPUT, 1),
+        CommandText("pytest -q", "projects/sales", OUTPUT, 1),
         "",
         "failed",
         72.3,
@@ -105,7 +105,7 @@ QUESTIONS = {
         "Run this command?",
         tool="shell",
         args={"command": PUSH, "timeout": 60},
-        preview=Command(PUSH, "projects/sales"),
+        preview=CommandText(PUSH, "projects/sales"),
         reason="no rule allows git push",
         risks=("runs a command", "network"),
         rule="shell(git push origin main)",
@@ -125,7 +125,7 @@ QUESTIONS = {
         "Run this command?",
         tool="shell",
         args={"command": "rm -rf build dist"},
-        preview=Command("rm -rf build dist"),
+        preview=CommandText("rm -rf build dist"),
         reason="rm is never remembered",
         risks=("runs a command", "destructive"),
     ),
@@ -134,7 +134,7 @@ QUESTIONS = {
         "Run this command?",
         tool="shell",
         args={"command": "curl https://аpple.com/in\u202e"},
-        preview=Command("curl https://аpple.com/in\u202e"),
+        preview=CommandText("curl https://аpple.com/in\u202e"),
         reason="the rule shell(curl) asks (user config.yaml:3)",
         risks=("runs a command", "network", "shares a secret"),
         warnings=("The command holds a hidden character: U+202E.", "аpple.com mixes alphabets: U+0430."),
@@ -194,7 +194,7 @@ class Demo(App[None]):
     def on_inspector_closed(self) -> None:
         self.exit()
 
-    async def on_copy_requested(self, event: CopyRequested) -> None:
+    async def on_copy_requested(self, event: InspectorCopy) -> None:
         self.notify(await copy(self, event.text), markup=False)
 
 

@@ -10,7 +10,7 @@ from ba_tui.core.results import Diff
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
-from ba_tui.faces.tui.inspector.rows import Cell, Piece, Row, line, visible
+from ba_tui.faces.tui.inspector.rows import GridCell, GridRow, Piece, line, visible
 
 CONTEXT = 3
 MANY_LINES = 20_000
@@ -21,7 +21,7 @@ NO_END = " (no line end)"
 
 
 @frozen
-class Block:
+class DiffBlock:
     """Lines ``before[i1:i2]`` that became ``after[j1:j2]``; ``same`` when nothing changed there."""
 
     same: bool
@@ -32,12 +32,12 @@ class Block:
 
 
 @frozen
-class Change:
+class DiffChange:
     """Both texts by line, and the blocks that lead from one to the other."""
 
     before: Sequence[str]
     after: Sequence[str]
-    blocks: Sequence[Block]
+    blocks: Sequence[DiffBlock]
 
     @property
     def added(self) -> int:
@@ -48,7 +48,7 @@ class Change:
         return sum(block.i2 - block.i1 for block in self.blocks if not block.same)
 
 
-def compare(before: str | None, after: str) -> Change:
+def compare(before: str | None, after: str) -> DiffChange:
     """Line by line. Slow for long files that share little: call it in a thread."""
     old, new = _lines(before or ""), _lines(after)
     head = 0
@@ -58,14 +58,14 @@ def compare(before: str | None, after: str) -> Change:
     while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
         tail += 1
     middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
-    blocks = [Block(True, 0, head, 0, head)] if head else []
+    blocks = [DiffBlock(True, 0, head, 0, head)] if head else []
     blocks += [
-        Block(tag == "equal", head + i1, head + i2, head + j1, head + j2)
+        DiffBlock(tag == "equal", head + i1, head + i2, head + j1, head + j2)
         for tag, i1, i2, j1, j2 in _opcodes(middle_old, middle_new)
     ]
     if tail:
-        blocks.append(Block(True, len(old) - tail, len(old), len(new) - tail, len(new)))
-    return Change(old, new, blocks)
+        blocks.append(DiffBlock(True, len(old) - tail, len(old), len(new) - tail, len(new)))
+    return DiffChange(old, new, blocks)
 
 
 def _lines(text: str) -> list[str]:
@@ -81,17 +81,17 @@ def _opcodes(old: Sequence[str], new: Sequence[str]) -> Sequence[tuple[str, int,
     return SequenceMatcher(None, old, new, autojunk=len(old) + len(new) > 2_000).get_opcodes()
 
 
-def unified(change: Change, context: int = CONTEXT) -> list[Row]:
+def unified(change: DiffChange, context: int = CONTEXT) -> list[GridRow]:
     """Removed lines above added ones, each with its sign, so that it reads without colour."""
     return [row for step in steps(change, context) for row in step_rows(change, step, split=False)]
 
 
-def side_by_side(change: Change, context: int = CONTEXT) -> list[Row]:
+def side_by_side(change: DiffChange, context: int = CONTEXT) -> list[GridRow]:
     """Old on the left, new on the right."""
     return [row for step in steps(change, context) for row in step_rows(change, step, split=True)]
 
 
-def step_rows(change: Change, step: Block | int, *, split: bool) -> list[Row]:
+def step_rows(change: DiffChange, step: DiffBlock | int, *, split: bool) -> list[GridRow]:
     """One block of ``steps``, or the line that stands for those folded away."""
     digits = _digits(change)
     if isinstance(step, int):
@@ -109,7 +109,7 @@ def step_rows(change: Change, step: Block | int, *, split: bool) -> list[Row]:
     return [*gone, *((cell,) for _, cell in pairs if cell.gutter)]
 
 
-def diff_rows(display: Diff, *, split: bool = False, context: int = CONTEXT) -> list[Row]:
+def diff_rows(display: Diff, *, split: bool = False, context: int = CONTEXT) -> list[GridRow]:
     """The file's name and counts, then the change."""
     change = compare(display.before, display.after)
     kind = "new file  " if display.before is None else ""
@@ -130,7 +130,7 @@ def patch(display: Diff) -> str:
     change = compare(display.before, display.after)
     old = "/dev/null" if display.before is None else display.path
     lines = [f"--- {old}\n", f"+++ {display.path}\n"]
-    hunk: list[Block] = []
+    hunk: list[DiffBlock] = []
     for step in (*steps(change), 0):
         if not isinstance(step, int):
             hunk.append(step)
@@ -142,7 +142,7 @@ def patch(display: Diff) -> str:
     return "".join(lines)
 
 
-def _hunk(change: Change, blocks: Sequence[Block]) -> list[str]:
+def _hunk(change: DiffChange, blocks: Sequence[DiffBlock]) -> list[str]:
     first, last = blocks[0], blocks[-1]
     lines = [f"@@ -{_span(first.i1, last.i2)} +{_span(first.j1, last.j2)} @@\n"]
     for block in blocks:
@@ -158,7 +158,7 @@ def _span(start: int, end: int) -> str:
     return f"{start + 1 if end > start else start},{end - start}"
 
 
-def steps(change: Change, context: int = CONTEXT) -> Iterator[Block | int]:
+def steps(change: DiffChange, context: int = CONTEXT) -> Iterator[DiffBlock | int]:
     """Blocks with their context; a number stands for that many unchanged lines folded away."""
     last = len(change.blocks) - 1
     for index, block in enumerate(change.blocks):
@@ -169,13 +169,13 @@ def steps(change: Change, context: int = CONTEXT) -> Iterator[Block | int]:
             yield block
             continue
         if head:
-            yield Block(True, block.i1, block.i1 + head, block.j1, block.j1 + head)
+            yield DiffBlock(True, block.i1, block.i1 + head, block.j1, block.j1 + head)
         yield size - head - tail
         if tail:
-            yield Block(True, block.i2 - tail, block.i2, block.j2 - tail, block.j2)
+            yield DiffBlock(True, block.i2 - tail, block.i2, block.j2 - tail, block.j2)
 
 
-def _pairs(change: Change, block: Block) -> Iterator[tuple[Cell, Cell]]:
+def _pairs(change: DiffChange, block: DiffBlock) -> Iterator[tuple[GridCell, GridCell]]:
     """A changed block row by row: what left and what came, an empty cell where one side is longer."""
     digits = _digits(change)
     for step in range(max(block.i2 - block.i1, block.j2 - block.j1)):
@@ -184,8 +184,8 @@ def _pairs(change: Change, block: Block) -> Iterator[tuple[Cell, Cell]]:
         new = change.after[j] if j < block.j2 else None
         gone, come = _marked(old, new)
         yield (
-            Cell(gone, f"{i + 1:>{digits}} - ", "removed") if old is not None else Cell(),
-            Cell(come, f"{j + 1:>{digits}} + ", "added") if new is not None else Cell(),
+            GridCell(gone, f"{i + 1:>{digits}} - ", "removed") if old is not None else GridCell(),
+            GridCell(come, f"{j + 1:>{digits}} + ", "added") if new is not None else GridCell(),
         )
 
 
@@ -214,13 +214,13 @@ def _shown(text: str | None) -> str:
     return visible(text[:-1]) if text.endswith("\n") else visible(text) + NO_END
 
 
-def _cell(text: str, digits: int, number: int) -> Cell:
-    return Cell(((_shown(text), ""),), f"{number:>{digits}}   ")
+def _cell(text: str, digits: int, number: int) -> GridCell:
+    return GridCell(((_shown(text), ""),), f"{number:>{digits}}   ")
 
 
-def _fold(hidden: int, digits: int) -> Row:
+def _fold(hidden: int, digits: int) -> GridRow:
     return line((count(hidden, "unchanged line"), "fold"), gutter=f"{'⋯':>{digits}}   ")
 
 
-def _digits(change: Change) -> int:
+def _digits(change: DiffChange) -> int:
     return len(str(max(len(change.before), len(change.after), 1)))

@@ -21,7 +21,7 @@ HITS = 500
 """Lines with a hit that are looked up at a time."""
 
 
-class Finding:
+class SearchHit:
     """``due``: there is something to look up; ``look`` does it, in a thread."""
 
     def __init__(self, whole: Whole) -> None:

@@ -18,7 +18,7 @@ MOST = 1_000
 CELL = 200
 
 
-class Grid(DataTable[Text]):
+class GridSheet(DataTable[Text]):
     """All rows up to ``MOST``; how many more there are is said in the last one."""
 
     DEFAULT_CSS = """

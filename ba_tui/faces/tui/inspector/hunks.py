@@ -10,8 +10,8 @@ from typing import Any
 
 from ba_tui.core.results import Diff
 from ba_tui.core.values import frozen
-from ba_tui.faces.tui.inspector.diff import Block, Change, compare, step_rows, steps
-from ba_tui.faces.tui.inspector.rows import Row
+from ba_tui.faces.tui.inspector.diff import DiffBlock, DiffChange, compare, step_rows, steps
+from ba_tui.faces.tui.inspector.rows import GridRow
 
 NEAR = 1
 """Unchanged lines between two changed places that still count as one change."""
@@ -23,7 +23,7 @@ EDITS = frozenset({"path", "edits"})
 class Hunks:
     """``of`` names, for each changed block in order, the change it belongs to, from 0."""
 
-    change: Change
+    change: DiffChange
     of: tuple[int, ...]
 
     @property
@@ -35,7 +35,7 @@ def hunks(diff: Diff) -> Hunks:
     """The changes of one file."""
     change = compare(diff.before, diff.after)
     found: list[int] = []
-    last: Block | None = None
+    last: DiffBlock | None = None
     for block in change.blocks:
         if block.same:
             continue
@@ -45,7 +45,7 @@ def hunks(diff: Diff) -> Hunks:
     return Hunks(change, tuple(found))
 
 
-def hunk_rows(of: Hunks, *, split: bool) -> Iterator[Row | int]:
+def hunk_rows(of: Hunks, *, split: bool) -> Iterator[GridRow | int]:
     """The diff as rows; a number, the change that begins there, stands before its first row."""
     places = iter(of.of)
     begun = -1

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from ba_tui.faces.tui.inspector.rows import Row, line, visible
+from ba_tui.faces.tui.inspector.rows import GridRow, line, visible
 
 INDENT = "  "
 PLAIN = {True: "true", False: "false", None: "null"}
 
 
-def argument_rows(args: Mapping[str, Any]) -> list[Row]:
+def argument_rows(args: Mapping[str, Any]) -> list[GridRow]:
     """Every argument; text of several lines stands below its name, one list item a row."""
     return [row for key, value in args.items() for row in _entry(key + ":", value, 0)]
 
 
-def json_rows(value: Any) -> list[Row]:
+def json_rows(value: Any) -> list[GridRow]:
     """Any JSON value."""
     return list(_inside(inside, 0)) if (inside := _container(value)) else [line(_scalar(value))]
 
 
-def _entry(label: str, value: Any, depth: int) -> Iterator[Row]:
+def _entry(label: str, value: Any, depth: int) -> Iterator[GridRow]:
     key = (INDENT * depth + visible(label) + " ", "key")
     if isinstance(value, str) and "\n" in value:
         yield line(key)
@@ -38,7 +38,7 @@ def _container(value: object) -> dict[str, Any] | list[Any] | None:
     return cast("dict[str, Any] | list[Any]", value) if isinstance(value, dict | list) else None
 
 
-def _inside(value: dict[str, Any] | list[Any], depth: int) -> Iterator[Row]:
+def _inside(value: dict[str, Any] | list[Any], depth: int) -> Iterator[GridRow]:
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _entry(f"{key}:", item, depth)

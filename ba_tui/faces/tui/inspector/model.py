@@ -10,7 +10,7 @@ from ba_tui.core.ports.results import Reader
 from ba_tui.core.results import Display
 from ba_tui.core.values import frozen
 
-State: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled", ""]
+CallState: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled", ""]
 
 
 @frozen
@@ -33,7 +33,7 @@ class Inspected:
     args: Mapping[str, Any] = field(default_factory=dict[str, Any])
     display: Display | None = None
     text: str = ""
-    state: State = ""
+    state: CallState = ""
     duration: float | None = None
     note: str = ""
     whole: Whole | None = None

@@ -21,10 +21,10 @@ from textual.strip import Strip
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.results import Artifact
-from ba_tui.faces.tui.inspector.finding import Finding, marked
+from ba_tui.faces.tui.inspector.finding import SearchHit, marked
 from ba_tui.faces.tui.inspector.model import Whole
-from ba_tui.faces.tui.inspector.rows import Cell, Layout, Row, folds, line, painted, width_of
-from ba_tui.faces.tui.inspector.sheet import Sheet
+from ba_tui.faces.tui.inspector.rows import GridCell, GridLayout, GridRow, folds, line, painted, width_of
+from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 from ba_tui.faces.tui.inspector.terminal import output_rows
 
 PAGE = 200
@@ -36,7 +36,7 @@ SELECTED = 10_000
 """Lines that a selection gives at most."""
 
 
-class Paged(Sheet):
+class Paged(InspectorSheet):
     """Line by line. ``failed`` is shown, with the reason before it, when the result can't be read any more."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -54,14 +54,14 @@ class Paged(Sheet):
     def __init__(self, whole: Whole, failed: str = "", *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.whole = whole
-        self.finding: Finding | None = None
+        self.finding: SearchHit | None = None
         self._failed = failed
         self._total = 0
         self._ready = False
-        self._pages: LRUCache[int, Sequence[Row]] = LRUCache(KEPT)
+        self._pages: LRUCache[int, Sequence[GridRow]] = LRUCache(KEPT)
         self._reading = False
         self._longest = 0
-        self._seen: Layout | None = None
+        self._seen: GridLayout | None = None
         self._seen_at: tuple[int, ...] = ()
 
     def on_mount(self) -> None:
@@ -123,14 +123,14 @@ class Paged(Sheet):
     def _margin(self) -> int:
         return len(f"{self._total}") + 2
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> GridRow:
         """A line of the file, counted from 0; an empty one while it is read."""
         index, place = divmod(number, PAGE)
         page = self._pages.get(index, ())
-        cell = page[place][0] if place < len(page) else Cell()
-        return (Cell(cell.pieces, f"{number + 1:>{self._margin - 2}}  "),)
+        cell = page[place][0] if place < len(page) else GridCell()
+        return (GridCell(cell.pieces, f"{number + 1:>{self._margin - 2}}  "),)
 
-    def _window(self) -> Layout:
+    def _window(self) -> GridLayout:
         """Which lines are seen, and how they fold."""
         top, height = int(self.scroll_offset.y), self.scrollable_content_region.height
         at = (top, height, self._width, int(self.wrap))
@@ -148,7 +148,7 @@ class Paged(Sheet):
             number += 1
         if any(index not in self._pages for index in range(top // PAGE, max(top, number - 1) // PAGE + 1)):
             self._read_on()
-        self._seen, self._seen_at = Layout(lines, starts, (self._margin,), (space,), self._longest), at
+        self._seen, self._seen_at = GridLayout(lines, starts, (self._margin,), (space,), self._longest), at
         return self._seen
 
     def _read_on(self) -> None:
@@ -175,7 +175,7 @@ class Paged(Sheet):
         last = min(self._total - 1, top + self.scrollable_content_region.height)
         return next((index for index in range(top // PAGE, last // PAGE + 1) if index not in self._pages), None)
 
-    def _keep(self, index: int, rows: Sequence[Row]) -> None:
+    def _keep(self, index: int, rows: Sequence[GridRow]) -> None:
         self._pages[index] = rows
         self._longest = max([self._longest, *(width_of(row[0].text) for row in rows)])
 
@@ -193,7 +193,7 @@ class Paged(Sheet):
         return self._paint(window, y, int(self.scroll_offset.x))
 
     def _segments(
-        self, pieces: Sequence[tuple[str, str | Style]], cell: Cell, row: int, start: int, *, last: bool
+        self, pieces: Sequence[tuple[str, str | Style]], cell: GridCell, row: int, start: int, *, last: bool
     ) -> list[Segment]:
         segments = super()._segments(pieces, cell, row, start, last=last)
         pattern = self.finding.pattern if self.finding else None
@@ -207,7 +207,7 @@ class Paged(Sheet):
         if self.finding is None:
             if event.key != "slash":
                 return
-            self.finding = Finding(self.whole)
+            self.finding = SearchHit(self.whole)
         elif event.key == "escape":
             self.finding = None
         elif not self.finding.typed(event):
@@ -248,7 +248,7 @@ class Paged(Sheet):
         return "\n".join(texts), "\n"
 
 
-class _Lines(Sequence[Row]):
+class _Lines(Sequence[GridRow]):
     """The file's lines as the sheet's rows."""
 
     def __init__(self, paged: Paged, total: int) -> None:
@@ -259,16 +259,16 @@ class _Lines(Sequence[Row]):
         return self._total
 
     @overload
-    def __getitem__(self, index: int) -> Row: ...
+    def __getitem__(self, index: int) -> GridRow: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Row]: ...
-    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+    def __getitem__(self, index: slice) -> Sequence[GridRow]: ...
+    def __getitem__(self, index: int | slice) -> GridRow | Sequence[GridRow]:
         if isinstance(index, slice):
             return [self._paged.row(number) for number in range(*index.indices(self._total))]
         return self._paged.row(index)
 
 
-def read_page(whole: Whole, index: int) -> list[Row]:
+def read_page(whole: Whole, index: int) -> list[GridRow]:
     """One page, for a thread. Raises StorageError."""
     texts: list[str] = []
     while len(texts) < PAGE:

@@ -20,14 +20,14 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.results import Command, Diff, Diffs, Display, Prose, Source, Table, Todos
+from ba_tui.core.results import CommandText, Diff, Diffs, Display, Prose, Source, Table, Todos
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import byte_size
 from ba_tui.faces.tui.inspector.diff import diff_rows, patch
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
-from ba_tui.faces.tui.inspector.model import Inspected, State, Whole
-from ba_tui.faces.tui.inspector.rows import Row, line, painted
-from ba_tui.faces.tui.inspector.sheet import Sheet
+from ba_tui.faces.tui.inspector.model import CallState, Inspected, Whole
+from ba_tui.faces.tui.inspector.rows import GridRow, line, painted
+from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 from ba_tui.faces.tui.inspector.source import prose_rows, source_rows
 from ba_tui.faces.tui.inspector.terminal import output_rows, terminal_rows
 from ba_tui.faces.tui.inspector.todos import todo_rows, todo_text
@@ -40,7 +40,7 @@ MOST = 1_000_000
 WIDE = 120
 """Columns from which a diff opens side by side."""
 MUTED = "$text-muted"
-STATE_COLOURS: dict[State, str] = {
+STATE_COLOURS: dict[CallState, str] = {
     "ok": "$text-success",
     "failed": "$text-error",
     "denied": "$text-warning",
@@ -49,7 +49,7 @@ STATE_COLOURS: dict[State, str] = {
 }
 
 
-class CopyRequested(Message):
+class InspectorCopy(Message):
     """``text`` should reach the clipboard; ``note`` says what it is a part of."""
 
     def __init__(self, text: str, note: str = "") -> None:
@@ -101,7 +101,7 @@ class Inspector(Widget):
     def compose(self) -> ComposeResult:
         yield Static(classes="title", markup=False)
         yield Static("Arguments", classes="part", id="arguments-label")
-        yield Sheet(id="arguments")
+        yield InspectorSheet(id="arguments")
         yield Static("Result", classes="part", id="result-label")
         yield Vertical(id="result")
         yield Static(classes="keys", markup=False)
@@ -129,7 +129,7 @@ class Inspector(Widget):
         # A picture of its own (a difference, a table, todos) says more than the text that it was made of.
         self._in_pages = bool(inspected.whole) and not isinstance(inspected.display, Diff | Diffs | Table | Todos)
         self._say_title()
-        arguments = self.query_one("#arguments", Sheet)
+        arguments = self.query_one("#arguments", InspectorSheet)
         arguments.put(argument_rows(inspected.args))
         for part in ("#arguments", "#arguments-label"):
             self.query_one(part).display = bool(inspected.args)
@@ -151,11 +151,11 @@ class Inspector(Widget):
 
             await place.mount(Paged(inspected.whole, inspected.text, id="sheet"))
         elif isinstance(inspected.display, Table):
-            from ba_tui.faces.tui.inspector.grid import Grid  # noqa: PLC0415 - DataTable only when there is a table
+            from ba_tui.faces.tui.inspector.grid import GridSheet  # noqa: PLC0415 - DataTable only when there is a table
 
-            await place.mount(Grid(inspected.display, id="grid"))
+            await place.mount(GridSheet(inspected.display, id="grid"))
         else:
-            sheet = Sheet(words=isinstance(inspected.display, Prose) or inspected.display is None, id="sheet")
+            sheet = InspectorSheet(words=isinstance(inspected.display, Prose) or inspected.display is None, id="sheet")
             await place.mount(sheet)
             self._fill(sheet)
 
@@ -181,10 +181,10 @@ class Inspector(Widget):
             child.focus(scroll_visible)
         return self
 
-    def _result_sheet(self) -> Sheet:
-        return self.query_one("#sheet", Sheet)
+    def _result_sheet(self) -> InspectorSheet:
+        return self.query_one("#sheet", InspectorSheet)
 
-    def _fill(self, sheet: Sheet) -> None:
+    def _fill(self, sheet: InspectorSheet) -> None:
         self._shown_split = self._split
         self._say_keys()
         sheet.show(*builds(self.inspected, split=self._split))
@@ -199,61 +199,61 @@ class Inspector(Widget):
     def action_copy(self) -> None:
         """What is selected; else what has the focus: the arguments, or the result."""
         if selected := self.screen.get_selected_text():
-            self.post_message(CopyRequested(selected))
+            self.post_message(InspectorCopy(selected))
             return
-        if self._in_pages and self.inspected.whole and not self.query_one("#arguments", Sheet).has_focus:
+        if self._in_pages and self.inspected.whole and not self.query_one("#arguments", InspectorSheet).has_focus:
             self.run_worker(
                 partial(self._copy_whole, self.inspected.whole), group="copy", exclusive=True, exit_on_error=False
             )
             return
-        if self.query_one("#arguments", Sheet).has_focus:
+        if self.query_one("#arguments", InspectorSheet).has_focus:
             text = json.dumps(dict(self.inspected.args), ensure_ascii=False, indent=2, default=str)
         else:
             text = source_text(self.inspected)
-        self.post_message(CopyRequested(paintable(text)))
+        self.post_message(InspectorCopy(paintable(text)))
 
     async def _copy_whole(self, whole: Whole) -> None:
         try:
             page = await asyncio.to_thread(whole.reader.read, whole.ref, 0, MOST)
         except BaError as error:
-            self.post_message(CopyRequested(paintable(self.inspected.text), f"It is what the model was given: {error}"))
+            self.post_message(InspectorCopy(paintable(self.inspected.text), f"It is what the model was given: {error}"))
             return
         note = "" if page.last else f"That is the first {byte_size(page.upto)} of {byte_size(page.size)}."
-        self.post_message(CopyRequested(paintable(page.text), note))
+        self.post_message(InspectorCopy(paintable(page.text), note))
 
     def action_wrap(self) -> None:
-        for sheet in self.query(Sheet):
+        for sheet in self.query(InspectorSheet):
             sheet.wrap = not sheet.wrap
 
     def action_split(self) -> None:
         self.split = not self._split
 
     def action_other_part(self) -> None:
-        arguments = self.query_one("#arguments", Sheet)
+        arguments = self.query_one("#arguments", InspectorSheet)
         if arguments.display and not arguments.has_focus:
             arguments.focus()
         else:
             self.focus()
 
 
-def builds(inspected: Inspected, *, split: bool = False) -> list[Callable[[], Sequence[Row]]]:
+def builds(inspected: Inspected, *, split: bool = False) -> list[Callable[[], Sequence[GridRow]]]:
     """Functions that make the rows of the result, quick one first; each may run in a thread."""
     display, text = inspected.display, inspected.text
     # A question says why it is asked, a failure why it failed; what a command printed says so itself.
-    ended = inspected.state in {"failed", "denied", "cancelled"} and not isinstance(display, Command)
+    ended = inspected.state in {"failed", "denied", "cancelled"} and not isinstance(display, CommandText)
     note = [*output_rows(text), line()] if text and (ended or inspected.state == "waiting") else []
     if display is None:
         return [lambda: output_rows(text) if text else [_nothing(inspected)]]
     return [lambda make=make: [*note, *make()] for make in _makers(display, split=split)]
 
 
-def _makers(display: Display, *, split: bool) -> list[Callable[[], Sequence[Row]]]:
+def _makers(display: Display, *, split: bool) -> list[Callable[[], Sequence[GridRow]]]:
     match display:
         case Diff():
             return [lambda: diff_rows(display, split=split)]
         case Diffs(items=items):
             return [lambda: [row for item in items for row in (*diff_rows(item, split=split), line())]]
-        case Command():
+        case CommandText():
             return [lambda: terminal_rows(display)]
         case Source():
             return [lambda: source_rows(display, colours=False), lambda: source_rows(display)]
@@ -272,7 +272,7 @@ def source_text(inspected: Inspected) -> str:
             return patch(display)
         case Diffs(items=items):
             return "".join(map(patch, items))
-        case Command(output=output):
+        case CommandText(output=output):
             return output
         case Source(text=text) | Prose(text=text):
             return text
@@ -286,7 +286,7 @@ def source_text(inspected: Inspected) -> str:
             return inspected.text
 
 
-def _nothing(inspected: Inspected) -> Row:
+def _nothing(inspected: Inspected) -> GridRow:
     waiting = inspected.state in {"queued", "waiting", "running"}
     return line(("No result yet." if waiting else "No output.", "muted"))
 

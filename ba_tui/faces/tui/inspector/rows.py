@@ -16,7 +16,7 @@ Piece: TypeAlias = tuple[str, str | Style]
 
 
 @frozen
-class Cell:
+class GridCell:
     """A gutter that neither scrolls nor copies, and the text. ``tone`` paints the whole cell."""
 
     pieces: tuple[Piece, ...] = ()
@@ -28,7 +28,7 @@ class Cell:
         return "".join(text for text, _ in self.pieces)
 
 
-Row: TypeAlias = tuple[Cell, ...]
+GridRow: TypeAlias = tuple[GridCell, ...]
 """One cell, or two side by side."""
 
 PICTURES = (
@@ -38,9 +38,9 @@ PICTURES = (
 )
 
 
-def line(*pieces: Piece, gutter: str = "", tone: str = "") -> Row:
+def line(*pieces: Piece, gutter: str = "", tone: str = "") -> GridRow:
     """A row of one cell."""
-    return (Cell(pieces, gutter, tone),)
+    return (GridCell(pieces, gutter, tone),)
 
 
 def visible(text: str) -> str:
@@ -58,7 +58,7 @@ def painted(text: str) -> str:
     return paintable(text.expandtabs(8), newlines=False)
 
 
-def text_rows(text: str, *, reveal: bool = False) -> list[Row]:
+def text_rows(text: str, *, reveal: bool = False) -> list[GridRow]:
     """Foreign text, a row for each of its lines; ``reveal`` when a person judges it."""
     show = visible if reveal else painted
     return [line((show(part), "")) for part in text.split("\n")]
@@ -88,7 +88,7 @@ def folds(text: str, width: int, *, words: bool = False) -> tuple[int, ...]:
 
 
 @frozen
-class Layout:
+class GridLayout:
     """Which row and which of its folded lines stands on each line of the sheet."""
 
     lines: Sequence[tuple[int, int]]
@@ -112,7 +112,7 @@ class Layout:
 GAP = 1
 
 
-def lay_out(rows: Sequence[Row], width: int, *, wrap: bool, words: bool = False) -> Layout:
+def lay_out(rows: Sequence[GridRow], width: int, *, wrap: bool, words: bool = False) -> GridLayout:
     """Fold ``rows`` into lines of ``width`` cells; without ``wrap`` each row is one line."""
     count = max(map(len, rows), default=1)
     gutters = tuple(_widest(row[column].gutter for row in rows if len(row) > column) for column in range(count))
@@ -132,7 +132,7 @@ def lay_out(rows: Sequence[Row], width: int, *, wrap: bool, words: bool = False)
                     starts[index, column] = cuts
                     height = max(height, len(cuts))
         lines.extend((index, part) for part in range(height))
-    return Layout(lines, starts, gutters, columns, longest)
+    return GridLayout(lines, starts, gutters, columns, longest)
 
 
 def _widest(texts: Iterable[str]) -> int:

@@ -19,7 +19,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.worker import Worker, WorkerState
 
-from ba_tui.faces.tui.inspector.rows import GAP, Cell, Layout, Row, lay_out, line, painted
+from ba_tui.faces.tui.inspector.rows import GAP, GridCell, GridLayout, GridRow, lay_out, line, painted
 
 SMALL = 600
 """Rows that are folded on the loop; more of them go to a thread."""
@@ -32,7 +32,7 @@ ROLES = (
 OWN_GROUND = {"added", "added-word", "removed", "removed-word"}
 
 
-class Sheet(ScrollView, can_focus=True):
+class InspectorSheet(ScrollView, can_focus=True):
     """Shows rows. Give it plain rows with ``put``, or a function that makes them in a thread with ``show``."""
 
     DEFAULT_CSS = """
@@ -91,32 +91,32 @@ class Sheet(ScrollView, can_focus=True):
     class LaidOut(Message):
         """The number of lines at the present width is known."""
 
-        def __init__(self, sheet: Sheet, lines: int) -> None:
+        def __init__(self, sheet: InspectorSheet, lines: int) -> None:
             super().__init__()
             self.sheet = sheet
             self.lines = lines
 
         @property
-        def control(self) -> Sheet:
+        def control(self) -> InspectorSheet:
             return self.sheet
 
     class Picked(Message):
         """A row was clicked."""
 
-        def __init__(self, sheet: Sheet, row: int) -> None:
+        def __init__(self, sheet: InspectorSheet, row: int) -> None:
             super().__init__()
             self.sheet = sheet
             self.row = row
 
         @property
-        def control(self) -> Sheet:
+        def control(self) -> InspectorSheet:
             return self.sheet
 
-    def __init__(self, rows: Sequence[Row] = (), *, words: bool = False, id: str | None = None) -> None:
+    def __init__(self, rows: Sequence[GridRow] = (), *, words: bool = False, id: str | None = None) -> None:
         super().__init__(id=id)
         self.rows = rows
         self.words = words
-        self._layout_now: Layout | None = None
+        self._layout_now: GridLayout | None = None
         self._styles: dict[str, Style] = {}
         self._width = 0
         self._made = False
@@ -126,13 +126,13 @@ class Sheet(ScrollView, can_focus=True):
     def line_count(self) -> int:
         return len(self._layout_now.lines) if self._layout_now else len(self.rows)
 
-    def put(self, rows: Sequence[Row]) -> None:
+    def put(self, rows: Sequence[GridRow]) -> None:
         """Show ``rows`` instead of what was there, from the top."""
         self._stop("build")
         self._take(rows)
         self.scroll_to(0, 0, animate=False, force=True)
 
-    def swap(self, rows: Sequence[Row]) -> None:
+    def swap(self, rows: Sequence[GridRow]) -> None:
         """Show ``rows``, which are mostly the same, and stay where the person looks."""
         self._stop("build")
         self._take(rows)
@@ -144,7 +144,7 @@ class Sheet(ScrollView, can_focus=True):
         self.scroll_to(y=max(0, at - above), animate=False, force=True)
 
     @work(exclusive=True, group="build", exit_on_error=False)
-    async def show(self, *builds: Callable[[], Sequence[Row]]) -> None:
+    async def show(self, *builds: Callable[[], Sequence[GridRow]]) -> None:
         """Make the rows in a thread; each further function makes a better version of the same rows."""
         self._made = False
         for index, build in enumerate(builds):
@@ -171,7 +171,7 @@ class Sheet(ScrollView, can_focus=True):
             if worker.node is self and worker.group == group:
                 worker.cancel()
 
-    def _take(self, rows: Sequence[Row]) -> None:
+    def _take(self, rows: Sequence[GridRow]) -> None:
         self.rows = rows
         self._fold()
 
@@ -201,11 +201,11 @@ class Sheet(ScrollView, can_focus=True):
             self._fold_later(rows, width)
 
     @work(exclusive=True, group="fold")
-    async def _fold_later(self, rows: Sequence[Row], width: int) -> None:
+    async def _fold_later(self, rows: Sequence[GridRow], width: int) -> None:
         wrap, words = self.wrap, self.words
         self._lay(await asyncio.to_thread(lambda: lay_out(rows, width, wrap=wrap, words=words)), rows)
 
-    def _lay(self, layout: Layout, rows: Sequence[Row] | None = None) -> None:
+    def _lay(self, layout: GridLayout, rows: Sequence[GridRow] | None = None) -> None:
         if rows is not None and rows is not self.rows:
             return
         changed = self._layout_now is None or len(layout.lines) != len(self._layout_now.lines)
@@ -231,7 +231,7 @@ class Sheet(ScrollView, can_focus=True):
             strip = self._strips[key] = self._paint(layout, index, scroll_x)
         return strip
 
-    def _paint(self, layout: Layout, index: int, scroll_x: int) -> Strip:
+    def _paint(self, layout: GridLayout, index: int, scroll_x: int) -> Strip:
         number, part = layout.lines[index]
         # A resize in flight may have left a layout of rows that are gone.
         row = self.rows[number] if number < len(self.rows) else line()
@@ -254,14 +254,14 @@ class Sheet(ScrollView, can_focus=True):
                 strips.append(Strip.blank(GAP, self._style("")))
         return Strip.join(strips)
 
-    def _gutter(self, cell: Cell, width: int, *, first: bool) -> Strip:
+    def _gutter(self, cell: GridCell, width: int, *, first: bool) -> Strip:
         style = self._style("gutter")
         if cell.tone:
             style += Style(color=self._style(cell.tone).color, bgcolor=self._style(cell.tone).bgcolor)
         return Strip([Segment(cell.gutter if first else "", style)]).adjust_cell_length(width, style)
 
     def _segments(
-        self, pieces: Sequence[tuple[str, str | Style]], cell: Cell, row: int, start: int, *, last: bool
+        self, pieces: Sequence[tuple[str, str | Style]], cell: GridCell, row: int, start: int, *, last: bool
     ) -> list[Segment]:
         segments = [Segment(text, self._blend(role, cell.tone)) for text, role in pieces]
         selection = self.text_selection
@@ -310,7 +310,7 @@ class Sheet(ScrollView, can_focus=True):
             self.post_message(self.Picked(self, layout.lines[index][0]))
 
 
-def _cut(cell: Cell, start: int, end: int) -> list[tuple[str, str | Style]]:
+def _cut(cell: GridCell, start: int, end: int) -> list[tuple[str, str | Style]]:
     """The pieces of ``cell`` between two places of its text."""
     if start == 0 and end >= sum(len(text) for text, _ in cell.pieces):
         return list(cell.pieces)

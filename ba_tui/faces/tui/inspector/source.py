@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from ba_tui.core.results import Prose, Source
-from ba_tui.faces.tui.inspector.rows import Piece, Row, line, text_rows
+from ba_tui.faces.tui.inspector.rows import GridRow, Piece, line, text_rows
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
@@ -15,7 +15,7 @@ COLOURED = 120_000
 """Characters up to which colours are worth their time."""
 
 
-def source_rows(display: Source, *, colours: bool = True, reveal: bool = False) -> list[Row]:
+def source_rows(display: Source, *, colours: bool = True, reveal: bool = False) -> list[GridRow]:
     """Numbered lines; the file's name decides the language."""
     rows = text_rows(display.text.removesuffix("\n"), reveal=reveal)
     if colours:
@@ -24,13 +24,13 @@ def source_rows(display: Source, *, colours: bool = True, reveal: bool = False) 
     return [line(*row[0].pieces, gutter=f"{number:>{digits}}  ") for number, row in enumerate(rows, display.start)]
 
 
-def prose_rows(display: Prose, *, colours: bool = True, reveal: bool = False) -> list[Row]:
+def prose_rows(display: Prose, *, colours: bool = True, reveal: bool = False) -> list[GridRow]:
     """Text as it is; Markdown keeps its signs and is coloured."""
     rows = text_rows(display.text.removesuffix("\n"), reveal=reveal)
     return coloured(rows, "markdown") if display.markdown and colours else rows
 
 
-def command_rows(command: str, *, colours: bool = True) -> list[Row]:
+def command_rows(command: str, *, colours: bool = True) -> list[GridRow]:
     """A shell command, whole, as it would run."""
     rows = text_rows(command, reveal=True)
     if colours:
@@ -45,7 +45,7 @@ def _lexer_for(path: str) -> str:
     return found.aliases[0] if found and found.aliases else "text"
 
 
-def coloured(plain: Sequence[Row], language: str) -> list[Row]:
+def coloured(plain: Sequence[GridRow], language: str) -> list[GridRow]:
     """The same rows with the roles of their tokens; as they were when they are too long to colour."""
     texts = [row[0].text for row in plain]
     if language == "text" or sum(map(len, texts)) > COLOURED:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from rich.style import Style
 
-from ba_tui.core.results import Command
+from ba_tui.core.results import CommandText
 from ba_tui.core.text.ansi import PLAIN, Ink, inked_lines
-from ba_tui.faces.tui.inspector.rows import Row, line, visible
+from ba_tui.faces.tui.inspector.rows import GridRow, line, visible
 from ba_tui.faces.tui.inspector.source import command_rows
 from ba_tui.faces.tui.transcript.ansi import ink_style
 
 
-def output_rows(text: str) -> list[Row]:
+def output_rows(text: str) -> list[GridRow]:
     """Printed text, colours kept."""
     return [
         line(*((words.replace("\n", "␤").expandtabs(8), _style(ink)) for words, ink in pieces))
@@ -19,12 +19,12 @@ def output_rows(text: str) -> list[Row]:
     ]
 
 
-def folder_row(cwd: str) -> Row:
+def folder_row(cwd: str) -> GridRow:
     """Where a command runs."""
     return line((f"in {'the project folder' if cwd == '.' else visible(cwd)}", "muted"), gutter="  ")
 
 
-def terminal_rows(display: Command) -> list[Row]:
+def terminal_rows(display: CommandText) -> list[GridRow]:
     """The command, its folder, the output and the exit code."""
     rows = command_rows(display.command)
     if display.cwd:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ba_tui.core.results import Todos
-from ba_tui.faces.tui.inspector.rows import Row, line, visible
+from ba_tui.faces.tui.inspector.rows import GridRow, line, visible
 
 MARKS = {"pending": ("[ ] ", ""), "in_progress": ("[>] ", "heading"), "completed": ("[x] ", "muted")}
 
 
-def todo_rows(display: Todos) -> list[Row]:
+def todo_rows(display: Todos) -> list[GridRow]:
     """Each item with its state as a sign, urgent ones named."""
-    rows: list[Row] = []
+    rows: list[GridRow] = []
     for item in display.items:
         mark, role = MARKS[item.status]
         urgent = [(" (high)", "warning")] if item.priority == "high" and item.status != "completed" else []

@@ -27,10 +27,10 @@ from ba_tui.core.start import Start
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.turn import Turn
 from ba_tui.faces.tui.acts import inventory, trust, view, writing
-from ba_tui.faces.tui.commands import COMMANDS, Command, parse
+from ba_tui.faces.tui.commands import COMMANDS, SlashCommand, parse
 from ba_tui.faces.tui.meters import git_branch
 from ba_tui.faces.tui.own_commands import OwnRows
-from ba_tui.faces.tui.panes import NEEDED, Asking, Attention, Facts, ShellCount, WindowTitle
+from ba_tui.faces.tui.panes import NEEDED, Asking, Attention, MeterFold, ShellCount, WindowTitle
 from ba_tui.faces.tui.session import OpenSession
 from ba_tui.faces.tui.transcript.course import reaches_back
 from ba_tui.faces.tui.transcript.view import RECENT, TranscriptView
@@ -52,7 +52,7 @@ BREATH = 500
 """Events that are folded before keys are looked at again."""
 
 
-class Pane(Protocol):
+class EventPane(Protocol):
     """A fold over events that shows itself; ``reset`` comes before another session is folded."""
 
     def apply(self, event: Event) -> None: ...
@@ -89,8 +89,9 @@ class ChatScreen(Screen[None]):
         self.composer.mentions = partial(inventory.mentions, self)
         self.composer.prompt.to_background = partial(inventory.detach, self)
         self.status = StatusLine()
-        self._meters: tuple[Pane, ...] = (self.stage, self.status)
-        self._live: tuple[Pane, ...] = (self.activity, Asking(self), Facts(self), Attention(self), ShellCount(self))
+        self._meters: tuple[EventPane, ...] = (self.stage, self.status)
+        folds = (Asking(self), MeterFold(self), Attention(self), ShellCount(self))
+        self._live: tuple[EventPane, ...] = (self.activity, *folds)
         """Those that matter while a turn runs; a replay is not for them."""
 
     def compose(self) -> ComposeResult:
@@ -233,7 +234,7 @@ class ChatScreen(Screen[None]):
             if isinstance(event, TurnStarted | Steered | TurnEnded):
                 self._show_queue()
 
-    def _fold(self, event: Event, panes: Sequence[Pane]) -> None:
+    def _fold(self, event: Event, panes: Sequence[EventPane]) -> None:
         for pane in panes:
             try:
                 pane.apply(event)
@@ -332,7 +333,7 @@ class ChatScreen(Screen[None]):
         if command := self.own.find(name):
             self.run_worker(partial(self._call, command, argument), group="command", exit_on_error=False)
 
-    async def _call(self, command: Command, argument: str) -> None:
+    async def _call(self, command: SlashCommand, argument: str) -> None:
         try:
             result = command.act(self, argument)
             if inspect.isawaitable(result):

@@ -22,8 +22,8 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.inspector.model import Inspected
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.meters import short_count
-from ba_tui.faces.tui.screens.context_rows import Page, Window, lead, painted_section, sections
-from ba_tui.faces.tui.screens.picker import Choice, Picker
+from ba_tui.faces.tui.screens.context_rows import ContextPage, Window, lead, painted_section, sections
+from ba_tui.faces.tui.screens.picker import Picker, PickerChoice
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.screens.chat import ChatScreen
@@ -36,11 +36,11 @@ LISTED = 300
 class _Reading(Picker):
     """Opens pages."""
 
-    def __init__(self, chat: ChatScreen, title: str, choices: Sequence[Choice] = (), *, keys: str) -> None:
+    def __init__(self, chat: ChatScreen, title: str, choices: Sequence[PickerChoice] = (), *, keys: str) -> None:
         super().__init__(title, choices, keys=keys)
         self._chat = chat
 
-    def open(self, page: Page) -> None:
+    def open(self, page: ContextPage) -> None:
         if page.items:
             self._chat.ba.push_screen(ContextItems(self._chat, page))
         else:
@@ -66,7 +66,7 @@ class ContextScreen(_Reading):
         super().__init__(chat, "Context", keys=KEYS)
         self._conversation = conversation
         self._window: Window | None = None
-        self._pages: dict[str, Page | None] = {}
+        self._pages: dict[str, ContextPage | None] = {}
         """What each row opens, by its id."""
 
     def on_mount(self) -> None:
@@ -140,7 +140,7 @@ class ContextScreen(_Reading):
 class ContextItems(_Reading):
     """The things in one share of the window; typing filters them."""
 
-    def __init__(self, chat: ChatScreen, page: Page) -> None:
+    def __init__(self, chat: ChatScreen, page: ContextPage) -> None:
         items = sorted(page.items, key=lambda item: -item.tokens)[:LISTED]
         choices = [_choice(str(place), item) for place, item in enumerate(items)]
         count = f"the biggest {LISTED} of {len(page.items):,}" if len(page.items) > LISTED else str(len(items))
@@ -149,8 +149,8 @@ class ContextItems(_Reading):
 
     def choose(self, id: str) -> None:
         item = self._items[int(id)]
-        self.open(Page(item.label, item.text))
+        self.open(ContextPage(item.label, item.text))
 
 
-def _choice(id: str, item: ContextItem) -> Choice:
-    return Choice(id, (item.label, f"~{short_count(item.tokens)}".rjust(7), item.detail))
+def _choice(id: str, item: ContextItem) -> PickerChoice:
+    return PickerChoice(id, (item.label, f"~{short_count(item.tokens)}".rjust(7), item.detail))

@@ -28,7 +28,7 @@ LABEL, LEAST, DETAIL = 36, 16, 10
 
 
 @frozen
-class Page:
+class ContextPage:
     """What a row opens: a text to read, or ``items`` to choose from."""
 
     title: str
@@ -37,20 +37,20 @@ class Page:
 
 
 @frozen
-class Entry:
+class ContextEntry:
     """``figures`` stand in columns, the least important last; ``detail`` gets what room is left."""
 
     label: str
     figures: tuple[str, ...] = ()
     detail: str = ""
-    page: Page | None = None
+    page: ContextPage | None = None
 
 
 @frozen
 class Section:
     title: str
     heads: tuple[str, ...]
-    entries: Sequence[Entry]
+    entries: Sequence[ContextEntry]
 
 
 @frozen
@@ -109,22 +109,22 @@ def sections(of: Window) -> list[Section]:
 def _shares(of: Window) -> Section:
     window = of.model.window
 
-    def entry(part: ContextPart) -> Entry:
-        return Entry(
+    def entry(part: ContextPart) -> ContextEntry:
+        return ContextEntry(
             part.label, figures(part.tokens, window, exact=part.exact or part.kept_free), part.detail, _opened(part)
         )
 
     taken = [entry(part) for part in of.parts if not part.kept_free]
     kept = [part for part in of.parts if part.kept_free]
     free = window - of.used - sum(part.tokens for part in kept)
-    left = [Entry("Free", figures(max(0, free), window))] if of.parts else []
+    left = [ContextEntry("Free", figures(max(0, free), window))] if of.parts else []
     return Section("Window", ("tokens", "share"), [*taken, *left, *map(entry, kept)])
 
 
-def _opened(part: ContextPart) -> Page | None:
+def _opened(part: ContextPart) -> ContextPage | None:
     if len(part.items) == 1:
-        return Page(part.items[0].label, part.items[0].text)
-    return Page(part.label, items=part.items) if part.items else None
+        return ContextPage(part.items[0].label, part.items[0].text)
+    return ContextPage(part.label, items=part.items) if part.items else None
 
 
 def figures(tokens: int, window: int, *, exact: bool = False) -> tuple[str, str]:
@@ -137,18 +137,18 @@ def _totals(ledger: Ledger) -> Section:
     turn, all_of = ledger.turn, ledger.session
     used = (all_of.usage, turn.usage)
     rows = [
-        Entry("Fresh input", tuple(short_count(each.input) for each in used)),
-        Entry("Written to the cache", tuple(short_count(each.cache_write) for each in used)),
-        Entry("Read from the cache", tuple(short_count(each.cache_read) for each in used)),
-        Entry("Output", tuple(short_count(each.output) for each in used)),
-        Entry("Input from the cache", tuple(map(hits, used))),
-        Entry("Cost", (money(all_of.cost), money(turn.cost)), _unknown(ledger)),
+        ContextEntry("Fresh input", tuple(short_count(each.input) for each in used)),
+        ContextEntry("Written to the cache", tuple(short_count(each.cache_write) for each in used)),
+        ContextEntry("Read from the cache", tuple(short_count(each.cache_read) for each in used)),
+        ContextEntry("Output", tuple(short_count(each.output) for each in used)),
+        ContextEntry("Input from the cache", tuple(map(hits, used))),
+        ContextEntry("Cost", (money(all_of.cost), money(turn.cost)), _unknown(ledger)),
     ]
     if ledger.summed != Usage():
         went = f"{short_count(ledger.summed.prompt)} in, {short_count(ledger.summed.output)} out"
-        rows.append(Entry("of it for summaries", (money(ledger.summaries), ""), went))
+        rows.append(ContextEntry("of it for summaries", (money(ledger.summaries), ""), went))
     elif ledger.summaries != 0:
-        rows.append(Entry("of it for summaries", (money(ledger.summaries), "")))
+        rows.append(ContextEntry("of it for summaries", (money(ledger.summaries), "")))
     return Section("Tokens and cost", ("session", "turn"), rows)
 
 
@@ -162,7 +162,7 @@ def _unknown(ledger: Ledger) -> str:
 
 
 def _models(ledger: Ledger) -> Section:
-    rows = [Entry(model or "unnamed", _account(account)) for model, account in ledger.models.items()]
+    rows = [ContextEntry(model or "unnamed", _account(account)) for model, account in ledger.models.items()]
     return Section("Models", ("cost", "in", "out", "cached", "requests"), rows if len(rows) > 1 else [])
 
 
@@ -173,8 +173,10 @@ def _account(of: Account) -> tuple[str, ...]:
 
 def _turns(ledger: Ledger) -> Section:
     rows = [
-        Entry(
-            f"{turn.number} {_line(turn.prompt)}", _account(turn.account), page=Page(f"Turn {turn.number}", turn.prompt)
+        ContextEntry(
+            f"{turn.number} {_line(turn.prompt)}",
+            _account(turn.account),
+            page=ContextPage(f"Turn {turn.number}", turn.prompt),
         )
         for turn in reversed(ledger.turns[-TURNS:])
     ]
@@ -186,7 +188,10 @@ def _biggest(of: Window) -> Section:
     said = [item for part in of.parts for item in part.items if item.said]
     most = sorted(said, key=lambda item: -item.tokens)[:BIGGEST]
     window = of.model.window
-    rows = [Entry(item.label, figures(item.tokens, window), item.detail, Page(item.label, item.text)) for item in most]
+    rows = [
+        ContextEntry(item.label, figures(item.tokens, window), item.detail, ContextPage(item.label, item.text))
+        for item in most
+    ]
     return Section("Biggest messages", ("tokens", "share"), rows)
 
 
@@ -195,13 +200,13 @@ def _shortened(ledger: Ledger) -> Section:
     return Section("Compressions", ("before", "after", "cost"), rows)
 
 
-def _shortening(of: Shortening) -> Entry:
+def _shortening(of: Shortening) -> ContextEntry:
     when = time.strftime("%H:%M", time.localtime(of.at))
     name = "taken back" if of.strategy == "undo" else of.strategy
     who = "" if of.agent == "main" else f" ({of.agent})"
     sizes = (short_count(of.before), short_count(of.after), money(of.cost))
     text = f"{of.before:,} to {of.after:,} tokens, {money(of.cost)}.\nKept: {of.kept}."
-    return Entry(f"{when} {name}{who}", sizes, of.kept, Page(f"Compression at {when}: {name}", text))
+    return ContextEntry(f"{when} {name}{who}", sizes, of.kept, ContextPage(f"Compression at {when}: {name}", text))
 
 
 def _line(text: str) -> str:

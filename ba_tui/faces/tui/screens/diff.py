@@ -23,9 +23,9 @@ from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.diff import patch
 from ba_tui.faces.tui.inspector.hunks import Hunks, can_say, hunk_rows, hunks
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
-from ba_tui.faces.tui.inspector.pane import WIDE, CopyRequested
-from ba_tui.faces.tui.inspector.rows import Row, line, visible
-from ba_tui.faces.tui.inspector.sheet import Sheet
+from ba_tui.faces.tui.inspector.pane import WIDE, InspectorCopy
+from ba_tui.faces.tui.inspector.rows import GridRow, line, visible
+from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 from ba_tui.faces.tui.widgets.ask_body import facts, heading, other_arguments
 from ba_tui.faces.tui.widgets.ask_edit import Chosen, choose
 
@@ -34,7 +34,7 @@ from ba_tui.faces.tui.widgets.ask_edit import Chosen, choose
 class _Page:
     """Rows without the heads of the changes: a number stands where change ``n`` begins."""
 
-    parts: Sequence[Row | int]
+    parts: Sequence[GridRow | int]
     count: int
 
 
@@ -75,11 +75,11 @@ class DiffScreen(ModalScreen[Chosen | None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(f"{visible(self._question.tool)} · {heading(self._question)}", classes="title", markup=False)
-            yield Sheet([line(("Reading the change …", "muted"))], words=True)
+            yield InspectorSheet([line(("Reading the change …", "muted"))], words=True)
             yield Static(classes="keys", markup=False)
 
     def on_mount(self) -> None:
-        self.query_one(Sheet).focus()
+        self.query_one(InspectorSheet).focus()
         self.run_worker(self._build, group="diff", exclusive=True)
 
     def on_resize(self) -> None:
@@ -120,7 +120,7 @@ class DiffScreen(ModalScreen[Chosen | None]):
     def _show(self, *, stay: bool = True) -> None:
         if self._page is None:
             return
-        sheet = self.query_one(Sheet)
+        sheet = self.query_one(InspectorSheet)
         rows, heads = self._rows(self._page)
         if stay:
             sheet.swap(rows)
@@ -129,7 +129,7 @@ class DiffScreen(ModalScreen[Chosen | None]):
         self._heads = heads
         self.query_one(".keys", Static).update(self._keys)
 
-    def _rows(self, page: _Page) -> tuple[list[Row], list[int]]:
+    def _rows(self, page: _Page) -> tuple[list[GridRow], list[int]]:
         known = facts(self._question, self._agent).plain.split("\n")
         rows = [line((words, "warning" if words.startswith("! ") else "muted")) for words in known]
         rows += [*argument_rows(other_arguments(self._question)), line()]
@@ -142,7 +142,7 @@ class DiffScreen(ModalScreen[Chosen | None]):
                 rows.append(part)
         return rows, heads
 
-    def _head(self, number: int, count: int) -> Row:
+    def _head(self, number: int, count: int) -> GridRow:
         here = number == self._at
         pointer = "❯ " if here else "  "
         mark, after = "", ""
@@ -164,12 +164,12 @@ class DiffScreen(ModalScreen[Chosen | None]):
         if self._page and self._page.count:
             self._at = (self._at + by) % self._page.count
             self._show()
-            sheet, head = self.query_one(Sheet), self._heads[self._at]
+            sheet, head = self.query_one(InspectorSheet), self._heads[self._at]
             self.call_after_refresh(sheet.reveal, head)
 
     def action_choose(self) -> None:
         if not self._choosing:
-            self.query_one(Sheet).action_move("page_down")
+            self.query_one(InspectorSheet).action_move("page_down")
             return
         self._accepted ^= {self._at}
         self._show()
@@ -184,12 +184,12 @@ class DiffScreen(ModalScreen[Chosen | None]):
         self.run_worker(self._build, group="diff", exclusive=True)
 
     def action_wrap(self) -> None:
-        sheet = self.query_one(Sheet)
+        sheet = self.query_one(InspectorSheet)
         sheet.wrap = not sheet.wrap
 
     def action_copy(self) -> None:
         text = self.get_selected_text() or "".join(map(patch, self._items))
-        self.post_message(CopyRequested(paintable(text)))
+        self.post_message(InspectorCopy(paintable(text)))
 
     def action_close(self) -> None:
         if not self._choosing:
@@ -205,7 +205,7 @@ class DiffScreen(ModalScreen[Chosen | None]):
 
 def _page(items: Sequence[Diff], changes: Sequence[Hunks], *, split: bool) -> _Page:
     """All files, their changes counted through."""
-    parts: list[Row | int] = []
+    parts: list[GridRow | int] = []
     count = 0
     for item, of in zip(items, changes, strict=True):
         kind = "new file  " if item.before is None else ""

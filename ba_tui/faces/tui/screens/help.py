@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from textual.widget import Widget
 
 from ba_tui.core.questions import Question
-from ba_tui.faces.tui.commands import COMMANDS, Command
-from ba_tui.faces.tui.screens.report import Report, ReportRow
+from ba_tui.faces.tui.commands import COMMANDS, SlashCommand
+from ba_tui.faces.tui.screens.report import ReportPane, ReportRow
 from ba_tui.faces.tui.widgets.ask_answers import answers_to
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ SIDEWAYS = {"scroll_left", "scroll_right", "page_left", "page_right"}
 SAMPLE = Question("permission", "", rule="what the line names")
 
 
-class HelpScreen(Report):
+class HelpScreen(ReportPane):
     """Made anew each time, so that it says what holds now."""
 
     def __init__(self, chat: ChatScreen) -> None:
@@ -66,7 +66,7 @@ def heading(text: str) -> ReportRow:
     return ReportRow((text,), "heading")
 
 
-def _summary(command: Command) -> str:
+def _summary(command: SlashCommand) -> str:
     others = ", ".join(f"/{alias}" for alias in command.aliases)
     return f"{command.summary} (also {others})" if others else command.summary
 

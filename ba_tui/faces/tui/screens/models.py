@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from ba_tui.core.provider import ModelInfo, Prices
 from ba_tui.faces.tui.meters import short_count
-from ba_tui.faces.tui.screens.picker import Choice, Picker
+from ba_tui.faces.tui.screens.picker import Picker, PickerChoice
 
 
 def model_picker(models: Sequence[ModelInfo], current: str) -> Picker:
     """Dismissed with the id of a model."""
     choices = [
-        Choice(
+        PickerChoice(
             model.id,
             (model.id, short_count(model.window), price(model.prices)),
             current=model.id == current,

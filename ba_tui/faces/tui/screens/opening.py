@@ -14,7 +14,7 @@ from textual.widgets import Static
 from ba_tui.faces.tui.widgets.composer import Composer
 
 
-class Opening(Screen[None]):
+class OpeningScreen(Screen[None]):
     """Looks like an empty chat. ``sent`` are prompts that were sent before there was anybody to send them to."""
 
     AUTO_FOCUS = ""

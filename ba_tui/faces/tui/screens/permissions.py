@@ -20,7 +20,7 @@ from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.ports.permissions import Permissions, RuleLine
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.inspector.rows import visible
-from ba_tui.faces.tui.screens.picker import Choice, Picker, rendered
+from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, rendered
 from ba_tui.faces.tui.screens.rule import GivenRule, RuleForm
 from ba_tui.faces.tui.session import MEANING
 
@@ -250,11 +250,11 @@ def _id(line: RuleLine, place: int) -> str:
     return f"{line.layer}:{line.verdict}:{line.rule}:{place}"
 
 
-def _choice(id: str, line: RuleLine) -> Choice:
+def _choice(id: str, line: RuleLine) -> PickerChoice:
     hits = count(line.hits, "hit") if line.hits else ""
     hits = "outside the sandbox" if line.leaves else hits
     state = "waits for you" if line.waiting else PLACES[line.layer] or line.source
-    return Choice(id, (visible(line.rule), hits, state), words=f"{line.verdict} {line.source} {line.terms}")
+    return PickerChoice(id, (visible(line.rule), hits, state), words=f"{line.verdict} {line.source} {line.terms}")
 
 
 def _told(line: RuleLine) -> str:

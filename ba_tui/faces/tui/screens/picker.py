@@ -23,7 +23,7 @@ LOW: list[tuple[int, str]] | None = [(0, "-low"), (18, "-tall")]
 
 
 @frozen
-class Choice:
+class PickerChoice:
     """``cells`` are the aligned columns; the first takes what room is left. ``below`` is a second, quiet line.
     ``words`` are not shown, but found.
     """
@@ -54,10 +54,12 @@ class Picker(ModalScreen[str | None]):
         Binding("pagedown", "step(8)", "Page down", show=False, priority=True),
     ]
 
-    def __init__(self, title: str, choices: Sequence[Choice], *, keys: str = "Enter chooses · Esc closes") -> None:
+    def __init__(
+        self, title: str, choices: Sequence[PickerChoice], *, keys: str = "Enter chooses · Esc closes"
+    ) -> None:
         super().__init__(classes="picker")
         self.heading = title
-        self.choices: Sequence[Choice] = choices
+        self.choices: Sequence[PickerChoice] = choices
         self.keys = keys
         self.empty = "Nothing to choose from."
 
@@ -95,7 +97,7 @@ class Picker(ModalScreen[str | None]):
         """In the place of the keys."""
         self.query_one(".keys", Static).update(paintable(text))
 
-    def matching(self) -> Sequence[Choice]:
+    def matching(self) -> Sequence[PickerChoice]:
         words = self.words.casefold().split()
         return [choice for choice in self.choices if all(word in choice.searched for word in words)]
 
@@ -147,7 +149,7 @@ class Picker(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-def rendered(choices: Sequence[Choice], width: int) -> list[tuple[Choice, Content]]:
+def rendered(choices: Sequence[PickerChoice], width: int) -> list[tuple[PickerChoice, Content]]:
     """Columns aligned over all rows; the first gives way when there is too little room."""
     if not choices:
         return []
@@ -159,7 +161,7 @@ def rendered(choices: Sequence[Choice], width: int) -> list[tuple[Choice, Conten
         shown -= 1
     first = max(8, min(widths[0], width - sum(widths[1:shown]) - 2 * (shown - 1)))
     first = first if shown == 1 else width - sum(widths[1:shown]) - 2 * (shown - 1)
-    found: list[tuple[Choice, Content]] = []
+    found: list[tuple[PickerChoice, Content]] = []
     for choice, row in zip(choices, cells, strict=True):
         mark = "● " if choice.current else "  "
         head = (mark + fitted(row[0], max(8, first - 2)), "bold" if choice.current else "")

@@ -30,7 +30,7 @@ class ReportRow:
     kind: str = ""
 
 
-class Report(ModalScreen[None]):
+class ReportPane(ModalScreen[None]):
     CSS_PATH = "../styles/screens.tcss"
     VERTICAL_BREAKPOINTS = LOW
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -14,11 +14,11 @@ from textual import on
 from textual.widgets import OptionList, Static
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.rewinding import Course, FileChange, Past, Stop
+from ba_tui.core.rewinding import FileChange, Past, RewindStop, TurnHistory
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.meters import age
-from ba_tui.faces.tui.screens.picker import Choice, Picker
+from ba_tui.faces.tui.screens.picker import Picker, PickerChoice
 
 UNDO = "undo"
 KEYS = "Enter shows what would change · Esc closes"
@@ -61,18 +61,20 @@ class RewindList(Picker):
                     break
         self._show(course)
 
-    def _show(self, course: Course) -> None:
+    def _show(self, course: TurnHistory) -> None:
         rows = [self._choice(stop) for stop in reversed(course.stops)]
         if course.newest:
             taken = age(time.time() - course.newest.event.at)
-            rows.insert(0, Choice(UNDO, ("Take the newest rewind back", "", taken)))
+            rows.insert(0, PickerChoice(UNDO, ("Take the newest rewind back", "", taken)))
         self.choices = rows
         self.refill()
         self._describe()
 
-    def _choice(self, stop: Stop) -> Choice:
+    def _choice(self, stop: RewindStop) -> PickerChoice:
         words = " ".join(stop.prompt.text.split()) or "(no words)"
-        return Choice(str(stop.number), (words, figures(self._files.get(stop.number, ())), age(time.time() - stop.at)))
+        return PickerChoice(
+            str(stop.number), (words, figures(self._files.get(stop.number, ())), age(time.time() - stop.at))
+        )
 
     @on(OptionList.OptionHighlighted)
     def _moved(self, event: OptionList.OptionHighlighted) -> None:

@@ -20,7 +20,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.rewinding import Checkpoints, Course, FileChange, Scope
+from ba_tui.core.rewinding import Checkpoints, FileChange, RewindScope, TurnHistory
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.model import Inspected
@@ -32,7 +32,7 @@ from ba_tui.faces.tui.screens.rewind import counts
 if TYPE_CHECKING:
     from ba_tui.faces.tui.screens.chat import ChatScreen
 
-SCOPES: dict[Scope, str] = {
+SCOPES: dict[RewindScope, str] = {
     "both": "Conversation and files",
     "conversation": "Conversation only; files stay as they are",
     "files": "Files only; the conversation stays",
@@ -53,7 +53,7 @@ class Going:
     talks: bool = True
 
 
-def going_back(course: Course, number: int) -> Going:
+def going_back(course: TurnHistory, number: int) -> Going:
     """To before turn ``number``. Raises UsageError when it does not stand."""
     stop = course.find(number)
     taken = sum(other.number >= number for other in course.stops)
@@ -63,7 +63,7 @@ def going_back(course: Course, number: int) -> Going:
     return Going(f"Rewind to before “{words}”", lead, course.files_before(number), tuple(course.since(number)))
 
 
-def going_forth(course: Course) -> Going | None:
+def going_forth(course: TurnHistory) -> Going | None:
     """Taking the newest rewind back; None when there is none."""
     if course.newest is None:
         return None
@@ -76,7 +76,7 @@ def going_forth(course: Course) -> Going | None:
     return Going("Take the newest rewind back", lead, event.undo, since, event.turns is not None)
 
 
-class RewindSheet(ModalScreen[Scope | None]):
+class RewindSheet(ModalScreen[RewindScope | None]):
     """Dismissed with what to rewind, or None."""
 
     CSS_PATH = "../styles/screens.tcss"
@@ -125,8 +125,8 @@ class RewindSheet(ModalScreen[Scope | None]):
         options.highlighted = 0
         self._draw()
 
-    def _scopes(self) -> list[Scope]:
-        found: list[Scope] = []
+    def _scopes(self) -> list[RewindScope]:
+        found: list[RewindScope] = []
         if self._going.talks:
             found = ["both", "conversation"] if self._changes else ["conversation"]
         return [*found, "files"] if self._changes else found
@@ -163,7 +163,7 @@ class RewindSheet(ModalScreen[Scope | None]):
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self.dismiss(cast("Scope", event.option_id))
+        self.dismiss(cast("RewindScope", event.option_id))
 
     def action_diff(self) -> None:
         if self._changes and self._files:

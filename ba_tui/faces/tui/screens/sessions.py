@@ -19,7 +19,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.meters import age, money
-from ba_tui.faces.tui.screens.picker import Choice, Picker
+from ba_tui.faces.tui.screens.picker import Picker, PickerChoice
 from ba_tui.faces.tui.session import OpenSession
 
 KEYS = "Enter opens · Ctrl+A all folders · Ctrl+O order · Esc closes\nCtrl+E rename · Ctrl+F fork · Ctrl+D delete"
@@ -95,7 +95,7 @@ class SessionPicker(Picker):
             return "open here"
         return f"in use by {info.locked_by}" if info.locked_by else ""
 
-    def matching(self) -> Sequence[Choice]:
+    def matching(self) -> Sequence[PickerChoice]:
         """What the titles say at once, and what was found in all the rest; as many as can be looked through."""
         places = self._places if self._looked and self._looked == self._wanted else {}
         said = {choice.id for choice in super().matching()}
@@ -210,9 +210,9 @@ class SessionPicker(Picker):
         self.run_worker(run, group="sessions", exit_on_error=False)
 
 
-def _choice(info: SessionInfo, now: float, where: str, *, everywhere: bool) -> Choice:
+def _choice(info: SessionInfo, now: float, where: str, *, everywhere: bool) -> PickerChoice:
     cells = [info.title or "Untitled", age(now - info.updated), count(info.turns, "turn"), money(info.cost)]
     if everywhere:
         cells.append(info.cwd.name or str(info.cwd))
     below = f"{where} · {info.preview}" if where else info.preview
-    return Choice(info.id, tuple(cells), below)
+    return PickerChoice(info.id, tuple(cells), below)

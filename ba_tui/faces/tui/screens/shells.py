@@ -15,11 +15,11 @@ from textual.timer import Timer
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.jobs import Job, Jobs
-from ba_tui.core.results import Command
+from ba_tui.core.results import CommandText
 from ba_tui.core.text.wording import byte_size
 from ba_tui.faces.tui.inspector.model import Inspected, Whole
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.screens.picker import Choice, Picker
+from ba_tui.faces.tui.screens.picker import Picker, PickerChoice
 from ba_tui.faces.tui.transcript.rows import duration
 
 if TYPE_CHECKING:
@@ -72,10 +72,10 @@ class ShellList(Picker):
             self._tick.stop()
             self._tick = None
 
-    def _choice(self, job: Job) -> Choice:
+    def _choice(self, job: Job) -> PickerChoice:
         spent = max(0.0, (job.until or time.time()) - job.since)
         command = " ".join(job.command.split())
-        return Choice(job.id, (command, state_of(job), duration(spent), byte_size(job.size)), job.id)
+        return PickerChoice(job.id, (command, state_of(job), duration(spent), byte_size(job.size)), job.id)
 
     def action_step(self, by: int) -> None:
         super().action_step(by)
@@ -96,7 +96,7 @@ class ShellList(Picker):
         stored = conversation.inventory.results if conversation else None
         whole = Whole(stored, job.ref) if stored and job.ref else None
         state = "running" if job.state == "running" else "failed" if job.exit_code else "ok"
-        shown = Command(job.command, "", output, job.exit_code)
+        shown = CommandText(job.command, "", output, job.exit_code)
         title = f"{job.id} {' '.join(job.command.split())}"
         spent = max(0.0, (job.until or time.time()) - job.since)
         value = Inspected(title, {}, shown, output, state, spent, state_of(job), whole)

@@ -17,7 +17,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.ports.skills import SkillLine, Skills, SkillState
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.meters import short_count
-from ba_tui.faces.tui.screens.picker import Choice, Picker
+from ba_tui.faces.tui.screens.picker import Picker, PickerChoice
 from ba_tui.faces.tui.screens.skill_page import MEANING, SkillPage
 
 if TYPE_CHECKING:
@@ -119,10 +119,12 @@ class SkillBrowser(Picker):
         self.say(told)
 
 
-def _choice(id: str, skill: SkillLine) -> Choice:
+def _choice(id: str, skill: SkillLine) -> PickerChoice:
     summary = " ".join(skill.description.split())
     wrong = skill.trouble or " · ".join(skill.warnings)
     below = f"! {wrong}" if wrong else summary
     size = f"{short_count(skill.tokens)} tokens" if skill.tokens else ""
     current = skill.state in {"active", "waiting"}
-    return Choice(id, (skill.id, STATES[skill.state], skill.source, size), below, current, f"{summary} {skill.path}")
+    return PickerChoice(
+        id, (skill.id, STATES[skill.state], skill.source, size), below, current, f"{summary} {skill.path}"
+    )

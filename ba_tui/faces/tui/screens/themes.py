@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from textual import on
 from textual.widgets import OptionList
 
-from ba_tui.faces.tui.screens.picker import Choice, Picker
+from ba_tui.faces.tui.screens.picker import Picker, PickerChoice
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.app import BaApp
@@ -24,7 +24,7 @@ class ThemePicker(Picker):
         app = cast("BaApp", self.app)
         self._before = app.theme
         self.choices = [
-            Choice(
+            PickerChoice(
                 name,
                 (name, "dark" if app.available_themes[name].dark else "light"),
                 current=name == self._before,

@@ -22,9 +22,9 @@ from ba_tui.core.ports.tools import ToolLine, Tools
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.inspector.json_tree import json_rows
 from ba_tui.faces.tui.inspector.pane import spell
-from ba_tui.faces.tui.inspector.rows import Row, line, painted
-from ba_tui.faces.tui.inspector.sheet import Sheet
-from ba_tui.faces.tui.screens.picker import LOW, Choice, Picker
+from ba_tui.faces.tui.inspector.rows import GridRow, line, painted
+from ba_tui.faces.tui.inspector.sheet import InspectorSheet
+from ba_tui.faces.tui.screens.picker import LOW, Picker, PickerChoice
 from ba_tui.faces.tui.transcript.rows import duration
 
 if TYPE_CHECKING:
@@ -136,12 +136,12 @@ class ToolBrowser(Picker):
         return f"{tool.name} is {'on' if on else 'off'} for this session, from the next turn on.", now
 
 
-def _choice(id: str, tool: ToolLine) -> Choice:
+def _choice(id: str, tool: ToolLine) -> PickerChoice:
     wrong = marks(tool)
     summary = " ".join(tool.description.split())
     below = f"! {wrong}" if wrong else summary
     cells = (tool.name, STATES[tool.state], tool.category, figures(tool))
-    return Choice(id, cells, below, words=f"{' '.join(tool.tags)} {tool.source} {summary}")
+    return PickerChoice(id, cells, below, words=f"{' '.join(tool.tags)} {tool.source} {summary}")
 
 
 class ToolPage(ModalScreen[None]):
@@ -165,18 +165,18 @@ class ToolPage(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="sheet"):
             yield Static(painted(self._tool.name), classes="title", markup=False)
-            yield Sheet(page_rows(self._tool), words=True, id="tool")
+            yield InspectorSheet(page_rows(self._tool), words=True, id="tool")
             switch = " · s switches it on or off" if self._tool.state in SWITCHED else ""
             yield Static(f"↑ ↓ scroll · y copies the schema{switch} · Esc closes", classes="keys", markup=False)
 
     def on_mount(self) -> None:
-        self.query_one(Sheet).focus()
+        self.query_one(InspectorSheet).focus()
 
     def action_close(self) -> None:
         self.dismiss()
 
     def action_wrap(self) -> None:
-        sheet = self.query_one(Sheet)
+        sheet = self.query_one(InspectorSheet)
         sheet.wrap = not sheet.wrap
 
     def action_switch(self) -> None:
@@ -185,7 +185,7 @@ class ToolPage(ModalScreen[None]):
     async def _switch_it(self) -> None:
         told, self._tool = await self._switch(self._tool)
         self.query_one(".keys", Static).update(painted(told))
-        self.query_one(Sheet).put(page_rows(self._tool))
+        self.query_one(InspectorSheet).put(page_rows(self._tool))
 
     def action_copy(self) -> None:
         from ba_tui.faces.tui.acts.view import copy_text  # noqa: PLC0415 - the acts import screens
@@ -193,7 +193,7 @@ class ToolPage(ModalScreen[None]):
         copy_text(self._chat, json.dumps(dict(self._tool.schema), ensure_ascii=False, indent=2, default=str))
 
 
-def page_rows(tool: ToolLine) -> Sequence[Row]:
+def page_rows(tool: ToolLine) -> Sequence[GridRow]:
     """The page of one tool."""
     now = tool.figures
     facts = [

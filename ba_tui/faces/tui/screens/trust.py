@@ -15,13 +15,13 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ba_tui.core.ports.trust import Standing
+from ba_tui.core.ports.trust import TrustState
 from ba_tui.faces.tui.inspector.diff import diff_rows
-from ba_tui.faces.tui.inspector.rows import Row, line, visible
-from ba_tui.faces.tui.inspector.sheet import Sheet
+from ba_tui.faces.tui.inspector.rows import GridRow, line, visible
+from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 from ba_tui.faces.tui.screens.picker import LOW
 
-Verdict: TypeAlias = Literal["trust", "no", "quit", "revoke"]
+TrustAnswer: TypeAlias = Literal["trust", "no", "quit", "revoke"]
 
 IGNORED = 0.5
 """Seconds without a key until keys count: those before were meant for something else."""
@@ -43,14 +43,14 @@ MOVES = {"pageup": "page_up", "pagedown": "page_down", "space": "page_down", "ho
 LINES = {"j": "down", "k": "up"}
 
 
-class TrustScreen(ModalScreen[Verdict | None]):
+class TrustScreen(ModalScreen[TrustAnswer | None]):
     """Dismissed with the verdict, or with None when all stays as it is. ``starting``: nothing was sent here yet, so
     leaving is one of the answers. ``clock`` in seconds."""
 
     CSS_PATH = "../styles/screens.tcss"
     VERTICAL_BREAKPOINTS = LOW
 
-    def __init__(self, seen: Standing, *, starting: bool, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, seen: TrustState, *, starting: bool, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(classes="trust")
         self.seen = seen
         self._clock = clock
@@ -77,8 +77,8 @@ class TrustScreen(ModalScreen[Verdict | None]):
             warning.display = bool(self.seen.trouble or self.seen.warning)
             yield warning
             yield Static(id="trust-meaning", markup=False)
-            yield _quiet(Sheet(id="trust-body", words=True))
-            yield _quiet(Sheet(id="trust-answers", words=True))
+            yield _quiet(InspectorSheet(id="trust-body", words=True))
+            yield _quiet(InspectorSheet(id="trust-answers", words=True))
             yield Static(classes="keys", markup=False)
 
     def on_mount(self) -> None:
@@ -87,7 +87,7 @@ class TrustScreen(ModalScreen[Verdict | None]):
 
     def _show_body(self) -> None:
         seen, whole = self.seen, self._whole
-        self.query_one("#trust-body", Sheet).show(lambda: body_rows(seen, whole=whole))
+        self.query_one("#trust-body", InspectorSheet).show(lambda: body_rows(seen, whole=whole))
         self._hint()
 
     def _hint(self) -> None:
@@ -107,11 +107,11 @@ class TrustScreen(ModalScreen[Verdict | None]):
         self._hint()
 
     def _paint(self) -> None:
-        rows: list[Row] = []
+        rows: list[GridRow] = []
         for index, (_, key, words) in enumerate(self._answers):
             here = index == self._row
             rows.append(line((words, ""), gutter=f"{'❯' if here else ' '} {key:<3}  ", tone="selected" if here else ""))
-        sheet = self.query_one("#trust-answers", Sheet)
+        sheet = self.query_one("#trust-answers", InspectorSheet)
         sheet.styles.height = len(rows)
         sheet.put(rows)
 
@@ -135,31 +135,31 @@ class TrustScreen(ModalScreen[Verdict | None]):
             self._whole = not self._whole
             self._show_body()
         elif key in MOVES or key in LINES:
-            self.query_one("#trust-body", Sheet).action_move(MOVES.get(key) or LINES[key])
+            self.query_one("#trust-body", InspectorSheet).action_move(MOVES.get(key) or LINES[key])
         else:
             for verdict, keys, _ in self._answers:
                 if key in keys.split():
                     self.dismiss(verdict)
                     return
 
-    @on(Sheet.Picked, "#trust-answers")
-    def _clicked(self, event: Sheet.Picked) -> None:
+    @on(InspectorSheet.Picked, "#trust-answers")
+    def _clicked(self, event: InspectorSheet.Picked) -> None:
         event.stop()
         if self.listening and event.row < len(self._answers):
             self.dismiss(self._answers[event.row][0])
 
 
-def _quiet(sheet: Sheet) -> Sheet:
+def _quiet(sheet: InspectorSheet) -> InspectorSheet:
     """The keys are the screen's."""
     sheet.can_focus = False
     return sheet
 
 
-def answers(seen: Standing, *, starting: bool) -> Sequence[tuple[Verdict | None, str, str]]:
+def answers(seen: TrustState, *, starting: bool) -> Sequence[tuple[TrustAnswer | None, str, str]]:
     """Verdict, keys and words of each row. None leaves all as it is."""
     if seen.state == "trusted":
         return (None, "1 y", "Yes, and it stays so"), ("revoke", "2 n", "No: take it back, and only read from now on")
-    rows: list[tuple[Verdict | None, str, str]] = []
+    rows: list[tuple[TrustAnswer | None, str, str]] = []
     if not seen.trouble:
         changed = seen.state == "changed"
         rows.append(("trust", "1 y", "Yes, trust it as it is now" if changed else "Yes, trust this folder"))
@@ -169,13 +169,13 @@ def answers(seen: Standing, *, starting: bool) -> Sequence[tuple[Verdict | None,
     return rows
 
 
-def body_rows(seen: Standing, *, whole: bool) -> list[Row]:
+def body_rows(seen: TrustState, *, whole: bool) -> list[GridRow]:
     """What the folder brings by kind; ``whole``: every file, or what changed of it."""
     if seen.trouble:
         return []
     if not whole:
         return _brought(seen) or [line((NOTHING, "muted"))]
-    rows: list[Row] = []
+    rows: list[GridRow] = []
     if seen.gone:
         rows += [line((f"{visible(name)} is gone", "warning")) for name in seen.gone]
     for file in seen.files:
@@ -184,8 +184,8 @@ def body_rows(seen: Standing, *, whole: bool) -> list[Row]:
     return rows
 
 
-def _brought(seen: Standing) -> list[Row]:
-    rows: list[Row] = []
+def _brought(seen: TrustState) -> list[GridRow]:
+    rows: list[GridRow] = []
     for part in seen.holds:
         gutter = f"{part.kind:<11}  {len(part.names):>3}  "
         rows.append(line((visible(", ".join(part.names)), ""), gutter=gutter))

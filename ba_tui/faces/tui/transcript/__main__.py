@@ -22,7 +22,7 @@ from ba_tui.core.events import (
 )
 from ba_tui.core.messages import Block, Message, Text, Thinking, ToolUse, user
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.results import Command, Diff, ToolResult, failure
+from ba_tui.core.results import CommandText, Diff, ToolResult, failure
 from ba_tui.faces.tui.transcript.view import TranscriptView
 
 ANSWER = """\
@@ -64,7 +64,7 @@ def calls() -> list[Event]:
         ToolUse("5", "read_file", {"path": "notes.md"}),
     )
     diff = Diff("load.py", "def load():\n    return rows\n", "def load(path):\n    return rows(path)\n")
-    output = Command("pytest -q", output="\x1b[32m....\x1b[0m\n4 passed in 0.41s", exit_code=0)
+    output = CommandText("pytest -q", output="\x1b[32m....\x1b[0m\n4 passed in 0.41s", exit_code=0)
     asked = Question("permission", "Run it?", call_id="4", tool="shell")
     return [
         MessageDone(Message("assistant", uses)),

@@ -13,14 +13,14 @@ from textual.scrollbar import ScrollDown, ScrollUp
 
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.transcript import style
-from ba_tui.faces.tui.transcript.messages import CopyRequested, Opened
-from ba_tui.faces.tui.transcript.pane import Pane
-from ba_tui.faces.tui.transcript.records import Compaction, Prose, Record, Thought, ToolRow, source
-from ba_tui.faces.tui.transcript.search import Search
-from ba_tui.faces.tui.transcript.stack import FIRST, GAP, Place
+from ba_tui.faces.tui.transcript.messages import RecordOpened, TranscriptCopy
+from ba_tui.faces.tui.transcript.pane import TranscriptPane
+from ba_tui.faces.tui.transcript.records import Compaction, ProseRecord, Record, Thought, ToolRow, source
+from ba_tui.faces.tui.transcript.search import TranscriptSearch
+from ba_tui.faces.tui.transcript.stack import FIRST, GAP, StackPosition
 
 
-class Browsing(Pane):
+class Browsing(TranscriptPane):
     """A pane with a cursor on one record and a search over all of them."""
 
     BINDINGS: ClassVar[list[BindingType]] = style.BINDINGS
@@ -41,9 +41,9 @@ class Browsing(Pane):
     def _reveal(self, at: int) -> None:
         """Scroll as little as it takes to see record ``at``, its top first."""
         stack, rows = self._stack, self._rows
-        top = stack.settled(Place(at, 0, 0))
+        top = stack.settled(StackPosition(at, 0, 0))
         seen = [place for place, _ in self._window]
-        end = stack.settled(Place(at, len(stack.sheets[at].opened()[0]) - 1, 1 << 20))
+        end = stack.settled(StackPosition(at, len(stack.sheets[at].opened()[0]) - 1, 1 << 20))
         if top not in seen or end not in seen:
             fits = stack.moved(end, 1 - rows)
             self._place = top if top < self._place or fits > top else fits
@@ -51,11 +51,11 @@ class Browsing(Pane):
 
     def action_open(self) -> None:
         if (record := self.current()) is not None:
-            self.post_message(Opened(record))
+            self.post_message(RecordOpened(record))
 
     def action_copy(self) -> None:
         if (record := self.current()) is not None:
-            self.post_message(CopyRequested(paintable(source(record))))
+            self.post_message(TranscriptCopy(paintable(source(record))))
 
     def action_expand(self) -> None:
         self._expand(self.chosen())
@@ -70,13 +70,13 @@ class Browsing(Pane):
         self._show()
 
     def action_search(self) -> None:
-        self.search = Search()
+        self.search = TranscriptSearch()
         self._show()
 
     def find(self, query: str, by: int = 0) -> None:
         """Search for ``query``; ``by`` goes on to the next (1) or previous (-1) hit."""
         if self.search is None or self.search.query != query:
-            self.search = Search(query)
+            self.search = TranscriptSearch(query)
             self.search.over(
                 [sheet.record for sheet in self._stack.sheets],
                 self._place.sheet + len({place.sheet for place, _ in self._window}),
@@ -88,7 +88,7 @@ class Browsing(Pane):
             self.follow_if_at_end()
         self._show()
 
-    def _line_of(self, at: int, number: int) -> Place:
+    def _line_of(self, at: int, number: int) -> StackPosition:
         """Where hit ``number`` of record ``at`` is shown; the record's top when it is folded away or cut in two."""
         pattern = self.search.pattern if self.search is not None else None
         stack = self._stack
@@ -96,8 +96,8 @@ class Browsing(Pane):
             for line, words in enumerate(stack.lay(at, block)):
                 number -= len(pattern.findall(words.text)) if pattern is not None else 0
                 if number < 0:
-                    return Place(at, block, line)
-        return stack.settled(Place(at, 0, 0))
+                    return StackPosition(at, block, line)
+        return stack.settled(StackPosition(at, 0, 0))
 
     async def _on_key(self, event: events.Key) -> None:
         if self.search is None:
@@ -147,8 +147,8 @@ class Browsing(Pane):
         record = self._stack.sheets[place.sheet].record
         if isinstance(record, ToolRow | Thought | Compaction) and place.line == 0:
             self._expand(place.sheet)
-        elif again and event.chain == 2 and not isinstance(record, Prose):
-            self.post_message(Opened(record))
+        elif again and event.chain == 2 and not isinstance(record, ProseRecord):
+            self.post_message(RecordOpened(record))
         self._show()
 
     def _scroll_rows(self, rows: int) -> None:

@@ -21,7 +21,7 @@ PARAGRAPH_SIZE = 8_000
 TABLE_SIZE = 16_000
 
 
-class Chunk(NamedTuple):
+class MarkdownChunk(NamedTuple):
     """Markdown, or lines within a fence when ``language`` is not None.
 
     ``opens`` and ``closes`` are the fence's own lines where this chunk holds them; ``spaced`` asks for a blank line
@@ -39,7 +39,7 @@ class Chunks:
     """Feed text, read ``done`` and ``open``."""
 
     def __init__(self) -> None:
-        self.done: list[Chunk] = []
+        self.done: list[MarkdownChunk] = []
         self.definitions: list[str] = []
         self._lines: list[str] = []
         self._rest = ""
@@ -52,12 +52,12 @@ class Chunks:
         self._opens = ""
 
     @property
-    def open(self) -> Chunk | None:
+    def open(self) -> MarkdownChunk | None:
         """What may still change."""
         text = "".join(self._lines) + self._rest
         if self._language is not None:
-            return Chunk(text.removesuffix("\n"), self._language, self._opens, "", self._spaced)
-        return Chunk(text, spaced=self._spaced) if text.strip() else None
+            return MarkdownChunk(text.removesuffix("\n"), self._language, self._opens, "", self._spaced)
+        return MarkdownChunk(text, spaced=self._spaced) if text.strip() else None
 
     def feed(self, text: str) -> None:
         *whole, self._rest = (self._rest + text).split("\n")
@@ -158,8 +158,10 @@ class Chunks:
         text = "".join(self._lines)
         if self._language is not None:
             if text or self._opens or closes:
-                self.done.append(Chunk(text.removesuffix("\n"), self._language, self._opens, closes, self._spaced))
+                self.done.append(
+                    MarkdownChunk(text.removesuffix("\n"), self._language, self._opens, closes, self._spaced)
+                )
         elif text.strip():
-            self.done.append(Chunk(text, spaced=self._spaced))
+            self.done.append(MarkdownChunk(text, spaced=self._spaced))
         self._lines, self._size = [], 0
         self._blank, self._list, self._spaced = False, False, True

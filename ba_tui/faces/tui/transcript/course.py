@@ -14,7 +14,7 @@ def reaches_back(event: Event) -> bool:
     return isinstance(event, Rewound) and event.turns is not None
 
 
-class Course:
+class TurnRecords:
     """Parts of the list: 0 is what stands before the first turn, turns count from 1, what a rewind adds from -1."""
 
     def __init__(self) -> None:

@@ -30,12 +30,12 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Message
-from ba_tui.faces.tui.transcript.course import Course
+from ba_tui.faces.tui.transcript.course import TurnRecords
 from ba_tui.faces.tui.transcript.records import (
     OPEN,
     End,
-    Note,
-    Prose,
+    NoticeRecord,
+    ProseRecord,
     Record,
     Retry,
     Thought,
@@ -64,7 +64,7 @@ class Records:
         self._pieces: list[str] = []
         self._began: float | None = None
         self._counted = 0
-        self._course = Course()
+        self._course = TurnRecords()
 
     @property
     def busy(self) -> bool:
@@ -82,7 +82,7 @@ class Records:
             return
         match event:
             case TextDelta(text=text):
-                self._draft(Prose, text)
+                self._draft(ProseRecord, text)
             case ThinkingDelta(text=text):
                 self._draft(Thought, text)
             case ToolProgress(call_id=call_id, text=text):
@@ -100,7 +100,7 @@ class Records:
                 self._unretry()
                 self._add(Retry(reason, at + delay, attempt, attempts))
             case Notice(text=text, level=level, hint=hint):
-                self._add(Note(text, level, hint))
+                self._add(NoticeRecord(text, level, hint))
             case Compressed():
                 self._add(compaction(event))
             case TurnStarted() | Steered() | TurnEnded():
@@ -115,7 +115,7 @@ class Records:
         if self._pieces and self._drafts:
             index = self._drafts[-1]
             item = self.items[index]
-            if isinstance(item, Prose | Thought):
+            if isinstance(item, ProseRecord | Thought):
                 self.items[index] = replace(item, text=item.text + "".join(self._pieces))
                 self.touched.add(index)
         self._pieces.clear()
@@ -129,7 +129,7 @@ class Records:
         self._unretry()
         for index in reversed(self._drafts):
             item = self.items[index]
-            if not isinstance(item, Prose) or not item.text.strip():
+            if not isinstance(item, ProseRecord) or not item.text.strip():
                 self._remove(index)
         for call_id in list(self._calls):
             row = self._row(call_id)
@@ -139,7 +139,7 @@ class Records:
         self._asked.clear()
         for index in self._drafts:
             item = self.items[index]
-            if isinstance(item, Prose | Thought):
+            if isinstance(item, ProseRecord | Thought):
                 self.items[index] = replace(item, open=False)
                 self.touched.add(index)
         self._drafts.clear()
@@ -176,7 +176,7 @@ class Records:
             if isinstance(self.items[index], Retry):
                 self._remove(index)
 
-    def _draft(self, kind: type[Prose] | type[Thought], text: str) -> None:
+    def _draft(self, kind: type[ProseRecord] | type[Thought], text: str) -> None:
         if self._drafts and isinstance(self.items[self._drafts[-1]], kind):
             self._pieces.append(text)
             return
@@ -189,7 +189,7 @@ class Records:
 
     def _close(self, index: int) -> None:
         item = self.items[index]
-        if isinstance(item, Prose | Thought):
+        if isinstance(item, ProseRecord | Thought):
             self.items[index] = replace(item, open=False)
             self.touched.add(index)
 
@@ -288,7 +288,7 @@ class Records:
             self.changed = min(self.changed, self._course.back(self.items, event.turns))
         what = "The files were rewound" if event.turns is None else "Rewound to here"
         files = ", the files too" if event.files and event.turns is not None else ""
-        self._add(Note(f"{what}{files}.", "info", "/rewind undo takes that back."))
+        self._add(NoticeRecord(f"{what}{files}.", "info", "/rewind undo takes that back."))
 
 
 def fold(events: Iterable[Event]) -> list[Record]:

@@ -35,7 +35,7 @@ class Unit:
     __hash__ = object.__hash__
 
 
-class Line(NamedTuple):
+class PaintedLine(NamedTuple):
     """``gutter`` is painted and never copied; ``glue`` stands between this line and the next in a copy.
 
     ``fill`` paints the rest of the row; ``closes`` is the source that ends a code block.
@@ -53,7 +53,7 @@ class Line(NamedTuple):
         return "".join(segment.text for segment in self.segments)
 
 
-BLANK = Line()
+BLANK = PaintedLine()
 
 _WIDE = (
     r"\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
@@ -218,7 +218,7 @@ def broken(runs: Iterable[Segment]) -> list[list[Segment]]:
     return lines
 
 
-def copied(lines: Sequence[tuple[Line, int, int]]) -> str:
+def copied(lines: Sequence[tuple[PaintedLine, int, int]]) -> str:
     """The source text of selected lines, each with the range of characters that is selected."""
     parts: list[str] = []
     opened = False
@@ -244,7 +244,7 @@ def copied(lines: Sequence[tuple[Line, int, int]]) -> str:
     return "".join(parts)
 
 
-def _whole(lines: Sequence[tuple[Line, int, int]], unit: Unit) -> bool:
+def _whole(lines: Sequence[tuple[PaintedLine, int, int]], unit: Unit) -> bool:
     """All of a unit, each line from its first to its last character."""
     return len(lines) == unit.count and all(
         line.unit is unit and start <= 0 and end >= len(line.text) for line, start, end in lines

@@ -17,11 +17,11 @@ from rich.style import Style
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.faces.tui.transcript.chunks import Chunk
+from ba_tui.faces.tui.transcript.chunks import MarkdownChunk
 from ba_tui.faces.tui.transcript.code import highlighted
-from ba_tui.faces.tui.transcript.lines import Line, Segments, Unit, broken, hard_cuts, sliced, wrapped
+from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, Unit, broken, hard_cuts, sliced, wrapped
 from ba_tui.faces.tui.transcript.palette import Palette
-from ba_tui.faces.tui.transcript.tables import Cell, Grid, table
+from ba_tui.faces.tui.transcript.tables import Cell, TableLayout, table
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -59,29 +59,31 @@ def _references(definitions: tuple[str, ...]) -> Mapping[str, object]:
     return found["references"]
 
 
-def painted(chunk: Chunk, width: int, palette: Palette, definitions: Sequence[str] = ()) -> list[Line]:
+def painted(chunk: MarkdownChunk, width: int, palette: Palette, definitions: Sequence[str] = ()) -> list[PaintedLine]:
     """The lines of one piece, without the blank line that may stand above it."""
     if chunk.language is not None:
         return _code(chunk, width, palette)
     return _Page(paintable(chunk.text), width, palette).lines(definitions)
 
 
-def _code(chunk: Chunk, width: int, palette: Palette, lead: Segments = ()) -> list[Line]:
+def _code(chunk: MarkdownChunk, width: int, palette: Palette, lead: Segments = ()) -> list[PaintedLine]:
     """A code block on its own ground: the language on top, long lines cut hard, tabs as the source has them."""
     edge = Segment(" ", palette.block)
     gutter = (*lead, edge)
     room = max(8, width - 2 - sum(segment.cell_length for segment in lead))
-    lines: list[Line] = []
+    lines: list[PaintedLine] = []
     if chunk.opens:
         label = paintable(chunk.language or "code", newlines=False)[:room]
-        lines.append(Line((Segment(label, palette.label),), gutter, Unit(chunk.opens, opens=True), fill=palette.block))
+        lines.append(
+            PaintedLine((Segment(label, palette.label),), gutter, Unit(chunk.opens, opens=True), fill=palette.block)
+        )
     source = paintable(chunk.text)
     shown = "\n".join(line.expandtabs(4) for line in source.split("\n")) if "\t" in source else source
     raw = source.split("\n") if chunk.text or not chunk.opens else []
     for text, runs in zip(raw, highlighted(shown, chunk.language or "", palette), strict=False):
         rows = wrapped(runs, room, hard=True)
         unit = Unit(text, len(rows)) if len(rows) > 1 or "\t" in text else None
-        lines += [Line(segments, gutter, unit, glue, palette.block) for segments, glue in rows]
+        lines += [PaintedLine(segments, gutter, unit, glue, palette.block) for segments, glue in rows]
     if chunk.closes and lines:
         lines[-1] = lines[-1]._replace(closes=chunk.closes)
     return lines
@@ -103,13 +105,13 @@ class _Page:
         self.text = source
         self.width = width
         self.palette = palette
-        self.out: list[Line] = []
+        self.out: list[PaintedLine] = []
         self.leads: list[_Lead] = []
         self.lists: list[list[int]] = []
         self.tight = True
         self.base = palette.text
 
-    def lines(self, definitions: Sequence[str] = ()) -> list[Line]:
+    def lines(self, definitions: Sequence[str] = ()) -> list[PaintedLine]:
         text = self.text
         known = {"references": dict(_references(tuple(definitions)))} if definitions and "[" in text else None
         tokens = parser().parse(text, known)
@@ -183,7 +185,7 @@ class _Page:
         fresh = bool(self.leads) and self.leads[-1].first is not None
         if tight or not self.out or (fresh and (len(self.leads) > 1 or not self.out[-1].segments)):
             return
-        self.out.append(Line(gutter=tuple(lead.rest for lead in self.leads if lead.first is None)))
+        self.out.append(PaintedLine(gutter=tuple(lead.rest for lead in self.leads if lead.first is None)))
 
     def _gutter(self) -> Segments:
         gutter: list[Segment] = []
@@ -193,7 +195,7 @@ class _Page:
         return tuple(gutter)
 
     def _line(self, segments: Segments, unit: Unit | None, glue: str = "\n") -> None:
-        self.out.append(Line(segments, self._gutter(), unit, glue))
+        self.out.append(PaintedLine(segments, self._gutter(), unit, glue))
 
     def _room(self) -> int:
         return max(8, self.width - sum(cell_len(lead.rest.text) for lead in self.leads))
@@ -229,7 +231,7 @@ class _Page:
         self._gap()
         marker = token.markup or "```"
         language = (token.info.split() or [""])[0]
-        chunk = Chunk(token.content.removesuffix("\n"), language, f"{marker}{token.info}", marker)
+        chunk = MarkdownChunk(token.content.removesuffix("\n"), language, f"{marker}{token.info}", marker)
         first = self._gutter()
         rest = tuple(lead.rest for lead in self.leads)
         for at, line in enumerate(_code(chunk, self.width, self.palette, rest)):
@@ -252,7 +254,7 @@ class _Page:
                 rows[-1].append([_spaced(run) for run in self._inline(tokens[at + 1], style)])
             at += 1
         sources = self.source[first:last] + [""] * (len(rows) + 1)
-        for line in table(Grid(rows, aligns, sources), self._room(), self.palette):
+        for line in table(TableLayout(rows, aligns, sources), self._room(), self.palette):
             self.out.append(line._replace(gutter=self._gutter()))
         return at + 1
 
@@ -310,12 +312,13 @@ def _spaced(run: Segment) -> Segment:
     return Segment(run.text.replace("\n", " "), run.style) if "\n" in run.text else run
 
 
-def plain(text: str, width: int, style: Style) -> list[Line]:
+def plain(text: str, width: int, style: Style) -> list[PaintedLine]:
     """Words as they are: wrapped, never read as Markdown."""
-    lines: list[Line] = []
+    lines: list[PaintedLine] = []
     for line in paintable(text).expandtabs(4).split("\n"):
         lines += [
-            Line(segments, glue=glue) for segments, glue in wrapped([Segment(line, style)] if line else [], width)
+            PaintedLine(segments, glue=glue)
+            for segments, glue in wrapped([Segment(line, style)] if line else [], width)
         ]
     return lines
 

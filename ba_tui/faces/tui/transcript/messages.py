@@ -7,7 +7,7 @@ from textual.message import Message
 from ba_tui.faces.tui.transcript.records import Record
 
 
-class Opened(Message, namespace="transcript_view"):
+class RecordOpened(Message, namespace="transcript_view"):
     """The person wants to see all of ``record``."""
 
     def __init__(self, record: Record) -> None:
@@ -15,7 +15,7 @@ class Opened(Message, namespace="transcript_view"):
         self.record = record
 
 
-class CopyRequested(Message, namespace="transcript_view"):
+class TranscriptCopy(Message, namespace="transcript_view"):
     """``text`` should go to the clipboard."""
 
     def __init__(self, text: str) -> None:

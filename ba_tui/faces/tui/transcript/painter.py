@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from ba_tui.faces.tui.transcript.lines import Line, Segments
+from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments
 from ba_tui.faces.tui.transcript.palette import Palette
 
 Span = tuple[int, int]
@@ -31,7 +31,7 @@ class Overlay(NamedTuple):
     focused: bool = False
 
 
-def strip(line: Line, width: int, palette: Palette, overlay: Overlay) -> Strip:
+def strip(line: PaintedLine, width: int, palette: Palette, overlay: Overlay) -> Strip:
     """``line`` at exactly ``width`` cells."""
     words = line.segments
     if overlay.wanted is not None:
@@ -59,7 +59,7 @@ def strip(line: Line, width: int, palette: Palette, overlay: Overlay) -> Strip:
     return made.crop(0, width) if cells > width else made
 
 
-def _edge(line: Line, palette: Palette, overlay: Overlay) -> Segment:
+def _edge(line: PaintedLine, palette: Palette, overlay: Overlay) -> Segment:
     """The leftmost cell: a bar beside prompts and beside the record with the cursor."""
     if overlay.focused and line.gutter:
         return Segment(palette.glyphs.bar, palette.focus)

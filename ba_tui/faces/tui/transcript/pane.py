@@ -23,15 +23,15 @@ from textual.widget import Widget
 
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.transcript import style
-from ba_tui.faces.tui.transcript.lines import Line
+from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.messages import NewBelow
 from ba_tui.faces.tui.transcript.painter import Overlay, strip
 from ba_tui.faces.tui.transcript.palette import ASCII, UNICODE, palette
 from ba_tui.faces.tui.transcript.records import Prompt
 from ba_tui.faces.tui.transcript.rows import Look
-from ba_tui.faces.tui.transcript.search import Search
+from ba_tui.faces.tui.transcript.search import TranscriptSearch
 from ba_tui.faces.tui.transcript.selection import key, selected
-from ba_tui.faces.tui.transcript.stack import FIRST, Shown, Stack
+from ba_tui.faces.tui.transcript.stack import FIRST, SheetStack, Shown
 
 MARGIN = 2
 """Cells left of a record's sign and right of its words."""
@@ -46,7 +46,7 @@ class Sight(NamedTuple):
     wanted: re.Pattern[str] | None
 
 
-class Pane(ScrollView):
+class TranscriptPane(ScrollView):
     """A stack of sheets, painted. It stays at the bottom while it is there."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(style.COMPONENTS)
@@ -56,8 +56,8 @@ class Pane(ScrollView):
         self.clock: Callable[[], float] = time.time
         self.cursor: int | None = None
         """The place of the record that keys work on; None means the last one in sight."""
-        self.search: Search | None = None
-        self._stack = Stack()
+        self.search: TranscriptSearch | None = None
+        self._stack = SheetStack()
         self._place = FIRST
         self._window: list[Shown] = []
         self._following = True
@@ -66,7 +66,7 @@ class Pane(ScrollView):
         self._ascii = False
         self._styled = False
         self._below = 0
-        self._strips: LRUCache[tuple[int, bool], tuple[Line, Strip]] = LRUCache(400)
+        self._strips: LRUCache[tuple[int, bool], tuple[PaintedLine, Strip]] = LRUCache(400)
 
     def _style(self) -> None:
         """Look the palette up, once a theme or width."""
@@ -247,6 +247,6 @@ class Pane(ScrollView):
         return last if self.cursor is None else min(self.cursor, last)
 
 
-def _alike(one: Line, other: Line) -> bool:
+def _alike(one: PaintedLine, other: PaintedLine) -> bool:
     """They look the same, whatever they copy."""
     return one is other or (one.segments == other.segments and one.gutter == other.gutter and one.fill == other.fill)

@@ -8,33 +8,33 @@ from itertools import islice
 from rich.segment import Segment
 from rich.style import Style
 
-from ba_tui.core.results import Command, Diff, Diffs, Prose, Source, Table, Todos
+from ba_tui.core.results import CommandText, Diff, Diffs, Prose, Source, Table, Todos
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.transcript.ansi import ansi_segments
 from ba_tui.faces.tui.transcript.code import highlighted
-from ba_tui.faces.tui.transcript.lines import Line, wrapped
+from ba_tui.faces.tui.transcript.lines import PaintedLine, wrapped
 from ba_tui.faces.tui.transcript.markdown import plain
 from ba_tui.faces.tui.transcript.palette import Palette
 from ba_tui.faces.tui.transcript.records import ToolRow
-from ba_tui.faces.tui.transcript.tables import Grid, table
+from ba_tui.faces.tui.transcript.tables import TableLayout, table
 
 WORTH = 40_000
 """Characters looked at: a glance must not cost more than a frame."""
 COMPARED = 4_000
 
 
-def preview(record: ToolRow, width: int, palette: Palette, limit: int) -> tuple[list[Line], int]:
+def preview(record: ToolRow, width: int, palette: Palette, limit: int) -> tuple[list[PaintedLine], int]:
     """At most ``limit`` lines, and how many are left out."""
     lines = _lines(record, width, palette, limit)
     if not lines:
         lines = plain("No output.", width, palette.dim)
     if len(lines) <= limit:
         return lines, 0
-    late = record.result is None or isinstance(record.result.display, Command)
+    late = record.result is None or isinstance(record.result.display, CommandText)
     return (lines[-limit:] if late else lines[:limit]), len(lines) - limit
 
 
-def _lines(record: ToolRow, width: int, palette: Palette, limit: int) -> list[Line]:
+def _lines(record: ToolRow, width: int, palette: Palette, limit: int) -> list[PaintedLine]:
     result = record.result
     if result is None:
         return inked(record.tail, width, palette)
@@ -42,7 +42,7 @@ def _lines(record: ToolRow, width: int, palette: Palette, limit: int) -> list[Li
         hint = plain(result.error.hint, width, palette.dim) if result.error.hint else []
         return plain(result.error.message[:WORTH], width, palette.failed) + hint
     match result.display:
-        case Command(command=command, output=output):
+        case CommandText(command=command, output=output):
             return plain(f"$ {command[:WORTH]}", width, palette.text) + inked(output[-WORTH:], width, palette)
         case Diff():
             return _diff(result.display, width, palette)
@@ -66,42 +66,42 @@ def _lines(record: ToolRow, width: int, palette: Palette, limit: int) -> list[Li
             return plain(result.text[:WORTH], width, palette.text) if result.text else []
 
 
-def inked(output: str, width: int, palette: Palette) -> list[Line]:
+def inked(output: str, width: int, palette: Palette) -> list[PaintedLine]:
     """Terminal output in its own colours, cut hard at ``width``."""
-    lines: list[Line] = []
+    lines: list[PaintedLine] = []
     for segments in ansi_segments(output, palette.text):
-        lines += [Line(part, glue=glue) for part, glue in wrapped(segments, width, hard=True)]
+        lines += [PaintedLine(part, glue=glue) for part, glue in wrapped(segments, width, hard=True)]
     return lines
 
 
-def _diff(diff: Diff, width: int, palette: Palette) -> list[Line]:
+def _diff(diff: Diff, width: int, palette: Palette) -> list[PaintedLine]:
     import difflib  # noqa: PLC0415 - only when a change is expanded
 
     before, after = (diff.before or "").splitlines(), diff.after.splitlines()
     if len(before) + len(after) > COMPARED:
         return plain("Too long to compare here: Enter opens the difference.", width, palette.dim)
     tones = {"+": palette.added, "-": palette.removed, "@": palette.comment}
-    lines: list[Line] = []
+    lines: list[PaintedLine] = []
     for line in islice(difflib.unified_diff(before, after, lineterm="", n=2), 2, None):
         style = tones.get(line[:1], palette.text)
         lines += plain(line, width, style)
     return lines or plain("No change.", width, palette.dim)
 
 
-def _source(path: str, text: str, start: int, width: int, palette: Palette) -> list[Line]:
+def _source(path: str, text: str, start: int, width: int, palette: Palette) -> list[PaintedLine]:
     shown = paintable(text).expandtabs(4).rstrip("\n")
     size = len(str(start + shown.count("\n")))
     language = path.rsplit(".", 1)[-1] if "." in path else ""
-    lines: list[Line] = []
+    lines: list[PaintedLine] = []
     for at, runs in enumerate(highlighted(shown, language, palette), start):
         first = wrapped(runs, width - size - 1, hard=True)[0][0]
-        lines.append(Line(first, (Segment(f"{at:>{size}} ", palette.dim),)))
+        lines.append(PaintedLine(first, (Segment(f"{at:>{size}} ", palette.dim),)))
     return lines
 
 
 def _grid(
     columns: Sequence[str], rows: Sequence[Sequence[object]], width: int, palette: Palette, limit: int
-) -> list[Line]:
+) -> list[PaintedLine]:
     def cell(value: object, style: Style) -> list[Segment]:
         return [Segment(paintable(str(value)[:200], newlines=False), style)]
 
@@ -110,4 +110,4 @@ def _grid(
     numeric = [bool(rows) and isinstance(rows[0][at], int | float) for at in range(len(columns))]
     aligns = ["right" if is_number else "" for is_number in numeric]
     sources = ["\t".join(columns), "", *("\t".join(map(str, row)) for row in rows[:limit])]
-    return table(Grid([head, *body], aligns, sources), width, palette)
+    return table(TableLayout([head, *body], aligns, sources), width, palette)

@@ -12,12 +12,12 @@ from typing import Any, Literal, TypeAlias
 from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.events import Compressed, Ending, Strategy
 from ba_tui.core.messages import Document, Image, Message, RedactedThinking, Text, Thinking, ToolUse
-from ba_tui.core.results import Command, ToolResult
+from ba_tui.core.results import CommandText, ToolResult
 from ba_tui.core.text.wording import with_hint
 from ba_tui.core.values import frozen
 
-State: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled"]
-OPEN: tuple[State, ...] = ("queued", "waiting", "running")
+RecordState: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled"]
+OPEN: tuple[RecordState, ...] = ("queued", "waiting", "running")
 
 
 @frozen
@@ -30,7 +30,7 @@ class Prompt:
 
 
 @frozen
-class Prose:
+class ProseRecord:
     """An answer in Markdown. ``open`` while it streams; ``partial`` says why it is not whole."""
 
     text: str
@@ -53,7 +53,7 @@ class ToolRow:
     call_id: str
     name: str
     target: str = ""
-    state: State = "queued"
+    state: RecordState = "queued"
     args: Mapping[str, Any] | None = None
     started: float = 0.0
     duration: float = 0.0
@@ -64,7 +64,7 @@ class ToolRow:
 
 
 @frozen
-class Note:
+class NoticeRecord:
     """A notice: words for the person that the model does not see."""
 
     text: str
@@ -104,7 +104,7 @@ class End:
     error: ErrorInfo | None = None
 
 
-Record: TypeAlias = Prompt | Prose | Thought | ToolRow | Note | Compaction | Retry | End
+Record: TypeAlias = Prompt | ProseRecord | Thought | ToolRow | NoticeRecord | Compaction | Retry | End
 
 _PARTIAL = {
     "cancelled": "interrupted: the answer is not complete",
@@ -119,14 +119,14 @@ _TELLING = ("path", "file_path", "command", "pattern", "query", "question", "url
 def source(record: Record) -> str:
     """What copying the whole record gives: its source text, not its looks."""
     match record:
-        case Prompt(text=text) | Prose(text=text) | Thought(text=text):
+        case Prompt(text=text) | ProseRecord(text=text) | Thought(text=text):
             return text
-        case ToolRow(result=ToolResult(display=Command(command=command, output=output))):
+        case ToolRow(result=ToolResult(display=CommandText(command=command, output=output))):
             return f"$ {command}\n{output}"
         case ToolRow():
             head = f"{record.name} {record.target}".strip()
             return f"{head}\n{record.result.text if record.result else record.tail}".strip()
-        case Note(text=text, hint=hint):
+        case NoticeRecord(text=text, hint=hint):
             return with_hint(text, hint)
         case Compaction(kept=kept, notes=notes):
             return f"{kept}\n\n{notes}".strip()
@@ -160,7 +160,7 @@ def parts(message: Message) -> Iterable[Record]:
         if isinstance(block, RedactedThinking) or (isinstance(block, Thinking) and not block.thinking):
             continue
         if words and not isinstance(block, Text):
-            yield Prose(words)
+            yield ProseRecord(words)
             words = ""
         if thoughts and not isinstance(block, Thinking):
             yield Thought(thoughts)
@@ -177,7 +177,7 @@ def parts(message: Message) -> Iterable[Record]:
     if thoughts:
         yield Thought(thoughts)
     if words or ending:
-        yield Prose(words, partial=ending)
+        yield ProseRecord(words, partial=ending)
 
 
 def queued(call: ToolUse) -> ToolRow:
@@ -194,8 +194,8 @@ def _guessed_target(args: Mapping[str, Any]) -> str:
 
 def finished(row: ToolRow, result: ToolResult, duration: float) -> ToolRow:
     kind = result.error.kind if result.error else ""
-    failed = result.is_error or (isinstance(result.display, Command) and result.display.exit_code not in (0, None))
-    state: State = "failed" if failed else "ok"
+    failed = result.is_error or (isinstance(result.display, CommandText) and result.display.exit_code not in (0, None))
+    state: RecordState = "failed" if failed else "ok"
     if kind == "permission_denied":
         state = "denied"
     elif kind == "interrupted":

@@ -14,7 +14,7 @@ from rich.style import Style
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.meters import money, short_count
-from ba_tui.faces.tui.transcript.lines import Line, Segments, Unit, clipped, clipped_middle, wrapped
+from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, Unit, clipped, clipped_middle, wrapped
 from ba_tui.faces.tui.transcript.markdown import MEASURE, plain
 from ba_tui.faces.tui.transcript.palette import Palette
 from ba_tui.faces.tui.transcript.preview import preview
@@ -22,9 +22,9 @@ from ba_tui.faces.tui.transcript.records import (
     OPEN,
     Compaction,
     End,
-    Note,
+    NoticeRecord,
     Prompt,
-    Prose,
+    ProseRecord,
     Record,
     Retry,
     Thought,
@@ -71,7 +71,7 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}" if whole < 86_400 else f"{whole // 3600}h"
 
 
-def rows(record: Record, look: Look, *, expanded: bool) -> list[Line]:
+def rows(record: Record, look: Look, *, expanded: bool) -> list[PaintedLine]:
     match record:
         case Prompt():
             return _prompt(record, look)
@@ -79,7 +79,7 @@ def rows(record: Record, look: Look, *, expanded: bool) -> list[Line]:
             return _tool(record, look, expanded=expanded)
         case Thought():
             return _thought(record, look, expanded=expanded)
-        case Note(text=text, level=level, hint=hint):
+        case NoticeRecord(text=text, level=level, hint=hint):
             style = {"info": look.palette.dim, "warning": look.palette.warning, "error": look.palette.failed}[level]
             return _said(getattr(look.palette.glyphs, level), text, hint, look, style)
         case Compaction():
@@ -90,7 +90,7 @@ def rows(record: Record, look: Look, *, expanded: bool) -> list[Line]:
             return _said(look.palette.glyphs.retry, reason, hint, look, look.palette.warning)
         case End():
             return _end(record, look)
-        case Prose():
+        case ProseRecord():
             return []
 
 
@@ -98,33 +98,33 @@ def _sign(sign: str, style: Style) -> Segments:
     return (Segment(sign + " " * (GUTTER - cell_len(sign)), style),)
 
 
-def _signed(lines: list[Line], sign: Segments, look: Look) -> list[Line]:
+def _signed(lines: list[PaintedLine], sign: Segments, look: Look) -> list[PaintedLine]:
     return [line._replace(gutter=look.indent if at else sign) for at, line in enumerate(lines)]
 
 
-def _prompt(record: Prompt, look: Look) -> list[Line]:
+def _prompt(record: Prompt, look: Look) -> list[PaintedLine]:
     palette = look.palette
     sign = palette.glyphs.steered if record.steered else palette.glyphs.prompt
     lines = plain(record.text[:LONG], look.room, palette.prompt)
     if len(record.text) > LONG or len(lines) > 2 * SHOWN:
         left = record.text.count("\n", len(record.text[:LONG])) + max(0, len(lines) - SHOWN)
         more = f"{palette.glyphs.more} {max(1, left):,} more lines: Enter opens all"
-        lines = [*lines[:SHOWN], Line((Segment(more, palette.prompt),), unit=Unit(""))]
+        lines = [*lines[:SHOWN], PaintedLine((Segment(more, palette.prompt),), unit=Unit(""))]
     for name in record.attached:
-        lines.append(Line((Segment(f"[{paintable(name, newlines=False)}]", palette.prompt),), unit=Unit("")))
+        lines.append(PaintedLine((Segment(f"[{paintable(name, newlines=False)}]", palette.prompt),), unit=Unit("")))
     blank = (Segment(" " * GUTTER, palette.prompt),)
     first = _sign(sign, palette.prompt_mark)
     return [line._replace(gutter=blank if at else first, fill=palette.prompt) for at, line in enumerate(lines)]
 
 
-def _tool(record: ToolRow, look: Look, *, expanded: bool) -> list[Line]:
+def _tool(record: ToolRow, look: Look, *, expanded: bool) -> list[PaintedLine]:
     palette = look.palette
     sign = getattr(palette.glyphs, record.state)
     if record.state == "running":
         frames = palette.glyphs.spinner
         sign = frames[int(look.now) % len(frames)]
     tone = getattr(palette, record.state, palette.dim)
-    line = Line(_tool_words(record, look), _sign(sign, tone), Unit(_tool_source(record)))
+    line = PaintedLine(_tool_words(record, look), _sign(sign, tone), Unit(_tool_source(record)))
     if not expanded:
         return [line]
     edge = (*look.indent, Segment(palette.glyphs.column + " ", palette.rule))
@@ -132,7 +132,7 @@ def _tool(record: ToolRow, look: Look, *, expanded: bool) -> list[Line]:
     lines = [line, *(item._replace(gutter=(*edge, *item.gutter)) for item in inner)]
     if left:
         words = f"{palette.glyphs.more} {left:,} more lines: Enter opens all"
-        lines.append(Line((Segment(words, palette.dim),), edge, Unit("")))
+        lines.append(PaintedLine((Segment(words, palette.dim),), edge, Unit("")))
     return lines
 
 
@@ -207,7 +207,7 @@ def _size(record: ToolRow) -> str:
     return f"{size / 1000:.1f} KB" if size >= 1000 else ""
 
 
-def _thought(record: Thought, look: Look, *, expanded: bool) -> list[Line]:
+def _thought(record: Thought, look: Look, *, expanded: bool) -> list[PaintedLine]:
     palette = look.palette
     sign = _sign(palette.glyphs.thought, palette.dim)
     if expanded:
@@ -220,7 +220,7 @@ def _thought(record: Thought, look: Look, *, expanded: bool) -> list[Line]:
     room = look.room - cell_len(head) - cell_len(tally) - 2
     words = clipped(lines[0].strip().strip("*#").expandtabs(1), room, palette.glyphs.more)
     segments = (Segment(f"{head}{tally}  ", palette.dim), Segment(words, palette.thought))
-    return [Line(segments, sign, Unit(text))]
+    return [PaintedLine(segments, sign, Unit(text))]
 
 
 WAYS = {
@@ -230,7 +230,7 @@ WAYS = {
 }
 
 
-def _compaction(record: Compaction, look: Look, *, expanded: bool) -> list[Line]:
+def _compaction(record: Compaction, look: Look, *, expanded: bool) -> list[PaintedLine]:
     """One line of figures; opened, what was kept and how the notes begin."""
     palette = look.palette
     sizes = f"{short_count(record.before)} to {short_count(record.after)} tokens"
@@ -244,28 +244,28 @@ def _compaction(record: Compaction, look: Look, *, expanded: bool) -> list[Line]
     sign = _sign(palette.glyphs.compressed, palette.dim)
     text = paintable(f"{words}\n{kept}".rstrip())
     if not expanded:
-        return [Line((Segment(clipped(words, look.room, palette.glyphs.more), palette.dim),), sign, Unit(text))]
+        return [PaintedLine((Segment(clipped(words, look.room, palette.glyphs.more), palette.dim),), sign, Unit(text))]
     lines = [*plain(words, look.room, palette.dim), *(plain(kept, look.room, palette.dim) if kept else [])]
     notes = plain(record.notes[:LONG].strip(), look.room, palette.thought) if record.notes else []
     lines += notes[:SHOWN]
     if len(notes) > SHOWN or len(record.notes) > LONG:
-        lines.append(Line((Segment(f"{palette.glyphs.more} Enter opens all", palette.dim),), unit=Unit("")))
+        lines.append(PaintedLine((Segment(f"{palette.glyphs.more} Enter opens all", palette.dim),), unit=Unit("")))
     return _signed(lines, sign, look)
 
 
-def _said(sign: str, text: str, hint: str, look: Look, style: Style) -> list[Line]:
+def _said(sign: str, text: str, hint: str, look: Look, style: Style) -> list[PaintedLine]:
     lines = plain(text[:LONG], look.room, style)
     if hint:
         lines += plain(hint, look.room, look.palette.dim)
     return _signed(lines, _sign(sign, style), look)
 
 
-def _end(record: End, look: Look) -> list[Line]:
+def _end(record: End, look: Look) -> list[PaintedLine]:
     glyphs, palette = look.palette.glyphs, look.palette
     if record.reason == "done":
         calls = f" {glyphs.info} {record.calls} tool call{'s' * (record.calls != 1)}" if record.calls else ""
         words = Segment(f"{duration(record.seconds)}{calls}", palette.dim)
-        return [Line((words,), look.indent, Unit(""))]
+        return [PaintedLine((words,), look.indent, Unit(""))]
     if record.error is not None:
         return _said(glyphs.failed, record.error.message, record.error.hint, look, palette.failed)
     said = {
@@ -277,10 +277,10 @@ def _end(record: End, look: Look) -> list[Line]:
     return _said(glyphs.cancelled, said, "Say how to go on.", look, palette.denied)
 
 
-def partial(text: str, look: Look) -> list[Line]:
+def partial(text: str, look: Look) -> list[PaintedLine]:
     """The mark under an answer that is not whole."""
     words = wrapped([Segment(f"{look.palette.glyphs.more} {text}", look.palette.denied)], look.room)
-    return [Line(segments, look.indent, Unit("")) for segments, _ in words]
+    return [PaintedLine(segments, look.indent, Unit("")) for segments, _ in words]
 
 
 def lively(record: Record) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ba_tui.faces.tui.transcript.records import Record, ToolRow, source
 
 
-class Search:
+class TranscriptSearch:
     """One query over all records. Capitals in the query make it exact."""
 
     def __init__(self, query: str = "") -> None:

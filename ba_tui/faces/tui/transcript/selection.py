@@ -8,27 +8,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from ba_tui.faces.tui.transcript.lines import Line, copied
+from ba_tui.faces.tui.transcript.lines import PaintedLine, copied
 from ba_tui.faces.tui.transcript.records import source
-from ba_tui.faces.tui.transcript.stack import FIRST, Place, Stack
+from ba_tui.faces.tui.transcript.stack import FIRST, SheetStack, StackPosition
 
 Position: TypeAlias = tuple[int, int]
 """A key and a character within its row."""
 _BITS = 24
 
 
-def key(stack: Stack, place: Place) -> int:
+def key(stack: SheetStack, place: StackPosition) -> int:
     """A number that grows downwards."""
     return ((place.sheet - stack.base << _BITS) + place.block + 1 << _BITS) + place.line
 
 
-def place_of(stack: Stack, number: int) -> Place:
+def place_of(stack: SheetStack, number: int) -> StackPosition:
     line = number & (1 << _BITS) - 1
     block = (number >> _BITS & (1 << _BITS) - 1) - 1
-    return Place((number >> 2 * _BITS) + stack.base, block, line)
+    return StackPosition((number >> 2 * _BITS) + stack.base, block, line)
 
 
-def selected(stack: Stack, start: Position | None, end: Position | None) -> str:
+def selected(stack: SheetStack, start: Position | None, end: Position | None) -> str:
     """The source text between two positions; None means the very first or last."""
     if not stack.sheets:
         return ""
@@ -46,12 +46,12 @@ def selected(stack: Stack, start: Position | None, end: Position | None) -> str:
 
 
 def _between(
-    stack: Stack, at: int, first: tuple[Place, int] | None, final: tuple[Place, int] | None
-) -> Iterable[tuple[Line, int, int]]:
+    stack: SheetStack, at: int, first: tuple[StackPosition, int] | None, final: tuple[StackPosition, int] | None
+) -> Iterable[tuple[PaintedLine, int, int]]:
     """The selected rows of one sheet with their ranges of characters."""
     for block in range(len(stack.sheets[at].opened()[0])):
         for number, line in enumerate(stack.lay(at, block)):
-            place = Place(at, block, number)
+            place = StackPosition(at, block, number)
             size = len(line.text)
             if (first and place < first[0]) or (final and place > final[0]):
                 continue

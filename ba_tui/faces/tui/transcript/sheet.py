@@ -7,29 +7,29 @@ from __future__ import annotations
 
 import time
 
-from ba_tui.faces.tui.transcript.chunks import Chunk, Chunks
+from ba_tui.faces.tui.transcript.chunks import Chunks, MarkdownChunk
 from ba_tui.faces.tui.transcript.heights import Heights
-from ba_tui.faces.tui.transcript.lines import Line
+from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.markdown import MEASURE, painted
-from ba_tui.faces.tui.transcript.records import Prompt, Prose, Record
+from ba_tui.faces.tui.transcript.records import Prompt, ProseRecord, Record
 from ba_tui.faces.tui.transcript.rows import GUTTER, Look, partial, rows
 
 PIECE, BUDGET = 8_000, 0.04
 """Characters of prose that are cut into blocks at a time, and seconds after which the rest waits for the next time."""
 
 
-class Block:
+class PaintedBlock:
     """A piece of prose, or all of another record. ``edition`` tells for which width and theme ``lines`` were made."""
 
     __slots__ = ("chunk", "edition", "lines")
 
-    def __init__(self, chunk: Chunk | None) -> None:
+    def __init__(self, chunk: MarkdownChunk | None) -> None:
         self.chunk = chunk
-        self.lines: list[Line] | None = None
+        self.lines: list[PaintedLine] | None = None
         self.edition = -1
 
 
-class Sheet:
+class RecordSheet:
     """``heights`` has one entry a block once the record was looked at; ``height`` counts the gap above too."""
 
     __slots__ = ("_chunks", "_fed", "blocks", "expanded", "gap", "heights", "record", "rough")
@@ -38,7 +38,7 @@ class Sheet:
         self.record = record
         self.gap = gap
         self.expanded = False
-        self.blocks: list[Block] | None = None
+        self.blocks: list[PaintedBlock] | None = None
         self.heights: Heights | None = None
         self.rough = _guess(record, width)
         self._chunks: Chunks | None = None
@@ -51,43 +51,43 @@ class Sheet:
     def update(self, record: Record) -> None:
         """Show ``record`` from now on. Prose that only grew keeps what is painted of it."""
         before, self.record = self.record, record
-        if not isinstance(record, Prose):
+        if not isinstance(record, ProseRecord):
             self.forget()
             return
-        grown = isinstance(before, Prose) and record.text.startswith(before.text)
+        grown = isinstance(before, ProseRecord) and record.text.startswith(before.text)
         if self._chunks is None or not grown:
             self.rough = _guess(record, MEASURE)
             self.blocks = self.heights = self._chunks = None
             if self.expanded or record.open:
                 self.opened()
             return
-        if self.blocks and isinstance(before, Prose) and before.partial != record.partial:
+        if self.blocks and isinstance(before, ProseRecord) and before.partial != record.partial:
             self.blocks[-1].lines = None
         self._feed(record)
 
     @property
     def behind(self) -> bool:
         """A part of the prose is not among the blocks yet: more came at once than can be cut without a pause."""
-        return isinstance(self.record, Prose) and self._chunks is not None and self._fed < len(self.record.text)
+        return isinstance(self.record, ProseRecord) and self._chunks is not None and self._fed < len(self.record.text)
 
     def catch_up(self) -> None:
         """Take in more of what came."""
-        if self.behind and isinstance(self.record, Prose):
+        if self.behind and isinstance(self.record, ProseRecord):
             self._feed(self.record)
 
-    def opened(self) -> tuple[list[Block], Heights]:
+    def opened(self) -> tuple[list[PaintedBlock], Heights]:
         """The blocks; prose is cut into its pieces here."""
         if self.blocks is None or self.heights is None:
             self.blocks, self.heights = [], Heights()
-            if isinstance(self.record, Prose):
+            if isinstance(self.record, ProseRecord):
                 self._chunks, self._fed = Chunks(), 0
                 self._feed(self.record, self.record.open)
             else:
-                self.blocks.append(Block(None))
+                self.blocks.append(PaintedBlock(None))
                 self.heights.append(self.rough)
         return self.blocks, self.heights
 
-    def _feed(self, record: Prose, paused: bool = True) -> None:
+    def _feed(self, record: ProseRecord, paused: bool = True) -> None:
         """Cut what came into blocks: as much as the BUDGET allows when ``paused``, else all of it."""
         blocks, heights = self.opened()
         chunks = self._chunks
@@ -107,16 +107,16 @@ class Sheet:
                 for block in blocks:
                     block.lines = None if block.chunk is not None and "[" in block.chunk.text else block.lines
         for chunk in chunks.done[known:]:
-            blocks.append(Block(chunk))
+            blocks.append(PaintedBlock(chunk))
             heights.append(_guess_chunk(chunk))
         if (open_chunk := chunks.open) is not None:
-            blocks.append(Block(open_chunk))
+            blocks.append(PaintedBlock(open_chunk))
             heights.append(_guess_chunk(open_chunk))
         if not blocks:
-            blocks.append(Block(None))
+            blocks.append(PaintedBlock(None))
             heights.append(0)
 
-    def lay(self, at: int, look: Look, edition: int) -> list[Line]:
+    def lay(self, at: int, look: Look, edition: int) -> list[PaintedLine]:
         """The lines of block ``at``, painted now when they are not, or for another width."""
         blocks, heights = self.opened()
         block = blocks[at]
@@ -126,18 +126,18 @@ class Sheet:
             heights.set(at, len(block.lines))
         return block.lines
 
-    def _painted(self, at: int, look: Look) -> list[Line]:
+    def _painted(self, at: int, look: Look) -> list[PaintedLine]:
         record = self.record
-        if not isinstance(record, Prose):
+        if not isinstance(record, ProseRecord):
             return rows(record, look, expanded=self.expanded)
         blocks, _ = self.opened()
         chunk = blocks[at].chunk
-        lines: list[Line] = []
+        lines: list[PaintedLine] = []
         if chunk is not None:
             definitions = self._chunks.definitions if self._chunks else ()
             made = painted(chunk, look.width - GUTTER, look.palette, definitions)
             if chunk.spaced and at and made:
-                lines.append(Line(gutter=look.indent))
+                lines.append(PaintedLine(gutter=look.indent))
             lines += [line._replace(gutter=look.indent + line.gutter) for line in made]
         if record.partial and at == len(blocks) - 1:
             lines += partial(record.partial, look)
@@ -152,7 +152,7 @@ class Sheet:
 def _guess(record: Record, width: int) -> int:
     """A height without painting, good enough for the scroll bar."""
     match record:
-        case Prose(text=text):
+        case ProseRecord(text=text):
             return max(1, text.count("\n") + len(text) // max(20, width))
         case Prompt(text=text):
             return 1 + text.count("\n")
@@ -160,5 +160,5 @@ def _guess(record: Record, width: int) -> int:
             return 1
 
 
-def _guess_chunk(chunk: Chunk) -> int:
+def _guess_chunk(chunk: MarkdownChunk) -> int:
     return chunk.text.rstrip("\n").count("\n") + 1 + chunk.spaced + bool(chunk.opens) + len(chunk.text) // 200

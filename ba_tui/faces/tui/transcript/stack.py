@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ba_tui.faces.tui.transcript.heights import Heights
-from ba_tui.faces.tui.transcript.lines import BLANK, Line
+from ba_tui.faces.tui.transcript.lines import BLANK, PaintedLine
 from ba_tui.faces.tui.transcript.palette import Palette
-from ba_tui.faces.tui.transcript.records import Note, Record, Thought, ToolRow
+from ba_tui.faces.tui.transcript.records import NoticeRecord, Record, Thought, ToolRow
 from ba_tui.faces.tui.transcript.rows import Look
-from ba_tui.faces.tui.transcript.sheet import Block, Sheet
+from ba_tui.faces.tui.transcript.sheet import PaintedBlock, RecordSheet
 
 KEPT = 12_000
 """Painted lines kept; older ones are painted again when somebody scrolls back to them."""
 GAP = -1
 
 
-class Place(NamedTuple):
+class StackPosition(NamedTuple):
     """A row: ``block`` is GAP for the blank line above a sheet."""
 
     sheet: int
@@ -30,26 +30,26 @@ class Place(NamedTuple):
 
 
 class Shown(NamedTuple):
-    place: Place
-    line: Line
+    place: StackPosition
+    line: PaintedLine
 
 
-FIRST = Place(0, GAP, 0)
+FIRST = StackPosition(0, GAP, 0)
 
 
-class Stack:
+class SheetStack:
     """Sheets by place; ``look`` is set before anything is laid out."""
 
     def __init__(self) -> None:
         self.base = 0
         """How many sheets came in above since the first one."""
-        self.sheets: list[Sheet] = []
+        self.sheets: list[RecordSheet] = []
         self.look = Look(80, Palette(), 0.0)
         self._heights = Heights()
         self._edition = 0
-        self._laid: deque[tuple[Block, int]] = deque()
+        self._laid: deque[tuple[PaintedBlock, int]] = deque()
         self._kept = 0
-        self.behind: list[Sheet] = []
+        self.behind: list[RecordSheet] = []
         """Sheets of prose that came faster than it could be cut into blocks."""
 
     @property
@@ -71,7 +71,7 @@ class Stack:
             self._heights.pop()
         before = self.sheets[-1].record if self.sheets else None
         for record in records:
-            sheet = Sheet(record, _gap(before, record), self.look.width)
+            sheet = RecordSheet(record, _gap(before, record), self.look.width)
             if getattr(record, "open", False):
                 sheet.opened()
             self.sheets.append(sheet)
@@ -98,7 +98,7 @@ class Stack:
                 self._heights.set(self.sheets.index(sheet), sheet.height)
         self.behind = [sheet for sheet in self.behind if sheet.behind and sheet in self.sheets]
 
-    def prepend(self, sheets: list[Sheet]) -> int:
+    def prepend(self, sheets: list[RecordSheet]) -> int:
         """Older sheets above all others; returns how many places everything moved."""
         if sheets and self.sheets:
             self.sheets[0].gap = _gap(sheets[-1].record, self.sheets[0].record)
@@ -107,7 +107,7 @@ class Stack:
         self._heights = Heights(sheet.height for sheet in self.sheets)
         return len(sheets)
 
-    def lay(self, sheet: int, block: int) -> list[Line]:
+    def lay(self, sheet: int, block: int) -> list[PaintedLine]:
         """The painted lines of a block; its height is right from now on."""
         page = self.sheets[sheet]
         cell = page.opened()[0][block]
@@ -118,7 +118,7 @@ class Stack:
             self._remember(cell, len(lines))
         return lines
 
-    def _remember(self, block: Block, size: int) -> None:
+    def _remember(self, block: PaintedBlock, size: int) -> None:
         self._laid.append((block, size))
         self._kept += size
         while self._kept > KEPT and len(self._laid) > 200:
@@ -127,7 +127,7 @@ class Stack:
             if old is not block:
                 old.lines = None
 
-    def y(self, place: Place) -> int:
+    def y(self, place: StackPosition) -> int:
         """The line number of ``place``, as far as heights are known."""
         if not self.sheets:
             return 0
@@ -137,19 +137,19 @@ class Stack:
             return top + place.line
         return top + sheet.gap + sheet.opened()[1].before(place.block) + place.line
 
-    def at(self, y: int) -> Place:
+    def at(self, y: int) -> StackPosition:
         """The place of line ``y``."""
         if not self.sheets:
             return FIRST
         at, offset = self._heights.find(y)
         sheet = self.sheets[at]
         if offset < sheet.gap:
-            return Place(at, GAP, offset)
+            return StackPosition(at, GAP, offset)
         block, line = sheet.opened()[1].find(offset - sheet.gap)
         height = len(self.lay(at, block))
-        return self._settled(Place(at, block, min(line, max(0, height - 1))))
+        return self._settled(StackPosition(at, block, min(line, max(0, height - 1))))
 
-    def settled(self, place: Place) -> Place:
+    def settled(self, place: StackPosition) -> StackPosition:
         """The nearest place that exists, after blocks came, went or changed their height."""
         if not self.sheets:
             return FIRST
@@ -158,32 +158,32 @@ class Stack:
             return self.last()
         blocks = self.sheets[sheet].opened()[0]
         if place.block == GAP:
-            return Place(sheet, GAP, 0) if self.sheets[sheet].gap else self._settled(Place(sheet, 0, 0))
+            return StackPosition(sheet, GAP, 0) if self.sheets[sheet].gap else self._settled(StackPosition(sheet, 0, 0))
         block = min(place.block, len(blocks) - 1)
         height = len(self.lay(sheet, block))
-        return self._settled(Place(sheet, block, min(place.line, max(0, height - 1))))
+        return self._settled(StackPosition(sheet, block, min(place.line, max(0, height - 1))))
 
-    def _settled(self, place: Place) -> Place:
+    def _settled(self, place: StackPosition) -> StackPosition:
         """Past an empty block, whose line 0 does not exist."""
         if self.lay(place.sheet, place.block):
             return place
         return self._down(place) or self._up(place) or place
 
-    def last(self) -> Place:
+    def last(self) -> StackPosition:
         at = len(self.sheets) - 1
         if at < 0:
             return FIRST
         block = len(self.sheets[at].opened()[0]) - 1
         height = len(self.lay(at, block))
-        place = Place(at, block, max(0, height - 1))
+        place = StackPosition(at, block, max(0, height - 1))
         return place if height else self._up(place) or FIRST
 
-    def _down(self, place: Place) -> Place | None:
+    def _down(self, place: StackPosition) -> StackPosition | None:
         """The next row."""
         at, block, line = place
         size = self.sheets[at].gap if block == GAP else len(self.lay(at, block))
         if line + 1 < size:
-            return Place(at, block, line + 1)
+            return StackPosition(at, block, line + 1)
         while True:
             block += 1
             if block >= len(self.sheets[at].opened()[0]):
@@ -192,13 +192,13 @@ class Stack:
                     return None
             size = self.sheets[at].gap if block == GAP else len(self.lay(at, block))
             if size:
-                return Place(at, block, 0)
+                return StackPosition(at, block, 0)
 
-    def _up(self, place: Place) -> Place | None:
+    def _up(self, place: StackPosition) -> StackPosition | None:
         """The row above."""
         at, block, line = place
         if line > 0:
-            return Place(at, block, line - 1)
+            return StackPosition(at, block, line - 1)
         while True:
             block -= 1
             if block < GAP:
@@ -208,9 +208,9 @@ class Stack:
                 block = len(self.sheets[at].opened()[0]) - 1
             size = self.sheets[at].gap if block == GAP else len(self.lay(at, block))
             if size:
-                return Place(at, block, size - 1)
+                return StackPosition(at, block, size - 1)
 
-    def moved(self, place: Place, rows: int) -> Place:
+    def moved(self, place: StackPosition, rows: int) -> StackPosition:
         """``rows`` further down, or up when negative; stops at the ends."""
         if not self.sheets:
             return FIRST
@@ -222,12 +222,12 @@ class Stack:
             place = following
         return place
 
-    def window(self, place: Place, rows: int) -> list[Shown]:
+    def window(self, place: StackPosition, rows: int) -> list[Shown]:
         """``rows`` rows from ``place`` on, fewer at the end."""
         shown: list[Shown] = []
         if not self.sheets:
             return shown
-        following: Place | None = self.settled(place)
+        following: StackPosition | None = self.settled(place)
         while following is not None and len(shown) < rows:
             at, block, line = following
             if block == GAP:
@@ -235,7 +235,7 @@ class Stack:
                 following = self._down(following)
                 continue
             lines = self.lay(at, block)[line : line + rows - len(shown)]
-            shown += [Shown(Place(at, block, line + more), text) for more, text in enumerate(lines)]
+            shown += [Shown(StackPosition(at, block, line + more), text) for more, text in enumerate(lines)]
             following = self._down(shown[-1].place) if shown else None
         return shown
 
@@ -247,14 +247,14 @@ def _gap(before: Record | None, record: Record) -> int:
     close = (ToolRow, Thought)
     if isinstance(record, close) and isinstance(before, close):
         return 0
-    return 0 if isinstance(record, Note) and isinstance(before, Note) else 1
+    return 0 if isinstance(record, NoticeRecord) and isinstance(before, NoticeRecord) else 1
 
 
-def sheets_of(records: Sequence[Record], width: int) -> list[Sheet]:
+def sheets_of(records: Sequence[Record], width: int) -> list[RecordSheet]:
     """Sheets for older records, made apart from any stack."""
-    sheets: list[Sheet] = []
+    sheets: list[RecordSheet] = []
     before: Record | None = None
     for record in records:
-        sheets.append(Sheet(record, _gap(before, record), width))
+        sheets.append(RecordSheet(record, _gap(before, record), width))
         before = record
     return sheets

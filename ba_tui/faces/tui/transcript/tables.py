@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 from rich.segment import Segment
 
-from ba_tui.faces.tui.transcript.lines import Line, Segments, Unit, wrapped
+from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, Unit, wrapped
 from ba_tui.faces.tui.transcript.palette import Palette
 
 Cell = list[Segment]
@@ -16,7 +16,7 @@ SMALLEST = 5
 GAP = 3
 
 
-class Grid(NamedTuple):
+class TableLayout(NamedTuple):
     """Rows of cells, the first one the head. ``sources`` are the Markdown lines, the ruler second."""
 
     rows: Sequence[Sequence[Cell]]
@@ -24,7 +24,7 @@ class Grid(NamedTuple):
     sources: Sequence[str]
 
 
-def table(grid: Grid, width: int, palette: Palette) -> list[Line]:
+def table(grid: TableLayout, width: int, palette: Palette) -> list[PaintedLine]:
     """The lines of ``grid`` at ``width``; each copies as its Markdown line."""
     columns = len(grid.aligns)
     natural = [max((_width(row[at]) for row in grid.rows), default=0) for at in range(columns)]
@@ -33,7 +33,7 @@ def table(grid: Grid, width: int, palette: Palette) -> list[Line]:
         return _pairs(grid, width, palette)
     glyphs = palette.glyphs
     between = Segment(f" {glyphs.column} ", palette.rule)
-    lines: list[Line] = []
+    lines: list[PaintedLine] = []
     for at, row in enumerate(grid.rows):
         cells = [wrapped(cell, size) for cell, size in zip(row, widths, strict=True)]
         height = max(len(cell) for cell in cells)
@@ -45,10 +45,10 @@ def table(grid: Grid, width: int, palette: Palette) -> list[Line]:
                     segments.append(between)
                 content = cell[level][0] if level < len(cell) else ()
                 segments += _aligned(content, widths[column], grid.aligns[column], palette)
-            lines.append(Line(tuple(segments), unit=unit))
+            lines.append(PaintedLine(tuple(segments), unit=unit))
         if at == 0:
             ruler = f"{glyphs.rule}{glyphs.cross}{glyphs.rule}".join(glyphs.rule * size for size in widths)
-            lines.append(Line((Segment(ruler, palette.rule),), unit=Unit(grid.sources[1])))
+            lines.append(PaintedLine((Segment(ruler, palette.rule),), unit=Unit(grid.sources[1])))
     return lines
 
 
@@ -87,16 +87,16 @@ def _aligned(content: Segments, width: int, align: str, palette: Palette) -> lis
     return parts
 
 
-def _pairs(grid: Grid, width: int, palette: Palette) -> list[Line]:
+def _pairs(grid: TableLayout, width: int, palette: Palette) -> list[PaintedLine]:
     """Head and value under each other, for screens too narrow for columns."""
     heads = grid.rows[0]
-    lines: list[Line] = []
+    lines: list[PaintedLine] = []
     for at, row in enumerate(grid.rows[1:]):
         runs: list[tuple[Segments, str]] = []
         for head, cell in zip(heads, row, strict=True):
             runs += wrapped([*head, Segment(": ", palette.dim), *cell], width)
         unit = Unit(grid.sources[at + 2], len(runs))
         if lines:
-            lines.append(Line((Segment(palette.glyphs.rule * min(width, 8), palette.rule),), unit=Unit("")))
-        lines += [Line(segments, unit=unit, glue=glue) for segments, glue in runs]
+            lines.append(PaintedLine((Segment(palette.glyphs.rule * min(width, 8), palette.rule),), unit=Unit("")))
+        lines += [PaintedLine(segments, unit=unit, glue=glue) for segments, glue in runs]
     return lines

@@ -20,8 +20,8 @@ from ba_tui.faces.tui.transcript.fold import Records, fold
 from ba_tui.faces.tui.transcript.markdown import warm
 from ba_tui.faces.tui.transcript.records import Record
 from ba_tui.faces.tui.transcript.rows import lively
-from ba_tui.faces.tui.transcript.sheet import Sheet
-from ba_tui.faces.tui.transcript.stack import FIRST, Stack, sheets_of
+from ba_tui.faces.tui.transcript.sheet import RecordSheet
+from ba_tui.faces.tui.transcript.stack import FIRST, SheetStack, sheets_of
 
 PACE = 0.14
 """Seconds between two paintings of a stream, at least; longer when one painting takes long."""
@@ -43,8 +43,8 @@ class TranscriptView(Browsing, can_focus=True):
     """
 
     DEFAULT_CSS = style.CSS
-    Opened = messages.Opened
-    CopyRequested = messages.CopyRequested
+    Opened = messages.RecordOpened
+    CopyRequested = messages.TranscriptCopy
     NewBelow = messages.NewBelow
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ class TranscriptView(Browsing, can_focus=True):
 
         self.run_worker(work, thread=True)
 
-    def _join_above(self, stack: Stack, records: list[Record], sheets: list[Sheet]) -> None:
+    def _join_above(self, stack: SheetStack, records: list[Record], sheets: list[RecordSheet]) -> None:
         if stack is not self._stack:
             return
         self._older[:0] = records
@@ -136,7 +136,7 @@ class TranscriptView(Browsing, can_focus=True):
 
     def clear(self) -> None:
         """Forget everything that is shown."""
-        self._records, self._stack, self._older = Records(), Stack(), []
+        self._records, self._stack, self._older = Records(), SheetStack(), []
         self._place, self._following, self.cursor, self.search = FIRST, True, None, None
         self._styled = False
         self._strips.clear()

@@ -19,7 +19,7 @@ from ba_tui.faces.tui.widgets.ask_form import AskForm
 
 
 @frozen
-class Waiting:
+class WaitingQuestion:
     """``since``: when it came, by the panel's clock."""
 
     ask_id: str
@@ -58,7 +58,7 @@ class AskPanel(Widget):
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
-        self._queue: deque[Waiting] = deque()
+        self._queue: deque[WaitingQuestion] = deque()
         self._done = 0
         self._form: AskForm | None = None
         self._came_from: Widget | None = None
@@ -71,7 +71,7 @@ class AskPanel(Widget):
 
     def ask(self, ask_id: str, question: Question, agent: str) -> None:
         """Show the question, or queue it behind those that wait."""
-        self._queue.append(Waiting(ask_id, question, agent, self._clock()))
+        self._queue.append(WaitingQuestion(ask_id, question, agent, self._clock()))
         if len(self._queue) == 1:
             self._came_from = self.screen.focused
             self._open()

@@ -9,7 +9,7 @@ from ba_tui.core.questions import Question
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
-from ba_tui.faces.tui.inspector.rows import Piece, Row, line, visible
+from ba_tui.faces.tui.inspector.rows import GridRow, Piece, line, visible
 
 Name: TypeAlias = Literal["once", "session", "always", "no", "words", "go_on", "stop", "option", "write"]
 
@@ -22,7 +22,7 @@ RULE = regex(r"[\w.*:-]+(\(.+\))?")
 
 
 @frozen
-class Answer:
+class AskAnswer:
     """``keys`` as Textual names them, ``shown`` as people read them; ``rule`` follows the label."""
 
     name: Name
@@ -33,37 +33,39 @@ class Answer:
     detail: str = ""
 
 
-def answers_to(question: Question, rule: str | None = None) -> tuple[Answer, ...]:
+def answers_to(question: Question, rule: str | None = None) -> tuple[AskAnswer, ...]:
     """The rows of the panel; ``rule`` stands in for the question's own when the person edited it."""
     match question.kind:
         case "permission":
             return _permission(question.rule and (rule or question.rule), "Yes" if question.fixed else "Yes, once")
         case "continue":
-            return Answer("go_on", ("1", "y"), "1 y", "Go on"), Answer("stop", ("2", "n"), "2 n", "Stop")
+            return AskAnswer("go_on", ("1", "y"), "1 y", "Go on"), AskAnswer("stop", ("2", "n"), "2 n", "Stop")
         case "choice":
             picks = tuple(
-                Answer("option", _digit(index), str(index) if index < 10 else "", option.label, "", option.description)
+                AskAnswer(
+                    "option", _digit(index), str(index) if index < 10 else "", option.label, "", option.description
+                )
                 for index, option in enumerate(question.options, 1)
             )
             # Without options every letter begins the answer, so none of them may be a key.
             keys = (*_digit(len(picks) + 1), "w") if picks else ()
-            return (*picks, Answer("write", keys, " ".join(keys), "Write an answer"))
+            return (*picks, AskAnswer("write", keys, " ".join(keys), "Write an answer"))
 
 
-def _permission(rule: str | None, yes: str) -> tuple[Answer, ...]:
+def _permission(rule: str | None, yes: str) -> tuple[AskAnswer, ...]:
     remembered = (
         (
-            Answer("session", ("2", "s"), "2 s", "Yes, for this session:", rule),
-            Answer("always", ("3", "a"), "3 a", "Always in this project:", rule),
+            AskAnswer("session", ("2", "s"), "2 s", "Yes, for this session:", rule),
+            AskAnswer("always", ("3", "a"), "3 a", "Always in this project:", rule),
         )
         if rule
         else ()
     )
     return (
-        Answer("once", ("1", "y"), "1 y", yes),
+        AskAnswer("once", ("1", "y"), "1 y", yes),
         *remembered,
-        Answer("no", ("4", "n"), "4 n", "No"),
-        Answer("words", ("tab",), "Tab", "No, and say what to do instead"),
+        AskAnswer("no", ("4", "n"), "4 n", "No"),
+        AskAnswer("words", ("tab",), "Tab", "No, and say what to do instead"),
     )
 
 
@@ -71,13 +73,13 @@ def _digit(index: int) -> tuple[str, ...]:
     return (str(index),) if index < 10 else ()
 
 
-def default_row(question: Question, answers: Sequence[Answer]) -> int:
+def default_row(question: Question, answers: Sequence[AskAnswer]) -> int:
     """Where the pointer stands at first: never on a yes when the call is destructive."""
     wanted = "no" if question.kind == "permission" and "destructive" in question.risks else answers[0].name
     return next(index for index, answer in enumerate(answers) if answer.name == wanted)
 
 
-def row_of(key: str, answers: Sequence[Answer]) -> int | None:
+def row_of(key: str, answers: Sequence[AskAnswer]) -> int | None:
     """The row that ``key`` picks."""
     return next((index for index, answer in enumerate(answers) if key in answer.keys), None)
 
@@ -103,10 +105,10 @@ def brief(rule: str, room: int) -> str:
     return f"{rule[:half]}…{rule[-half:]}"
 
 
-def answer_rows(answers: Sequence[Answer], pointer: Pointer, room: int) -> list[Row]:
+def answer_rows(answers: Sequence[AskAnswer], pointer: Pointer, room: int) -> list[GridRow]:
     """The answers with their keys, the pointer before one of them."""
     width = max((len(answer.shown) for answer in answers), default=0)
-    rows: list[Row] = []
+    rows: list[GridRow] = []
     for index, answer in enumerate(answers):
         here = index == pointer.row
         tick = ""

@@ -10,11 +10,11 @@ from typing import Any, Literal, cast
 from textual.content import Content
 
 from ba_tui.core.questions import Question
-from ba_tui.core.results import Command, Diff, Diffs, Display, Prose, Source, Table, Todos
+from ba_tui.core.results import CommandText, Diff, Diffs, Display, Prose, Source, Table, Todos
 from ba_tui.faces.tui.inspector.diff import diff_rows
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.model import Inspected
-from ba_tui.faces.tui.inspector.rows import Row, line, text_rows, visible
+from ba_tui.faces.tui.inspector.rows import GridRow, line, text_rows, visible
 from ba_tui.faces.tui.inspector.source import command_rows, prose_rows, source_rows
 from ba_tui.faces.tui.inspector.terminal import folder_row
 from ba_tui.faces.tui.inspector.todos import todo_rows
@@ -23,7 +23,7 @@ MUTED = "$text-muted"
 GRAVE = frozenset({"destructive", "outside the workspace", "outside the sandbox", "shares a secret"})
 LIGHT = 6_000
 """Characters up to which a body is made on the spot, in a few milliseconds."""
-Build = Callable[[], Sequence[Row]]
+Build = Callable[[], Sequence[GridRow]]
 
 
 def heading(question: Question) -> str:
@@ -87,14 +87,14 @@ def body_builds(question: Question) -> list[Build]:
     """Functions that make the body, a quick version first; each may run in a thread."""
     if question.kind != "permission":
         # What a question with options shows is part of it, such as files that it is about.
-        shown = _previews(question.preview)[0] if question.preview else list[Row]
+        shown = _previews(question.preview)[0] if question.preview else list[GridRow]
         return [lambda: [*text_rows(question.text.strip(), reveal=True), *argument_rows(question.args), *shown()]]
     if question.preview is None:
         return [lambda: argument_rows(question.args) or [line(("No arguments.", "muted"))]]
     return [lambda make=make: _body(question, make) for make in _previews(question.preview)]
 
 
-def _body(question: Question, make: Build) -> Sequence[Row]:
+def _body(question: Question, make: Build) -> Sequence[GridRow]:
     """The preview and what it leaves out; all arguments when it turns out to show nothing."""
     rows = make()
     if any(cell.text.strip() for row in rows for cell in row):
@@ -115,7 +115,7 @@ def _texts_of(display: Display | None) -> list[object]:
             return [path, before, after]
         case Diffs(items=items):
             return [text for item in items for text in _texts_of(item)]
-        case Command(command=command, cwd=cwd):
+        case CommandText(command=command, cwd=cwd):
             return [command, cwd]
         case Source(text=text) | Prose(text=text):
             return [text]
@@ -146,7 +146,7 @@ def _previews(display: Display) -> list[Build]:
             return [lambda: diff_rows(display, context=1)]
         case Diffs(items=items):
             return [lambda: [row for item in items for row in diff_rows(item, context=1)]]
-        case Command(command=command, cwd=cwd):
+        case CommandText(command=command, cwd=cwd):
             where = [folder_row(cwd)] if cwd else []
             return [
                 lambda colours=colours: [*command_rows(command, colours=colours), *where] for colours in (False, True)
@@ -172,7 +172,7 @@ def _in_preview(value: object, display: Display | None) -> bool:
     if not isinstance(value, str):
         return False
     match display:
-        case Command(command=command):
+        case CommandText(command=command):
             return value == command
         case Diff(path=path, before=before, after=after):
             return bool(value) and (value == path or value in after or value in (before or ""))

@@ -9,14 +9,14 @@ from typing import Any, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.questions import Question
-from ba_tui.core.results import Command, Diff
+from ba_tui.core.results import CommandText, Diff
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.hunks import Hunks, merged, said
 from ba_tui.faces.tui.inspector.rows import visible
 
 
 @frozen
-class Draft:
+class ArgumentDraft:
     """``key`` names the one argument that ``text`` is; None when ``text`` is all of them as JSON."""
 
     key: str | None
@@ -58,15 +58,15 @@ def choose(question: Question, of: Hunks, accepted: frozenset[int]) -> Chosen:
     return Chosen(accepted, of.count, replace(question, args=args, preview=replace(diff, after=wanted)))
 
 
-def draft(question: Question) -> Draft:
+def draft(question: Question) -> ArgumentDraft:
     """The command or the new text alone when one argument is what matters, otherwise everything as JSON."""
     key = _that_matters(question)
     if key is not None and paintable_as_is(question.args[key]):
-        return Draft(key, question.args[key])
-    return Draft(None, _json(question.args))
+        return ArgumentDraft(key, question.args[key])
+    return ArgumentDraft(None, _json(question.args))
 
 
-def accepted(of: Draft, text: str, args: Mapping[str, Any]) -> dict[str, Any] | None:
+def accepted(of: ArgumentDraft, text: str, args: Mapping[str, Any]) -> dict[str, Any] | None:
     """The arguments to run with, None when nothing was changed.
 
     Raises:
@@ -95,7 +95,7 @@ def paintable_as_is(text: str) -> bool:
 def _that_matters(question: Question) -> str | None:
     args, texts = question.args, {key: value for key, value in question.args.items() if isinstance(value, str)}
     match question.preview:
-        case Command(command=command):
+        case CommandText(command=command):
             found = [key for key, value in texts.items() if value == command]
         case Diff(path=path, before=before, after=after):
             whole = [key for key, value in texts.items() if value == after]

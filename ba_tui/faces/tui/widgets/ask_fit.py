@@ -15,7 +15,7 @@ TALL = 32
 
 
 @frozen
-class Wanted:
+class WantedRows:
     """Lines that each part would take; 0 when it is not there. ``below`` is a note or a field."""
 
     facts: int
@@ -35,7 +35,7 @@ class Fit:
     air: bool
 
 
-def fit(height: int, wanted: Wanted) -> Fit:
+def fit(height: int, wanted: WantedRows) -> Fit:
     """Share out a screen of ``height`` lines; the title takes one."""
     limit = max(5, int(height * SHARE))
     air = height >= TALL

@@ -13,9 +13,9 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Diff, Diffs
 from ba_tui.faces.tui.inspector.rows import visible
-from ba_tui.faces.tui.inspector.sheet import Sheet
+from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 from ba_tui.faces.tui.widgets.ask_answers import (
-    Answer,
+    AskAnswer,
     Phase,
     answers_to,
     brief,
@@ -23,7 +23,7 @@ from ba_tui.faces.tui.widgets.ask_answers import (
     rule_fault,
 )
 from ba_tui.faces.tui.widgets.ask_body import in_full
-from ba_tui.faces.tui.widgets.ask_edit import Chosen, Draft, accepted, draft
+from ba_tui.faces.tui.widgets.ask_edit import ArgumentDraft, Chosen, accepted, draft
 from ba_tui.faces.tui.widgets.ask_inputs import ArgumentsInput, WordsInput
 from ba_tui.faces.tui.widgets.ask_layout import AskLayout
 from ba_tui.faces.tui.widgets.ask_sheet import QuestionSheet
@@ -49,7 +49,7 @@ class AskForm(AskLayout, can_focus=True):
         super().__init__(question, agent)
         self._clock = clock
         self._shown_at = clock()
-        self._draft = Draft(None, "")
+        self._draft = ArgumentDraft(None, "")
         self._full: ModalScreen[Chosen | None] | ModalScreen[None] | None = None
 
     def on_mount(self) -> None:
@@ -157,8 +157,8 @@ class AskForm(AskLayout, can_focus=True):
             return False
         return True
 
-    @on(Sheet.Picked, "#ask-answers")
-    def _clicked(self, event: Sheet.Picked) -> None:
+    @on(InspectorSheet.Picked, "#ask-answers")
+    def _clicked(self, event: InspectorSheet.Picked) -> None:
         event.stop()
         if self._phase == "asking" and not self._held and event.row < len(self._shown):
             self._row = event.row
@@ -223,7 +223,7 @@ class AskForm(AskLayout, can_focus=True):
             self._ticked ^= {row}
             self._paint()
 
-    def _turn_to(self, phase: Phase, confirming: Answer | None = None) -> None:
+    def _turn_to(self, phase: Phase, confirming: AskAnswer | None = None) -> None:
         self._writing.close()
         self._phase, self._confirming, self._fault = phase, confirming, None
         self._paint()

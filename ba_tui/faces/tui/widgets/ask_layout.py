@@ -12,11 +12,11 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ba_tui.core.questions import Question
-from ba_tui.faces.tui.inspector.sheet import Sheet
-from ba_tui.faces.tui.widgets.ask_answers import Answer, Phase, Pointer, answer_rows, answers_to, default_row, hint
+from ba_tui.faces.tui.inspector.sheet import InspectorSheet
+from ba_tui.faces.tui.widgets.ask_answers import AskAnswer, Phase, Pointer, answer_rows, answers_to, default_row, hint
 from ba_tui.faces.tui.widgets.ask_body import facts, remembering
 from ba_tui.faces.tui.widgets.ask_edit import Chosen
-from ba_tui.faces.tui.widgets.ask_fit import LOW, Wanted, fit, lines_of
+from ba_tui.faces.tui.widgets.ask_fit import LOW, WantedRows, fit, lines_of
 from ba_tui.faces.tui.widgets.ask_inputs import ArgumentsInput, Writing
 from ba_tui.faces.tui.widgets.ask_sheet import QuestionSheet
 
@@ -51,7 +51,7 @@ class AskLayout(Widget):
         self._rule = question.rule
         self._answers = answers_to(question)
         self._row = default_row(question, self._answers)
-        self._confirming: Answer | None = None
+        self._confirming: AskAnswer | None = None
         self._ticked: set[int] = set()
         self._fault: Content | None = None
         self._chosen: Chosen | None = None
@@ -64,7 +64,7 @@ class AskLayout(Widget):
         yield known
         yield QuestionSheet(id="ask-body", words=True)
         yield Static(id="ask-note", markup=False)
-        answers = Sheet(id="ask-answers", words=True)
+        answers = InspectorSheet(id="ask-answers", words=True)
         answers.can_focus = False
         yield answers
         yield self._writing
@@ -73,8 +73,8 @@ class AskLayout(Widget):
     def on_resize(self, _event: events.Resize) -> None:
         self._paint()
 
-    @on(Sheet.LaidOut)
-    def _laid_out(self, event: Sheet.LaidOut) -> None:
+    @on(InspectorSheet.LaidOut)
+    def _laid_out(self, event: InspectorSheet.LaidOut) -> None:
         event.stop()
         self._fit()
 
@@ -82,7 +82,7 @@ class AskLayout(Widget):
         self.set_class(self.screen.size.height < LOW, "-low")
         asking = self._phase == "asking"
         self._row = min(self._row, len(self._shown) - 1)
-        answers = self.query_one("#ask-answers", Sheet)
+        answers = self.query_one("#ask-answers", InspectorSheet)
         answers.display = asking
         if asking:
             pointer = Pointer(self._row, frozenset(self._ticked) if self.question.multiple else None)
@@ -113,7 +113,7 @@ class AskLayout(Widget):
 
     def _fit(self) -> None:
         """Give each part its lines."""
-        body, answers = self.query_one("#ask-body", Sheet), self.query_one("#ask-answers", Sheet)
+        body, answers = self.query_one("#ask-body", InspectorSheet), self.query_one("#ask-answers", InspectorSheet)
         known, line = self.query_one("#ask-facts", Static), self.query_one("#ask-hint", Static)
         wanted = self._wanted(answers, body)
         got = fit(self.screen.size.height, wanted)
@@ -132,15 +132,15 @@ class AskLayout(Widget):
         if isinstance(field := self._writing.field, ArgumentsInput):
             field.styles.max_height = got.body
 
-    def _wanted(self, answers: Sheet, body: Sheet) -> Wanted:
+    def _wanted(self, answers: InspectorSheet, body: InspectorSheet) -> WantedRows:
         width = max(1, self.size.width)
         lines = min(MOST_FACTS, lines_of(facts(self.question, self.agent), width))
         below = lines_of(self._noted, width)
         if self._phase == "edit":
             # The body is away meanwhile, and its lines are the field's; on a low screen most of the facts' too.
-            return Wanted(1 if self.has_class("-low") else lines, self.screen.size.height, 0, below)
+            return WantedRows(1 if self.has_class("-low") else lines, self.screen.size.height, 0, below)
         below += self._phase not in {"asking", "confirm"}
-        return Wanted(lines, body.line_count, answers.line_count if answers.display else 0, below)
+        return WantedRows(lines, body.line_count, answers.line_count if answers.display else 0, below)
 
     @property
     def _room(self) -> int:
@@ -148,7 +148,7 @@ class AskLayout(Widget):
         return max(4, self.size.width - 33) if self.has_class("-low") else 160
 
     @property
-    def _shown(self) -> tuple[Answer, ...]:
+    def _shown(self) -> tuple[AskAnswer, ...]:
         """The rows that are painted: on a low screen the last one is in the hint."""
         low = self.has_class("-low") and self.question.kind == "permission"
         return self._answers[:-1] if low else self._answers

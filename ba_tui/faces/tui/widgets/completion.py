@@ -24,7 +24,7 @@ _AT = regex(r"(?<![A-Za-z0-9_@/.:\\-])@(\"[^\"]*|[^\s\"@]*)$")
 
 
 @frozen
-class Wanted:
+class CompletionRequest:
     """What the text before the cursor asks to be completed, and the column where that begins."""
 
     kind: Kind
@@ -41,12 +41,12 @@ class Candidate:
     detail: str = ""
 
 
-def wanted(before: str, row: int) -> Wanted | None:
+def wanted(before: str, row: int) -> CompletionRequest | None:
     """What to complete for the line ``before`` the cursor, in line ``row`` of the prompt."""
     if row == 0 and before.startswith("/") and not re.search(r"\s", before) and "/" not in before[1:]:
-        return Wanted("command", before[1:], 0)
+        return CompletionRequest("command", before[1:], 0)
     if found := _AT.search(before):
-        return Wanted("mention", found[1].lstrip('"'), found.start())
+        return CompletionRequest("mention", found[1].lstrip('"'), found.start())
     return None
 
 

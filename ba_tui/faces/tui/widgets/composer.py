@@ -22,7 +22,7 @@ from ba_tui.core.ports.mentions import Mentions, Suggestion, Weight
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.unsent import Left, Unsent
-from ba_tui.faces.tui.widgets.completion import Candidate, Completion, Wanted, wanted
+from ba_tui.faces.tui.widgets.completion import Candidate, Completion, CompletionRequest, wanted
 from ba_tui.faces.tui.widgets.prompt import PromptInput
 
 DRAFT_DELAY = 0.7
@@ -63,8 +63,8 @@ class Composer(Vertical):
         self._place: int | None = None
         self._stash = ""
         self._searching = False
-        self._wanted: Wanted | None = None
-        self._dismissed: Wanted | None = None
+        self._wanted: CompletionRequest | None = None
+        self._dismissed: CompletionRequest | None = None
         self._draft_timer: Timer | None = None
         self.touched = False
         self._heavy = False
@@ -212,7 +212,7 @@ class Composer(Vertical):
     def _complete(self) -> None:
         if self._searching:
             found = self.history.search(self.prompt.text) if self.history else ()
-            self._wanted = Wanted("history", self.prompt.text, 0)
+            self._wanted = CompletionRequest("history", self.prompt.text, 0)
             self._offer([Candidate(text, " ".join(text.split())[:300]) for text in found])
             return
         row, _ = self.prompt.cursor_location
@@ -226,7 +226,7 @@ class Composer(Vertical):
         elif mentions := self.mentions():
             self.run_worker(partial(self._list_names, self._wanted, mentions), group="names", exclusive=True)
 
-    async def _list_names(self, asked: Wanted, mentions: Mentions) -> None:
+    async def _list_names(self, asked: CompletionRequest, mentions: Mentions) -> None:
         try:
             found = await mentions.search(asked.query)
         except (BaError, OSError):

@@ -12,12 +12,20 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.permissions.shell.programs.call_results import Beyond, Reading
+from ba_tui.permissions.shell.programs.call_results import Beyond, CallReading
 from ba_tui.permissions.shell.programs.filter_scripts import OPEN_VARIABLES, problem_of, sql_files
-from ba_tui.permissions.shell.programs.known_commands import FILE, FLAG, FOLDER, VALUE, Entry, Known, fits
+from ba_tui.permissions.shell.programs.known_commands import (
+    FILE,
+    FLAG,
+    FOLDER,
+    VALUE,
+    CommandEntry,
+    KnownCommands,
+    fits,
+)
 from ba_tui.permissions.shell.programs.searches import narrow
 from ba_tui.permissions.shell.walk.inner_commands import several
-from ba_tui.permissions.shell.walk.values import Listing, Word
+from ba_tui.permissions.shell.walk.values import KnownListing, ShellWord
 
 _PROGRAM_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _FILE_VALUE = regex(r"(?:fileb?://|@|[a-z-]+-file=)(.+)", re.DOTALL)
@@ -41,12 +49,12 @@ def plain_name(program: str) -> str:
     return program
 
 
-def read_call(argv: Sequence[Word], about: Known, own: AbstractSet[str] = frozenset()) -> Reading:
+def read_call(argv: Sequence[ShellWord], about: KnownCommands, own: AbstractSet[str] = frozenset()) -> CallReading:
     """What the call ``argv`` comes to; its program is known by its text. ``own``: variables that the command sets."""
     name = plain_name(argv[0].text or "")
     entry = about.programs.get(name)
     if _asks_for_help(name, argv[1:], entry, about):
-        return Reading((name,), known=True, loose="" if name in about.plain else _needs(name))
+        return CallReading((name,), known=True, loose="" if name in about.plain else _needs(name))
     if entry is None:
         return _unknown(name, argv)
     reading = _Walk(entry, argv, own).reading()
@@ -59,8 +67,8 @@ def _needs(name: str) -> str:
     return f"`{name}` runs unasked only in a sandbox"
 
 
-def _unknown(name: str, argv: Sequence[Word]) -> Reading:
-    reading = Reading((name,), touched=list(argv[1:]))
+def _unknown(name: str, argv: Sequence[ShellWord]) -> CallReading:
+    reading = CallReading((name,), touched=list(argv[1:]))
     reading.beyond.append(Beyond(0, f"`{name}` is not known to only read", binding=False))
     for at, word in enumerate(argv[1:], 1):
         if word.text is None and not _substituted_file(word):
@@ -68,16 +76,16 @@ def _unknown(name: str, argv: Sequence[Word]) -> Reading:
     return reading
 
 
-def unresolved(word: Word) -> str:
+def unresolved(word: ShellWord) -> str:
     raw = " ".join(word.raw.split())
     return f"what `{raw if len(raw) <= 40 else raw[:40] + '…'}` is becomes known only when it runs"
 
 
-def _substituted_file(word: Word) -> bool:
+def _substituted_file(word: ShellWord) -> bool:
     return word.text is None and word.raw.startswith("<(") and word.raw.endswith(")") and word.raw.count("<(") == 1
 
 
-def _asks_for_help(name: str, words: Sequence[Word], entry: Entry | None, about: Known) -> bool:
+def _asks_for_help(name: str, words: Sequence[ShellWord], entry: CommandEntry | None, about: KnownCommands) -> bool:
     texts = [word.text or "" for word in words]
     if not texts or any(word.glob for word in words):
         return False
@@ -91,20 +99,20 @@ def _asks_for_help(name: str, words: Sequence[Word], entry: Entry | None, about:
 class _Walk:
     """Goes through the words of one call."""
 
-    def __init__(self, entry: Entry, argv: Sequence[Word], own: AbstractSet[str]) -> None:
+    def __init__(self, entry: CommandEntry, argv: Sequence[ShellWord], own: AbstractSet[str]) -> None:
         self.entry = entry
         self.argv = argv
         self.own = own
-        self.found = Reading((entry.name.split()[0],), known=True)
+        self.found = CallReading((entry.name.split()[0],), known=True)
         self.program = plain_name(argv[0].text or "")
-        self.operands: list[tuple[int, Word]] = []
+        self.operands: list[tuple[int, ShellWord]] = []
         self.options: list[tuple[str, str | None]] = []
         self.scripts: list[str] = []
         self.strange: list[tuple[int, str]] = []
         self.ended = len(argv)
         """Where the options end, at a ``--``."""
 
-    def reading(self) -> Reading:
+    def reading(self) -> CallReading:
         start = self._enter(1)
         entry, found = self.entry, self.found
         if entry.reads:
@@ -126,7 +134,7 @@ class _Walk:
         if entry.check and (problem := problem_of(entry.check, self.scripts)):
             found.beyond.append(Beyond(len(self.argv), f"`{self._name()}`: {problem}"))
         if entry.check == "sql":
-            found.files += [Word(file, file, glob=True) for file in sql_files(self.scripts)]
+            found.files += [ShellWord(file, file, glob=True) for file in sql_files(self.scripts)]
         narrow(found, entry, self.options)
         if found.beyond and entry.reads:
             # What it does with its words is not known then.
@@ -251,7 +259,7 @@ class _Walk:
         if kind is None or (kind == FLAG and attached):
             self._surplus(at, name)
             return at + 1
-        word = Word(value, value) if value is not None else None
+        word = ShellWord(value, value) if value is not None else None
         if word is None and kind in {VALUE, FILE, FOLDER} and at + 1 < len(self.argv):
             at += 1
             word = self.argv[at]
@@ -287,7 +295,7 @@ class _Walk:
             (each for each in self.entry.never if each in {short, name} or (long and each.startswith(long))), ""
         )
 
-    def _file(self, at: int, word: Word) -> None:
+    def _file(self, at: int, word: ShellWord) -> None:
         self.found.files.append(word)
         text = word.text or ""
         if ("://" in text and not text.startswith("file:")) or (self.entry.remote and _ELSEWHERE.match(text)):
@@ -299,7 +307,7 @@ class _Walk:
         if machine and machine[1].lower() not in self.entry.hosts:
             self.found.beyond.append(Beyond(at, f"`{self._name()}` reaches {machine[1]}"))
         if match := _FILE_VALUE.match(text):
-            self.found.files.append(Word(match[1], text))
+            self.found.files.append(ShellWord(match[1], text))
         if self.entry.check in {"secrets", "ps"}:
             self.scripts.append(text if self.entry.check == "secrets" else f"-{text}")
 
@@ -336,7 +344,7 @@ class _Walk:
                     kind = ""
             self._operand(at, word, kind)
 
-    def _operand(self, at: int, word: Word, kind: str) -> None:
+    def _operand(self, at: int, word: ShellWord, kind: str) -> None:
         found = self.found
         if word.text is None:
             self._open(at, word, kind)
@@ -358,7 +366,7 @@ class _Walk:
         elif not self.entry.free:
             self._text(at, word.text)
 
-    def _open(self, at: int, word: Word, kind: str) -> None:
+    def _open(self, at: int, word: ShellWord, kind: str) -> None:
         """A word that is known only when it runs: no more than data where it can't be an option or a file."""
         if _substituted_file(word) and "file" in kind:
             return
@@ -368,7 +376,7 @@ class _Walk:
                     self.found.beyond.append(Beyond(at, unresolved(word)))
                 self._operand(at, each, kind)
             return
-        if self.entry.reads and isinstance(word.among, Listing) and "file" in kind:
+        if self.entry.reads and isinstance(word.among, KnownListing) and "file" in kind:
             self.found.lists.append(word.among)
             return
         ours = all(name in self.own or name in OPEN_VARIABLES for name in _VARIABLE.findall(word.raw))
@@ -380,7 +388,7 @@ class _Walk:
             self.found.beyond.append(Beyond(at, unresolved(word)))
         self._loosen(_GIVEN)
 
-    def _whole(self, at: int, word: Word) -> bool:
+    def _whole(self, at: int, word: ShellWord) -> bool:
         """Whether a word that a variable stands for stays one, and none that reads as an option."""
         text = word.text or ""
         parted = word.split and not word.glob and not _UNPARTED.fullmatch(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ba_tui.core.values import frozen
-from ba_tui.permissions.shell.walk.values import Listing, Word
+from ba_tui.permissions.shell.walk.values import KnownListing, ShellWord
 
 
 @frozen
@@ -18,24 +18,24 @@ class Beyond:
 
 
 @dataclass(slots=True)
-class Reading:
+class CallReading:
     """``path``: program and subcommand by their plain names; ``files`` it reads; ``beyond`` what is not just reading;
     ``roots``: folders below which it reads every file (with those names, hidden ones too or not, through links or not).
     ``folders``: those in which it happens, one seen from the other."""
 
     path: tuple[str, ...] = ()
     known: bool = False
-    files: list[Word] = field(default_factory=list[Word])
-    touched: list[Word] = field(default_factory=list[Word])
+    files: list[ShellWord] = field(default_factory=list[ShellWord])
+    touched: list[ShellWord] = field(default_factory=list[ShellWord])
     """Words of commands that do more than read, which may name files."""
     beyond: list[Beyond] = field(default_factory=list[Beyond])
-    roots: list[Word] = field(default_factory=list[Word])
+    roots: list[ShellWord] = field(default_factory=list[ShellWord])
     names: tuple[str, ...] = ()
     hidden: bool = True
     follows: bool = False
-    lists: list[Listing] = field(default_factory=list[Listing])
+    lists: list[KnownListing] = field(default_factory=list[KnownListing])
     """Files that it reads out of these."""
-    folders: list[Word] = field(default_factory=list[Word])
+    folders: list[ShellWord] = field(default_factory=list[ShellWord])
     effects: frozenset[str] = frozenset()
     loose: str = ""
     """Why only a sandbox makes it harmless."""

@@ -25,7 +25,7 @@ _NOTHING: Mapping[str, str] = {}
 
 
 @frozen
-class Entry:
+class CommandEntry:
     """One command or subcommand. ``reads``: with these options and operands alone it changes nothing.
 
     ``options`` by name; ``operands`` what the others are, in order (``text file``; a plural takes the rest);
@@ -58,7 +58,7 @@ class Entry:
     recursive: frozenset[str] = frozenset()
     follows: frozenset[str] = frozenset()
     before: Mapping[str, str] = field(default_factory=dict[str, str])
-    commands: Mapping[tuple[str, ...], Entry] = field(default_factory=dict[tuple[str, ...], "Entry"])
+    commands: Mapping[tuple[str, ...], CommandEntry] = field(default_factory=dict[tuple[str, ...], "CommandEntry"])
     dashed: frozenset[str] = frozenset()
     """The words of ``commands`` that read like options."""
     groups: frozenset[str] = frozenset()
@@ -68,12 +68,12 @@ class Entry:
     hosts: frozenset[str] = frozenset()
     """The only machines that its words may name."""
 
-    def command(self, words: tuple[str, ...]) -> tuple[Entry | None, int]:
+    def command(self, words: tuple[str, ...]) -> tuple[CommandEntry | None, int]:
         """The subcommand that ``words`` begin with, the longest that fits, and how many of them name it."""
         led = 0
         while led < len(words) and words[led] in self.groups:
             led += 1
-        best: tuple[Entry | None, int, int] = (None, 0, 0)
+        best: tuple[CommandEntry | None, int, int] = (None, 0, 0)
         for pattern, entry in self.commands.items():
             # A subcommand may be told from others of its name by the groups that lead to it.
             for start in range(max(0, led - len(pattern) + 1), led + 1):
@@ -98,10 +98,10 @@ def _alternatives(pattern: str) -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 @frozen
-class Known:
+class KnownCommands:
     """All entries by program, the programs that run another one as it is, and the harmless variables."""
 
-    programs: Mapping[str, Entry]
+    programs: Mapping[str, CommandEntry]
     wrappers: frozenset[str]
     variables: frozenset[str]
     asking: Mapping[str, frozenset[str]]
@@ -119,7 +119,7 @@ class Known:
 
 
 @lru_cache(maxsize=1)
-def known() -> Known:
+def known() -> KnownCommands:
     """What the bundled file says; read once, on the first command.
 
     Raises:
@@ -132,7 +132,7 @@ def known() -> Known:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         # Both loaders are safe ones; the C one is ten times as fast.
         data = cast("dict[str, Any]", loader(path.read_bytes()).get_single_data())
-        programs: dict[str, Entry] = {}
+        programs: dict[str, CommandEntry] = {}
         for names, given in data["programs"].items():
             for name in str(names).split():
                 programs[name] = _entry(name, given, None)
@@ -150,12 +150,12 @@ def known() -> Known:
         offers = frozenset(tuple(str(each).split()) for each in data["offers"])
         fed = frozenset(tuple(call.split("/")) for call in data["data"].split())
         wrappers, variables, scripts = (_set(data[key]) for key in ("wrappers", "variables", "scripts"))
-        return Known(programs, wrappers, variables, asking, loads, offers, fed, scripts, _set(data["plain"]))
+        return KnownCommands(programs, wrappers, variables, asking, loads, offers, fed, scripts, _set(data["plain"]))
     except (OSError, KeyError, TypeError, AttributeError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"{path} can't be used: {error}.", "Restore the file or install ba again.") from error
 
 
-def _entry(name: str, given: Any, above: Entry | None) -> Entry:
+def _entry(name: str, given: Any, above: CommandEntry | None) -> CommandEntry:
     """``given``: options as a text, or all fields. Options common to subcommands come from ``above``."""
     fields = cast("dict[str, Any]", given if isinstance(given, dict) else {"options": given or ""})
     unknown = set(fields) - _FIELDS
@@ -170,7 +170,7 @@ def _entry(name: str, given: Any, above: Entry | None) -> Entry:
         for name, why in (above.never if above else _NOTHING).items()
         if name not in options and not (reads and name == "!")
     }
-    entry = Entry(
+    entry = CommandEntry(
         name,
         reads=reads,
         options={**common, **options},
@@ -195,7 +195,7 @@ def _entry(name: str, given: Any, above: Entry | None) -> Entry:
         beside=_reasons(fields.get("beside")),
         hosts=_set(fields.get("hosts")) or (above.hosts if above else _NONE),
     )
-    commands: dict[tuple[str, ...], Entry] = {}
+    commands: dict[tuple[str, ...], CommandEntry] = {}
     for words, sub in cast("dict[str, Any]", fields.get("commands") or {}).items():
         commands[tuple(str(words).split())] = _entry(f"{name} {words}", sub, entry)
     object.__setattr__(entry, "commands", commands)
@@ -203,10 +203,10 @@ def _entry(name: str, given: Any, above: Entry | None) -> Entry:
     return entry
 
 
-_FIELDS = frozenset(each.name for each in fields_of(Entry)) - {"name", "dashed"} | {"source"}
+_FIELDS = frozenset(each.name for each in fields_of(CommandEntry)) - {"name", "dashed"} | {"source"}
 
 
-def _operands(fields: Mapping[str, Any], above: Entry | None) -> tuple[str, ...]:
+def _operands(fields: Mapping[str, Any], above: CommandEntry | None) -> tuple[str, ...]:
     if "operands" in fields:
         return tuple(str(fields["operands"] or "").split())
     return above.operands if above else ("texts",)

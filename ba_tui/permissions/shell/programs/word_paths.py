@@ -16,7 +16,7 @@ from pathlib import Path
 from ba_tui.core.text.patterns import regex
 from ba_tui.permissions.paths import LONGEST, LONGEST_NAME, SECRET_FOLDERS, SECRET_NAMES, is_secret
 from ba_tui.permissions.shell.command_parts import Below
-from ba_tui.permissions.shell.walk.values import Listing, Word
+from ba_tui.permissions.shell.walk.values import KnownListing, ShellWord
 
 MOST_MATCHES = 200
 MOST_PATTERNS = 200
@@ -41,7 +41,7 @@ class TooMany(Exception):
     """A word that may come to more texts than are looked at."""
 
 
-def path_of(word: Word, text: str) -> str:
+def path_of(word: ShellWord, text: str) -> str:
     """``text`` of ``word`` as the path that a program is given: a tilde in quotes is an ordinary character."""
     if not text.startswith("~"):
         return text
@@ -146,7 +146,7 @@ def pieces(text: str) -> Iterator[str]:
         yield text[2:]
 
 
-def odd_below(folder: Path, listing: Listing, seems: Seems) -> str:
+def odd_below(folder: Path, listing: KnownListing, seems: Seems) -> str:
     """Why files of ``listing`` below ``folder`` may not be read as they come: a secret, a link that leads out, a name
     that a program takes for something else. Empty when all may."""
     for entry, inner in _entries(folder):

@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.permissions.shell.tokens import Findings
-from ba_tui.permissions.shell.tree import Chain, Command, Pipeline, Sequence
+from ba_tui.permissions.shell.tokens import TokenFindings
+from ba_tui.permissions.shell.tree import Chain, Command, CommandList, Pipeline
 from ba_tui.permissions.shell.walk.word_values import numbers_in, value_of
 
 _DATE = regex(r"\+(?:%[sYmdHMSjNueVwyk])+")
 _POSITIONAL = regex(r"[0-9@*_]|[1-9][0-9]+")
 
 
-def uncertain(findings: Findings) -> str:
+def uncertain(findings: TokenFindings) -> str:
     """Why something computed with may be no number; empty when all are."""
     looked: set[str] = set()
     todo = list(findings.counted)
@@ -42,7 +42,7 @@ def uncertain(findings: Findings) -> str:
 
 def _counts(run: object) -> bool:
     """Whether a substitution prints numbers only."""
-    if not isinstance(run, Sequence) or len(run.items) != 1 or not isinstance(run.items[0], Chain):
+    if not isinstance(run, CommandList) or len(run.items) != 1 or not isinstance(run.items[0], Chain):
         return False
     chain = run.items[0]
     last = chain.items[-1]

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.permissions.shell.tokens import Findings, Unreadable
+from ba_tui.permissions.shell.tokens import TokenFindings, UnreadableCommand
 from ba_tui.permissions.shell.walk.inner_commands import Inner, joined, several
-from ba_tui.permissions.shell.walk.values import Word
+from ba_tui.permissions.shell.walk.values import ShellWord
 from ba_tui.permissions.shell.walk.wrappers import SETTINGS
 
 ASSIGNING = frozenset(
@@ -50,19 +50,19 @@ RUNNING = frozenset(
 )
 
 
-def checked(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...] | None:
+def checked(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...] | None:
     """The code that a builtin runs; None when ``words`` begin with no builtin that is looked at here."""
     name = words[0].text or ""
     reader = _BUILTINS.get(name)
     return reader(words, findings) if reader else None
 
 
-def _eval(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+def _eval(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     rest = words[2:] if len(words) > 1 and words[1].text == "--" else words[1:]
     return (Inner("eval", code=joined(rest), posix=None),) if rest else ()
 
 
-def _trap(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+def _trap(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     rest = list(words[1:])
     if rest and rest[0].text == "--":
         rest = rest[1:]
@@ -71,83 +71,83 @@ def _trap(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
     return (Inner("trap", code=rest[0], posix=None),)
 
 
-def _refused(why: str) -> Callable[[Sequence[Word], Findings], tuple[Inner, ...]]:
-    def refuse(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+def _refused(why: str) -> Callable[[Sequence[ShellWord], TokenFindings], tuple[Inner, ...]]:
+    def refuse(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
         if len(words) > 1:
-            raise Unreadable(f"{words[0].text!r} {why}")
+            raise UnreadableCommand(f"{words[0].text!r} {why}")
         return ()
 
     return refuse
 
 
-def _alias(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+def _alias(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     if any(word.text is None or "=" in word.text for word in words[1:]):
-        raise Unreadable("'alias' changes what the words after it mean")
+        raise UnreadableCommand("'alias' changes what the words after it mean")
     return ()
 
 
-def _set(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+def _set(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     rest = list(words[1:])
     while rest:
         text = rest.pop(0).text
         if text in ("--", "-") or (text and text[0] not in "-+"):
             break
         if text is None or not _SETTING_LETTERS.fullmatch(text):
-            raise Unreadable("'set' changes how the rest is read")
+            raise UnreadableCommand("'set' changes how the rest is read")
         if text.endswith("o") and rest:
             setting = rest.pop(0).text
             if setting not in SETTINGS:
-                raise Unreadable("'set -o' changes how the rest is read")
+                raise UnreadableCommand("'set -o' changes how the rest is read")
     return ()
 
 
-def _shopt(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+def _shopt(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     for word in words[1:]:
         if word.text not in ("-s", "-u", "-q", "-p", "-o", "-so", "-uo") and word.text not in SETTINGS:
-            raise Unreadable("'shopt' changes how the rest is read")
+            raise UnreadableCommand("'shopt' changes how the rest is read")
     return ()
 
 
-def _hash(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+def _hash(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     for word in words[1:]:
         if word.text is None or (word.text.startswith("-") and word.text not in ("-r", "-l", "-t")):
-            raise Unreadable("'hash' changes which programs are found")
+            raise UnreadableCommand("'hash' changes which programs are found")
     return ()
 
 
-def _compgen(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+def _compgen(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     for word in words[1:]:
         if word.text is None or re.match(r"-[a-zA-Z]*[CFWPSXGAo]", word.text):
-            raise Unreadable("'compgen' may run what its words say")
+            raise UnreadableCommand("'compgen' may run what its words say")
     return ()
 
 
-def _names(words: Sequence[Word], findings: Findings) -> None:
+def _names(words: Sequence[ShellWord], findings: TokenFindings) -> None:
     """Variables set to who knows what; a subscript among them is computed with."""
     for word in words:
         if word.text is None or not _NAME.fullmatch(word.text):
-            raise Unreadable(f"{word.raw[:40]!r} does not name a variable plainly")
+            raise UnreadableCommand(f"{word.raw[:40]!r} does not name a variable plainly")
         name = word.text.partition("[")[0]
         findings.changed.append(name)
         for group in (findings.wild, findings.lists, findings.bound):
             group.add(name)
 
 
-def _read(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+def _read(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     _names(_operands(words[1:], "adinNptu"), findings)
     return ()
 
 
-def _mapfile(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+def _mapfile(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     if any(word.text is None or re.match(r"-\w*[Cc]", word.text) for word in words[1:]):
-        raise Unreadable("'mapfile -C' runs what its words say")
+        raise UnreadableCommand("'mapfile -C' runs what its words say")
     _names(_operands(words[1:], "dnOsu"), findings)
     return ()
 
 
-def _operands(words: Sequence[Word], valued: str) -> list[Word]:
+def _operands(words: Sequence[ShellWord], valued: str) -> list[ShellWord]:
     """Words that are names: operands, and the value of ``-a``, of which there is none too many."""
-    found: list[Word] = []
+    found: list[ShellWord] = []
     at = 0
     while at < len(words):
         text = words[at].text
@@ -160,7 +160,7 @@ def _operands(words: Sequence[Word], valued: str) -> list[Word]:
             if letter in valued:
                 if letter == "a":
                     found.append(
-                        Word(text[index + 1 :], text)
+                        ShellWord(text[index + 1 :], text)
                         if text[index + 1 :]
                         else words[at]
                         if at < len(words)
@@ -171,63 +171,63 @@ def _operands(words: Sequence[Word], valued: str) -> list[Word]:
     return found
 
 
-def _printf(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+def _printf(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     rest = words[2:] if len(words) > 1 and words[1].text == "--" else words[1:]
     if len(rest) > 1 and rest[0].text is None:
-        raise Unreadable("the format of 'printf' is known only when it runs, and may name variables")
+        raise UnreadableCommand("the format of 'printf' is known only when it runs, and may name variables")
     if rest and _COUNTING.search((rest[0].text or "").replace("%%", "")):
         _names(rest[1:], findings)
     if len(words) > 1 and (words[1].text is None or words[1].text.startswith("-v")):
         text = words[1].text
         if text is None:
             if several(words[1]):
-                raise Unreadable("'printf' may get an option known only when it runs")
+                raise UnreadableCommand("'printf' may get an option known only when it runs")
             return ()
-        name = Word(text[2:], text) if text != "-v" else words[2] if len(words) > 2 else words[0]
+        name = ShellWord(text[2:], text) if text != "-v" else words[2] if len(words) > 2 else words[0]
         _names([name], findings)
     return ()
 
 
-def _unset(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+def _unset(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     for word in words[1:]:
         if word.text is None or not (word.text in ("-f", "-v", "-n") or _NAME.fullmatch(word.text)):
-            raise Unreadable("'unset' of what is no plain name")
+            raise UnreadableCommand("'unset' of what is no plain name")
     return ()
 
 
-def _test(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+def _test(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     for before, word in pairwise(words):
         if before.text in ("-v", "-R") and (word.text is None or not _NAME.fullmatch(word.text)):
-            raise Unreadable("'test -v' of what is no plain name")
+            raise UnreadableCommand("'test -v' of what is no plain name")
         if before.text is None and several(before) and word.text and "[" in word.text and word.text != "]":
-            raise Unreadable("'test' may get an operator known only when it runs")
+            raise UnreadableCommand("'test' may get an operator known only when it runs")
     return ()
 
 
-def _getopts(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+def _getopts(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     _names(words[2:3], findings)
     return ()
 
 
-def _wait(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+def _wait(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     for word in words[1:]:
         if word.text and (word.text.startswith("-p") or "[" in word.text):
-            raise Unreadable("'wait -p' sets a variable")
+            raise UnreadableCommand("'wait -p' sets a variable")
     return ()
 
 
-def _let(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+def _let(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     for word in words[1:]:
         if word.text is None or not _NUMERIC.fullmatch(word.text):
-            raise Unreadable("'let' computes with what is not plain")
+            raise UnreadableCommand("'let' computes with what is not plain")
         findings.counted.update(re.findall(r"[A-Za-z_]\w*", word.text))
     return ()
 
 
-def _declare(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
+def _declare(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     options = "".join(word.text[1:] for word in words[1:] if word.text and word.text[0] in "-+")
     if "n" in options and words[0].text in ("declare", "typeset", "local"):
-        raise Unreadable("a variable that stands for another one")
+        raise UnreadableCommand("a variable that stands for another one")
     for word in words[1:]:
         if word.text is not None and word.text.startswith(("-", "+")):
             continue
@@ -235,7 +235,7 @@ def _declare(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
         name = name.removesuffix("+")
         if not _NAME.fullmatch(name):
             if name:
-                raise Unreadable(f"{word.raw[:40]!r} does not name a variable plainly")
+                raise UnreadableCommand(f"{word.raw[:40]!r} does not name a variable plainly")
             findings.wild.add("*")
             continue
         if word.text is None:
@@ -245,21 +245,21 @@ def _declare(words: Sequence[Word], findings: Findings) -> tuple[Inner, ...]:
         if word.text is None or not value.isdecimal():
             findings.wild.add(name.partition("[")[0])
         if equals and word.text is not None and _LIST.match(word.text):
-            raise Unreadable("a list of values stands in quotes")
+            raise UnreadableCommand("a list of values stands in quotes")
         if word.text is None and any(letter in options for letter in "aAi"):
-            raise Unreadable(f"{words[0].text!r} reads a value known only when it runs")
+            raise UnreadableCommand(f"{words[0].text!r} reads a value known only when it runs")
         if "i" in options and value:
-            _let((words[0], Word(value, value)), findings)
+            _let((words[0], ShellWord(value, value)), findings)
     return ()
 
 
-def _plain_name(word: Word) -> str:
+def _plain_name(word: ShellWord) -> str:
     """The ``name=`` of a word whose value is known only when it runs; "" when it has none."""
     match = re.match(r"[\"']?([A-Za-z_]\w*\+?=)", word.raw, re.ASCII)
     return match.group(1) if match else ""
 
 
-_BUILTINS: Mapping[str, Callable[[Sequence[Word], Findings], tuple[Inner, ...]]] = {
+_BUILTINS: Mapping[str, Callable[[Sequence[ShellWord], TokenFindings], tuple[Inner, ...]]] = {
     "eval": _eval,
     "trap": _trap,
     "source": _refused("runs a file"),

@@ -33,14 +33,14 @@ _EARLIER = regex(rb"\$[?!_$]|\$\{[?!_$]|<<|\(\(|~[-+]|OLDPWD|\bprintf\b.*-v|\{\w
 
 
 @frozen
-class Link:
+class ChainLink:
     """One command or pipeline of a list. ``joined``: it runs only when the one before it succeeded."""
 
     text: str
     joined: bool = False
 
 
-def links(command: str) -> tuple[Link, ...]:
+def links(command: str) -> tuple[ChainLink, ...]:
     """The commands of a list one by one; empty where they can't be run one by one without a change of meaning."""
     raw = command.strip().encode()
     if _EARLIER.search(raw):
@@ -48,13 +48,13 @@ def links(command: str) -> tuple[Link, ...]:
     root = tree(raw)
     if root.has_error or any(name not in os.environ for name in _variables(root)):
         return ()
-    found: list[Link] = []
+    found: list[ChainLink] = []
     end = 0
     for node in _leaves(root):
         gap = raw[end : node.start_byte]
         if node.type not in KINDS or (found and not _GAP.fullmatch(gap)) or (not found and gap) or _is_state(node):
             return ()
-        found.append(Link((node.text or b"").decode(), joined=b"&&" in gap))
+        found.append(ChainLink((node.text or b"").decode(), joined=b"&&" in gap))
         end = node.end_byte
     rest = raw[end:].strip(b"; \t\n")
     return tuple(found) if 1 < len(found) <= MOST_LINKS and not rest else ()

@@ -8,14 +8,14 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 
-from ba_tui.permissions.shell.walk.values import Word
+from ba_tui.permissions.shell.walk.values import ShellWord
 
 MOST_FOLDERS = 3
 
 Folders = tuple[str | None, ...]
 
 
-def moved(folder: str | None, words: Sequence[Word], source: str) -> str | None:
+def moved(folder: str | None, words: Sequence[ShellWord], source: str) -> str | None:
     """The folder after ``cd`` from ``folder``; None when that is not certain in a command that reads ``source``."""
     rest = [word for word in words[1:] if word.text not in ("--", "-L", "-e")]
     if len(rest) > 1 or "CDPATH" in source or "HOME" in source:

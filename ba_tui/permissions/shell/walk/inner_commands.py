@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ba_tui.core.values import frozen
-from ba_tui.permissions.shell.walk.values import Redirect, Word
+from ba_tui.permissions.shell.walk.values import Redirect, ShellWord
 
 
 @frozen
@@ -19,26 +19,26 @@ class Inner:
     ``folder`` None: where it runs is not known; "" the same place."""
 
     wrapper: str
-    words: tuple[Word, ...] = ()
-    code: Word | None = None
+    words: tuple[ShellWord, ...] = ()
+    code: ShellWord | None = None
     reads_input: bool = False
     folder: str | None = ""
     posix: bool | None = True
-    assignments: tuple[tuple[str, Word], ...] = ()
+    assignments: tuple[tuple[str, ShellWord], ...] = ()
     redirects: tuple[Redirect, ...] = ()
 
 
 @frozen
-class Opened:
+class OpenedCommand:
     """What was found in a command. ``itself``: it does something of its own and is to be judged too, as ``words`` where
     those are told apart from what it runs."""
 
     inner: tuple[Inner, ...] = ()
     itself: bool = False
-    words: tuple[Word, ...] = ()
+    words: tuple[ShellWord, ...] = ()
 
 
-def several(word: Word) -> bool:
+def several(word: ShellWord) -> bool:
     """Whether ``word`` may come to no word or more than one."""
     if word.text is not None:
         return word.glob
@@ -46,9 +46,9 @@ def several(word: Word) -> bool:
     return not (word.raw[:1] == word.raw[-1:] == '"' and len(word.raw) > 1) or '"' in inside or "@" in inside
 
 
-def joined(words: Sequence[Word]) -> Word:
+def joined(words: Sequence[ShellWord]) -> ShellWord:
     """Several words as one text, as ``eval`` and ``ssh`` see them."""
     raw = " ".join(word.raw for word in words)
     if any(word.text is None or word.glob for word in words):
-        return Word(None, raw)
-    return Word(" ".join(word.text or "" for word in words), raw)
+        return ShellWord(None, raw)
+    return ShellWord(" ".join(word.text or "" for word in words), raw)

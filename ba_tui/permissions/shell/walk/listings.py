@@ -5,11 +5,11 @@ Only commands whose every name is certain to lie there are known here; whether t
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Several
+from collections.abc import Sequence
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.permissions.shell.tree import Chain, Command, Sequence
-from ba_tui.permissions.shell.walk.values import Listing, Word
+from ba_tui.permissions.shell.tree import Chain, Command, CommandList
+from ba_tui.permissions.shell.walk.values import KnownListing, ShellWord
 from ba_tui.permissions.shell.walk.word_values import words_of
 
 _ROOT = regex(r"[\w.~/][\w.~/+@-]*")
@@ -22,9 +22,9 @@ _PRINTING = frozenset(
 _OF_GIT = frozenset({"-z", "-c", "--cached", "-m", "--modified", "--full-name", "--exclude-standard", "-o", "--others"})
 
 
-def listed(node: object) -> Listing | None:
+def listed(node: object) -> KnownListing | None:
     """What a command of a pipeline, or a substitution of one command, hands on."""
-    while isinstance(node, Sequence | Chain) and len(node.items) == 1:
+    while isinstance(node, CommandList | Chain) and len(node.items) == 1:
         node = node.items[0]
     if not isinstance(node, Command) or node.redirects or node.assignments:
         return None
@@ -35,7 +35,7 @@ def listed(node: object) -> Listing | None:
     return _of_git(words) if texts[:2] == ["git", "ls-files"] else None
 
 
-def found(words: Several[Word]) -> Listing | None:
+def found(words: Sequence[ShellWord]) -> KnownListing | None:
     """The files that ``find`` with these words finds; None when it may be others."""
     rest = list(words[1:])
     while rest and rest[0].text in _LEADING:
@@ -61,10 +61,10 @@ def found(words: Several[Word]) -> Listing | None:
     if ended and parted:
         return None
     # Each of several names has to fit, so that one of them says enough.
-    return Listing(tuple(roots) or (".",), tuple(names[:1]), regular=regular, ended=ended)
+    return KnownListing(tuple(roots) or (".",), tuple(names[:1]), regular=regular, ended=ended)
 
 
-def _of_git(words: Several[Word]) -> Listing | None:
+def _of_git(words: Sequence[ShellWord]) -> KnownListing | None:
     """Names from where it runs on. Links are among them, and names may begin with a dash."""
     names: list[str] = []
     for word in words[2:]:
@@ -74,4 +74,4 @@ def _of_git(words: Several[Word]) -> Listing | None:
             names.append(word.text)
         elif word.text not in _OF_GIT:
             return None
-    return Listing((".",), tuple(names), ended=any(word.text == "-z" for word in words), bare=True)
+    return KnownListing((".",), tuple(names), ended=any(word.text == "-z" for word in words), bare=True)

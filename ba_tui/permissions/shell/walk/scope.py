@@ -10,35 +10,35 @@ from dataclasses import dataclass, field
 
 from ba_tui.permissions.shell.tree import Command, Node, Redirection
 from ba_tui.permissions.shell.walk.listings import listed
-from ba_tui.permissions.shell.walk.values import Incoming, Listing, Redirect, Word
+from ba_tui.permissions.shell.walk.values import InputSource, KnownListing, Redirect, ShellWord
 from ba_tui.permissions.shell.walk.word_values import Several, value_of
 
 
 @dataclass(slots=True)
-class Scope:
+class ShellScope:
     """Where a command stands: ``known`` variables, what it runs under, what its shell reads (``piped``: from another
     command, whose text or list of files is ``given`` when that is certain), whether it surely runs."""
 
     known: dict[str, str | Several] = field(default_factory=dict[str, "str | Several"])
     wrappers: tuple[str, ...] = ()
-    assignments: tuple[tuple[str, Word], ...] = ()
+    assignments: tuple[tuple[str, ShellWord], ...] = ()
     redirects: tuple[Redirect, ...] = ()
     piped: bool = False
-    given: str | Listing | None = None
+    given: str | KnownListing | None = None
     certain: bool = True
     posix: bool = False
     depth: int = 0
 
-    def aside(self) -> Scope:
+    def aside(self) -> ShellScope:
         """A scope for what runs beside or perhaps: what it sets is forgotten after it."""
         found = self.same()
         found.known, found.certain = dict(self.known), False
         return found
 
-    def same(self) -> Scope:
+    def same(self) -> ShellScope:
         """A scope of its own that begins as this one."""
         # ``replace`` takes several times as long, and every command of a script needs one.
-        return Scope(
+        return ShellScope(
             self.known,
             self.wrappers,
             self.assignments,
@@ -51,7 +51,7 @@ class Scope:
         )
 
 
-def feed(scope: Scope, redirects: Sequence[Redirection]) -> None:
+def feed(scope: ShellScope, redirects: Sequence[Redirection]) -> None:
     """Note what a shell would read from these redirections."""
     brought = [redirect for redirect in redirects if _brings(redirect)]
     for redirect in brought:
@@ -79,7 +79,7 @@ def _brings(redirect: Redirection) -> bool:
             return True
 
 
-def incoming(scope: Scope, fed: bool) -> Incoming:
+def incoming(scope: ShellScope, fed: bool) -> InputSource:
     """``fed``: the whole shell reads from elsewhere."""
     if fed or (scope.piped and not isinstance(scope.given, str)):
         return "unseen"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import unicodedata
 
-from ba_tui.permissions.shell.tokens import Unreadable
+from ba_tui.permissions.shell.tokens import UnreadableCommand
 from ba_tui.permissions.shell.walk.values import Analysis
-from ba_tui.permissions.shell.walk.walker import Walk
+from ba_tui.permissions.shell.walk.walker import CommandWalk
 
 LARGEST = 200_000
 
@@ -19,10 +19,10 @@ def analyse(command: str) -> Analysis:
     unfit = _unfit(command)
     if unfit:
         return Analysis((), unfit)
-    walk = Walk(command)
+    walk = CommandWalk(command)
     try:
         return walk.run(command)
-    except Unreadable as error:
+    except UnreadableCommand as error:
         return Analysis(tuple(walk.found), str(error))
     except RecursionError:
         return Analysis(tuple(walk.found), "it is nested too deeply")

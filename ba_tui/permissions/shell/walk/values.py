@@ -11,7 +11,7 @@ from ba_tui.core.values import frozen
 
 
 @frozen
-class Listing:
+class KnownListing:
     """Files below ``roots`` whose own name fits one of ``names``, any without. ``regular``: no links; ``ended``: each
     name ends with a NUL, so that blanks in it part nothing; ``bare``: they begin with a name,
     which may read as an option."""
@@ -24,7 +24,7 @@ class Listing:
 
 
 @frozen
-class Word:
+class ShellWord:
     """One word after the shell has taken its quotes away. ``text`` None: known only when it runs (a variable, a
     substitution). ``glob``: an unquoted ``*``, ``?``, ``[`` or brace may make it other or several words; ``among``: it
     is one of these words, or some of these files; ``split``: blanks and patterns in what it comes to count again."""
@@ -32,7 +32,7 @@ class Word:
     text: str | None
     raw: str
     glob: bool = False
-    among: Listing | tuple[Word, ...] | None = None
+    among: KnownListing | tuple[ShellWord, ...] | None = None
     split: bool = False
 
 
@@ -41,10 +41,10 @@ class Redirect:
     """A file that is opened for a command. Copies of descriptors and here-documents are none."""
 
     kind: Literal["read", "write"]
-    target: Word
+    target: ShellWord
 
 
-Incoming: TypeAlias = Literal["", "told", "unseen"]
+InputSource: TypeAlias = Literal["", "told", "unseen"]
 """What a command finds on its standard input: nothing, what stands in the command itself, or what nobody has seen."""
 
 
@@ -57,13 +57,13 @@ class Simple:
     ``text``: the part of the command it was found in, for people.
     """
 
-    argv: tuple[Word, ...]
-    assignments: tuple[tuple[str, Word], ...] = ()
+    argv: tuple[ShellWord, ...]
+    assignments: tuple[tuple[str, ShellWord], ...] = ()
     redirects: tuple[Redirect, ...] = ()
     wrappers: tuple[str, ...] = ()
     folder: str | None = ""
     text: str = ""
-    incoming: Incoming = ""
+    incoming: InputSource = ""
 
 
 @frozen

@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence as Many
+from collections.abc import Sequence
 from itertools import islice
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.permissions.shell.tokens import Findings, Token
+from ba_tui.permissions.shell.tokens import Token, TokenFindings
 from ba_tui.permissions.shell.tree import Command
 from ba_tui.permissions.shell.walk.builtins import ASSIGNING
-from ba_tui.permissions.shell.walk.scope import Scope
-from ba_tui.permissions.shell.walk.values import Listing, Word
+from ba_tui.permissions.shell.walk.scope import ShellScope
+from ba_tui.permissions.shell.walk.values import KnownListing, ShellWord
 from ba_tui.permissions.shell.walk.word_values import Several, Values, value_of
 
 MOST_LEARNT = 50
@@ -33,7 +33,7 @@ class Certain:
     """What is known of the variables of one command, which reads ``source``. ``taken``: those whose unknown value goes
     into something else."""
 
-    def __init__(self, source: str, findings: Findings) -> None:
+    def __init__(self, source: str, findings: TokenFindings) -> None:
         self.source = source
         self.findings = findings
         self.knows = not _ASSIGNERS.search(source)
@@ -42,20 +42,20 @@ class Certain:
         """Variables whose value is held for certain; how often builtins and assignments set them."""
         self.taken: set[str] = set()
 
-    def known(self, scope: Scope) -> Values:
+    def known(self, scope: ShellScope) -> Values:
         """The variables that are certain in ``scope``."""
         return scope.known if self.knows else {}
 
-    def loop(self, name: str, words: Many[Word], scope: Scope) -> None:
+    def loop(self, name: str, words: Sequence[ShellWord], scope: ShellScope) -> None:
         """A loop sets ``name`` to each of the words, one after the other."""
         if not self._once(name):
             return
-        if len(words) == 1 and isinstance(words[0].among, Listing):
+        if len(words) == 1 and isinstance(words[0].among, KnownListing):
             self._trust(name, words[0].among, scope)
         elif len(words) <= MOST_LEARNT and all(word.text is not None for word in words):
             self._trust(name, tuple(words), scope)
 
-    def _trust(self, name: str, value: str | Several, scope: Scope, *, read: bool = False) -> None:
+    def _trust(self, name: str, value: str | Several, scope: ShellScope, *, read: bool = False) -> None:
         """Take a variable for what it is set to here, by ``read`` or not; ``changed`` looks whether that holds."""
         scope.known[name] = value
         self.trusted[name] = (int(read), len(self.findings.sources.get(name, ())))
@@ -68,7 +68,7 @@ class Certain:
             for name, times in self.trusted.items()
         )
 
-    def take(self, token: Token, scope: Scope) -> None:
+    def take(self, token: Token, scope: ShellScope) -> None:
         """Note the variables whose unknown value is taken over here."""
         if "$" not in token.raw and not any(part.kind == "variable" for part in token.parts):
             return
@@ -77,7 +77,7 @@ class Certain:
             parts = (part for part in (*token.parts, *token.behind) if part.kind not in ("text", "number"))
             self.taken.update(part.text for part in parts if part.text and part.text not in known)
 
-    def learn(self, command: Command, assigned: Many[tuple[str, Word]], scope: Scope) -> None:
+    def learn(self, command: Command, assigned: Sequence[tuple[str, ShellWord]], scope: ShellScope) -> None:
         """Remember a variable when nothing else in the whole command can change it."""
         if not (scope.certain and self.knows):
             return
@@ -96,7 +96,7 @@ class Certain:
         stands = re.finditer(rf"(?<![\w$./-])(?<!\$\{{){name}(?![\w./-])|\$\{{{name}:?=", self.source)
         return len(list(islice(stands, 2))) == 1
 
-    def read(self, words: Many[Word], given: Listing, scope: Scope) -> None:
+    def read(self, words: Sequence[ShellWord], given: KnownListing, scope: ShellScope) -> None:
         """Each line that is read then is a file of the list."""
         texts = [word.text for word in words[1:]]
         if len(texts) > 1 and texts[0] == "-r" and (texts[1:-1] == ["-d", ""]) == given.ended:

@@ -1,24 +1,25 @@
 """Walks a command as bash would run it and gathers the simple commands: folders, known variables, code in code.
 
-The tree comes from ``shell_syntax``; what a program or builtin runs from ``shell_wrappers`` and ``shell_builtins``.
+The tree comes from ``parser``; what a program or builtin runs from ``wrappers`` and ``builtins``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Many
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ba_tui.core.text.patterns import regex
+from ba_tui.permissions.shell import tree
 from ba_tui.permissions.shell.parser import Parser
-from ba_tui.permissions.shell.tokens import Findings, Part, Token, Unreadable
-from ba_tui.permissions.shell.tree import Assignment, Block, Chain, Command, Pipeline, Redirection, Sequence, has_group
+from ba_tui.permissions.shell.tokens import Token, TokenFindings, TokenPart, UnreadableCommand
+from ba_tui.permissions.shell.tree import Assignment, Chain, Command, CommandList, Compound, Pipeline, Redirection
 from ba_tui.permissions.shell.walk.arithmetic import uncertain
 from ba_tui.permissions.shell.walk.builtins import ASSIGNING, COMPUTED, RUNNING, checked
 from ba_tui.permissions.shell.walk.folders import Folders, either, moved
 from ba_tui.permissions.shell.walk.inner_commands import Inner
 from ba_tui.permissions.shell.walk.listings import listed
-from ba_tui.permissions.shell.walk.scope import Scope, feed, incoming, printed
-from ba_tui.permissions.shell.walk.values import Analysis, Listing, Redirect, Simple, Word
+from ba_tui.permissions.shell.walk.scope import ShellScope, feed, incoming, printed
+from ba_tui.permissions.shell.walk.values import Analysis, KnownListing, Redirect, ShellWord, Simple
 from ba_tui.permissions.shell.walk.variables import UNCERTAIN, Certain
 from ba_tui.permissions.shell.walk.word_values import value_of, words_of
 from ba_tui.permissions.shell.walk.wrappers import opened
@@ -26,19 +27,19 @@ from ba_tui.permissions.shell.witness import unseen
 
 MOST_COMMANDS = 2_000
 DEEPEST_CODE = 8
-_CD = Word("cd", "cd")
+_CD = ShellWord("cd", "cd")
 
 _HOME = regex(r"(?<![$\w{])HOME\b")
 _PWD = regex(r"(?<![$\w{])PWD\b|\$\{PWD:?=")
 _LISTS = frozenset({"COPROC", "MAPFILE", "FUNCNAME", "PIPESTATUS", "DIRSTACK", "GROUPS", "COMP_WORDS", "COMPREPLY"})
 
 
-class Walk:
+class CommandWalk:
     """Gathers the simple commands of one command in ``found``."""
 
     def __init__(self, command: str) -> None:
         self.found: list[Simple] = []
-        self.findings = Findings()
+        self.findings = TokenFindings()
         self.source = command
         self.values = Certain(command, self.findings)
         self.moved = self.moved_in_function = False
@@ -51,8 +52,8 @@ class Walk:
 
     def run(self, command: str) -> Analysis:
         """Walk all of it."""
-        tree = Parser(command, self.findings).whole()
-        self._visit(tree, Scope(), ("",))
+        program = Parser(command, self.findings).whole()
+        self._visit(program, ShellScope(), ("",))
         self._functions()
         if self.values.changed():
             self.trouble = self.trouble or UNCERTAIN
@@ -62,11 +63,9 @@ class Walk:
             self.trouble = f"two readers differ over {name[:40]!r}"
         findings = self.findings
         bound = frozenset(findings.bound | findings.counted)
-        taken, own = (
-            frozenset(self.values.taken | findings.counted),
-            frozenset(findings.bound | findings.sources.keys()),
-        )
-        return Analysis(tuple(dict.fromkeys(self.found)), self.trouble, has_group(tree), bound, taken, own)
+        taken = frozenset(self.values.taken | findings.counted)
+        own = frozenset(findings.bound | findings.sources.keys())
+        return Analysis(tuple(dict.fromkeys(self.found)), self.trouble, tree.has_group(program), bound, taken, own)
 
     def _risky(self) -> str:
         """A variable that the shell runs and that was set in a way other than ``NAME=value``."""
@@ -86,11 +85,11 @@ class Walk:
 
     # -- structure; each visit gives the folders after success and after failure
 
-    def _visit(self, node: object, scope: Scope, folders: Folders) -> tuple[Folders, Folders]:
+    def _visit(self, node: object, scope: ShellScope, folders: Folders) -> tuple[Folders, Folders]:
         match node:
             case Command():
                 return self._command(node, scope, folders)
-            case Sequence():
+            case CommandList():
                 for chain in node.items:
                     folders = self._chain(chain, scope, folders)
                 return folders, folders
@@ -100,13 +99,13 @@ class Walk:
             case Pipeline():
                 self._pipeline(node, scope, folders)
                 return folders, folders
-            case Block():
+            case Compound():
                 after = self._block(node, scope, folders)
                 return after, after
             case _:
-                raise Unreadable("a part of it is not known")
+                raise UnreadableCommand("a part of it is not known")
 
-    def _chain(self, chain: Chain, scope: Scope, folders: Folders) -> Folders:
+    def _chain(self, chain: Chain, scope: ShellScope, folders: Folders) -> Folders:
         if chain.background:
             scope = scope.aside()
         before = dict(scope.known)
@@ -130,8 +129,8 @@ class Walk:
             return folders
         return either(good, bad) or folders
 
-    def _pipeline(self, pipeline: Pipeline, scope: Scope, folders: Folders) -> None:
-        given: str | Listing | None = None
+    def _pipeline(self, pipeline: Pipeline, scope: ShellScope, folders: Folders) -> None:
+        given: str | KnownListing | None = None
         for index, item in enumerate(pipeline.items):
             part = scope.aside()
             if index:
@@ -139,7 +138,7 @@ class Walk:
             self._visit(item, part, folders)
             given = printed(item) or listed(item)
 
-    def _block(self, block: Block, scope: Scope, folders: Folders) -> Folders:
+    def _block(self, block: Compound, scope: ShellScope, folders: Folders) -> Folders:
         for token in block.words:
             self._runs(token.runs, scope, folders)
             self.values.take(token, scope)
@@ -168,7 +167,7 @@ class Walk:
                 after = results
         return folders if block.kind in ("subshell", "coproc", "sink") else results or folders
 
-    def _loop(self, block: Block, scope: Scope, folders: Folders) -> Folders:
+    def _loop(self, block: Compound, scope: ShellScope, folders: Folders) -> Folders:
         start = len(self.found)
         after = folders
         if block.words and block.name:
@@ -183,7 +182,7 @@ class Walk:
             self._visit(body, scope.aside(), (None,))
         return (None,)
 
-    def _function(self, block: Block, scope: Scope, folders: Folders) -> Folders:
+    def _function(self, block: Compound, scope: ShellScope, folders: Folders) -> Folders:
         start, moved = len(self.found), self.moved
         self.moved = False
         scope.known = {}
@@ -197,7 +196,7 @@ class Walk:
             self.trouble = self.trouble or f"a function takes the place of {block.name!r}"
         return folders
 
-    def _runs(self, runs: Many[object], scope: Scope, folders: Folders) -> None:
+    def _runs(self, runs: Sequence[object], scope: ShellScope, folders: Folders) -> None:
         for run in runs:
             part = scope.aside()
             part.assignments = part.redirects = ()
@@ -205,13 +204,13 @@ class Walk:
 
     # -- simple commands
 
-    def _command(self, command: Command, scope: Scope, folders: Folders) -> tuple[Folders, Folders]:
-        words: list[Word] = []
+    def _command(self, command: Command, scope: ShellScope, folders: Folders) -> tuple[Folders, Folders]:
+        words: list[ShellWord] = []
         for token in command.words:
             self._runs(token.runs, scope, folders)
             words.extend(self._words(token, scope))
         if self.homeless:
-            words = [Word(None, word.raw) if word.text and word.text.startswith("~") else word for word in words]
+            words = [ShellWord(None, word.raw) if word.text and word.text.startswith("~") else word for word in words]
         assigned = tuple((found.name, self._assigned(found, scope, folders)) for found in command.assignments)
         redirects = self._redirects(command.redirects, scope, folders)
         self._running(assigned)
@@ -233,13 +232,13 @@ class Walk:
         count = len(self.found)
         try:
             return self._simple(simple, part, folders)
-        except Unreadable as error:
+        except UnreadableCommand as error:
             self.trouble = self.trouble or str(error)
             if len(self.found) == count:
                 self._add(simple, part, folders)
             return (None,), (None,)
 
-    def _words(self, token: Token, scope: Scope) -> list[Word]:
+    def _words(self, token: Token, scope: ShellScope) -> list[ShellWord]:
         words = words_of(self._here(token), self.values.known(scope))
         if len(token.runs) == 1 and len(token.parts) == 1 and not token.parts[0].quoted and words[0].text is None:
             return [replace(words[0], among=listed(token.runs[0]))]
@@ -252,20 +251,20 @@ class Walk:
             same.add(("variable", "PWD"))
         if not same:
             return token
-        dot = Part("text", ".", quoted=True)
+        dot = TokenPart("text", ".", quoted=True)
         return replace(token, parts=[dot if (part.kind, part.text) in same else part for part in token.parts])
 
-    def _assigned(self, found: Assignment, scope: Scope, folders: Folders) -> Word:
+    def _assigned(self, found: Assignment, scope: ShellScope, folders: Folders) -> ShellWord:
         for token in found.items or (found.value,):
             self._runs(token.runs, scope, folders)
             self.values.take(token, scope)
         if found.items is not None or found.append:
-            return Word(None, found.value.raw)
+            return ShellWord(None, found.value.raw)
         known = self.values.known(scope)
         text = value_of(found.value, known)
-        return Word(None if text and text.startswith("~") and self.homeless else text, found.value.raw)
+        return ShellWord(None if text and text.startswith("~") and self.homeless else text, found.value.raw)
 
-    def _redirects(self, redirects: Many[Redirection], scope: Scope, folders: Folders) -> tuple[Redirect, ...]:
+    def _redirects(self, redirects: Sequence[Redirection], scope: ShellScope, folders: Folders) -> tuple[Redirect, ...]:
         found: list[Redirect] = []
         for redirect in redirects:
             self._runs(redirect.target.runs, scope, folders)
@@ -275,22 +274,22 @@ class Walk:
                     self._runs(redirect.body.runs, scope, folders)
             if redirect.kind in ("read", "write"):
                 words = words_of(redirect.target, self.values.known(scope))
-                target = words[0] if len(words) == 1 else Word(None, redirect.target.raw)
+                target = words[0] if len(words) == 1 else ShellWord(None, redirect.target.raw)
                 found.append(Redirect("read" if redirect.kind == "read" else "write", target))
         return tuple(found)
 
-    def _running(self, assigned: Many[tuple[str, Word]]) -> None:
+    def _running(self, assigned: Sequence[tuple[str, ShellWord]]) -> None:
         for name, _ in assigned:
             if name in RUNNING or name.startswith("BASH_FUNC"):
                 self.trouble = self.trouble or f"the shell may run what is in {name}"
 
-    def _simple(self, simple: Simple, scope: Scope, folders: Folders) -> tuple[Folders, Folders]:
+    def _simple(self, simple: Simple, scope: ShellScope, folders: Folders) -> tuple[Folders, Folders]:
         words, name = simple.argv, simple.argv[0].text
         if simple.argv[0].glob:
             self.trouble = self.trouble or "the name of a program is a pattern"
         if name in ASSIGNING and scope.known:
-            raise Unreadable(UNCERTAIN)
-        if name == "read" and isinstance(scope.given, Listing):
+            raise UnreadableCommand(UNCERTAIN)
+        if name == "read" and isinstance(scope.given, KnownListing):
             self.values.read(words, scope.given, scope)
         if name in ("cd", "chdir"):
             self._add(simple, scope, folders)
@@ -321,7 +320,7 @@ class Walk:
             self._inner(one, simple, scope, folders)
         return folders, folders
 
-    def _trap(self, simple: Simple, scope: Scope) -> None:
+    def _trap(self, simple: Simple, scope: ShellScope) -> None:
         """What a trap runs, runs who knows when."""
         self._add(simple, scope, ("",) if not self.moved else (None,))
         start = len(self.found)
@@ -329,13 +328,13 @@ class Walk:
             self._inner(one, simple, scope, ("",))
         self.functions.append((start, len(self.found)))
 
-    def _inner(self, inner: Inner, simple: Simple, scope: Scope, folders: Folders) -> Folders:
+    def _inner(self, inner: Inner, simple: Simple, scope: ShellScope, folders: Folders) -> Folders:
         if scope.depth >= DEEPEST_CODE:
-            raise Unreadable("commands in commands are nested too deeply")
+            raise UnreadableCommand("commands in commands are nested too deeply")
         if inner.folder is None:
             folders = (None,)
         elif inner.folder:
-            folders = tuple(moved(folder, (_CD, Word(inner.folder, "")), self.source) for folder in folders)
+            folders = tuple(moved(folder, (_CD, ShellWord(inner.folder, "")), self.source) for folder in folders)
         self._running(inner.assignments)
         part = scope.aside()
         part.depth += 1
@@ -353,31 +352,31 @@ class Walk:
             return folders
         text = inner.code.text if inner.code else None
         if text is None or (inner.code and inner.code.glob):
-            raise Unreadable(f"what {inner.wrapper!r} runs is known only when it runs")
+            raise UnreadableCommand(f"what {inner.wrapper!r} runs is known only when it runs")
         return self._code(text, part, folders)
 
-    def _code(self, text: str, scope: Scope, folders: Folders) -> Folders:
+    def _code(self, text: str, scope: ShellScope, folders: Folders) -> Folders:
         if "\0" in text or "\r" in text:
-            raise Unreadable("a text to run holds unusual characters")
+            raise UnreadableCommand("a text to run holds unusual characters")
         scope.known = {}
-        tree = Parser(text, self.findings, scope.depth, scope.posix).whole()
-        return self._visit(tree, scope, folders)[0]
+        program = Parser(text, self.findings, scope.depth, scope.posix).whole()
+        return self._visit(program, scope, folders)[0]
 
-    def _input(self, inner: Inner, scope: Scope, folders: Folders) -> None:
+    def _input(self, inner: Inner, scope: ShellScope, folders: Folders) -> None:
         """A shell that reads its commands from its input."""
         if not (scope.piped or self.fed):
             return
         text = None if self.fed else scope.given
         if not isinstance(text, str):
-            raise Unreadable(f"what {inner.wrapper!r} reads and runs is known only when it runs")
+            raise UnreadableCommand(f"what {inner.wrapper!r} reads and runs is known only when it runs")
         scope.given = None
         scope.redirects = ()
         for line in text.splitlines():
             self._code(line, scope, folders)
 
-    def _add(self, simple: Simple, scope: Scope, folders: Folders) -> None:
+    def _add(self, simple: Simple, scope: ShellScope, folders: Folders) -> None:
         if len(self.found) > MOST_COMMANDS:
-            raise Unreadable("it runs too many commands")
+            raise UnreadableCommand("it runs too many commands")
         comes = incoming(scope, self.fed)
         if comes or (scope.wrappers and not simple.wrappers):
             simple = replace(simple, wrappers=simple.wrappers or scope.wrappers, incoming=comes)
@@ -393,7 +392,7 @@ def _leaves(command: Command) -> bool:
 
 def _is_pwd(run: object) -> bool:
     """Whether a substitution says where it runs, and nothing else."""
-    while isinstance(run, Sequence | Chain) and len(run.items) == 1:
+    while isinstance(run, CommandList | Chain) and len(run.items) == 1:
         run = run.items[0]
     if not isinstance(run, Command) or run.redirects or run.assignments:
         return False

@@ -9,11 +9,11 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.permissions.shell.tokens import Findings, Token, Unreadable
-from ba_tui.permissions.shell.walk.values import Listing, Word
+from ba_tui.permissions.shell.tokens import Token, TokenFindings, UnreadableCommand
+from ba_tui.permissions.shell.walk.values import KnownListing, ShellWord
 
 MOST_WORDS = 64
-Several = Listing | tuple[Word, ...]
+Several = KnownListing | tuple[ShellWord, ...]
 MOST_UNFOLDED = 5_000
 """Words that braces may make where it is not told which; more would fill the memory of the shell."""
 
@@ -31,7 +31,7 @@ Values = Mapping[str, str | Several]
 """What variables stand for: a text, one of several words, or some of several files."""
 
 
-def words_of(token: Token, known: Values) -> list[Word]:
+def words_of(token: Token, known: Values) -> list[ShellWord]:
     """The words that ``token`` makes: one, but for braces."""
     if token.braces and _unfolds(token):
         return _unfolded(token)
@@ -40,8 +40,8 @@ def words_of(token: Token, known: Values) -> list[Word]:
         text = None
     glob = token.pattern and _globs("".join("\0" if part.quoted else part.text for part in token.parts))
     if text is None and not glob and known:
-        return [Word(None, token.raw, among=_among(token, known))]
-    return [Word(text, token.raw, glob)]
+        return [ShellWord(None, token.raw, among=_among(token, known))]
+    return [ShellWord(text, token.raw, glob)]
 
 
 def value_of(token: Token, known: Values) -> str | None:
@@ -70,13 +70,15 @@ def _among(token: Token, known: Values) -> Several | None:
     before, after = ("".join(part.text for part in side) for side in (parts[: places[0]], parts[places[0] + 1 :]))
     if isinstance(value, tuple):
         words = ((f"{before}{word.text}{after}", word) for word in value)
-        return tuple(Word(text, _as_written(text, word, before), word.glob, split=not quoted) for text, word in words)
-    if isinstance(value, Listing) and not before and not after and (quoted or not value.ended):
+        return tuple(
+            ShellWord(text, _as_written(text, word, before), word.glob, split=not quoted) for text, word in words
+        )
+    if isinstance(value, KnownListing) and not before and not after and (quoted or not value.ended):
         return value
     return None
 
 
-def _as_written(text: str, word: Word, before: str) -> str:
+def _as_written(text: str, word: ShellWord, before: str) -> str:
     """A tilde counts only where the shell saw it without quotes, at the start of a word."""
     return text if before or not text.startswith("~") or word.raw.startswith("~") else f"'{text}'"
 
@@ -93,15 +95,15 @@ def _unfolds(token: Token) -> bool:
     return opening >= 0 and ("," in bare[opening:] or ".." in bare[opening:]) and "}" in bare[opening:]
 
 
-def _unfolded(token: Token) -> list[Word]:
+def _unfolded(token: Token) -> list[ShellWord]:
     """What braces make of a word; it is not known where they are written in a way that is not certain.
 
     Raises:
         Unreadable: they make more words than a machine may hold.
     """
-    unknown = [Word(None, token.raw, True)]
+    unknown = [ShellWord(None, token.raw, True)]
     if _at_most(token.raw) > MOST_UNFOLDED:
-        raise Unreadable("braces make more words than can be told")
+        raise UnreadableCommand("braces make more words than can be told")
     if any(part.kind != "text" for part in token.parts) or token.raw.count("{") > MOST_WORDS:
         return unknown
     characters = [(char, part.quoted) for part in token.parts for char in part.text]
@@ -111,11 +113,11 @@ def _unfolded(token: Token) -> list[Word]:
     found = _expand(characters)
     if found is None or len(found) > MOST_WORDS:
         return unknown
-    made: list[Word] = []
+    made: list[ShellWord] = []
     for piece in found:
         text = "".join(char for char, _ in piece)
         if text or any(quoted for _, quoted in piece):
-            made.append(Word(text, token.raw, _globs("".join("\0" if quoted else char for char, quoted in piece))))
+            made.append(ShellWord(text, token.raw, _globs("".join("\0" if quoted else char for char, quoted in piece))))
     return made
 
 
@@ -191,7 +193,7 @@ def _alternatives(pieces: list[_Characters]) -> list[list[tuple[str, bool]]] | N
     return found
 
 
-def numbers_in(token: Token, findings: Findings) -> list[str] | None:
+def numbers_in(token: Token, findings: TokenFindings) -> list[str] | None:
     """The variables in what can only come to a whole number, None for what may be another text. Commands whose output
     is part of it are noted."""
     findings.counted_runs.extend(token.runs)

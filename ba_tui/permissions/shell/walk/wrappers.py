@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.permissions.shell.tokens import Unreadable
-from ba_tui.permissions.shell.walk.inner_commands import Inner, Opened, joined, several
+from ba_tui.permissions.shell.tokens import UnreadableCommand
+from ba_tui.permissions.shell.walk.inner_commands import Inner, OpenedCommand, joined, several
 from ba_tui.permissions.shell.walk.listings import found
-from ba_tui.permissions.shell.walk.values import Listing, Redirect, Word
-from ba_tui.permissions.shell.walk.wrapper_options import RUNNERS, WRAPPERS, Line, program, read, written
+from ba_tui.permissions.shell.walk.values import KnownListing, Redirect, ShellWord
+from ba_tui.permissions.shell.walk.wrapper_options import RUNNERS, WRAPPERS, OptionLine, program, read, written
 
 MOST_STARTS = 16
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "lksh", "oksh", "yash", "posh"})
@@ -36,7 +36,7 @@ _RUN = regex(r"-[a-zA-Z]*[xX]|--exec")
 _NAMED = regex(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
 
 
-def opened(words: Sequence[Word], given: str | Listing | None = None) -> Opened | None:
+def opened(words: Sequence[ShellWord], given: str | KnownListing | None = None) -> OpenedCommand | None:
     """The commands that ``words`` runs besides itself; None when it is no program known to run others. ``given`` is
     what it reads, None when that is known only when it runs."""
     name = program(words[0])
@@ -52,7 +52,7 @@ def opened(words: Sequence[Word], given: str | Listing | None = None) -> Opened 
     return _anything(name, words) if name in RUNNERS else None
 
 
-def _anything(name: str, words: Sequence[Word]) -> Opened:
+def _anything(name: str, words: Sequence[ShellWord]) -> OpenedCommand:
     """All that a program which asks in any case may run, for strict rules and warnings: the words from each on, and
     what has blanks in it as a text."""
     inner: list[Inner] = []
@@ -61,36 +61,36 @@ def _anything(name: str, words: Sequence[Word]) -> Opened:
         if text.startswith("-"):
             text = text.partition("=")[2] if text.startswith("--") else text[2:]
         if any(char.isspace() for char in text):
-            inner.append(Inner(name, code=Word(text, word.raw), folder=None))
+            inner.append(Inner(name, code=ShellWord(text, word.raw), folder=None))
         elif text and text == word.text:
             inner.append(Inner(name, tuple(words[at:]), folder=None))
-    return Opened(tuple(inner), itself=True)
+    return OpenedCommand(tuple(inner), itself=True)
 
 
-def _wrapper(name: str, words: Sequence[Word]) -> Opened:
+def _wrapper(name: str, words: Sequence[ShellWord]) -> OpenedCommand:
     options = WRAPPERS[name]
     line = read(options, words[1:])
     rest = _after(line, options.operands)
     writes = tuple(Redirect("write", value) for value in written(options, line))
     if not rest:
-        return Opened(itself=True)
-    return Opened((Inner(name, rest, redirects=writes),))
+        return OpenedCommand(itself=True)
+    return OpenedCommand((Inner(name, rest, redirects=writes),))
 
 
-def _after(line: Line, operands: int) -> tuple[Word, ...]:
+def _after(line: OptionLine, operands: int) -> tuple[ShellWord, ...]:
     for word in line.rest[:operands]:
         if several(word):
-            raise Unreadable(f"{word.raw[:40]!r} may be several words")
+            raise UnreadableCommand(f"{word.raw[:40]!r} may be several words")
     return line.rest[operands:]
 
 
-def _shell(name: str, words: Sequence[Word]) -> Opened:
+def _shell(name: str, words: Sequence[ShellWord]) -> OpenedCommand:
     code, at = False, 1
     while at < len(words):
         text = words[at].text
         if text is None or words[at].glob:
             if several(words[at]) or not code:
-                raise Unreadable(f"what {name!r} is told to run is known only when it runs")
+                raise UnreadableCommand(f"what {name!r} is told to run is known only when it runs")
             break
         if text in ("--", "-"):
             at += 1
@@ -100,22 +100,22 @@ def _shell(name: str, words: Sequence[Word]) -> Opened:
         at += 1
         if text.startswith("--"):
             if text not in _SHELL_WORDS:
-                raise Unreadable(f"the option {text[:40]!r} of {name!r} is not known")
+                raise UnreadableCommand(f"the option {text[:40]!r} of {name!r} is not known")
             continue
         code = code or (text[0] == "-" and "c" in text)
         for _ in range(_shell_values(name, text)):
             if at >= len(words) or words[at].text not in SETTINGS:
-                raise Unreadable(f"a setting of {name!r} changes what is read")
+                raise UnreadableCommand(f"a setting of {name!r} changes what is read")
             at += 1
     if code:
         if at >= len(words):
-            raise Unreadable(f"{name!r} has no text to run")
-        return Opened((Inner(name, code=words[at], posix=name not in BASHES),))
+            raise UnreadableCommand(f"{name!r} has no text to run")
+        return OpenedCommand((Inner(name, code=words[at], posix=name not in BASHES),))
     if at < len(words) and not any(word.text and "s" in word.text for word in words[1:at]):
         if (words[at].text or "").startswith(("/dev/", "/proc/")):
-            raise Unreadable(f"what {name!r} reads and runs is known only when it runs")
-        return Opened(itself=True)
-    return Opened((Inner(name, reads_input=True, posix=name not in BASHES),), itself=True)
+            raise UnreadableCommand(f"what {name!r} reads and runs is known only when it runs")
+        return OpenedCommand(itself=True)
+    return OpenedCommand((Inner(name, reads_input=True, posix=name not in BASHES),), itself=True)
 
 
 def _shell_values(name: str, text: str) -> int:
@@ -125,16 +125,16 @@ def _shell_values(name: str, text: str) -> int:
         if letter in "oO":
             values += 1
         elif letter not in _SHELL_LETTERS and letter not in "cls":
-            raise Unreadable(f"the option {text[:40]!r} of {name!r} is not known")
+            raise UnreadableCommand(f"the option {text[:40]!r} of {name!r} is not known")
         if letter in "kHi":
-            raise Unreadable(f"the option {text[:40]!r} of {name!r} changes what is read")
+            raise UnreadableCommand(f"the option {text[:40]!r} of {name!r} changes what is read")
     return values
 
 
-def _env(name: str, words: Sequence[Word]) -> Opened:
+def _env(name: str, words: Sequence[ShellWord]) -> OpenedCommand:
     rest = tuple(words[1:])
     folder: str | None = ""
-    assigned: list[tuple[str, Word]] = []
+    assigned: list[tuple[str, ShellWord]] = []
     for _ in range(8):
         line = read(WRAPPERS[name], rest)
         for value in line.values("C", "chdir"):
@@ -147,7 +147,7 @@ def _env(name: str, words: Sequence[Word]) -> Opened:
             break
         rest = (*_split(split[0]), *rest)
     else:
-        raise Unreadable("'env -S' stands in itself too often")
+        raise UnreadableCommand("'env -S' stands in itself too often")
     while rest:
         variable = _variable(rest[0])
         if variable is None:
@@ -155,80 +155,80 @@ def _env(name: str, words: Sequence[Word]) -> Opened:
         assigned.append(variable)
         rest = rest[1:]
     if not rest:
-        return Opened(itself=True)
-    return Opened((Inner("env", rest, folder=folder, assignments=tuple(assigned)),))
+        return OpenedCommand(itself=True)
+    return OpenedCommand((Inner("env", rest, folder=folder, assignments=tuple(assigned)),))
 
 
-def _variable(word: Word) -> tuple[str, Word] | None:
+def _variable(word: ShellWord) -> tuple[str, ShellWord] | None:
     """``name=value`` as ``env`` takes it: anything with a sign of equality."""
     if word.text is not None:
         name, equals, value = word.text.partition("=")
-        return (name, Word(value, word.raw)) if equals else None
+        return (name, ShellWord(value, word.raw)) if equals else None
     match = _NAMED.match(word.raw)
-    return (match.group(1), Word(None, word.raw)) if match else None
+    return (match.group(1), ShellWord(None, word.raw)) if match else None
 
 
-def _split(value: Word) -> list[Word]:
+def _split(value: ShellWord) -> list[ShellWord]:
     """The words of ``env -S`` text, where it is plain."""
     if value.text is None or re.search(r"[\\$\"'#\x00-\x08\x0b-\x1f]", value.text):
-        raise Unreadable("the text of 'env -S' is not plain")
-    return [Word(piece, piece) for piece in value.text.split()]
+        raise UnreadableCommand("the text of 'env -S' is not plain")
+    return [ShellWord(piece, piece) for piece in value.text.split()]
 
 
-def _sudo(name: str, words: Sequence[Word]) -> Opened:
+def _sudo(name: str, words: Sequence[ShellWord]) -> OpenedCommand:
     line = read(WRAPPERS[name], words[1:])
     rest = line.rest
-    assigned: list[tuple[str, Word]] = []
+    assigned: list[tuple[str, ShellWord]] = []
     while rest and (variable := _variable(rest[0])):
         assigned.append(variable)
         rest = rest[1:]
     if line.has("e", "edit") or not rest:
-        return Opened(itself=True)
+        return OpenedCommand(itself=True)
     folder: str | None = None if line.has("i", "login", "R", "chroot") else ""
     for value in line.values("D", "chdir"):
         folder = value.text
     if line.has("s", "shell", "i", "login"):
-        return Opened((Inner(name, code=joined(rest), folder=folder, assignments=tuple(assigned)),))
-    return Opened((Inner(name, rest, folder=folder, assignments=tuple(assigned)),))
+        return OpenedCommand((Inner(name, code=joined(rest), folder=folder, assignments=tuple(assigned)),))
+    return OpenedCommand((Inner(name, rest, folder=folder, assignments=tuple(assigned)),))
 
 
-def _xargs(name: str, words: Sequence[Word], given: str | Listing | None) -> Opened:
+def _xargs(name: str, words: Sequence[ShellWord], given: str | KnownListing | None) -> OpenedCommand:
     line = read(WRAPPERS[name], words[1:])
     if line.has("help", "version"):
-        return Opened(itself=True)
+        return OpenedCommand(itself=True)
     reads = tuple(Redirect("read", value) for value in line.values("a", "arg-file"))
-    rest = line.rest or (Word("echo", "echo"),)
-    among = given if isinstance(given, Listing) and not reads and _splits(line, given) else None
+    rest = line.rest or (ShellWord("echo", "echo"),)
+    among = given if isinstance(given, KnownListing) and not reads and _splits(line, given) else None
     if not reads and isinstance(given, str):
         if not given:
             # It reads nothing, so it runs its command once without further words, or not at all.
-            return Opened((Inner(name, rest),))
+            return OpenedCommand((Inner(name, rest),))
         if _PLAIN.fullmatch(given) and all(option in _WHOLE for option, _ in line.seen):
-            return Opened((Inner(name, (*rest, *(Word(piece, piece) for piece in given.split()))),))
+            return OpenedCommand((Inner(name, (*rest, *(ShellWord(piece, piece) for piece in given.split()))),))
     marks = [value.text for value in line.values("I", "i", "replace", "J")]
     if line.has("i", "replace") and not marks:
         marks = ["{}"]
     if not marks:
-        return Opened((Inner(name, (*rest, Word(None, "…", among=among)), redirects=reads),))
+        return OpenedCommand((Inner(name, (*rest, ShellWord(None, "…", among=among)), redirects=reads),))
     filled = tuple(_filled(word, marks, among) for word in rest)
-    return Opened((Inner(name, filled, redirects=reads),))
+    return OpenedCommand((Inner(name, filled, redirects=reads),))
 
 
-def _splits(line: Line, given: Listing) -> bool:
+def _splits(line: OptionLine, given: KnownListing) -> bool:
     """Whether ``xargs`` takes the names apart as they were listed; blanks are looked for where there are no NULs."""
     return line.has("0", "null") == given.ended and not line.has("d", "delimiter", "E", "e", "eof", "o", "open-tty")
 
 
-def _filled(word: Word, marks: Sequence[str | None], among: Listing | None = None) -> Word:
+def _filled(word: ShellWord, marks: Sequence[str | None], among: KnownListing | None = None) -> ShellWord:
     """``word`` where a mark in it is filled with something unknown, one ``among`` these files where it is all of it."""
     if word.text is not None and not any(mark is None or mark in word.text for mark in marks):
         return word
-    return Word(None, word.raw, among=among if word.text in marks and word.text else None)
+    return ShellWord(None, word.raw, among=among if word.text in marks and word.text else None)
 
 
-def _find(name: str, words: Sequence[Word]) -> Opened:
+def _find(name: str, words: Sequence[ShellWord]) -> OpenedCommand:
     """``-exec …  ;`` and its like. Everything else of ``find`` is judged by its own words."""
-    runs: list[tuple[str, tuple[Word, ...]]] = []
+    runs: list[tuple[str, tuple[ShellWord, ...]]] = []
     own = [words[0]]
     at = 1
     while at < len(words):
@@ -241,7 +241,7 @@ def _find(name: str, words: Sequence[Word]) -> Opened:
             while at < len(words) and not _ends(words, start, at):
                 at += 1
             if at >= len(words) or at == start:
-                raise Unreadable(f"{text!r} has no end")
+                raise UnreadableCommand(f"{text!r} has no end")
             runs.append((text, tuple(words[start:at])))
             at += 1
     among = found(own)
@@ -253,30 +253,30 @@ def _find(name: str, words: Sequence[Word]) -> Opened:
     ]
     # What stands behind a command is judged with it only where that is all there is to it.
     apart = among is not None and all(text == "-exec" for text, _ in runs)
-    return Opened(tuple(inner), itself=True, words=tuple(own) if apart else ())
+    return OpenedCommand(tuple(inner), itself=True, words=tuple(own) if apart else ())
 
 
-def _ends(words: Sequence[Word], start: int, at: int) -> bool:
+def _ends(words: Sequence[ShellWord], start: int, at: int) -> bool:
     return words[at].text == ";" or (words[at].text == "+" and at > start and words[at - 1].text == "{}")
 
 
-def _fd(name: str, words: Sequence[Word]) -> Opened:
-    return _anything(name, words) if any(_RUN.match(word.text or "") for word in words) else Opened(itself=True)
+def _fd(name: str, words: Sequence[ShellWord]) -> OpenedCommand:
+    return _anything(name, words) if any(_RUN.match(word.text or "") for word in words) else OpenedCommand(itself=True)
 
 
-def _command(name: str, words: Sequence[Word]) -> Opened:
+def _command(name: str, words: Sequence[ShellWord]) -> OpenedCommand:
     if len(words) > 1 and re.fullmatch(r"-p*[vV]p*", words[1].text or ""):
-        return Opened(itself=True)
+        return OpenedCommand(itself=True)
     return _wrapper(name, words)
 
 
-def _taskset(name: str, words: Sequence[Word]) -> Opened:
+def _taskset(name: str, words: Sequence[ShellWord]) -> OpenedCommand:
     if any(word.text and word.text.startswith("-") and "p" in word.text for word in words[1:2]):
-        return Opened(itself=True)
+        return OpenedCommand(itself=True)
     return _wrapper(name, words)
 
 
-def _git(name: str, words: Sequence[Word]) -> Opened | None:
+def _git(name: str, words: Sequence[ShellWord]) -> OpenedCommand | None:
     """``git -c alias.x='!code' x`` runs the code; all else is judged by its own words."""
     found: list[Inner] = []
     for before, word in pairwise(words):
@@ -285,12 +285,12 @@ def _git(name: str, words: Sequence[Word]) -> Opened | None:
             key, _, value = setting.partition("=")
             if key.lower().startswith("alias.") and before.text != "--config-env":
                 code = value.removeprefix("!")
-                inner = Word(code, word.raw) if value.startswith("!") else Word("git " + value, word.raw)
+                inner = ShellWord(code, word.raw) if value.startswith("!") else ShellWord("git " + value, word.raw)
                 found.append(Inner(name, code=inner, folder=None))
-    return Opened(tuple(found), itself=True) if found else None
+    return OpenedCommand(tuple(found), itself=True) if found else None
 
 
-_OPENERS: Mapping[str, Callable[[str, Sequence[Word]], Opened | None]] = {
+_OPENERS: Mapping[str, Callable[[str, Sequence[ShellWord]], OpenedCommand | None]] = {
     "env": _env,
     "sudo": _sudo,
     "find": _find,

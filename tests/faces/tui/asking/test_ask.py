@@ -10,7 +10,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
 from ba_tui.core.questions import Option, Question, Reply
-from ba_tui.core.results import Command, Diff
+from ba_tui.core.results import CommandText, Diff
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.screens.diff import DiffScreen
 from ba_tui.faces.tui.widgets.ask import AskPanel
@@ -20,13 +20,13 @@ PUSH = Question(
     "Run this command?",
     tool="shell",
     args={"command": "git push\norigin main", "timeout": 60},
-    preview=Command("git push\norigin main"),
+    preview=CommandText("git push\norigin main"),
     reason="no rule allows git push",
     risks=("runs a command", "network"),
     rule="shell(git push)",
 )
 REMOVE = Question(
-    "permission", "Run this command?", tool="shell", args={"command": "rm -rf x"}, preview=Command("rm -rf x"),
+    "permission", "Run this command?", tool="shell", args={"command": "rm -rf x"}, preview=CommandText("rm -rf x"),
     risks=("destructive",),
 )  # fmt: skip
 EDIT = Question(

@@ -12,7 +12,7 @@ from ba_tui.core.results import Diff
 from ba_tui.faces.tui.widgets.ask_answers import answers_to, default_row, row_of, rule_fault
 from ba_tui.faces.tui.widgets.ask_body import body_builds, facts, heading, other_arguments
 from ba_tui.faces.tui.widgets.ask_edit import accepted, draft
-from ba_tui.faces.tui.widgets.ask_fit import Fit, Wanted, fit
+from ba_tui.faces.tui.widgets.ask_fit import Fit, WantedRows, fit
 from tests.faces.tui.asking.test_ask import EDIT, PUSH, REMOVE
 from tests.faces.tui.sheets import sheet_text
 
@@ -77,14 +77,14 @@ def test_who_asks_is_said_when_it_is_not_the_main_agent() -> None:
 
 
 def test_the_answers_come_first_when_lines_are_few() -> None:
-    assert fit(10, Wanted(2, 9, 4)) == Fit(1, 1, 4, 0, air=False)
-    assert fit(12, Wanted(2, 9, 4)) == Fit(1, 1, 4, 1, air=False)
-    assert fit(24, Wanted(2, 30, 5)) == Fit(2, 6, 5, 2, air=False)
-    assert fit(50, Wanted(2, 3, 5)) == Fit(2, 3, 5, 2, air=True)
-    assert fit(3, Wanted(0, 1, 9)) == Fit(0, 1, 2, 1, air=False)
+    assert fit(10, WantedRows(2, 9, 4)) == Fit(1, 1, 4, 0, air=False)
+    assert fit(12, WantedRows(2, 9, 4)) == Fit(1, 1, 4, 1, air=False)
+    assert fit(24, WantedRows(2, 30, 5)) == Fit(2, 6, 5, 2, air=False)
+    assert fit(50, WantedRows(2, 3, 5)) == Fit(2, 3, 5, 2, air=True)
+    assert fit(3, WantedRows(0, 1, 9)) == Fit(0, 1, 2, 1, air=False)
 
 
 @given(st.integers(1, 100), st.integers(0, 4), st.integers(0, 500), st.integers(0, 12))
 def test_what_is_shared_out_is_there(height: int, known: int, body: int, answers: int) -> None:
-    got = fit(height, Wanted(known, body, answers))
+    got = fit(height, WantedRows(known, body, answers))
     assert 1 + got.facts + got.body + got.answers + got.hint + (2 if got.air else 0) <= max(5, int(height * 0.7))

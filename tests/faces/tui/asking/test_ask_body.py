@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 from textual.screen import ModalScreen
 
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.results import Command, Diff, Diffs, Display, Prose, Source, Table, Todos
-from ba_tui.faces.tui.inspector.sheet import Sheet
+from ba_tui.core.results import CommandText, Diff, Diffs, Display, Prose, Source, Table, Todos
+from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 from tests.faces.tui.asking.test_ask import EDIT, PUSH, Chat, asked, seen, settle
 
 LONG = "x" * 9_000
@@ -21,9 +21,9 @@ BEFORE = "".join(f"value_{n} = {n}\n" for n in range(800))
 PREVIEWS: dict[str, tuple[Display | None, dict[str, Any]]] = {
     "none": (None, {"url": "https://example.org"}),
     "no arguments": (None, {}),
-    "one long line": (Command(f"echo {LONG}"), {"command": f"echo {LONG}"}),
-    "many lines": (Command("true\n" * 900), {"command": "true\n" * 900}),
-    "blank command": (Command("\n\n"), {"command": "\n\n", "timeout": 5}),
+    "one long line": (CommandText(f"echo {LONG}"), {"command": f"echo {LONG}"}),
+    "many lines": (CommandText("true\n" * 900), {"command": "true\n" * 900}),
+    "blank command": (CommandText("\n\n"), {"command": "\n\n", "timeout": 5}),
     "empty prose": (Prose(""), {"text": ""}),
     "empty source": (Source("a.sql", ""), {"sql": ""}),
     "empty table": (Table((), ()), {"table": "t"}),
@@ -37,7 +37,7 @@ PREVIEWS: dict[str, tuple[Display | None, dict[str, Any]]] = {
 
 def body(app: Chat) -> str:
     """What stands in the body's place on the screen, without its gutter signs."""
-    sheet = app.query_one("#ask-body", Sheet)
+    sheet = app.query_one("#ask-body", InspectorSheet)
     region = sheet.region.intersection(app.screen.region)
     lines = seen(app).split("\n")[region.y : region.bottom]
     return "".join(text[region.x : region.right] for text in lines).strip(" $")
@@ -101,7 +101,7 @@ async def test_no_resize_empties_it() -> None:
         for name in ("one long line", "large", "huge"):
             preview, args = PREVIEWS[name]
             app = await fed(pilot, Question("permission", "Allow?", tool="tool", args=args, preview=preview))
-            app.query_one("#ask-body", Sheet).scroll_end(animate=False)
+            app.query_one("#ask-body", InspectorSheet).scroll_end(animate=False)
             for size in [(40, 10), (200, 50)]:
                 await pilot.resize_terminal(*size)
                 assert body(app), f"{name}\n{seen(app)}"

@@ -15,10 +15,10 @@ from textual.selection import Selection
 from textual.widgets import Static
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.results import Diff, Page
+from ba_tui.core.results import Diff, TextPage
 from ba_tui.faces.tui.inspector.model import Inspected, Whole
 from ba_tui.faces.tui.inspector.paged import PAGE, Paged
-from ba_tui.faces.tui.inspector.pane import CopyRequested, Inspector
+from ba_tui.faces.tui.inspector.pane import Inspector, InspectorCopy
 from ba_tui.sessions.results.artifacts import Artifacts
 
 
@@ -29,7 +29,7 @@ class Counting(Artifacts):
         super().__init__(folder)
         self.asked: list[int] = []
 
-    def lines(self, ref: str, start: int = 1, count: int = 200, limit: int = 65_536) -> Page:
+    def lines(self, ref: str, start: int = 1, count: int = 200, limit: int = 65_536) -> TextPage:
         self.asked.append(start)
         return super().lines(ref, start, count, limit)
 
@@ -43,7 +43,7 @@ class Look(App[None]):
     def compose(self) -> ComposeResult:
         yield Inspector(self.inspected)
 
-    def on_copy_requested(self, event: CopyRequested) -> None:
+    def on_copy_requested(self, event: InspectorCopy) -> None:
         self.copied.append((event.text, event.note))
 
     @property
@@ -176,7 +176,7 @@ async def test_a_page_that_can_not_be_read_says_so(stored: Counting) -> None:
     async with looking(inspected) as (app, pilot):
         await until(pilot, lambda: app.shown[0])
 
-        def broken(ref: str, start: int = 1, count: int = 200, limit: int = 65_536) -> Page:
+        def broken(ref: str, start: int = 1, count: int = 200, limit: int = 65_536) -> TextPage:
             raise StorageError("The disk is gone.")
 
         stored.lines = broken

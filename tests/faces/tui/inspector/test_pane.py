@@ -11,13 +11,13 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.worker import WorkerFailed
 
-from ba_tui.core.results import Command, Diff, Display, Prose, Source, Table, Todos
+from ba_tui.core.results import CommandText, Diff, Display, Prose, Source, Table, Todos
 from ba_tui.core.work import Todo
-from ba_tui.faces.tui.inspector.grid import Grid
+from ba_tui.faces.tui.inspector.grid import GridSheet
 from ba_tui.faces.tui.inspector.model import Inspected
-from ba_tui.faces.tui.inspector.pane import CopyRequested, Inspector, InspectorScreen, spell
-from ba_tui.faces.tui.inspector.rows import Row, line
-from ba_tui.faces.tui.inspector.sheet import Sheet
+from ba_tui.faces.tui.inspector.pane import Inspector, InspectorCopy, InspectorScreen, spell
+from ba_tui.faces.tui.inspector.rows import GridRow, line
+from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 
 CHANGE = Diff("src/a.py", "a\nold\n", "a\nnew\n")
 
@@ -35,7 +35,7 @@ class Room(App[None]):
     def on_mount(self) -> None:
         self.call_after_refresh(self.pane.focus)
 
-    def on_copy_requested(self, event: CopyRequested) -> None:
+    def on_copy_requested(self, event: InspectorCopy) -> None:
         self.copied.append(event.text)
 
     def on_inspector_closed(self) -> None:
@@ -62,7 +62,7 @@ def seen(app: App[None]) -> str:
             ["src/a.py  +1 -1", "2 - old", "2 + new"],
             "--- src/a.py\n+++ src/a.py\n@@ -1,2 +1,2 @@\n a\n-old\n+new\n",
         ),
-        (Command("ls", "src", "\x1b[31ma.py\x1b[0m\n", 2), ["$ ls", "in src", "a.py", "exit 2"], "a.py\n"),
+        (CommandText("ls", "src", "\x1b[31ma.py\x1b[0m\n", 2), ["$ ls", "in src", "a.py", "exit 2"], "a.py\n"),
         (Source("a.py", "x = 1\n", 7), ["7  x = 1"], "x = 1\n"),
         (Prose("# One\n", markdown=True), ["# One"], "# One\n"),
         (Todos((Todo("1", "Do it", "completed"),)), ["[x] Do it"], "- [x] Do it"),
@@ -108,7 +108,7 @@ async def test_arguments_are_copied_when_they_have_the_focus() -> None:
 async def test_d_puts_a_diff_side_by_side_and_back() -> None:
     async with Room(Inspected("x", {}, CHANGE)).run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        sheet = pilot.app.query_one("#sheet", Sheet)
+        sheet = pilot.app.query_one("#sheet", InspectorSheet)
         assert max(map(len, sheet.rows)) == 1
         await pilot.press("d")
         await settle(pilot)
@@ -121,19 +121,19 @@ async def test_d_puts_a_diff_side_by_side_and_back() -> None:
 async def test_a_wide_pane_shows_both_sides_at_once() -> None:
     async with Room(Inspected("x", {}, CHANGE)).run_test(size=(120, 24)) as pilot:
         await settle(pilot)
-        assert max(map(len, pilot.app.query_one("#sheet", Sheet).rows)) == 2
+        assert max(map(len, pilot.app.query_one("#sheet", InspectorSheet).rows)) == 2
         assert "d one below the other" in seen(pilot.app)
         assert "Result" not in seen(pilot.app), "a heading only where there is another part"
         await pilot.resize_terminal(100, 24)
         await settle(pilot)
-        assert max(map(len, pilot.app.query_one("#sheet", Sheet).rows)) == 1
+        assert max(map(len, pilot.app.query_one("#sheet", InspectorSheet).rows)) == 1
         assert "d side by side" in seen(pilot.app)
 
 
 async def test_w_lets_long_lines_run_on_and_scroll_beside_their_numbers() -> None:
     async with Room(Inspected("x", {}, Source("a.txt", "x" * 300 + "END"))).run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        sheet = pilot.app.query_one("#sheet", Sheet)
+        sheet = pilot.app.query_one("#sheet", InspectorSheet)
         assert sheet.line_count > 3
         await pilot.press("w")
         await settle(pilot)
@@ -149,7 +149,7 @@ async def test_another_call_replaces_the_first() -> None:
         app = pilot.app
         assert isinstance(app, Room)
         await settle(pilot)
-        assert app.query(Grid)
+        assert app.query(GridSheet)
         await app.pane.show(Inspected("two", {}, None, "", "running"))
         await settle(pilot)
         screen = seen(app)
@@ -184,7 +184,7 @@ async def test_a_long_diff_opens_and_reaches_its_end() -> None:
     display = Diff("long.py", before, before.replace("1 =", "2 ="))
     async with Room(Inspected("x", {}, display)).run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        sheet = pilot.app.query_one("#sheet", Sheet)
+        sheet = pilot.app.query_one("#sheet", InspectorSheet)
         assert sheet.line_count > 1_000
         await pilot.press("end")
         await settle(pilot)
@@ -194,7 +194,7 @@ async def test_a_long_diff_opens_and_reaches_its_end() -> None:
 
 async def test_long_output_scrolls_to_its_end_in_a_small_pane() -> None:
     output = "".join(f"\x1b[3{n % 8}mline {n}\x1b[0m\n" for n in range(20_000))
-    async with Room(Inspected("x", {"command": "make"}, Command("make", "", output, 0))).run_test(
+    async with Room(Inspected("x", {"command": "make"}, CommandText("make", "", output, 0))).run_test(
         size=(40, 10)
     ) as pilot:
         await settle(pilot)
@@ -208,7 +208,7 @@ async def test_a_table_larger_than_the_grid_says_so() -> None:
     table = Table(("n",), tuple((n,) for n in range(1_050)))
     async with Room(Inspected("x", {}, table)).run_test() as pilot:
         await settle(pilot)
-        grid = pilot.app.query_one(Grid)
+        grid = pilot.app.query_one(GridSheet)
         assert grid.row_count == 1_001
         assert grid.get_row_at(1_000)[0].plain == "… 50 more rows"
 
@@ -216,7 +216,7 @@ async def test_a_table_larger_than_the_grid_says_so() -> None:
 async def test_rows_can_be_selected_without_their_gutters() -> None:
     async with Room(Inspected("x", {}, Source("a.txt", "alpha\nbeta\n"))).run_test(size=(60, 12)) as pilot:
         await settle(pilot)
-        sheet = pilot.app.query_one("#sheet", Sheet)
+        sheet = pilot.app.query_one("#sheet", InspectorSheet)
         await pilot.mouse_down(sheet, offset=(3, 0))
         await pilot.hover(sheet, offset=(6, 1))
         await pilot.mouse_up(sheet, offset=(6, 1))
@@ -227,7 +227,7 @@ async def test_rows_can_be_selected_without_their_gutters() -> None:
 async def test_rows_given_at_once() -> None:
     async with Room(Inspected("x")).run_test() as pilot:
         await settle(pilot)
-        sheet = pilot.app.query_one("#sheet", Sheet)
+        sheet = pilot.app.query_one("#sheet", InspectorSheet)
         sheet.put([line(("brackets [red]stay[/]", "heading"), gutter="> ", tone="selected")])
         await settle(pilot)
         assert "> brackets [red]stay[/]" in seen(pilot.app)
@@ -251,12 +251,12 @@ def test_nothing_heavy_is_imported_before_something_is_shown() -> None:
 
 
 async def test_what_cannot_be_made_is_said_and_a_better_version_may_fail() -> None:
-    def broken() -> list[Row]:
+    def broken() -> list[GridRow]:
         raise ValueError("odd [b]bytes[/]")
 
     async with Room(Inspected("x")).run_test() as pilot:
         await settle(pilot)
-        sheet = pilot.app.query_one("#sheet", Sheet)
+        sheet = pilot.app.query_one("#sheet", InspectorSheet)
         sheet.show(broken)
         with pytest.raises(WorkerFailed):
             await pilot.app.workers.wait_for_complete()

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.core.results import Command, Diff, Prose, Source, Table, Todos
+from ba_tui.core.results import CommandText, Diff, Prose, Source, Table, Todos
 from ba_tui.core.work import Todo
 from ba_tui.faces.tui.inspector.diff import compare, diff_rows, patch, side_by_side, unified
 from ba_tui.faces.tui.inspector.grid import cell_text, table_text
 from ba_tui.faces.tui.inspector.json_tree import argument_rows, json_rows
-from ba_tui.faces.tui.inspector.rows import Row, folds, lay_out, line, painted, visible, width_of
+from ba_tui.faces.tui.inspector.rows import GridRow, folds, lay_out, line, painted, visible, width_of
 from ba_tui.faces.tui.inspector.source import command_rows, prose_rows, source_rows
 from ba_tui.faces.tui.inspector.terminal import output_rows, terminal_rows
 from ba_tui.faces.tui.inspector.todos import todo_rows, todo_text
@@ -22,7 +22,7 @@ from ba_tui.faces.tui.inspector.todos import todo_rows, todo_text
 LINES = st.lists(st.sampled_from(["", "a", "b", "  c = 1", "  c = 2", "}"]), max_size=30)
 
 
-def texts(rows: list[Row]) -> list[str]:
+def texts(rows: list[GridRow]) -> list[str]:
     return [" | ".join(cell.gutter + cell.text for cell in row) for row in rows]
 
 
@@ -146,10 +146,10 @@ def test_output_keeps_colours_and_nothing_else() -> None:
 
 
 def test_a_command_ends_with_its_exit_code() -> None:
-    assert texts(terminal_rows(Command("ls", "src", "a\n", 0))) == ["$ ls", "  in src", "", "a", "", "exit 0"]
-    assert texts(terminal_rows(Command("true", "", "", 0))) == ["$ true", "", "No output.", "", "exit 0"]
-    assert texts(terminal_rows(Command("x", ".", "half")))[1] == "  in the project folder"
-    assert texts(terminal_rows(Command("x", "", "half"))) == ["$ x", "", "half"]
+    assert texts(terminal_rows(CommandText("ls", "src", "a\n", 0))) == ["$ ls", "  in src", "", "a", "", "exit 0"]
+    assert texts(terminal_rows(CommandText("true", "", "", 0))) == ["$ true", "", "No output.", "", "exit 0"]
+    assert texts(terminal_rows(CommandText("x", ".", "half")))[1] == "  in the project folder"
+    assert texts(terminal_rows(CommandText("x", "", "half"))) == ["$ x", "", "half"]
 
 
 @pytest.mark.parametrize("code", ["x = 1\r\n\n\n", "\n\nfoo\n\n", "def f():\n\treturn '''a\nb'''", "\x1b[31m\ufeffx"])

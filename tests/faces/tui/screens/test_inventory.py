@@ -16,7 +16,7 @@ from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.inspector.sheet import Sheet
+from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 from ba_tui.faces.tui.screens.shells import ShellList
 from ba_tui.faces.tui.screens.tools import ToolBrowser, ToolPage
 from tests.faces.tui.conftest import Hand, running
@@ -65,7 +65,7 @@ async def test_one_tool_in_full(world: World) -> None:
         await browse(hand)
         await hand.press(*"read_file", "enter")
         await shown(hand, ToolPage)
-        text = sheet_text(hand.app.screen.query_one(Sheet).rows)
+        text = sheet_text(hand.app.screen.query_one(InspectorSheet).rows)
         assert "Read a [text] file" in text
         assert "24 calls, 96 % succeeded, 2 retries, 3 from the cache" in text
         assert "42ms on average, 95 of 100 under 0.2s" in text
@@ -104,7 +104,9 @@ async def test_shells_are_counted_listed_shown_and_ended(world: World) -> None:
         assert "1:01:4" in lines(hand)
         await hand.press("enter")
         await shown(hand, InspectorScreen)
-        await hand.until(lambda: "ready [on] port 3000" in sheet_text(hand.app.screen.query_one("#sheet", Sheet).rows))
+        await hand.until(
+            lambda: "ready [on] port 3000" in sheet_text(hand.app.screen.query_one("#sheet", InspectorSheet).rows)
+        )
         await hand.press("y")
         await hand.until(lambda: "ready [on]" in hand.app.clipboard)
         await hand.until(lambda: any("Copied" in toast.message for toast in hand.app._notifications))

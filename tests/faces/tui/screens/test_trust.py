@@ -9,10 +9,10 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-from ba_tui.core.ports.trust import Held, Standing
+from ba_tui.core.ports.trust import TrustedItems, TrustState
 from ba_tui.core.results import Diff
 from ba_tui.core.start import Start
-from ba_tui.faces.tui.inspector.sheet import Sheet
+from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 from ba_tui.faces.tui.screens.trust import TrustScreen
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import places
@@ -21,25 +21,27 @@ from tests.faces.tui.fakes import World
 
 FILE = Diff(".ba/tools/fetch.py", None, "import os\nos.system('true')\n")
 CHANGED = Diff(".mcp.json", '{"command": "npx"}\n', '{"command": "\x1b]0;x\x07uvx"}\n')
-NEW = Standing(
+NEW = TrustState(
     Path("/home/ann/coffee"),
     "unknown",
     "1",
     (
-        Held("hooks", ("PreToolUse", "Stop")),
-        Held("MCP servers", ("files", "web")),
-        Held("tools", ("fetch.py", "[bold]sales.py")),
-        Held("settings", ("permissions.allow: shell(make test)", "providers.corp.base_url: https://models.example/v1")),
+        TrustedItems("hooks", ("PreToolUse", "Stop")),
+        TrustedItems("MCP servers", ("files", "web")),
+        TrustedItems("tools", ("fetch.py", "[bold]sales.py")),
+        TrustedItems(
+            "settings", ("permissions.allow: shell(make test)", "providers.corp.base_url: https://models.example/v1")
+        ),
     ),
     (FILE,),
 )
-OTHER = Standing(Path("/home/ann/coffee"), "changed", "2", NEW.holds, (CHANGED, FILE), (".ba/agents/old.md",))
+OTHER = TrustState(Path("/home/ann/coffee"), "changed", "2", NEW.holds, (CHANGED, FILE), (".ba/agents/old.md",))
 
 
 class Asked(App[None]):
     """The screen alone, with a clock that only a test moves."""
 
-    def __init__(self, seen: Standing, *, starting: bool = True, theme: str = "textual-dark") -> None:
+    def __init__(self, seen: TrustState, *, starting: bool = True, theme: str = "textual-dark") -> None:
         super().__init__()
         self.theme = theme
         self.now = 0.0
@@ -55,7 +57,7 @@ class Asked(App[None]):
 
 
 def body(app: Asked) -> str:
-    sheet = app.asked.query_one("#trust-body", Sheet)
+    sheet = app.asked.query_one("#trust-body", InspectorSheet)
     return "\n".join("".join(cell.gutter + cell.text for cell in row) for row in sheet.rows)
 
 
@@ -67,11 +69,11 @@ def body(app: Asked) -> str:
         (NEW, True, ["x", "z", "down", "enter"], "quit"),
         (NEW, False, ["3", "q", "enter"], "no"),
         (OTHER, True, ["up", "escape"], "no"),
-        (Standing(NEW.root, "trusted", "1", NEW.holds), False, ["2"], "revoke"),
-        (Standing(NEW.root, "unknown", trouble="It holds too much."), True, ["1", "y", "up", "down", "enter"], "no"),
+        (TrustState(NEW.root, "trusted", "1", NEW.holds), False, ["2"], "revoke"),
+        (TrustState(NEW.root, "unknown", trouble="It holds too much."), True, ["1", "y", "up", "down", "enter"], "no"),
     ],
 )
-async def test_answers(seen: Standing, starting: bool, keys: list[str], verdict: str) -> None:
+async def test_answers(seen: TrustState, starting: bool, keys: list[str], verdict: str) -> None:
     app = Asked(seen, starting=starting)
     async with app.run_test() as pilot:
         await pilot.press(*keys)
@@ -222,7 +224,7 @@ async def test_a_session_of_another_folder_asks_about_that_one(world: World, fol
         (OTHER, "textual-dark", (40, 10)),
     ],
 )
-def test_picture(snap_compare: Any, seen: Standing, theme: str, size: tuple[int, int]) -> None:
+def test_picture(snap_compare: Any, seen: TrustState, theme: str, size: tuple[int, int]) -> None:
     app = Asked(seen, theme=theme)
 
     async def settled(pilot: Pilot[None]) -> None:

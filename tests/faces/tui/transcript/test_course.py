@@ -5,7 +5,7 @@ from __future__ import annotations
 from ba_tui.core.events import Event, MessageDone, Notice, Rewound, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, user
 from ba_tui.faces.tui.transcript.fold import Records, fold
-from ba_tui.faces.tui.transcript.records import Note, Prompt, Prose
+from ba_tui.faces.tui.transcript.records import NoticeRecord, Prompt, ProseRecord
 
 
 def turn(name: str) -> list[Event]:
@@ -14,7 +14,7 @@ def turn(name: str) -> list[Event]:
 
 
 def words(events: list[Event]) -> list[str]:
-    return [record.text for record in fold(events) if isinstance(record, Prompt | Prose | Note)]
+    return [record.text for record in fold(events) if isinstance(record, Prompt | ProseRecord | NoticeRecord)]
 
 
 HERE = "Rewound to here."
@@ -44,7 +44,7 @@ def test_only_what_stands_behind_the_cut_is_painted_anew():
     records.take_changes()
     records.apply(Rewound(turns=2))
     assert records.take_changes() == (5, set())
-    assert isinstance(records.items[-1], Note)
+    assert isinstance(records.items[-1], NoticeRecord)
 
 
 def test_a_part_of_the_history_keeps_what_it_has():

@@ -25,9 +25,9 @@ from ba_tui.core.events import (
 )
 from ba_tui.core.messages import Message, Text, Thinking, ToolUse, reminder, user
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.results import Command, ToolResult, failure
+from ba_tui.core.results import CommandText, ToolResult, failure
 from ba_tui.faces.tui.transcript.fold import Records, fold
-from ba_tui.faces.tui.transcript.records import End, Note, Prompt, Prose, Retry, Thought, ToolRow
+from ba_tui.faces.tui.transcript.records import End, NoticeRecord, Prompt, ProseRecord, Retry, Thought, ToolRow
 
 GREP = ToolUse("1", "grep", {"pattern": "load"})
 SHELL = ToolUse("2", "shell", {"command": "make"})
@@ -53,7 +53,7 @@ TURN: list[Event] = [
     ToolStarted(SHELL, "make", at=12.0),
     Asked("q", Question("permission", "Run?", call_id="2")),
     Answered("q", Reply("once"), at=13.0),
-    ToolFinished("2", ToolResult("no", Command("make", output="no", exit_code=2), summary="exit 2"), 1.0),
+    ToolFinished("2", ToolResult("no", CommandText("make", output="no", exit_code=2), summary="exit 2"), 1.0),
     Steered(user("be quick", origin="steer")),
     TextDelta("Done."),
     MessageDone(Message("assistant", (Text("Done."),))),
@@ -74,9 +74,9 @@ def test_live_and_stored_events_give_the_same_records() -> None:
     assert live(TURN).items == fold(stored)
     assert fold(stored) == [
         Prompt("why?"),
-        Note("a file was too long", "warning"),
+        NoticeRecord("a file was too long", "warning"),
         Thought("Let me see."),
-        Prose("I look."),
+        ProseRecord("I look."),
         ToolRow(
             "1",
             "grep",
@@ -97,10 +97,10 @@ def test_live_and_stored_events_give_the_same_records() -> None:
             13.0,
             1.0,
             summary="exit 2",
-            result=ToolResult("no", Command("make", output="no", exit_code=2), summary="exit 2"),
+            result=ToolResult("no", CommandText("make", output="no", exit_code=2), summary="exit 2"),
         ),
         Prompt("be quick", steered=True),
-        Prose("Done."),
+        ProseRecord("Done."),
         End("done", 10.0, 2),
     ]
 
@@ -109,14 +109,14 @@ def test_rows_are_the_same_wherever_a_turn_is_cancelled() -> None:
     for cut in range(1, len(TURN)):
         events = [*TURN[:cut], TurnEnded("cancelled", at=30.0)]
         stored = [event for event in events if not isinstance(event, TRANSIENT)]
-        kinds = Prompt | Note | ToolRow | Retry | End
+        kinds = Prompt | NoticeRecord | ToolRow | Retry | End
         shown = [item for item in live(events).items if isinstance(item, kinds)]
         assert shown == [item for item in fold(stored) if isinstance(item, kinds)], cut
 
 
 def test_a_stream_shows_what_it_brings() -> None:
     records = live(TURN[:4])
-    assert records.items[-2:] == [Thought("hm"), Prose("lost", open=True)]
+    assert records.items[-2:] == [Thought("hm"), ProseRecord("lost", open=True)]
     records = live(TURN[:6])
     assert isinstance(records.items[-1], Retry)
     assert records.busy
@@ -184,7 +184,7 @@ def test_a_partial_answer_is_marked_and_hidden_words_are_not_shown() -> None:
         TurnEnded("cancelled"),
     ]
     items = live(events).items
-    assert isinstance(items[0], Prose)
+    assert isinstance(items[0], ProseRecord)
     assert items[0].text == "half an ans"
     assert "interrupted" in items[0].partial
     assert isinstance(items[1], End)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from ba_tui.faces.tui.transcript.chunks import Chunks
-from ba_tui.faces.tui.transcript.lines import Line, clipped, clipped_middle, copied, cuts, hard_cuts
+from ba_tui.faces.tui.transcript.lines import PaintedLine, clipped, clipped_middle, copied, cuts, hard_cuts
 from ba_tui.faces.tui.transcript.markdown import painted
 from ba_tui.faces.tui.transcript.palette import Palette
 
@@ -50,23 +50,23 @@ The end.
 """
 
 
-def page(source: str, width: int = 40, step: int = 0) -> list[Line]:
+def page(source: str, width: int = 40, step: int = 0) -> list[PaintedLine]:
     chunks = Chunks()
     for at in range(0, len(source), step or len(source) or 1):
         chunks.feed(source[at : at + (step or len(source))])
     chunks.finish()
-    lines: list[Line] = []
+    lines: list[PaintedLine] = []
     for chunk in chunks.done:
         made = painted(chunk, width, Palette(), chunks.definitions)
-        lines += [Line(), *made] if chunk.spaced and lines and made else made
+        lines += [PaintedLine(), *made] if chunk.spaced and lines and made else made
     return lines
 
 
-def shown(lines: list[Line]) -> list[str]:
+def shown(lines: list[PaintedLine]) -> list[str]:
     return ["".join(segment.text for segment in (*line.gutter, *line.segments)).rstrip() for line in lines]
 
 
-def copy(lines: list[Line]) -> str:
+def copy(lines: list[PaintedLine]) -> str:
     return copied([(line, 0, len(line.text)) for line in lines])
 
 

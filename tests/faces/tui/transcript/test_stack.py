@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 from ba_tui.faces.tui.transcript.heights import Heights
 from ba_tui.faces.tui.transcript.palette import Palette
-from ba_tui.faces.tui.transcript.records import Prompt, Prose, Record
+from ba_tui.faces.tui.transcript.records import Prompt, ProseRecord, Record
 from ba_tui.faces.tui.transcript.rows import Look
-from ba_tui.faces.tui.transcript.search import Search
+from ba_tui.faces.tui.transcript.search import TranscriptSearch
 from ba_tui.faces.tui.transcript.selection import key, place_of, selected
-from ba_tui.faces.tui.transcript.stack import FIRST, Place, Stack, sheets_of
+from ba_tui.faces.tui.transcript.stack import FIRST, SheetStack, StackPosition, sheets_of
 
 
-def stack_of(records: list[Record], width: int = 40) -> Stack:
-    stack = Stack()
+def stack_of(records: list[Record], width: int = 40) -> SheetStack:
+    stack = SheetStack()
     stack.restyle(Look(width, Palette(), 0.0))
     stack.replace_from(0, records)
     return stack
@@ -23,7 +23,7 @@ def stack_of(records: list[Record], width: int = 40) -> Stack:
 
 def talk(count: int) -> list[Record]:
     words = "Some words that wrap at forty cells, and a few more.\n\n- a list\n- of two\n"
-    return [Prose(f"number {at}\n\n{words}") if at % 2 else Prompt(f"question {at}") for at in range(count)]
+    return [ProseRecord(f"number {at}\n\n{words}") if at % 2 else Prompt(f"question {at}") for at in range(count)]
 
 
 @given(
@@ -66,53 +66,57 @@ def test_a_place_keeps_its_row_when_what_is_above_gets_measured() -> None:
 
 def test_older_records_come_in_above() -> None:
     stack = stack_of(talk(10))
-    number = key(stack, Place(3, 0, 1))
-    text = stack.window(Place(3, 0, 1), 4)
+    number = key(stack, StackPosition(3, 0, 1))
+    text = stack.window(StackPosition(3, 0, 1), 4)
     moved = stack.prepend(sheets_of(talk(7), 40))
     assert moved == 7
-    assert [line for _, line in stack.window(Place(10, 0, 1), 4)] == [line for _, line in text]
-    assert place_of(stack, number) == Place(10, 0, 1)
-    assert key(stack, Place(0, 0, 0)) < key(stack, Place(6, 0, 0)) < number
+    assert [line for _, line in stack.window(StackPosition(10, 0, 1), 4)] == [line for _, line in text]
+    assert place_of(stack, number) == StackPosition(10, 0, 1)
+    assert key(stack, StackPosition(0, 0, 0)) < key(stack, StackPosition(6, 0, 0)) < number
 
 
 def test_selection_copies_source_of_whole_records_and_words_of_parts() -> None:
-    records: list[Record] = [Prompt("first question"), Prose("# One\n\n**bold** words"), Prompt("second question")]
+    records: list[Record] = [
+        Prompt("first question"),
+        ProseRecord("# One\n\n**bold** words"),
+        Prompt("second question"),
+    ]
     stack = stack_of(records)
-    start, end = (key(stack, Place(0, 0, 0)), 6), (key(stack, Place(2, 0, 0)), 6)
+    start, end = (key(stack, StackPosition(0, 0, 0)), 6), (key(stack, StackPosition(2, 0, 0)), 6)
     assert selected(stack, start, end) == "question\n\n# One\n\n**bold** words\n\nsecond"
     assert selected(stack, None, None) == "first question\n\n# One\n\n**bold** words\n\nsecond question"
-    row = key(stack, Place(1, 1, 1))
+    row = key(stack, StackPosition(1, 1, 1))
     assert selected(stack, (row, 0), (row, 4)) == "bold"
 
 
 def test_a_growing_answer_keeps_its_finished_blocks() -> None:
     text = "".join(f"Paragraph number {at}.\n\n" for at in range(50))
-    stack = stack_of([Prose(text[:200], open=True)])
+    stack = stack_of([ProseRecord(text[:200], open=True)])
     stack.window(FIRST, 1000)
     painted = stack.lay(0, 0)
-    stack.update(0, Prose(text, open=True))
+    stack.update(0, ProseRecord(text, open=True))
     assert stack.lay(0, 0) is painted
-    stack.update(0, Prose(text))
+    stack.update(0, ProseRecord(text))
     assert [line.text for _, line in stack.window(FIRST, 1000) if line.text] == text.split("\n")[:-1:2]
 
 
 def test_search_counts_every_hit_and_goes_round() -> None:
-    search = Search("number")
+    search = TranscriptSearch("number")
     search.over(talk(10), 9)
     assert search.tally == "5/5"
     search.step(1)
     assert search.tally == "1/5"
     assert search.current == (1, 0)
-    exact = Search("Number")
+    exact = TranscriptSearch("Number")
     exact.over(talk(10), 0)
     assert exact.tally == "not found"
 
 
 def test_prose_that_comes_faster_than_it_can_be_cut_is_all_there_in_the_end() -> None:
     words = "".join(f"| {number} | cell |\n" for number in range(60_000))
-    stack = stack_of([Prompt("go"), Prose("Words.\n\n", open=True)])
-    stack.update(1, Prose("Words.\n\n" + words, open=True))
-    stack.update(1, Prose("Words.\n\n" + words + "\n\nThe end."))
+    stack = stack_of([Prompt("go"), ProseRecord("Words.\n\n", open=True)])
+    stack.update(1, ProseRecord("Words.\n\n" + words, open=True))
+    stack.update(1, ProseRecord("Words.\n\n" + words + "\n\nThe end."))
     while stack.behind:
         stack.catch_up()
     assert stack.window(stack.last(), 1)[0].line.text == "The end."

@@ -32,8 +32,8 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Message, Text, ToolUse, user
-from ba_tui.core.results import Command, Diff, Table, ToolResult
-from ba_tui.faces.tui.transcript.records import Prose, ToolRow
+from ba_tui.core.results import CommandText, Diff, Table, ToolResult
+from ba_tui.faces.tui.transcript.records import ProseRecord, ToolRow
 from ba_tui.faces.tui.transcript.view import TranscriptView
 
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -80,7 +80,7 @@ async def test_a_turn_as_it_is_seen() -> None:
     async with Sample().run_test(size=(60, 12)) as pilot:
         view = pilot.app.query_one(TranscriptView)
         view.clock = lambda: 15.0
-        result = ToolResult("ok", Command("make test", output="ok", exit_code=0), summary="exit 0")
+        result = ToolResult("ok", CommandText("make test", output="ok", exit_code=0), summary="exit 0")
         feed(view, [TurnStarted(user("run [bold]it[/]"), at=0.0), MessageDone(Message("assistant", (CALL,)))])
         feed(view, [ToolStarted(CALL, "make test", at=3.0), ToolProgress("1", "compiling\nlinking")])
         assert rows(view)[:3] == [
@@ -166,7 +166,10 @@ async def test_keys_move_open_copy_and_expand() -> None:
         feed(view, turns(1))
         feed(
             view,
-            [ToolStarted(CALL, "make test"), ToolFinished("1", ToolResult("", Command("make", output=output)), 1.0)],
+            [
+                ToolStarted(CALL, "make test"),
+                ToolFinished("1", ToolResult("", CommandText("make", output=output)), 1.0),
+            ],
         )
         feed(view, [Notice("careful", "warning")])
         await pilot.press("k", "k", "space")
@@ -285,7 +288,7 @@ async def test_clear_forgets_everything() -> None:
         assert set(rows(view)) == {""}
         feed(view, turns(1))
         assert rows(view)[0] == "▎❯ question 0"
-        assert isinstance(view.records[1], Prose)
+        assert isinstance(view.records[1], ProseRecord)
 
 
 async def test_a_click_expands_a_row() -> None:
@@ -332,7 +335,7 @@ async def test_a_huge_prompt_shows_its_start_and_copies_whole() -> None:
 
 def hostile(payload: str) -> list[Event]:
     call = ToolUse("1", payload or "x", {"command": payload})
-    shell = ToolResult(payload, Command(payload, output=payload), summary=payload)
+    shell = ToolResult(payload, CommandText(payload, output=payload), summary=payload)
     return [
         TurnStarted(user(f"see {payload}")),
         ThinkingDelta(payload[: len(payload) // 2]),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.processes.limits import Limits
+from ba_tui.processes.limits import ProcessLimits
 from ba_tui.processes.shared_memory import MemoryWatch
 from ba_tui.tools.builtin.python import Python
 from ba_tui.tools.builtin.shell import Shell, shell_tool
@@ -19,7 +19,7 @@ from tests.tools.running.processes import Floor, floor, within_guards
 __all__ = ["floor"]
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-SMALL = Limits(memory=100_000_000)
+SMALL = ProcessLimits(memory=100_000_000)
 SIZE = 200_000_000
 GREEDY = f"""
 import mmap

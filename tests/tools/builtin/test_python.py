@@ -307,7 +307,7 @@ async def test_any_text_gives_a_result(floor: Floor, code: str) -> None:
 
 
 def test_the_runner_stands_alone(tmp_path: Path) -> None:
-    script = Path(__file__).resolve().parents[3] / "ba_tui" / "tools" / "python_runner.py"
+    script = Path(__file__).resolve().parents[3] / "ba_tui" / "tools" / "builtin" / "python_runner.py"
     (tmp_path / "ast.py").write_text("raise SystemExit('shadowed')")
     done = subprocess.run(
         [

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from ba_tui.processes.supervisor import descendants, kill_all, say
+from ba_tui.processes.process_tree import descendants, kill_all, say
 
 NO_NEW_PRIVILEGES, SECCOMP, SECCOMP_FILTER = 38, 22, 2
 SETID_BITS = 0o6000

@@ -12,33 +12,32 @@ group; ``apart=1`` says that all processes we see are the program's.
 """
 
 import ctypes
-import errno
 import os
 import select
 import signal
 import sys
-import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from ba_tui.processes.kernel_limits import ProcessWatch
 
-LADDER = ((0.0, signal.SIGINT), (0.6, signal.SIGTERM), (2.0, signal.SIGKILL))
-GIVE_UP_SECONDS = 2.0
-LOOK_SECONDS = 1.0
+
+def load_sibling(name: str) -> None:
+    """Import a module from beside this file under its full name: a sandbox may hide the folders above."""
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib costs start-up time
+    try:
+        sys.modules[f"ba_tui.processes.{name}"] = __import__(name)
+    finally:
+        sys.path.pop()
+
+
+load_sibling("process_tree")
+
+from ba_tui.processes.process_tree import LINUX, drain, end_all, reap, running, say, threads  # noqa: E402 - loaded above
+
 CWD_FD = 98
 SUBREAPER = 36
 PDEATHSIG = 1
-LINUX = sys.platform == "linux"
-
-
-def say(status: int, line: str) -> None:
-    try:  # noqa: SIM105 - contextlib costs start-up time
-        os.write(status, line.replace("\n", "?").encode("utf-8", "surrogateescape") + b"\n")
-    except OSError:
-        pass
 
 
 def adopt() -> "ctypes.CDLL | None":
@@ -106,7 +105,10 @@ def limit(limits: str, libc: "ctypes.CDLL | None" = None) -> None:
     for item in limits.split(","):
         name, _, value = item.partition("=")
         if name == "setid" and libc is not None and LINUX:
-            beyond_kernel().refuse_calls(libc, setid=os.getuid() == 0)
+            load_sibling("kernel_limits")
+            from ba_tui.processes.kernel_limits import refuse_calls  # noqa: PLC0415 - loaded above
+
+            refuse_calls(libc, setid=os.getuid() == 0)
         number = getattr(resource, f"RLIMIT_{name.upper()}", None)
         if number is None:
             continue
@@ -123,178 +125,14 @@ def limit(limits: str, libc: "ctypes.CDLL | None" = None) -> None:
         resource.setrlimit(number, (wanted, last))
 
 
-def beyond_kernel() -> "ModuleType":
-    """What is needed beside the kernel's limits."""
-    # It is found beside this file, and finds this one as it runs: a sandbox may hide the folders above.
-    sys.modules.setdefault("ba_tui.processes.supervisor", sys.modules[__name__])
-    sys.path.append(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
-    try:
-        return __import__("kernel_limits")
-    finally:
-        sys.path.pop()
-
-
 def process_watch(limits: str) -> "ProcessWatch | None":
     """Counts processes where the kernel's limit passes them by, which is root's."""
     if "nproc" not in limits or not LINUX or os.getuid() != 0:
         return None
-    return beyond_kernel().Watch(limits)
+    load_sibling("kernel_limits")
+    from ba_tui.processes.kernel_limits import ProcessWatch  # noqa: PLC0415 - loaded above
 
-
-def threads() -> int:
-    """How many threads the person runs; 0 where that cannot be counted."""
-    mine, found = os.getuid(), 0
-    try:
-        names = os.listdir("/proc")  # noqa: PTH208 - pathlib costs start-up time
-    except OSError:
-        return 0
-    for name in names:
-        if name.isdigit():
-            try:
-                if os.stat(f"/proc/{name}").st_uid == mine:  # noqa: PTH116 - as above
-                    found += len(os.listdir(f"/proc/{name}/task"))  # noqa: PTH208 - as above
-            except OSError:
-                continue
-    return found
-
-
-def descendants() -> "tuple[list[int], set[int]]":
-    """All processes below us that still run, and the process groups of all, also of those that have just ended.
-
-    One look may miss what forks and ends while it is taken; ``collect`` knows whether anything is there at all.
-    Without /proc only the program's own group can be reached.
-    """
-    below: dict[int, list[int]] = {}
-    group: dict[int, int] = {}
-    ended: set[int] = set()
-    try:
-        names = os.listdir("/proc")  # noqa: PTH208 - pathlib costs start-up time
-    except OSError:
-        return [], set()
-    for name in names:
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    fields = file.read().rsplit(b")", 1)[1].split()
-            except (OSError, IndexError):
-                continue
-            below.setdefault(int(fields[1]), []).append(int(name))
-            group[int(name)] = int(fields[2])
-            # Of a process with threads the first one may have ended alone.
-            if fields[0] in (b"Z", b"X") and int(fields[17]) <= 1:
-                ended.add(int(name))
-    found: list[int] = []
-    groups: set[int] = set()
-    todo = [os.getpid()]
-    while todo:
-        children = below.get(todo.pop(), [])
-        found += [child for child in children if child not in ended]
-        groups.update(group[child] for child in children)
-        todo += children
-    return found, groups - {os.getpgrp()}
-
-
-def running(program: int, status: int) -> "list[int]":
-    """What still runs below us. Looks again when nothing is seen although something must be there."""
-    until = time.monotonic() + LOOK_SECONDS
-    while True:
-        found = descendants()[0]
-        if found or not collect(program, status) or time.monotonic() > until:
-            return found
-
-
-def kill_all() -> None:
-    """Stopped first, so that none forks away; a group at a time, as that also reaches what no look has seen."""
-    known: set[int] = set()
-    below, groups = descendants()
-    while not known.issuperset(below):
-        for pid in (*(-group for group in groups), *below):
-            deliver(pid, signal.SIGSTOP)
-        known.update(below)
-        below, groups = descendants()
-    for pid in (*(-group for group in groups), *below):
-        deliver(pid, signal.SIGKILL)
-
-
-def deliver(pid: int, number: int) -> None:
-    try:  # noqa: SIM105 - contextlib costs start-up time
-        os.kill(pid, number)
-    except OSError:
-        pass
-
-
-def reap(program: int) -> "tuple[int | None, bool]":
-    """Collect what has ended: the program's exit code when it is among that, and whether children still run.
-
-    The latter is certain where orphans become our children: while one process is left, we have a child.
-    """
-    code = None
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except OSError as error:
-            if error.errno == errno.EINTR:
-                continue
-            return code, False
-        if pid == 0:
-            return code, True
-        if pid == program:
-            code = os.waitstatus_to_exitcode(status)
-
-
-def end_all(program: int, status: int, wake: int) -> None:
-    """INT, TERM, KILL, each only for what the one before left running."""
-    begun = time.monotonic()
-    steps = list(LADDER)
-    # Counted from the first KILL: however late a busy machine gets there, nothing is given up before.
-    until = float("inf")
-    while time.monotonic() < until:
-        if not collect(program, status) and (LINUX or not reached(program, 0)):
-            return
-        if not steps:
-            send(signal.SIGKILL, program, status)
-        elif time.monotonic() - begun >= steps[0][0]:
-            send(steps.pop(0)[1], program, status)
-            if not steps:
-                until = time.monotonic() + GIVE_UP_SECONDS
-        select.select([wake], [], [], 0.05)
-        drain(wake)
-
-
-def send(number: int, program: int, status: int) -> None:
-    """The signal to all that is left."""
-    if not LINUX:
-        reached(program, number)
-    elif number == signal.SIGKILL:
-        kill_all()
-    else:
-        for pid in running(program, status):
-            deliver(pid, number)
-
-
-def reached(group: int, number: int) -> bool:
-    """Send to a group; whether there was one."""
-    try:
-        os.killpg(group, number)
-    except OSError:
-        return False
-    return True
-
-
-def collect(program: int, status: int) -> bool:
-    """Reap what has ended, and say so when it was the program; whether children still run."""
-    code, more = reap(program)
-    if code is not None:
-        say(status, f"exit {code}")
-    return more
-
-
-def drain(wake: int) -> None:
-    try:
-        while os.read(wake, 4096):
-            pass
-    except OSError:
-        pass
+    return ProcessWatch(limits)
 
 
 def last_folder(pipe: int) -> str:

@@ -20,7 +20,8 @@ from typing import NoReturn
 sys.path.append(str(Path(__file__).resolve().parents[3]))
 sys.dont_write_bytecode = True
 
-from ba_tui.processes.supervisor import detach, drain, end_all, limit, mute, prepare, process_watch, reap, say  # noqa: E402 - the path comes first
+from ba_tui.processes.process_tree import drain, end_all, reap, say  # noqa: E402 - the path comes first
+from ba_tui.processes.supervisor import detach, limit, mute, prepare, process_watch  # noqa: E402
 
 
 def work(channel: int, place: tuple[str, str], source: list[str], libc: ctypes.CDLL | None) -> NoReturn:

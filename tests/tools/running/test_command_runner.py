@@ -285,7 +285,7 @@ async def test_no_step_runs_before_the_person_has_decided_about_the_last(
     watch = ProtectedWatch(sandbox.scan, PendingChanges(tmp_path / "aside"))
     yard = Yard(floor, sandbox, watched=ProtectedReview(watch))
     yard.answers(Reply("deny") if choice == "deny" else Reply("text", choice))
-    yard.steps = tuple(ProfileStep(f"echo x > {name}", WORKING) for name in (".mcp.json", "b", "c"))
+    yard.steps = tuple(ProfileStep(f"echo {each}", WORKING) for each in ("x > .mcp.json", "y > b", "z > c"))
     result = await yard.desk.run("shell", command="echo x > .mcp.json; echo y > b; echo z > c")
     assert ((yard.desk.root / "b").exists(), (yard.desk.root / "c").exists()) == (ran, ran)
     assert ("[not run because of that: echo y > b; echo z > c]" in result.text) != ran

@@ -169,7 +169,8 @@ async def test_an_endless_redirect_is_followed_without_its_body(connect: Connect
 
 @pytest.mark.parametrize("to", [b"http://[::bad", b"//"])
 async def test_a_redirect_to_no_address_is_told(connect: Connect, vendor: str, to: bytes) -> None:
-    with HostileServer(answer(b"HTTP/1.1 307 There\r\nlocation: " + to + b"\r\ncontent-length: 0\r\n\r\n")) as server:
+    head = b"HTTP/1.1 307 There\r\nconnection: close\r\ncontent-length: 0\r\n"
+    with HostileServer(answer(head + b"location: " + to + b"\r\n\r\n")) as server:
         _, error = await until_error(connect(vendor, server).stream(ASK))
     assert type(error) is BadRequest
     assert "base_url" in error.hint

@@ -1,4 +1,4 @@
-"""No widget of ours writes over a private attribute that Textual keeps for itself: it then stops painting, or worse."""
+"""Names that Textual finds widgets, styles and handlers by: ours fit, and none writes over one of its private attributes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 import textwrap
 from functools import cache
+from pathlib import Path
 
+from textual.message import Message
 from textual.message_pump import MessagePump
 
 import ba_tui.faces.tui as face
@@ -27,14 +30,51 @@ def set_on_self(cls: type) -> frozenset[str]:
     return frozenset(name for name in found if name.startswith("_"))
 
 
+def our_widgets() -> list[type[MessagePump]]:
+    classes: list[type[MessagePump]] = []
+    for info in pkgutil.walk_packages(face.__path__, f"{face.__name__}."):
+        if not info.name.endswith("__main__"):
+            members = inspect.getmembers(importlib.import_module(info.name), inspect.isclass)
+            classes += [cls for _, cls in members if issubclass(cls, MessagePump) and cls.__module__ == info.name]
+    return classes
+
+
 def test_private_names_are_ours_alone() -> None:
     taken: list[str] = []
-    for info in pkgutil.walk_packages(face.__path__, f"{face.__name__}."):
-        if info.name.endswith("__main__"):
-            continue
-        for name, cls in inspect.getmembers(importlib.import_module(info.name), inspect.isclass):
-            if issubclass(cls, MessagePump) and cls.__module__ == info.name:
-                theirs = [base for base in cls.__mro__ if base.__module__.startswith("textual.")]
-                names = frozenset[str]().union(*map(set_on_self, theirs))
-                taken += [f"{info.name}.{name}.{both}" for both in sorted(set_on_self(cls) & names)]
+    for cls in our_widgets():
+        theirs = [base for base in cls.__mro__ if base.__module__.startswith("textual.")]
+        names = frozenset[str]().union(*map(set_on_self, theirs))
+        taken += [f"{cls.__module__}.{cls.__name__}.{both}" for both in sorted(set_on_self(cls) & names)]
     assert taken == []
+
+
+def test_styles_name_widgets_that_exist() -> None:
+    """A selector of a class that was renamed matches nothing, and nobody hears of it."""
+    known = {base.__name__ for cls in our_widgets() for base in cls.__mro__}
+    known |= {cls.__name__ for cls in every_subclass(MessagePump)}
+    sheets = {path.name: path.read_text("utf-8") for path in Path(face.__path__[0]).rglob("*.tcss")}
+    sheets |= {cls.__name__: vars(cls).get("DEFAULT_CSS", "") for cls in our_widgets()}
+    named = {
+        f"{where}: {name}"
+        for where, text in sheets.items()
+        for selector in re.findall(r"(?:^|[{}])([^{};]*)(?=\{)", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))
+        for name in re.findall(r"(?<![\w.#$:-])[A-Z]\w*", selector)
+        if name not in known
+    }
+    assert named == set()
+
+
+def test_handlers_are_called_by_messages_that_exist() -> None:
+    """``on_`` and the name of a message; when the message is renamed, the method is never called."""
+    names = {message.handler_name for message in every_subclass(Message)}
+    idle = [
+        f"{cls.__name__}.{name}"
+        for cls in our_widgets()
+        for name in vars(cls)
+        if name.removeprefix("_").startswith("on_") and name.removeprefix("_") not in names
+    ]
+    assert idle == []
+
+
+def every_subclass(cls: type) -> set[type]:
+    return {each for below in cls.__subclasses__() for each in (below, *every_subclass(below))}

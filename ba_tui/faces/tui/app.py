@@ -231,7 +231,7 @@ class BaApp(App[None]):
         else:
             super().action_command_palette()
 
-    def _on_copy_requested(self, event: InspectorCopy) -> None:
+    def _on_inspector_copy(self, event: InspectorCopy) -> None:
         """From the inspector, over whichever screen it stands."""
         event.stop()
         self._copy(event.text, event.note)

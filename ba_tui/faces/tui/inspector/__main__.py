@@ -194,7 +194,7 @@ class Demo(App[None]):
     def on_inspector_closed(self) -> None:
         self.exit()
 
-    async def on_copy_requested(self, event: InspectorCopy) -> None:
+    async def on_inspector_copy(self, event: InspectorCopy) -> None:
         self.notify(await copy(self, event.text), markup=False)
 
 

@@ -22,7 +22,7 @@ class GridSheet(DataTable[Text]):
     """All rows up to ``MOST``; how many more there are is said in the last one."""
 
     DEFAULT_CSS = """
-    Grid { background: transparent; }
+    GridSheet { background: transparent; }
     """
 
     def __init__(self, table: Table, id: str | None = None) -> None:

@@ -71,7 +71,7 @@ class Inspector(Widget):
         & .keys { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
         & #arguments { height: auto; max-height: 30%; }
         & #result { height: 1fr; min-height: 1; }
-        & Sheet:focus, & Grid:focus { background-tint: $foreground 4%; }
+        & InspectorSheet:focus, & GridSheet:focus { background-tint: $foreground 4%; }
         &.-low .part { margin-top: 0; }
         &.-low #arguments { max-height: 3; }
     }

@@ -36,7 +36,7 @@ class InspectorSheet(ScrollView, can_focus=True):
     """Shows rows. Give it plain rows with ``put``, or a function that makes them in a thread with ``show``."""
 
     DEFAULT_CSS = """
-    Sheet {
+    InspectorSheet {
         background: transparent;
         color: $foreground;
         scrollbar-size-vertical: 1;

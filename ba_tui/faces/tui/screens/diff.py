@@ -46,7 +46,7 @@ class DiffScreen(ModalScreen[Chosen | None]):
     DiffScreen > Vertical { padding: 0 1; }
     DiffScreen .title { height: 1; text-style: bold; text-wrap: nowrap; text-overflow: ellipsis; }
     DiffScreen .keys { height: auto; max-height: 2; color: $text-muted; }
-    DiffScreen Sheet { height: 1fr; }
+    DiffScreen InspectorSheet { height: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter", "close", "Back", priority=True),

@@ -1,4 +1,4 @@
-"""Names that Textual finds widgets, styles and handlers by: ours fit, and none writes over one of its private attributes."""
+"""Names by which Textual finds styles and handlers, and private attributes that it keeps for itself."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_styles_name_widgets_that_exist() -> None:
     named = {
         f"{where}: {name}"
         for where, text in sheets.items()
-        for selector in re.findall(r"(?:^|[{}])([^{};]*)(?=\{)", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))
+        for selector in re.findall(r"(?:^|[{};])([^{};]*)(?=\{)", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))
         for name in re.findall(r"(?<![\w.#$:-])[A-Z]\w*", selector)
         if name not in known
     }

@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
@@ -34,7 +35,7 @@ from ba_tui.resources import bundled, places
 if TYPE_CHECKING:
     from ba_tui.core.conversation import Connect
     from ba_tui.core.start import Start
-    from ba_tui.faces.tui.inspector.pane import InspectorCopy
+    from ba_tui.faces.tui.clipboard import CopyToClipboard
     from ba_tui.faces.tui.panes import WindowTitle
     from ba_tui.faces.tui.screens.chat import ChatScreen
 
@@ -231,8 +232,7 @@ class BaApp(App[None]):
         else:
             super().action_command_palette()
 
-    def _on_inspector_copy(self, event: InspectorCopy) -> None:
-        """From the inspector, over whichever screen it stands."""
+    def _on_copy_to_clipboard(self, event: CopyToClipboard) -> None:
         event.stop()
         self._copy(event.text, event.note)
 
@@ -240,9 +240,17 @@ class BaApp(App[None]):
         if self.chat is None:
             self.copy_to_clipboard(text)
         else:
-            from ba_tui.faces.tui.acts import view  # noqa: PLC0415 - not before the first paint
+            self.chat.run_worker(partial(self._copied, self.chat, text, note), group="clipboard", exit_on_error=False)
 
-            view.copy_text(self.chat, text, note)
+    async def _copied(self, chat: ChatScreen, text: str, note: str) -> None:
+        """Copy, and say how it went where the person looks."""
+        from ba_tui.faces.tui.clipboard import copy  # noqa: PLC0415 - not before the first paint
+
+        told = f"{await copy(self, text)} {note}".rstrip()
+        if chat.is_active:
+            chat.activity.hint(told)
+        else:
+            self.notify(told, markup=False)
 
     async def action_quit_when_empty(self) -> None:
         if self.chat is None or (self.screen is self.chat and not self.chat.composer.text):

@@ -9,12 +9,23 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from textual.message import Message
+
 from ba_tui.core.text.wording import count
 
 PATIENCE = 2.0
 """Seconds that a tool may take; some wait for a display that is not there."""
 MOST_BY_TERMINAL = 75_000
 """Bytes; beyond it many terminals drop the sequence, and some show its letters."""
+
+
+class CopyToClipboard(Message):
+    """``text`` should reach the clipboard; ``note`` says what it is a part of."""
+
+    def __init__(self, text: str, note: str = "") -> None:
+        super().__init__()
+        self.text = text
+        self.note = note
 
 
 class TerminalClipboard(Protocol):

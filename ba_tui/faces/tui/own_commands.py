@@ -1,13 +1,12 @@
-"""Rows of the command table that the open session brings: the person's own commands, and skills by their names.
+"""The command table: ba's own commands, and those that the open session brings: the person's own, and skills by name.
 
-What a command stands for is found out when it is sent; here it is a name, a hint and a line.
+What a command of the person's own stands for is found out when it is sent; here it is a name, a hint and a line.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import BaError, UsageError
@@ -18,20 +17,22 @@ from ba_tui.faces.tui.commands import SlashCommand, complete, find, nearest, par
 from ba_tui.faces.tui.widgets.completion import Candidate
 
 if TYPE_CHECKING:
-    from ba_tui.faces.tui.screens.chat import ChatScreen
+    from ba_tui.faces.tui.acts.port import Act, Actions
 
 TOLD = 3
 """Troubles that are told at once; the help lists all."""
 SKILL = "skill"
 
 
-class OwnRows:
-    """``rows`` can be called; ``troubles`` says what can't be, a line each."""
+class CommandTable:
+    """``rows`` can be called, ba's own first; ``troubles`` says what can't be, a line each."""
 
-    def __init__(self, chat: ChatScreen) -> None:
-        self.rows: tuple[SlashCommand, ...] = ()
+    def __init__(self, chat: Actions, acts: Mapping[SlashCommand, Act], bundled: Sequence[SlashCommand]) -> None:
+        self.rows: Sequence[SlashCommand] = bundled
         self.troubles: tuple[str, ...] = ()
         self._chat = chat
+        self._acts = acts
+        self._bundled = bundled
         self._told: set[str] = set()
 
     async def load(self) -> None:
@@ -40,10 +41,11 @@ class OwnRows:
         if conversation is None:
             return
         try:
-            self.rows, self.troubles = await asyncio.to_thread(found, conversation.inventory)
+            own, self.troubles = await asyncio.to_thread(found, conversation.inventory, self._bundled)
         except BaError as error:
             self._chat.tell(Notice(str(error), "warning", error.hint))
             return
+        self.rows = (*self._bundled, *own)
         news = [trouble for trouble in self.troubles if trouble not in self._told]
         self._told.update(news)
         for trouble in news[:TOLD]:
@@ -57,9 +59,22 @@ class OwnRows:
     def complete(self, query: str) -> Sequence[Candidate]:
         return complete(query, self.rows)
 
+    def parse(self, text: str) -> tuple[str, str] | None:
+        """Name and argument when ``text`` is meant as a command."""
+        return parse(text, self._chat.session.cwd, self.rows)
+
+    def run(self, command: SlashCommand, argument: str) -> Awaitable[None] | None:
+        """Do what the row stands for."""
+        if not command.origin:
+            return self._acts[command](self._chat, argument)
+        if command.origin == SKILL:
+            return _start(command.name, self._chat, argument)
+        _submit(self._chat, f"/{command.name} {argument}".rstrip())
+        return None
+
     def alone(self, text: str) -> bool:
         """A command can't steer a running turn: what it stands for is made when a turn begins."""
-        called = parse(text, self._chat.session.cwd, self.rows)
+        called = self.parse(text)
         command = self.find(called[0]) if called else None
         if command is None or not command.origin:
             return False
@@ -94,8 +109,8 @@ class OwnRows:
         return True
 
 
-def found(inventory: Inventory) -> tuple[tuple[SlashCommand, ...], tuple[str, ...]]:
-    """Rows and troubles. ba's own names win, then those of commands. Reads files."""
+def found(inventory: Inventory, bundled: Sequence[SlashCommand]) -> tuple[tuple[SlashCommand, ...], tuple[str, ...]]:
+    """Rows and troubles. The names of ``bundled`` win, then those of commands. Reads files."""
     rows: list[SlashCommand] = []
     troubles: list[str] = []
     for line in inventory.commands.lines() if inventory.commands else ():
@@ -103,27 +118,23 @@ def found(inventory: Inventory) -> tuple[tuple[SlashCommand, ...], tuple[str, ..
         if line.trouble:
             troubles.append(f"The command /{paintable(name, newlines=False)} can't be used: {line.trouble}.")
             continue
-        if find(name):
+        if find(name, bundled):
             name = f"{line.source}:{name}"
             troubles.append(f"{path} is called as /{name}: /{line.name} is a command of ba's own.")
-        rows.append(SlashCommand(name, line.description, partial(_send, name), line.hint, origin=path))
+        rows.append(SlashCommand(name, line.description, line.hint, origin=path))
     for skill in inventory.skills.lines() if inventory.skills else ():
-        if skill.state not in {"broken", "shadowed"} and not find(skill.id, rows):
+        if skill.state not in {"broken", "shadowed"} and not find(skill.id, (*bundled, *rows)):
             summary = " ".join(skill.description.split())
-            rows.append(SlashCommand(skill.id, f"Skill: {summary}", partial(_start, skill.id), origin=SKILL))
+            rows.append(SlashCommand(skill.id, f"Skill: {summary}", origin=SKILL))
     return tuple(rows), tuple(troubles)
 
 
-def _send(name: str, chat: ChatScreen, argument: str) -> None:
-    _submit(chat, f"/{name} {argument}".rstrip())
-
-
-def _submit(chat: ChatScreen, text: str) -> None:
+def _submit(chat: Actions, text: str) -> None:
     chat.turns.submit(text)
     chat.show_facts()
 
 
-async def _start(id: str, chat: ChatScreen, argument: str) -> None:
+async def _start(id: str, chat: Actions, argument: str) -> None:
     """With words behind it, it is what the person asks for; alone, it waits for what they ask next."""
     _, conversation = chat.session.live
     skills = conversation.inventory.skills

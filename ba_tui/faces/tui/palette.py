@@ -9,7 +9,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.screen import Screen
 
-from ba_tui.faces.tui.commands import COMMANDS, SlashCommand
+from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.faces.tui.screens.chat import ChatScreen
 
 
@@ -31,8 +31,8 @@ class PaletteCommands(Provider):
         here: Screen[Any] = self.screen
         if not isinstance(here, ChatScreen):
             return []
-        every = (*COMMANDS, *here.own.rows)
-        return [(command, command.title if command.slash else command.name) for command in every]
+        rows = here.commands.rows
+        return [(command, command.title if command.slash else command.name) for command in rows]
 
     def _run(self, command: SlashCommand) -> None:
         here: Screen[Any] = self.screen

@@ -12,11 +12,12 @@ from textual.message import Message
 
 from ba_tui.core.events import Answered, Asked, Event, ModeChanged, ModelChanged, Titled, ToolFinished, TurnEnded
 from ba_tui.core.ports.jobs import Jobs
+from ba_tui.faces.tui.acts.port import Room
 
 NEEDED = "ba needs you"
 
 if TYPE_CHECKING:
-    from ba_tui.faces.tui.screens.chat import ChatScreen
+    from ba_tui.faces.tui.acts.port import Actions, PaneActions
     from ba_tui.faces.tui.widgets.ask import AskPanel
 
 
@@ -32,7 +33,7 @@ class WindowTitle(Message):
 class Asking:
     """Live questions reach the panel, which is made with the first one."""
 
-    def __init__(self, chat: ChatScreen) -> None:
+    def __init__(self, chat: PaneActions) -> None:
         self._chat = chat
 
     def reset(self) -> None:
@@ -62,7 +63,7 @@ class Asking:
 class MeterFold:
     """Mode, model and title as the session changes them."""
 
-    def __init__(self, chat: ChatScreen) -> None:
+    def __init__(self, chat: Actions) -> None:
         self._chat = chat
 
     def reset(self) -> None:
@@ -79,7 +80,7 @@ class MeterFold:
 class ShellCount:
     """How many background shells run, and whether commands run confined, in the status line."""
 
-    def __init__(self, chat: ChatScreen) -> None:
+    def __init__(self, chat: Actions) -> None:
         self._chat = chat
         self._jobs: Jobs | None = None
         self._deaf: Callable[[], None] | None = None
@@ -112,7 +113,7 @@ class ShellCount:
 class Attention:
     """Bell and window title when the person is needed and looks elsewhere."""
 
-    def __init__(self, chat: ChatScreen) -> None:
+    def __init__(self, chat: PaneActions) -> None:
         self._chat = chat
 
     def reset(self) -> None:
@@ -131,3 +132,6 @@ class Attention:
 
     def _call(self, words: str) -> None:
         self._chat.show_title(words, alert=True)
+
+
+QUESTIONS = Room({}, panes=(Asking, Attention))

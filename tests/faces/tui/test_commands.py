@@ -13,7 +13,8 @@ from ba_tui.core.errors import StorageError
 from ba_tui.core.events import MessageDone, TurnEnded, TurnStarted
 from ba_tui.core.messages import user
 from ba_tui.core.start import Start
-from ba_tui.faces.tui.commands import COMMANDS, complete, find, nearest, parse
+from ba_tui.faces.tui.commands import complete, find, nearest, parse
+from ba_tui.faces.tui.rooms import COMMANDS
 from ba_tui.faces.tui.screens.help import HelpScreen, spelled
 from ba_tui.faces.tui.screens.picker import Picker
 from ba_tui.faces.tui.screens.sessions import SessionPicker
@@ -45,7 +46,7 @@ def told(words: str) -> list[TurnStarted | MessageDone | TurnEnded]:
     ],
 )
 def test_what_is_a_command(text: str, called: tuple[str, str] | None) -> None:
-    assert parse(text, Path("/")) == called
+    assert parse(text, Path("/"), COMMANDS) == called
 
 
 def test_every_name_and_key_belongs_to_one_row() -> None:
@@ -59,12 +60,14 @@ def test_every_name_and_key_belongs_to_one_row() -> None:
 
 
 def test_completion_and_suggestion() -> None:
-    assert complete("the")[0].insert == "/theme"
-    assert complete("rename")[0].insert == "/rename "
-    assert complete("quit")[0].insert == "/exit"
-    assert [each.insert for each in complete("co")[:3]] == ["/copy", "/context", "/compact"], "names before aliases"
-    assert "/export" in nearest("exprot")
-    assert find("Q") is find("exit")
+    assert complete("the", COMMANDS)[0].insert == "/theme"
+    assert complete("rename", COMMANDS)[0].insert == "/rename "
+    assert complete("quit", COMMANDS)[0].insert == "/exit"
+    assert [each.insert for each in complete("co", COMMANDS)[:3]] == ["/copy", "/context", "/compact"], (
+        "names before aliases"
+    )
+    assert "/export" in nearest("exprot", COMMANDS)
+    assert find("Q", COMMANDS) is find("exit", COMMANDS)
 
 
 async def test_an_unknown_command_is_kept_and_the_nearest_named(world: World) -> None:

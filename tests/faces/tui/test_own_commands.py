@@ -16,6 +16,7 @@ from ba_tui.core.ports.commands import CommandLine
 from ba_tui.core.ports.skills import SkillLine
 from ba_tui.faces.tui.commands import parse
 from ba_tui.faces.tui.own_commands import found
+from ba_tui.faces.tui.rooms import COMMANDS
 from ba_tui.faces.tui.screens.help import HelpScreen
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
@@ -95,7 +96,7 @@ def skilled(world: World) -> Skilled:
 
 
 async def known(hand: Hand) -> None:
-    await hand.until(lambda: hand.chat.own.rows)
+    await hand.until(lambda: any(row.origin for row in hand.chat.commands.rows))
 
 
 def prompts(world: World) -> list[str]:
@@ -157,9 +158,9 @@ async def test_what_cannot_be_called_is_told_once_and_help_and_palette_know_the_
         broken = "The command /bad can't be used: .claude/commands/bad.md:2: no field."
         clash = "~/.claude/commands/clear.md is called as /user:clear: /clear is a command of ba's own."
         await hand.until(lambda: clash in hand.said())
-        await hand.chat.own.load()
+        await hand.chat.commands.load()
         assert [text for text in hand.said() if text in (broken, clash)] == [broken, clash]
-        assert hand.chat.own.find("user:clear")
+        assert hand.chat.commands.find("user:clear")
         await hand.send("/help")
         await hand.until(lambda: isinstance(hand.app.screen, HelpScreen))
         assert isinstance(hand.app.screen, HelpScreen)
@@ -187,13 +188,13 @@ async def test_a_skill_starts_by_its_name_alone_or_with_what_is_wanted(world: Wo
 def test_rows_of_own_commands_win_over_skills_and_give_way_to_ba(own: Own, skilled: Skilled, world: World) -> None:
     own.held.append(CommandLine("pdf", "user", "Mine", "", "pdf.md"))
     skilled.held += [SkillLine("help", "on"), SkillLine("gone", "broken"), SkillLine("other", "off", description="x")]
-    rows, troubles = found(world.shelf.inventory)
+    rows, troubles = found(world.shelf.inventory, COMMANDS)
     assert [(row.name, row.origin) for row in rows] == [
         ("Review", ".claude/commands/Review.md"),
         ("pdf", "pdf.md"),
         ("other", "skill"),
     ]
     assert troubles == ()
-    assert parse("/other a\nb", Path("/"), rows) == ("other", "a\nb")
-    assert parse("/help a\nb", Path("/"), rows) == ("help", "a\nb")
-    assert parse("/help\na", Path("/"), rows) is None
+    assert parse("/other a\nb", Path("/"), (*COMMANDS, *rows)) == ("other", "a\nb")
+    assert parse("/help a\nb", Path("/"), (*COMMANDS, *rows)) == ("help", "a\nb")
+    assert parse("/help\na", Path("/"), (*COMMANDS, *rows)) is None

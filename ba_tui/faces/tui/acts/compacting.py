@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ba_tui.core import compacting
 from ba_tui.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.screens.chat import ChatScreen
+from ba_tui.faces.tui.acts.port import Room, SessionActions
+from ba_tui.faces.tui.commands import SlashCommand
 
 UNDO = "undo"
 
 
-async def compact(chat: ChatScreen, argument: str) -> None:
+async def compact(chat: SessionActions, argument: str) -> None:
     """``undo``, or what to pay attention to."""
     _, conversation = chat.session.live
     if not chat.session.started:
@@ -23,3 +20,8 @@ async def compact(chat: ChatScreen, argument: str) -> None:
     else:
         chat.turns.watch(compacting.compact(conversation, argument))
     chat.activity.doing("Taking the compression back" if argument == UNDO else "Compressing the conversation")
+
+
+COMPACTION = Room(
+    {SlashCommand("compact", "Shorten the conversation, or undo that", "[focus|undo]", ("compress",)): compact}
+)

@@ -14,19 +14,17 @@ import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
 from ba_tui.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.screens.chat import ChatScreen
+from ba_tui.faces.tui.acts.port import Actions, Room
+from ba_tui.faces.tui.commands import SlashCommand
 
 EDITORS = ("nano", "vim", "vi")
 
 
-async def editor(chat: ChatScreen, _: str) -> None:
+async def editor(chat: Actions, _: str) -> None:
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or next(filter(shutil.which, EDITORS), "")
     if not command:
         raise UsageError("No editor is known.", "Set $VISUAL or $EDITOR.")
@@ -88,3 +86,6 @@ def _ctrl_c_is_the_editors() -> Generator[None]:
 
 def _unheeded(_number: int, _frame: object) -> None:
     """Not SIG_IGN: the editor would inherit that."""
+
+
+EDITOR = Room({SlashCommand("editor", "Write the prompt in $EDITOR", keys="ctrl+g"): editor})

@@ -3,50 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.mentions import Mentions, Weight
+from ba_tui.faces.tui.acts.port import Actions, Room, SessionActions
+from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.faces.tui.meters import short_count
+from ba_tui.faces.tui.panes import ShellCount
 from ba_tui.faces.tui.transcript.records import ToolRow
 
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.screens.chat import ChatScreen
 
-
-def tools(chat: ChatScreen, __: str) -> None:
+def tools(chat: Actions, __: str) -> None:
     from ba_tui.faces.tui.screens.tools import ToolBrowser  # noqa: PLC0415 - most runs never show it
 
     _, conversation = chat.session.live
     if conversation.inventory.tools is None:
         raise UsageError("This session has no list of tools.", "/context shows which the model is told of.")
-    chat.ba.push_screen(ToolBrowser(chat, conversation.inventory.tools))
+    chat.ba.push_screen(ToolBrowser(conversation.inventory.tools))
 
 
-def skills(chat: ChatScreen, __: str) -> None:
+def skills(chat: Actions, __: str) -> None:
     from ba_tui.faces.tui.screens.skills import SkillBrowser  # noqa: PLC0415 - most runs never show it
 
     _, conversation = chat.session.live
     if conversation.inventory.skills is None:
         raise UsageError("This session has no skills.")
-    chat.ba.push_screen(SkillBrowser(chat, conversation.inventory.skills))
+    chat.ba.push_screen(SkillBrowser(conversation.inventory.skills))
 
 
-def shells(chat: ChatScreen, __: str) -> None:
+def shells(chat: Actions, __: str) -> None:
     from ba_tui.faces.tui.screens.shells import ShellList  # noqa: PLC0415 - most runs never show it
 
     _, conversation = chat.session.live
     if conversation.inventory.jobs is None:
         raise UsageError("This session can't run shells in the background.")
-    chat.ba.push_screen(ShellList(chat, conversation.inventory.jobs))
+    chat.ba.push_screen(ShellList(conversation.inventory.jobs, conversation.inventory.results))
 
 
-def background(chat: ChatScreen, _: str) -> None:
+def background(chat: Actions, _: str) -> None:
     if not detach(chat):
         raise UsageError("No command runs that could go on in the background.")
 
 
-def detach(chat: ChatScreen) -> bool:
+def detach(chat: Actions) -> bool:
     """Move the newest command that a call waits for to the background; False when there is none."""
     conversation = chat.session.conversation
     jobs = conversation.inventory.jobs if conversation and chat.turns.busy else None
@@ -59,7 +58,7 @@ def detach(chat: ChatScreen) -> bool:
     return False
 
 
-def mentions(chat: ChatScreen) -> Mentions | None:
+def mentions(chat: SessionActions) -> Mentions | None:
     conversation = chat.session.conversation
     return conversation.inventory.mentions if conversation else None
 
@@ -75,3 +74,14 @@ def weight_in_words(weights: Sequence[Weight]) -> str:
 
 def _weight(weight: Weight) -> str:
     return f": {weight.trouble}" if weight.trouble else f" {short_count(weight.tokens)}"
+
+
+TOOLS = Room({SlashCommand("tools", "Every tool: state, source, figures; switch it on or off"): tools})
+SKILLS = Room({SlashCommand("skills", "Every skill: state, size, files; start it, end it, check it"): skills})
+SHELLS = Room(
+    {
+        SlashCommand("shells", "Commands that run in the background", aliases=("tasks", "bashes")): shells,
+        SlashCommand("background", "Let the running command go on in the background", keys="ctrl+b"): background,
+    },
+    panes=(ShellCount,),
+)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.rewinding import RewindResult
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
-
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.screens.chat import ChatScreen
+from ba_tui.faces.tui.acts.port import Actions, Room
+from ba_tui.faces.tui.commands import SlashCommand
 
 NAMED = 5
 
 
-async def rewind(chat: ChatScreen, argument: str) -> None:
+async def rewind(chat: Actions, argument: str) -> None:
     """``[turn|undo]``: without, the list of turns."""
     from ba_tui.faces.tui.screens.rewind import UNDO, RewindList  # noqa: PLC0415 - most runs never show it
     from ba_tui.faces.tui.screens.rewinding import RewindSheet, going_back, going_forth  # noqa: PLC0415 - see above
@@ -37,7 +35,7 @@ async def rewind(chat: ChatScreen, argument: str) -> None:
     going = going_forth(course) if chosen == UNDO else going_back(course, int(chosen))
     if going is None:
         raise UsageError("Nothing was rewound in this session.")
-    scope = await chat.ba.push_screen_wait(RewindSheet(chat, going, past.files))
+    scope = await chat.ba.push_screen_wait(RewindSheet(going, past.files))
     if scope is None:
         return
     outcome = await past.rewind(None if chosen == UNDO else int(chosen), scope)
@@ -45,7 +43,7 @@ async def rewind(chat: ChatScreen, argument: str) -> None:
     _tell(chat, outcome)
 
 
-def _tell(chat: ChatScreen, outcome: RewindResult) -> None:
+def _tell(chat: Actions, outcome: RewindResult) -> None:
     if outcome.prompt and outcome.prompt.text:
         chat.composer.put_back(outcome.prompt.text)
     left = outcome.restored.left
@@ -60,7 +58,7 @@ def _tell(chat: ChatScreen, outcome: RewindResult) -> None:
         chat.activity.hint(f"{count(done, 'file')} changed.")
 
 
-async def diff(chat: ChatScreen, __: str) -> None:
+async def diff(chat: Actions, __: str) -> None:
     """What the session changed: its first checkpoint beside the files as they are."""
     from ba_tui.faces.tui.inspector.model import Inspected  # noqa: PLC0415 - most runs never show it
     from ba_tui.faces.tui.inspector.pane import InspectorScreen  # noqa: PLC0415 - see above
@@ -78,3 +76,13 @@ async def diff(chat: ChatScreen, __: str) -> None:
     count = len(await asyncio.to_thread(past.files.changes, first))
     note = f"the first {len(shown.items)} of {count} files" if count > len(shown.items) else ""
     chat.ba.push_screen(InspectorScreen(Inspected("What changed since this session began", {}, shown, note=note)))
+
+
+REWINDING = Room(
+    {
+        SlashCommand(
+            "rewind", "Back to before a prompt: conversation, files or both", "[turn|undo]", ("undo",)
+        ): rewind,
+        SlashCommand("diff", "What changed in files since this session began"): diff,
+    }
+)

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
+from ba_tui.faces.tui.acts.port import Actions, Room, SessionActions
 from ba_tui.faces.tui.acts.trust import settle
-from ba_tui.faces.tui.acts.view import copy_text
+from ba_tui.faces.tui.clipboard import CopyToClipboard
+from ba_tui.faces.tui.commands import SlashCommand
+from ba_tui.faces.tui.panes import MeterFold
 from ba_tui.resources import save_whole
-
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.screens.chat import ChatScreen
 
 FORMATS = ("md", "html", "json", "jsonl")
 
 
-async def clear(chat: ChatScreen, _: str) -> None:
+async def clear(chat: Actions, _: str) -> None:
     _refuse_while_busy(chat)
     await _change(chat, None)
 
 
-async def resume(chat: ChatScreen, words: str) -> None:
+async def resume(chat: Actions, words: str) -> None:
     """With ``words`` the session they find; without, the picker."""
     _refuse_while_busy(chat)
     doors, _ = chat.session.live
@@ -37,7 +36,7 @@ async def resume(chat: ChatScreen, words: str) -> None:
         await _change(chat, chosen)
 
 
-async def _change(chat: ChatScreen, id: str | None) -> None:
+async def _change(chat: Actions, id: str | None) -> None:
     await chat.session.change(id)
     notices = await settle(chat)
     if notices is None:
@@ -48,12 +47,12 @@ async def _change(chat: ChatScreen, id: str | None) -> None:
     await chat.check_setup()
 
 
-def _refuse_while_busy(chat: ChatScreen) -> None:
+def _refuse_while_busy(chat: SessionActions) -> None:
     if chat.turns.busy:
         raise UsageError("A turn is running.", "Press Esc to interrupt it first.")
 
 
-def rename(chat: ChatScreen, title: str) -> None:
+def rename(chat: SessionActions, title: str) -> None:
     _, conversation = chat.session.live
     if not title:
         raise UsageError("A title is missing.", "Write it behind the command: /rename Sales report.")
@@ -64,7 +63,7 @@ def rename(chat: ChatScreen, title: str) -> None:
     chat.activity.hint(f"Renamed to “{conversation.title}”.")
 
 
-async def export(chat: ChatScreen, argument: str) -> None:
+async def export(chat: SessionActions, argument: str) -> None:
     """``[md|html|json|jsonl] [file]``; a file that exists is not overwritten."""
     doors, conversation = chat.session.live
     if not chat.session.started:
@@ -82,7 +81,7 @@ async def export(chat: ChatScreen, argument: str) -> None:
     chat.tell(Notice(f"Exported to {path}."))
 
 
-def copy(chat: ChatScreen, argument: str) -> None:
+def copy(chat: Actions, argument: str) -> None:
     """The n-th answer from the end."""
     _, conversation = chat.session.live
     if argument and not (argument.isdecimal() and int(argument) > 0):
@@ -93,8 +92,25 @@ def copy(chat: ChatScreen, argument: str) -> None:
     if place > len(answers):
         there = f"There are {len(answers)} answers" if len(answers) > 1 else "There is one answer"
         raise UsageError(f"{there} to copy." if answers else "There is no answer to copy yet.")
-    copy_text(chat, answers[-place])
+    chat.post_message(CopyToClipboard(answers[-place]))
 
 
-async def leave(chat: ChatScreen, _: str) -> None:
+async def leave(chat: Actions, _: str) -> None:
     await chat.ba.action_quit()
+
+
+SESSIONS = Room(
+    {
+        SlashCommand("clear", "New session; this one is kept", aliases=("new",)): clear,
+        SlashCommand("resume", "Go on with an earlier session", "[words]", ("sessions", "continue")): resume,
+    },
+    panes=(MeterFold,),
+)
+RECORD = Room(
+    {
+        SlashCommand("rename", "Give this session a title", "<title>"): rename,
+        SlashCommand("export", "Write this session to a file", "[md|html|json|jsonl] [file]"): export,
+        SlashCommand("copy", "Copy the last answer, or the n-th from the end", "[n]", keys="ctrl+y"): copy,
+    }
+)
+LEAVING = Room({SlashCommand("exit", "Leave; the session is kept", aliases=("quit", "q")): leave})

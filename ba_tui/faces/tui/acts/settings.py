@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
+from ba_tui.faces.tui.acts.port import Actions, Room, SessionActions
+from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.faces.tui.session import MEANING
 
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.screens.chat import ChatScreen
 
-
-async def model(chat: ChatScreen, name: str) -> None:
+async def model(chat: Actions, name: str) -> None:
     doors, conversation = chat.session.live
     if not name:
         from ba_tui.faces.tui.screens.models import model_picker  # noqa: PLC0415 - most runs never show it
@@ -29,12 +27,12 @@ async def model(chat: ChatScreen, name: str) -> None:
     await chat.check_setup()
 
 
-def cycle_mode(chat: ChatScreen, _: str) -> None:
+def cycle_mode(chat: SessionActions, _: str) -> None:
     modes, here = chat.session.modes, chat.session.mode
     mode(chat, modes[(modes.index(here) + 1) % len(modes)] if here in modes else modes[0])
 
 
-def mode(chat: ChatScreen, name: str) -> None:
+def mode(chat: SessionActions, name: str) -> None:
     if not name:
         cycle_mode(chat, "")
         return
@@ -47,28 +45,32 @@ def mode(chat: ChatScreen, name: str) -> None:
     chat.activity.hint(f"{name}: {MEANING[known]}")
 
 
-def permissions(chat: ChatScreen, __: str) -> None:
+def permissions(chat: Actions, __: str) -> None:
     from ba_tui.faces.tui.screens.permissions import PermissionsScreen  # noqa: PLC0415 - most runs never show it
 
+    def set_mode(mode: Mode) -> None:
+        chat.session.set_mode(mode)
+        chat.show_facts()
+
     _, conversation = chat.session.live
-    chat.ba.push_screen(PermissionsScreen(chat, conversation.permissions))
+    chat.ba.push_screen(PermissionsScreen(conversation.permissions, set_mode))
 
 
-def context(chat: ChatScreen, __: str) -> None:
+def context(chat: Actions, __: str) -> None:
     from ba_tui.faces.tui.screens.context import ContextScreen  # noqa: PLC0415 - most runs never show it
 
     _, conversation = chat.session.live
-    chat.ba.push_screen(ContextScreen(chat, conversation))
+    chat.ba.push_screen(ContextScreen(conversation, chat.status.ledger))
 
 
-async def theme(chat: ChatScreen, name: str) -> None:
+async def theme(chat: Actions, name: str) -> None:
     """Choose with a live preview, or by name; kept for later starts."""
     app = chat.ba
     await app.load_themes()
     if not name:
         from ba_tui.faces.tui.screens.themes import ThemePicker  # noqa: PLC0415 - most runs never show it
 
-        chosen = await app.push_screen_wait(ThemePicker())
+        chosen = await chat.ba.push_screen_wait(ThemePicker(app.theme_names))
         if not chosen:
             return
         name = chosen
@@ -80,7 +82,7 @@ async def theme(chat: ChatScreen, name: str) -> None:
     chat.activity.hint(f"Theme: {name}.")
 
 
-async def setup(chat: ChatScreen, _: str) -> None:
+async def setup(chat: Actions, _: str) -> None:
     """The ways to a first answer; what was achieved is checked again afterwards."""
     from ba_tui.faces.tui.screens.welcome import Welcome  # noqa: PLC0415 - most runs never show it
 
@@ -89,7 +91,7 @@ async def setup(chat: ChatScreen, _: str) -> None:
     if any(isinstance(screen, Welcome) for screen in app.screen_stack):
         return
     welcome = Welcome(doors.setup, conversation.model, chat.turns.missing, chat.composer.prompt.take)
-    outcome = await app.push_screen_wait(welcome)
+    outcome = await chat.ba.push_screen_wait(welcome)
     if outcome == "tour":
         await app.leave_for("demo")
     elif outcome:
@@ -100,3 +102,16 @@ async def setup(chat: ChatScreen, _: str) -> None:
         if not chat.turns.missing:
             chat.activity.hint(f"Ready: {conversation.model}.")
     chat.composer.prompt.focus()
+
+
+MODELS = Room({SlashCommand("model", "Choose the model", "[provider/model]"): model})
+PERMISSIONS = Room(
+    {
+        SlashCommand("mode", "What may run without asking", "[name]"): mode,
+        SlashCommand("permissions", "Mode and rules, where each comes from", aliases=("allowed-tools",)): permissions,
+        SlashCommand("cycle-mode", "Next permission mode", keys="shift+tab", slash=False): cycle_mode,
+    }
+)
+CONTEXT = Room({SlashCommand("context", "What fills the window, with tokens", aliases=("status",)): context})
+THEMES = Room({SlashCommand("theme", "Choose the colours", "[name]"): theme})
+SETUP = Room({SlashCommand("setup", "Keys, local servers and the tour", aliases=("login", "connect")): setup})

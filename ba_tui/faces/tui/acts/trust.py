@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Notice
+from ba_tui.faces.tui.acts.port import Actions, Room
+from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.resources import project_root
 
 if TYPE_CHECKING:
     from ba_tui.core.ports.trust import Trusting, TrustState
-    from ba_tui.faces.tui.screens.chat import ChatScreen
     from ba_tui.faces.tui.screens.trust import TrustAnswer
 
 
-async def settle(chat: ChatScreen, notices: Sequence[Notice] = ()) -> Sequence[Notice] | None:
+async def settle(chat: Actions, notices: Sequence[Notice] = ()) -> Sequence[Notice] | None:
     """Ask about the folder of the session unless it is trusted, or was refused before in this run of ba.
 
     Returns what the person should be told now, or None when they would rather leave.
@@ -40,7 +41,7 @@ async def settle(chat: ChatScreen, notices: Sequence[Notice] = ()) -> Sequence[N
     return await _grant(chat, doors.trust, seen, notices)
 
 
-async def trust(chat: ChatScreen, _: str) -> None:
+async def trust(chat: Actions, _: str) -> None:
     """Show how the folder stands, and change it."""
     if chat.turns.busy:
         raise UsageError("A turn is running.", "Press Esc to interrupt it first.")
@@ -67,13 +68,13 @@ async def trust(chat: ChatScreen, _: str) -> None:
     chat.activity.hint("This folder is not trusted." if chat.session.reads_only else "This folder is trusted.")
 
 
-async def _ask(chat: ChatScreen, seen: TrustState, *, starting: bool) -> TrustAnswer | None:
+async def _ask(chat: Actions, seen: TrustState, *, starting: bool) -> TrustAnswer | None:
     from ba_tui.faces.tui.screens.trust import TrustScreen  # noqa: PLC0415 - most runs never show it
 
     return await chat.ba.push_screen_wait(TrustScreen(seen, starting=starting))
 
 
-async def _grant(chat: ChatScreen, trusting: Trusting, seen: TrustState, notices: Sequence[Notice]) -> Sequence[Notice]:
+async def _grant(chat: Actions, trusting: Trusting, seen: TrustState, notices: Sequence[Notice]) -> Sequence[Notice]:
     """Trust what was seen, and open the session anew with all that the folder brings."""
     doors, _ = chat.session.live
     kept = [notice for notice in notices if notice not in doors.notices]
@@ -83,3 +84,6 @@ async def _grant(chat: ChatScreen, trusting: Trusting, seen: TrustState, notices
     except BaError as error:
         chat.session.reads_only = True
         return [*notices, Notice(str(error), "error", error.hint)]
+
+
+TRUST = Room({SlashCommand("trust", "Whether this folder is trusted, and what it brings"): trust})

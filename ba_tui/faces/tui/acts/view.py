@@ -1,68 +1,73 @@
-"""Commands about what is seen and typed: help, panels, inspector, Esc, Ctrl+C, the clipboard."""
+"""Commands about what is seen and typed: help, panels, inspector, Esc, Ctrl+C."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
+from ba_tui.faces.tui.acts.port import Actions, PaneActions, Room
+from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.faces.tui.transcript.records import Record, ToolRow
 from ba_tui.faces.tui.turns import TWICE
 
 if TYPE_CHECKING:
     from textual.widget import Widget
 
-    from ba_tui.faces.tui.screens.chat import ChatScreen
 
 BROWSING = "↑ ↓ scroll · j k choose · Enter opens · Space unfolds · y copies · Tab back"
 BROWSED = 8.0
 """Seconds for which the line stays."""
 
 
-def show_help(chat: ChatScreen, _: str) -> None:
+def show_help(chat: Actions, _: str) -> None:
     from ba_tui.faces.tui.screens.help import HelpScreen  # noqa: PLC0415 - most runs never show it
 
-    chat.ba.push_screen(HelpScreen(chat))
+    chat.ba.push_screen(
+        HelpScreen(
+            chat.commands,
+            {"In the input": chat.composer.prompt, "In the conversation": chat.transcript},
+        )
+    )
 
 
-def todos(chat: ChatScreen, _: str) -> None:
+def todos(chat: PaneActions, _: str) -> None:
     chat.stage.toggle_todos()
 
 
-def panel(chat: ChatScreen, _: str) -> None:
+def panel(chat: PaneActions, _: str) -> None:
     if not chat.stage.toggle_side():
         chat.activity.hint("The side panel needs more columns. Ctrl+T shows the todos.")
 
 
-def search_history(chat: ChatScreen, _: str) -> None:
+def search_history(chat: PaneActions, _: str) -> None:
     chat.composer.search_history()
 
 
-def redraw(chat: ChatScreen, _: str) -> None:
+def redraw(chat: Actions, _: str) -> None:
     chat.ba.refresh(layout=True)
 
 
-def page_up(chat: ChatScreen, _: str) -> None:
+def page_up(chat: PaneActions, _: str) -> None:
     chat.transcript.action_page_up()
 
 
-def page_down(chat: ChatScreen, _: str) -> None:
+def page_down(chat: PaneActions, _: str) -> None:
     chat.transcript.action_page_down()
 
 
-def to_start(chat: ChatScreen, _: str) -> None:
+def to_start(chat: PaneActions, _: str) -> None:
     chat.transcript.action_scroll_home()
 
 
-def to_end(chat: ChatScreen, _: str) -> None:
+def to_end(chat: PaneActions, _: str) -> None:
     chat.transcript.action_scroll_end()
 
 
-def suspend(chat: ChatScreen, _: str) -> None:
+def suspend(chat: Actions, _: str) -> None:
     chat.ba.action_suspend_process()
 
 
-def say_keys(chat: ChatScreen, focused: Widget) -> None:
+def say_keys(chat: PaneActions, focused: Widget) -> None:
     """The sign before the input is dim while keys go elsewhere; that they go to the conversation a line says, and what
     they do there."""
     chat.composer.set_class(not chat.composer.prompt.has_focus, "-elsewhere")
@@ -72,7 +77,7 @@ def say_keys(chat: ChatScreen, focused: Widget) -> None:
         chat.activity.hint("")
 
 
-async def escape(chat: ChatScreen, _: str) -> None:
+async def escape(chat: Actions, _: str) -> None:
     """The nearest layer goes: popup, question, inspector, turn, what stands in the input; else back to a prompt."""
     composer = chat.composer
     if composer.close_popup():
@@ -98,7 +103,7 @@ async def escape(chat: ChatScreen, _: str) -> None:
             chat.activity.hint("Esc again goes back to before a prompt.", TWICE)
 
 
-async def stop_or_quit(chat: ChatScreen) -> None:
+async def stop_or_quit(chat: Actions) -> None:
     """Ctrl+C with nothing selected: interrupt, else clear; twice within a second leaves."""
     prompt = chat.composer.prompt
     if chat.presses.again("ctrl+c"):
@@ -112,22 +117,7 @@ async def stop_or_quit(chat: ChatScreen) -> None:
         chat.activity.hint("Ctrl+C again leaves.", TWICE)
 
 
-def copy_text(chat: ChatScreen, text: str, note: str = "") -> None:
-    """To the clipboard; how it went is said where the person looks, ``note`` behind it."""
-    chat.run_worker(partial(_copy, chat, text, note), group="clipboard", exit_on_error=False)
-
-
-async def _copy(chat: ChatScreen, text: str, note: str) -> None:
-    from ba_tui.faces.tui.clipboard import copy  # noqa: PLC0415 - not before the first paint
-
-    told = f"{await copy(chat.ba, text)} {note}".rstrip()
-    if chat.is_active:
-        chat.activity.hint(told)
-    else:
-        chat.notify(told, markup=False)
-
-
-async def inspector(chat: ChatScreen, _: str) -> None:
+async def inspector(chat: Actions, _: str) -> None:
     """The newest call that the transcript holds, in full; pressed again, it goes."""
     if await chat.stage.close_inspector():
         chat.composer.prompt.focus()
@@ -140,7 +130,7 @@ async def inspector(chat: ChatScreen, _: str) -> None:
     await inspect(chat, record)
 
 
-async def inspect(chat: ChatScreen, record: Record) -> None:
+async def inspect(chat: Actions, record: Record) -> None:
     """Beside the conversation when there is room, else over all of it."""
     from ba_tui.faces.tui.inspected import inspected  # noqa: PLC0415 - not before the first paint
     from ba_tui.faces.tui.inspector.pane import InspectorScreen  # noqa: PLC0415 - see above
@@ -151,3 +141,27 @@ async def inspect(chat: ChatScreen, record: Record) -> None:
         await chat.stage.inspect(value)
     else:
         chat.ba.push_screen(InspectorScreen(value))
+
+
+HELP = Room({SlashCommand("help", "Keys and commands", keys="f1"): show_help})
+PANELS = Room(
+    {
+        SlashCommand("todos", "Show or hide the todos", keys="ctrl+t"): todos,
+        SlashCommand("panel", "Show or hide the side panel", keys="f3"): panel,
+        SlashCommand("inspector", "Open the newest tool result in full", keys="ctrl+o"): inspector,
+        SlashCommand("history", "Search earlier prompts", keys="ctrl+r"): search_history,
+    }
+)
+SCREEN = Room(
+    {
+        SlashCommand("redraw", "Draw the screen again", keys="ctrl+l"): redraw,
+        SlashCommand(
+            "interrupt", "Close what is open or interrupt; twice: clear the line, or rewind", keys="escape", slash=False
+        ): escape,
+        SlashCommand("earlier", "Scroll the conversation up", keys="pageup", slash=False): page_up,
+        SlashCommand("later", "Scroll the conversation down", keys="pagedown", slash=False): page_down,
+        SlashCommand("start", "To the first line of the conversation", keys="ctrl+home", slash=False): to_start,
+        SlashCommand("end", "To the newest line of the conversation", keys="ctrl+end", slash=False): to_end,
+        SlashCommand("suspend", "Put ba into the background", keys="ctrl+z", slash=False): suspend,
+    }
+)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from ba_tui.core.events import Notice
 from ba_tui.core.text.wording import count
+from ba_tui.faces.tui.acts.port import Actions
 from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.unsent import Left, Unsent
 from ba_tui.resources import places
 
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.screens.chat import ChatScreen
 
-
-def keep_early(chat: ChatScreen) -> None:
+def keep_early(chat: Actions) -> None:
     """Keep what is written before there is a session: under the folder of the shell, as that of the session may
     still be another."""
     with suppress(FileNotFoundError):
@@ -24,7 +21,7 @@ def keep_early(chat: ChatScreen) -> None:
         chat.composer.unsent = Unsent(places().state, chat.session.cwd)
 
 
-async def begin(chat: ChatScreen) -> tuple[Unsent, Left]:
+async def begin(chat: Actions) -> tuple[Unsent, Left]:
     """Give the input its history; returns where the session keeps what is unsent, and what was left in its folder."""
     state = places().state
     history, unsent = PromptHistory(state), Unsent(state, chat.session.cwd)
@@ -34,7 +31,7 @@ async def begin(chat: ChatScreen) -> tuple[Unsent, Left]:
     return unsent, left
 
 
-def bring_back(chat: ChatScreen, unsent: Unsent, left: Left) -> None:
+def bring_back(chat: Actions, unsent: Unsent, left: Left) -> None:
     """The draft stands in the input again, or in the history when there is another by now; the prompts wait again.
 
     From now on ``unsent`` keeps them.
@@ -58,7 +55,7 @@ def _hand_over(early: Unsent | None, unsent: Unsent) -> None:
         early.close()
 
 
-async def end(chat: ChatScreen) -> None:
+async def end(chat: Actions) -> None:
     """Keep what is unsent: nothing changes that any more."""
     if unsent := chat.composer.unsent:
         unsent.left = Left(chat.composer.text, tuple(chat.turns.unsent))

@@ -10,9 +10,9 @@ from textual.widgets import Static
 from ba_tui.core.questions import Option, Question
 from ba_tui.core.results import CommandText, Diff, Prose, Source, Table, Todos
 from ba_tui.core.work import Todo
-from ba_tui.faces.tui.clipboard import copy
+from ba_tui.faces.tui.clipboard import CopyToClipboard, copy
 from ba_tui.faces.tui.inspector.model import Inspected
-from ba_tui.faces.tui.inspector.pane import Inspector, InspectorCopy
+from ba_tui.faces.tui.inspector.pane import Inspector
 from ba_tui.faces.tui.widgets.ask import AskPanel
 
 BEFORE = '''"""Totals by month."""
@@ -194,7 +194,7 @@ class Demo(App[None]):
     def on_inspector_closed(self) -> None:
         self.exit()
 
-    async def on_inspector_copy(self, event: InspectorCopy) -> None:
+    async def on_copy_to_clipboard(self, event: CopyToClipboard) -> None:
         self.notify(await copy(self, event.text), markup=False)
 
 

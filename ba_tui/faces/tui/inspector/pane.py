@@ -23,6 +23,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.results import CommandText, Diff, Diffs, Display, Prose, Source, Table, Todos
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import byte_size
+from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.inspector.diff import diff_rows, patch
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.model import CallState, Inspected, Whole
@@ -47,15 +48,6 @@ STATE_COLOURS: dict[CallState, str] = {
     "cancelled": "$text-warning",
     "waiting": "$text-accent",
 }
-
-
-class InspectorCopy(Message):
-    """``text`` should reach the clipboard; ``note`` says what it is a part of."""
-
-    def __init__(self, text: str, note: str = "") -> None:
-        super().__init__()
-        self.text = text
-        self.note = note
 
 
 class Inspector(Widget):
@@ -199,7 +191,7 @@ class Inspector(Widget):
     def action_copy(self) -> None:
         """What is selected; else what has the focus: the arguments, or the result."""
         if selected := self.screen.get_selected_text():
-            self.post_message(InspectorCopy(selected))
+            self.post_message(CopyToClipboard(selected))
             return
         if self._in_pages and self.inspected.whole and not self.query_one("#arguments", InspectorSheet).has_focus:
             self.run_worker(
@@ -210,16 +202,18 @@ class Inspector(Widget):
             text = json.dumps(dict(self.inspected.args), ensure_ascii=False, indent=2, default=str)
         else:
             text = source_text(self.inspected)
-        self.post_message(InspectorCopy(paintable(text)))
+        self.post_message(CopyToClipboard(paintable(text)))
 
     async def _copy_whole(self, whole: Whole) -> None:
         try:
             page = await asyncio.to_thread(whole.reader.read, whole.ref, 0, MOST)
         except BaError as error:
-            self.post_message(InspectorCopy(paintable(self.inspected.text), f"It is what the model was given: {error}"))
+            self.post_message(
+                CopyToClipboard(paintable(self.inspected.text), f"It is what the model was given: {error}")
+            )
             return
         note = "" if page.last else f"That is the first {byte_size(page.upto)} of {byte_size(page.size)}."
-        self.post_message(InspectorCopy(paintable(page.text), note))
+        self.post_message(CopyToClipboard(paintable(page.text), note))
 
     def action_wrap(self) -> None:
         for sheet in self.query(InspectorSheet):

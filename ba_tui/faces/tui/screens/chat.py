@@ -11,7 +11,7 @@ import inspect
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import on
 from textual.app import ComposeResult
@@ -27,13 +27,16 @@ from ba_tui.core.start import Start
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.turn import Turn
 from ba_tui.faces.tui.acts import inventory, trust, view, writing
-from ba_tui.faces.tui.commands import COMMANDS, SlashCommand, parse
+from ba_tui.faces.tui.acts.port import EventPane
+from ba_tui.faces.tui.clipboard import CopyToClipboard
+from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.faces.tui.meters import git_branch
-from ba_tui.faces.tui.own_commands import OwnRows
-from ba_tui.faces.tui.panes import NEEDED, Asking, Attention, MeterFold, ShellCount, WindowTitle
+from ba_tui.faces.tui.own_commands import CommandTable
+from ba_tui.faces.tui.panes import NEEDED, WindowTitle
+from ba_tui.faces.tui.replay import replay
+from ba_tui.faces.tui.rooms import ACTS, COMMANDS, ROOMS
 from ba_tui.faces.tui.session import OpenSession
-from ba_tui.faces.tui.transcript.course import reaches_back
-from ba_tui.faces.tui.transcript.view import RECENT, TranscriptView
+from ba_tui.faces.tui.transcript.view import TranscriptView
 from ba_tui.faces.tui.turns import Presses, Turns, paced
 from ba_tui.faces.tui.widgets.activity import Activity
 from ba_tui.faces.tui.widgets.composer import Composer
@@ -44,20 +47,10 @@ from ba_tui.faces.tui.widgets.status import StatusLine, short_folder
 from ba_tui.resources import user_home
 
 if TYPE_CHECKING:
-    from ba_tui.faces.tui.app import BaApp
+    from ba_tui.faces.tui.acts.port import AppActions
     from ba_tui.faces.tui.widgets.ask import AskPanel
 
 log = logging.getLogger(__name__)
-BREATH = 500
-"""Events that are folded before keys are looked at again."""
-
-
-class EventPane(Protocol):
-    """A fold over events that shows itself; ``reset`` comes before another session is folded."""
-
-    def apply(self, event: Event) -> None: ...
-
-    def reset(self) -> None: ...
 
 
 class ChatScreen(Screen[None]):
@@ -82,16 +75,14 @@ class ChatScreen(Screen[None]):
         self.activity = Activity()
         self.queue = QueueLines()
         self.composer = Composer()
-        self.own = OwnRows(self)
-        """Commands of the person's own, and skills."""
-        self.turns.alone = self.own.alone
-        self.composer.find_commands = self.own.complete
+        self.commands = CommandTable(self, ACTS, COMMANDS)
+        self.turns.alone = self.commands.alone
+        self.composer.find_commands = self.commands.complete
         self.composer.mentions = partial(inventory.mentions, self)
         self.composer.prompt.to_background = partial(inventory.detach, self)
         self.status = StatusLine()
         self._meters: tuple[EventPane, ...] = (self.stage, self.status)
-        folds = (Asking(self), MeterFold(self), Attention(self), ShellCount(self))
-        self._live: tuple[EventPane, ...] = (self.activity, *folds)
+        self._live: tuple[EventPane, ...] = (self.activity, *(make(self) for room in ROOMS for make in room.panes))
         """Those that matter while a turn runs; a replay is not for them."""
 
     def compose(self) -> ComposeResult:
@@ -107,8 +98,8 @@ class ChatScreen(Screen[None]):
         self.call_after_refresh(self.begin)
 
     @property
-    def ba(self) -> BaApp:
-        return cast("BaApp", self.app)  # pyright: ignore[reportUnknownMemberType] - App is generic
+    def ba(self) -> AppActions:
+        return cast("AppActions", self.app)  # pyright: ignore[reportUnknownMemberType] - App is generic
 
     # The session
 
@@ -155,26 +146,9 @@ class ChatScreen(Screen[None]):
         for pane in (*self._meters, *self._live):
             pane.reset()
         if self.session.started:
-            tail = await asyncio.to_thread(conversation.tail, RECENT)
-            tail = [] if any(map(reaches_back, tail)) else tail
-            self.transcript.replay(tail)
-            # What is seen first is painted first; folding the rest would hold it up.
-            painted = asyncio.Event()
-            self.call_after_refresh(painted.set)
-            await painted.wait()
-            events = await conversation.history()
-            earlier = len(events) - len(tail)
-            if events[earlier:] == tail:
-                self.transcript.prepend(events[:earlier])
-            else:
-                self.transcript.clear()
-                self.transcript.replay(events)
-            for index, event in enumerate(events):
-                self._fold(event, self._meters)
-                if index % BREATH == BREATH - 1:
-                    await asyncio.sleep(0)
+            await replay(self.transcript, conversation, lambda event: self._fold(event, self._meters))
         self.show_facts()
-        self.run_worker(self.own.load, group="own", exclusive=True, exit_on_error=False)
+        self.run_worker(self.commands.load, group="own", exclusive=True, exit_on_error=False)
         branch = await asyncio.to_thread(git_branch, conversation.cwd)
         self.status.show(branch=paintable(branch, newlines=False))
 
@@ -271,7 +245,7 @@ class ChatScreen(Screen[None]):
     def _sent(self, event: Composer.Sent) -> None:
         event.stop()
         text = event.text
-        called = parse(text, self.session.cwd, self.own.rows)
+        called = self.commands.parse(text)
         if not text.strip() and self.session.conversation is None:
             self.begin()
         elif not text.strip():
@@ -280,8 +254,8 @@ class ChatScreen(Screen[None]):
             if not self.turns.busy:
                 self.transcript.action_scroll_end()
             self.turns.submit(text)
-        elif self.own.find(called[0]) is None:
-            self.run_worker(partial(self.own.look_again, text, *called), group="command", exit_on_error=False)
+        elif self.commands.find(called[0]) is None:
+            self.run_worker(partial(self.commands.look_again, text, *called), group="command", exit_on_error=False)
         else:
             self.call_command(*called)
         self._show_queue()
@@ -330,12 +304,12 @@ class ChatScreen(Screen[None]):
 
     def call_command(self, name: str, argument: str = "") -> None:
         """Run one row of the command table; its errors become a line."""
-        if command := self.own.find(name):
+        if command := self.commands.find(name):
             self.run_worker(partial(self._call, command, argument), group="command", exit_on_error=False)
 
     async def _call(self, command: SlashCommand, argument: str) -> None:
         try:
-            result = command.act(self, argument)
+            result = self.commands.run(command, argument)
             if inspect.isawaitable(result):
                 await result
         except BaError as error:
@@ -372,13 +346,13 @@ class ChatScreen(Screen[None]):
     @on(TranscriptView.CopyRequested)
     def _copy(self, event: TranscriptView.CopyRequested) -> None:
         event.stop()
-        view.copy_text(self, event.text)
+        self.post_message(CopyToClipboard(event.text))
 
     @on(TextSelected)
     def _selected(self, event: TextSelected) -> None:
         event.stop()
         if text := self.get_selected_text():
-            view.copy_text(self, text)
+            self.post_message(CopyToClipboard(text))
 
     async def _on_inspector_closed(self) -> None:
         await self.stage.close_inspector()

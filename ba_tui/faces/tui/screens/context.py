@@ -6,8 +6,7 @@ What the rows say is made in context_rows.py; how tokens are counted is the conv
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -17,16 +16,14 @@ from textual.widgets.option_list import Option
 
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError
+from ba_tui.core.ledger import Ledger
 from ba_tui.core.ports.context import ContextItem
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.inspector.model import Inspected
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.meters import short_count
 from ba_tui.faces.tui.screens.context_rows import ContextPage, Window, lead, painted_section, sections
-from ba_tui.faces.tui.screens.picker import Picker, PickerChoice
-
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.screens.chat import ChatScreen
+from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of
 
 KEYS = "Esc closes · r counts again"
 LISTED = 300
@@ -36,16 +33,12 @@ LISTED = 300
 class _Reading(Picker):
     """Opens pages."""
 
-    def __init__(self, chat: ChatScreen, title: str, choices: Sequence[PickerChoice] = (), *, keys: str) -> None:
-        super().__init__(title, choices, keys=keys)
-        self._chat = chat
-
     def open(self, page: ContextPage) -> None:
         if page.items:
-            self._chat.ba.push_screen(ContextItems(self._chat, page))
+            app_of(self).push_screen(ContextItems(page))
         else:
             title = paintable(page.title, newlines=False)
-            self._chat.ba.push_screen(InspectorScreen(Inspected(title, text=page.text or "(nothing)")))
+            app_of(self).push_screen(InspectorScreen(Inspected(title, text=page.text or "(nothing)")))
 
 
 class ContextScreen(_Reading):
@@ -62,8 +55,9 @@ class ContextScreen(_Reading):
     ContextScreen OptionList > .option-list--option-disabled { color: $foreground; }
     """
 
-    def __init__(self, chat: ChatScreen, conversation: Conversation) -> None:
-        super().__init__(chat, "Context", keys=KEYS)
+    def __init__(self, conversation: Conversation, ledger: Ledger) -> None:
+        super().__init__("Context", (), keys=KEYS)
+        self._ledger = ledger
         self._conversation = conversation
         self._window: Window | None = None
         self._pages: dict[str, ContextPage | None] = {}
@@ -87,7 +81,7 @@ class ContextScreen(_Reading):
         except BaError as error:
             self._tell(paintable(error.with_hint, newlines=False))
             return
-        self._window = Window(model, parts, self._chat.status.ledger)
+        self._window = Window(model, parts, self._ledger)
         self.query_one(".title", Static).update(f"Context of {paintable(model.id, newlines=False)}")
         self.refill()
 
@@ -140,11 +134,11 @@ class ContextScreen(_Reading):
 class ContextItems(_Reading):
     """The things in one share of the window; typing filters them."""
 
-    def __init__(self, chat: ChatScreen, page: ContextPage) -> None:
+    def __init__(self, page: ContextPage) -> None:
         items = sorted(page.items, key=lambda item: -item.tokens)[:LISTED]
         choices = [_choice(str(place), item) for place, item in enumerate(items)]
         count = f"the biggest {LISTED} of {len(page.items):,}" if len(page.items) > LISTED else str(len(items))
-        super().__init__(chat, f"{page.title}: {count}", choices, keys="Enter reads it · Esc closes")
+        super().__init__(f"{page.title}: {count}", choices, keys="Enter reads it · Esc closes")
         self._items = items
 
     def choose(self, id: str) -> None:

@@ -20,10 +20,11 @@ from ba_tui.core.questions import Question
 from ba_tui.core.results import Diff, Diffs
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
+from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.inspector.diff import patch
 from ba_tui.faces.tui.inspector.hunks import Hunks, can_say, hunk_rows, hunks
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
-from ba_tui.faces.tui.inspector.pane import WIDE, InspectorCopy
+from ba_tui.faces.tui.inspector.pane import WIDE
 from ba_tui.faces.tui.inspector.rows import GridRow, line, visible
 from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 from ba_tui.faces.tui.widgets.ask_body import facts, heading, other_arguments
@@ -189,7 +190,7 @@ class DiffScreen(ModalScreen[Chosen | None]):
 
     def action_copy(self) -> None:
         text = self.get_selected_text() or "".join(map(patch, self._items))
-        self.post_message(InspectorCopy(paintable(text)))
+        self.post_message(CopyToClipboard(paintable(text)))
 
     def action_close(self) -> None:
         if not self._choosing:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from textual.widget import Widget
 
 from ba_tui.core.questions import Question
-from ba_tui.faces.tui.commands import COMMANDS, SlashCommand
+from ba_tui.faces.tui.acts.port import CommandRows
+from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.faces.tui.screens.report import ReportPane, ReportRow
 from ba_tui.faces.tui.widgets.ask_answers import answers_to
-
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.screens.chat import ChatScreen
 
 WRITING = (
     ("Enter", "Send; while a turn runs, wait in the queue"),
@@ -41,23 +38,24 @@ SAMPLE = Question("permission", "", rule="what the line names")
 
 
 class HelpScreen(ReportPane):
-    """Made anew each time, so that it says what holds now."""
+    """Made anew each time, so that it says what holds now. ``widgets``: whose keys are listed, by heading."""
 
-    def __init__(self, chat: ChatScreen) -> None:
+    def __init__(self, commands: CommandRows, widgets: Mapping[str, Widget]) -> None:
+        bundled = [command for command in commands.rows if not command.origin]
         rows = [heading("Writing"), *map(ReportRow, WRITING)]
         rows += [heading("Commands")]
-        rows += [ReportRow((command.title, _summary(command))) for command in COMMANDS if command.slash]
-        own = [command for command in chat.own.rows if command.origin != "skill"]
-        if own or chat.own.troubles:
+        rows += [ReportRow((command.title, _summary(command))) for command in bundled if command.slash]
+        own = [command for command in commands.rows if command.origin not in {"", "skill"}]
+        if own or commands.troubles:
             rows += [heading("Your own commands")]
             rows += [ReportRow((command.title, f"{command.summary} ({command.origin})")) for command in own]
-            rows += [ReportRow(("", trouble)) for trouble in chat.own.troubles]
+            rows += [ReportRow(("", trouble)) for trouble in commands.troubles]
         rows += [heading("When ba asks")]
         rows += [ReportRow((answer.shown, f"{answer.label} {answer.rule}".rstrip())) for answer in answers_to(SAMPLE)]
         rows += map(ReportRow, ASKED)
         rows += [heading("Keys")]
-        rows += [ReportRow((spelled(command.keys), command.summary)) for command in COMMANDS if command.keys]
-        for title, widget in (("In the input", chat.composer.prompt), ("In the conversation", chat.transcript)):
+        rows += [ReportRow((spelled(command.keys), command.summary)) for command in bundled if command.keys]
+        for title, widget in widgets.items():
             rows += [heading(title), *_bound(widget)]
         super().__init__("Help", "", rows)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import events, on
 from textual.binding import Binding, BindingType
@@ -17,15 +17,13 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.events import Mode
 from ba_tui.core.ports.permissions import Permissions, RuleLine
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.inspector.rows import visible
-from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, rendered
+from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of, rendered
 from ba_tui.faces.tui.screens.rule import GivenRule, RuleForm
 from ba_tui.faces.tui.session import MEANING
-
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.screens.chat import ChatScreen
 
 KEYS = "a add · d d remove · Enter change · m mode · / or letters find · Esc closes"
 NARROW = 60
@@ -61,10 +59,10 @@ class PermissionsScreen(Picker):
         Binding("slash", "find", "Find"),
     ]
 
-    def __init__(self, chat: ChatScreen, permissions: Permissions) -> None:
+    def __init__(self, permissions: Permissions, set_mode: Callable[[Mode], None]) -> None:
         super().__init__("Permissions", (), keys=KEYS)
         self.empty = "Reading the rules …"
-        self._chat = chat
+        self._set_mode = set_mode
         self._permissions = permissions
         self._rules: dict[str, RuleLine] = {}
         self._removing: str | None = None
@@ -188,11 +186,10 @@ class PermissionsScreen(Picker):
         here = self._permissions.mode
         mode = modes[(modes.index(here) + 1) % len(modes)] if here in modes else modes[0]
         try:
-            self._chat.session.set_mode(mode)
+            self._set_mode(mode)
         except BaError as error:
             self.say(error.with_hint)
             return
-        self._chat.show_facts()
         self.refill()
         self.query_one(".detail", Static).update(MEANING[mode])
 
@@ -204,7 +201,7 @@ class PermissionsScreen(Picker):
             if rule is not None:
                 self._change(lambda: self._give(rule, line))
 
-        self._chat.ba.push_screen(RuleForm(line), given)
+        app_of(self).push_screen(RuleForm(line), given)
 
     def _give(self, rule: GivenRule, old: RuleLine | None) -> str:
         """In a thread. The new rule stands before the old one goes, so that nothing is lost on the way."""

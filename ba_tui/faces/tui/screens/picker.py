@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from rich.cells import cell_len, set_cell_size
 from textual import events, on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -37,6 +37,11 @@ class PickerChoice:
     @property
     def searched(self) -> str:
         return " ".join((*self.cells, self.below, self.words)).casefold()
+
+
+def app_of(screen: Screen[Any]) -> App[Any]:
+    """The app that shows ``screen``."""
+    return cast("App[Any]", screen.app)  # pyright: ignore[reportUnknownMemberType] - App is generic
 
 
 class Picker(ModalScreen[str | None]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from textual import on
 from textual.app import ComposeResult
@@ -25,12 +25,9 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.model import Inspected
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.screens.picker import LOW
+from ba_tui.faces.tui.screens.picker import LOW, app_of
 from ba_tui.faces.tui.screens.report import ReportRow, table
 from ba_tui.faces.tui.screens.rewind import counts
-
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.screens.chat import ChatScreen
 
 SCOPES: dict[RewindScope, str] = {
     "both": "Conversation and files",
@@ -92,9 +89,8 @@ class RewindSheet(ModalScreen[RewindScope | None]):
         Binding("pageup", "scroll(-10)", "Files up", show=False, priority=True),
     ]
 
-    def __init__(self, chat: ChatScreen, going: Going, files: Checkpoints | None) -> None:
+    def __init__(self, going: Going, files: Checkpoints | None) -> None:
         super().__init__(classes="picker")
-        self._chat = chat
         self._going = going
         self._files = files if going.to else None
         self._changes: Sequence[FileChange] | None = None if self._files else ()
@@ -179,7 +175,7 @@ class RewindSheet(ModalScreen[RewindScope | None]):
         more = self._changes is not None and len(self._changes) > len(shown.items)
         note = f"the first {len(shown.items)} files" if more else ""
         value = Inspected("What the rewind does to the files", {}, shown, note=note)
-        self._chat.ba.push_screen(InspectorScreen(value))
+        app_of(self).push_screen(InspectorScreen(value))
 
 
 def _kind(item: FileChange) -> str:

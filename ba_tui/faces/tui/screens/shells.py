@@ -8,22 +8,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.jobs import Job, Jobs
+from ba_tui.core.ports.results import Reader
 from ba_tui.core.results import CommandText
 from ba_tui.core.text.wording import byte_size
 from ba_tui.faces.tui.inspector.model import Inspected, Whole
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.screens.picker import Picker, PickerChoice
+from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of
 from ba_tui.faces.tui.transcript.rows import duration
-
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.screens.chat import ChatScreen
 
 KEYS = "Enter shows the output · x ends it · Esc closes"
 EMPTY = "No shells run in the background. Ctrl+B moves a running command there."
@@ -42,10 +40,10 @@ class ShellList(Picker):
     FILTERED = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("x,delete", "end", "End")]
 
-    def __init__(self, chat: ChatScreen, jobs: Jobs) -> None:
+    def __init__(self, jobs: Jobs, stored: Reader | None) -> None:
         super().__init__("Background shells", (), keys=KEYS)
         self.empty = EMPTY
-        self._chat = chat
+        self._stored = stored
         self._jobs = jobs
         self._ending = ""
         self._tick: Timer | None = None
@@ -92,15 +90,13 @@ class ShellList(Picker):
         except BaError as error:
             self.say(error.with_hint)
             return
-        conversation = self._chat.session.conversation
-        stored = conversation.inventory.results if conversation else None
-        whole = Whole(stored, job.ref) if stored and job.ref else None
+        whole = Whole(self._stored, job.ref) if self._stored and job.ref else None
         state = "running" if job.state == "running" else "failed" if job.exit_code else "ok"
         shown = CommandText(job.command, "", output, job.exit_code)
         title = f"{job.id} {' '.join(job.command.split())}"
         spent = max(0.0, (job.until or time.time()) - job.since)
         value = Inspected(title, {}, shown, output, state, spent, state_of(job), whole)
-        self._chat.ba.push_screen(InspectorScreen(value))
+        app_of(self).push_screen(InspectorScreen(value))
 
     def action_end(self) -> None:
         id = self.highlighted

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -24,12 +24,10 @@ from ba_tui.core.ports.skills import SkillLine, Skills, SkillState
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
+from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.inspector.rows import painted
 from ba_tui.faces.tui.screens.picker import LOW
 from ba_tui.faces.tui.transcript.view import TranscriptView
-
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.screens.chat import ChatScreen
 
 MEANING: dict[SkillState, str] = {
     "active": "Active: its instructions hold now.",
@@ -86,10 +84,9 @@ class SkillPage(ModalScreen[None]):
     ]
 
     def __init__(
-        self, chat: ChatScreen, skills: Skills, skill: SkillLine, changed: Callable[[], None], *, starting: bool = False
+        self, skills: Skills, skill: SkillLine, changed: Callable[[], None], *, starting: bool = False
     ) -> None:
         super().__init__(classes="picker")
-        self._chat = chat
         self._skills = skills
         self._skill = skill
         self._changed = changed
@@ -208,10 +205,8 @@ class SkillPage(ModalScreen[None]):
 
     @on(TranscriptView.CopyRequested)
     def _copy(self, event: TranscriptView.CopyRequested) -> None:
-        from ba_tui.faces.tui.acts.view import copy_text  # noqa: PLC0415 - the acts import screens
-
         event.stop()
-        copy_text(self._chat, self._body)
+        self.post_message(CopyToClipboard(self._body))
 
     @on(TranscriptView.Opened)
     def _opened(self, event: TranscriptView.Opened) -> None:

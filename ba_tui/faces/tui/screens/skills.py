@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
@@ -17,11 +17,8 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.ports.skills import SkillLine, Skills, SkillState
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.meters import short_count
-from ba_tui.faces.tui.screens.picker import Picker, PickerChoice
+from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of
 from ba_tui.faces.tui.screens.skill_page import MEANING, SkillPage
-
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.screens.chat import ChatScreen
 
 KEYS = "Enter opens · Ctrl+A start · Ctrl+E end · Ctrl+S on/off · Esc closes"
 STATES: dict[SkillState, str] = {
@@ -43,10 +40,9 @@ class SkillBrowser(Picker):
         Binding("ctrl+s", "switch", "On or off", priority=True),
     ]
 
-    def __init__(self, chat: ChatScreen, skills: Skills) -> None:
+    def __init__(self, skills: Skills) -> None:
         super().__init__("Skills", (), keys=KEYS)
         self.empty = "Looking …"
-        self._chat = chat
         self._skills = skills
         self._lines: dict[str, SkillLine] = {}
 
@@ -85,7 +81,7 @@ class SkillBrowser(Picker):
             self._open(self._lines[id])
 
     def _open(self, skill: SkillLine, *, starting: bool = False) -> None:
-        self._chat.ba.push_screen(SkillPage(self._chat, self._skills, skill, self.reload, starting=starting))
+        app_of(self).push_screen(SkillPage(self._skills, skill, self.reload, starting=starting))
 
     def action_start(self) -> None:
         if skill := self._here:

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
 
 from textual import on
 from textual.widgets import OptionList
 
-from ba_tui.faces.tui.screens.picker import Picker, PickerChoice
-
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.app import BaApp
+from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of
 
 
 class ThemePicker(Picker):
     """Dismissed with the name of a theme."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Sequence[str]) -> None:
         super().__init__("Theme", ())
+        self._names = names
         self._before = ""
 
     def on_mount(self) -> None:
-        app = cast("BaApp", self.app)
-        self._before = app.theme
+        themes = app_of(self).available_themes
+        self._before = app_of(self).theme
         self.choices = [
             PickerChoice(
                 name,
-                (name, "dark" if app.available_themes[name].dark else "light"),
+                (name, "dark" if themes[name].dark else "light"),
                 current=name == self._before,
             )
-            for name in app.theme_names
+            for name in self._names
         ]
         super().on_mount()
 
@@ -37,9 +35,9 @@ class ThemePicker(Picker):
     def _preview(self, event: OptionList.OptionHighlighted) -> None:
         event.stop()
         name = event.option_id
-        if name in cast("BaApp", self.app).theme_names:
-            cast("BaApp", self.app).theme = name
+        if name in self._names and name is not None:
+            app_of(self).theme = name
 
     def action_cancel(self) -> None:
-        cast("BaApp", self.app).theme = self._before
+        app_of(self).theme = self._before
         super().action_cancel()

@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -20,15 +20,13 @@ from textual.widgets import Static
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.tools import ToolLine, Tools
 from ba_tui.core.text.wording import count
+from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.inspector.json_tree import json_rows
 from ba_tui.faces.tui.inspector.pane import spell
 from ba_tui.faces.tui.inspector.rows import GridRow, line, painted
 from ba_tui.faces.tui.inspector.sheet import InspectorSheet
-from ba_tui.faces.tui.screens.picker import LOW, Picker, PickerChoice
+from ba_tui.faces.tui.screens.picker import LOW, Picker, PickerChoice, app_of
 from ba_tui.faces.tui.transcript.rows import duration
-
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.screens.chat import ChatScreen
 
 KEYS = "Enter shows all · Ctrl+S switches it on or off for this session · Esc closes"
 STATES = {
@@ -77,10 +75,9 @@ class ToolBrowser(Picker):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "switch", "On or off", priority=True)]
 
-    def __init__(self, chat: ChatScreen, tools: Tools) -> None:
+    def __init__(self, tools: Tools) -> None:
         super().__init__("Tools", (), keys=KEYS)
         self.empty = "Looking …"
-        self._chat = chat
         self._tools = tools
         self._lines: dict[str, ToolLine] = {}
 
@@ -112,7 +109,7 @@ class ToolBrowser(Picker):
 
     def choose(self, id: str) -> None:
         if id in self._lines:
-            self._chat.ba.push_screen(ToolPage(self._chat, self._lines[id], self._switch))
+            app_of(self).push_screen(ToolPage(self._lines[id], self._switch))
 
     def action_switch(self) -> None:
         if (id := self.highlighted) and id in self._lines:
@@ -156,9 +153,8 @@ class ToolPage(ModalScreen[None]):
         Binding("w", "wrap", "Wrap", show=False),
     ]
 
-    def __init__(self, chat: ChatScreen, tool: ToolLine, switch: Switch) -> None:
+    def __init__(self, tool: ToolLine, switch: Switch) -> None:
         super().__init__(classes="picker")
-        self._chat = chat
         self._tool = tool
         self._switch = switch
 
@@ -188,9 +184,8 @@ class ToolPage(ModalScreen[None]):
         self.query_one(InspectorSheet).put(page_rows(self._tool))
 
     def action_copy(self) -> None:
-        from ba_tui.faces.tui.acts.view import copy_text  # noqa: PLC0415 - the acts import screens
-
-        copy_text(self._chat, json.dumps(dict(self._tool.schema), ensure_ascii=False, indent=2, default=str))
+        text = json.dumps(dict(self._tool.schema), ensure_ascii=False, indent=2, default=str)
+        self.post_message(CopyToClipboard(text))
 
 
 def page_rows(tool: ToolLine) -> Sequence[GridRow]:

@@ -16,9 +16,10 @@ from textual.widgets import Static
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.results import Diff, TextPage
+from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.inspector.model import Inspected, Whole
 from ba_tui.faces.tui.inspector.paged import PAGE, Paged
-from ba_tui.faces.tui.inspector.pane import Inspector, InspectorCopy
+from ba_tui.faces.tui.inspector.pane import Inspector
 from ba_tui.sessions.results.artifacts import Artifacts
 
 
@@ -43,7 +44,7 @@ class Look(App[None]):
     def compose(self) -> ComposeResult:
         yield Inspector(self.inspected)
 
-    def on_copy_requested(self, event: InspectorCopy) -> None:
+    def on_copy_to_clipboard(self, event: CopyToClipboard) -> None:
         self.copied.append((event.text, event.note))
 
     @property

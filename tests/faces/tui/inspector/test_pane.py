@@ -13,9 +13,10 @@ from textual.worker import WorkerFailed
 
 from ba_tui.core.results import CommandText, Diff, Display, Prose, Source, Table, Todos
 from ba_tui.core.work import Todo
+from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.inspector.grid import GridSheet
 from ba_tui.faces.tui.inspector.model import Inspected
-from ba_tui.faces.tui.inspector.pane import Inspector, InspectorCopy, InspectorScreen, spell
+from ba_tui.faces.tui.inspector.pane import Inspector, InspectorScreen, spell
 from ba_tui.faces.tui.inspector.rows import GridRow, line
 from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 
@@ -35,7 +36,7 @@ class Room(App[None]):
     def on_mount(self) -> None:
         self.call_after_refresh(self.pane.focus)
 
-    def on_copy_requested(self, event: InspectorCopy) -> None:
+    def on_copy_to_clipboard(self, event: CopyToClipboard) -> None:
         self.copied.append(event.text)
 
     def on_inspector_closed(self) -> None:

@@ -1,0 +1,36 @@
+"""A session that is opened again: its end is painted at once, what came before when it is read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ba_tui.core.conversation import Conversation
+from ba_tui.core.events import Event
+from ba_tui.faces.tui.transcript.course import reaches_back
+from ba_tui.faces.tui.transcript.view import RECENT, TranscriptView
+
+BREATH = 500
+"""Events that are folded before keys are looked at again."""
+
+
+async def replay(transcript: TranscriptView, conversation: Conversation, fold: Callable[[Event], None]) -> None:
+    """Fill ``transcript`` with all that the session holds; ``fold`` gets every event."""
+    tail = await asyncio.to_thread(conversation.tail, RECENT)
+    tail = [] if any(map(reaches_back, tail)) else tail
+    transcript.replay(tail)
+    # What is seen first is painted first; folding the rest would hold it up.
+    painted = asyncio.Event()
+    transcript.call_after_refresh(painted.set)
+    await painted.wait()
+    events = await conversation.history()
+    earlier = len(events) - len(tail)
+    if events[earlier:] == tail:
+        transcript.prepend(events[:earlier])
+    else:
+        transcript.clear()
+        transcript.replay(events)
+    for index, event in enumerate(events):
+        fold(event)
+        if index % BREATH == BREATH - 1:
+            await asyncio.sleep(0)

@@ -1,0 +1,35 @@
+"""The rooms of the screen, in the order in which help and completion list their commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ba_tui.faces.tui import panes
+from ba_tui.faces.tui.acts import compacting, editor, inventory, rewind, sessions, settings, trust, view
+from ba_tui.faces.tui.acts.port import Act, Room
+from ba_tui.faces.tui.commands import SlashCommand
+
+ROOMS: Sequence[Room] = (
+    view.HELP,
+    panes.QUESTIONS,
+    sessions.SESSIONS,
+    rewind.REWINDING,
+    sessions.RECORD,
+    settings.MODELS,
+    settings.PERMISSIONS,
+    trust.TRUST,
+    settings.CONTEXT,
+    compacting.COMPACTION,
+    inventory.TOOLS,
+    inventory.SKILLS,
+    inventory.SHELLS,
+    settings.THEMES,
+    settings.SETUP,
+    view.PANELS,
+    editor.EDITOR,
+    view.SCREEN,
+    sessions.LEAVING,
+)
+ACTS: Mapping[SlashCommand, Act] = {row: act for room in ROOMS for row, act in room.commands.items()}
+COMMANDS: Sequence[SlashCommand] = sorted(ACTS, key=lambda row: not row.slash)
+"""ba's own commands; those that are only a key come last."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,18 +19,16 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.results import CommandText, Diff, Diffs, Display, Prose, Source, Table, Todos
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import byte_size
 from ba_tui.faces.tui.clipboard import CopyToClipboard
-from ba_tui.faces.tui.inspector.diff import diff_rows, patch
+from ba_tui.faces.tui.displays.renderer import Build
+from ba_tui.faces.tui.displays.renderers import renderer_of
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.model import CallState, Inspected, Whole
 from ba_tui.faces.tui.inspector.rows import GridRow, line, painted
 from ba_tui.faces.tui.inspector.sheet import InspectorSheet
-from ba_tui.faces.tui.inspector.source import prose_rows, source_rows
-from ba_tui.faces.tui.inspector.terminal import output_rows, terminal_rows
-from ba_tui.faces.tui.inspector.todos import todo_rows, todo_text
+from ba_tui.faces.tui.inspector.terminal import output_rows
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.inspector.paged import Paged
@@ -109,7 +106,7 @@ class Inspector(Widget):
 
     @property
     def _is_split(self) -> bool:
-        return isinstance(self.inspected.display, Diff | Diffs) and not self._in_pages
+        return has_changes(self.inspected) and not self._in_pages
 
     @property
     def _split(self) -> bool:
@@ -119,7 +116,8 @@ class Inspector(Widget):
         """Show this call instead."""
         self.inspected = inspected
         # A picture of its own (a difference, a table, todos) says more than the text that it was made of.
-        self._in_pages = bool(inspected.whole) and not isinstance(inspected.display, Diff | Diffs | Table | Todos)
+        display = inspected.display
+        self._in_pages = bool(inspected.whole) and not (display and renderer_of(display).complete)
         self._say_title()
         arguments = self.query_one("#arguments", InspectorSheet)
         arguments.put(argument_rows(inspected.args))
@@ -142,12 +140,10 @@ class Inspector(Widget):
             from ba_tui.faces.tui.inspector.paged import Paged  # noqa: PLC0415 - only for what is stored
 
             await place.mount(Paged(inspected.whole, inspected.text, id="sheet"))
-        elif isinstance(inspected.display, Table):
-            from ba_tui.faces.tui.inspector.grid import GridSheet  # noqa: PLC0415 - DataTable only when there is a table
-
-            await place.mount(GridSheet(inspected.display, id="grid"))
+        elif inspected.display and (make := renderer_of(inspected.display).widget):
+            await place.mount(make(inspected.display))
         else:
-            sheet = InspectorSheet(words=isinstance(inspected.display, Prose) or inspected.display is None, id="sheet")
+            sheet = InspectorSheet(words=inspected.display is None or renderer_of(inspected.display).prose, id="sheet")
             await place.mount(sheet)
             self._fill(sheet)
 
@@ -230,54 +226,27 @@ class Inspector(Widget):
             self.focus()
 
 
-def builds(inspected: Inspected, *, split: bool = False) -> list[Callable[[], Sequence[GridRow]]]:
+def builds(inspected: Inspected, *, split: bool = False) -> list[Build]:
     """Functions that make the rows of the result, quick one first; each may run in a thread."""
     display, text = inspected.display, inspected.text
+    renderer = renderer_of(display) if display else None
     # A question says why it is asked, a failure why it failed; what a command printed says so itself.
-    ended = inspected.state in {"failed", "denied", "cancelled"} and not isinstance(display, CommandText)
+    ended = inspected.state in {"failed", "denied", "cancelled"} and not (renderer and renderer.printed)
     note = [*output_rows(text), line()] if text and (ended or inspected.state == "waiting") else []
-    if display is None:
+    if renderer is None:
         return [lambda: output_rows(text) if text else [_nothing(inspected)]]
-    return [lambda make=make: [*note, *make()] for make in _makers(display, split=split)]
+    return [lambda make=make: [*note, *make()] for make in renderer.page(display, split)]
 
 
-def _makers(display: Display, *, split: bool) -> list[Callable[[], Sequence[GridRow]]]:
-    match display:
-        case Diff():
-            return [lambda: diff_rows(display, split=split)]
-        case Diffs(items=items):
-            return [lambda: [row for item in items for row in (*diff_rows(item, split=split), line())]]
-        case CommandText():
-            return [lambda: terminal_rows(display)]
-        case Source():
-            return [lambda: source_rows(display, colours=False), lambda: source_rows(display)]
-        case Prose():
-            return [lambda: prose_rows(display, colours=False), lambda: prose_rows(display)]
-        case Todos():
-            return [lambda: todo_rows(display)]
-        case Table():
-            raise TypeError("a table is a grid, not rows")
+def has_changes(inspected: Inspected) -> bool:
+    """Whether it shows changes of files, which can stand side by side."""
+    return inspected.display is not None and renderer_of(inspected.display).changes is not None
 
 
 def source_text(inspected: Inspected) -> str:
     """What ``y`` copies: the result without gutters and decoration."""
-    match inspected.display:
-        case Diff() as display:
-            return patch(display)
-        case Diffs(items=items):
-            return "".join(map(patch, items))
-        case CommandText(output=output):
-            return output
-        case Source(text=text) | Prose(text=text):
-            return text
-        case Todos() as display:
-            return todo_text(display)
-        case Table() as display:
-            from ba_tui.faces.tui.inspector.grid import table_text  # noqa: PLC0415 - DataTable only for a table
-
-            return table_text(display)
-        case None:
-            return inspected.text
+    display = inspected.display
+    return renderer_of(display).text(display) if display else inspected.text
 
 
 def _nothing(inspected: Inspected) -> GridRow:
@@ -301,11 +270,11 @@ def _title(inspected: Inspected, width: int) -> Content:
 
 def _keys(inspected: Inspected, *, in_pages: bool, split: bool) -> str:
     keys = ["Esc close", "y copy"]
-    if in_pages or not isinstance(inspected.display, Table):
+    if in_pages or not (inspected.display and renderer_of(inspected.display).widget):
         keys.append("w wrap")
     if in_pages:
         keys.append("/ search")
-    elif isinstance(inspected.display, Diff | Diffs):
+    elif has_changes(inspected):
         keys.append("d one below the other" if split else "d side by side")
     if inspected.whole:
         keys.append("v short form" if in_pages else "v whole text")

@@ -17,10 +17,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ba_tui.core.questions import Question
-from ba_tui.core.results import Diff, Diffs
+from ba_tui.core.results import Diff
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.clipboard import CopyToClipboard
+from ba_tui.faces.tui.displays.renderers import renderer_of
 from ba_tui.faces.tui.inspector.diff import patch
 from ba_tui.faces.tui.inspector.hunks import Hunks, can_say, hunk_rows, hunks
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
@@ -89,13 +90,9 @@ class DiffScreen(ModalScreen[Chosen | None]):
 
     @property
     def _items(self) -> Sequence[Diff]:
-        match self._question.preview:
-            case Diff() as diff:
-                return (diff,)
-            case Diffs(items=items):
-                return items
-            case _:
-                return ()
+        preview = self._question.preview
+        changes = renderer_of(preview).changes if preview else None
+        return changes(preview) if changes else ()
 
     @property
     def _side_by_side(self) -> bool:

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, cast
 
 from textual.content import Content
 
 from ba_tui.core.questions import Question
-from ba_tui.core.results import CommandText, Diff, Diffs, Display, Prose, Source, Table, Todos
-from ba_tui.faces.tui.inspector.diff import diff_rows
+from ba_tui.core.results import Display, Prose
+from ba_tui.faces.tui.displays.renderer import Build
+from ba_tui.faces.tui.displays.renderers import renderer_of
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.model import Inspected
 from ba_tui.faces.tui.inspector.rows import GridRow, line, text_rows, visible
-from ba_tui.faces.tui.inspector.source import command_rows, prose_rows, source_rows
-from ba_tui.faces.tui.inspector.terminal import folder_row
-from ba_tui.faces.tui.inspector.todos import todo_rows
 
 MUTED = "$text-muted"
 GRAVE = frozenset({"destructive", "outside the workspace", "outside the sandbox", "shares a secret"})
 LIGHT = 6_000
 """Characters up to which a body is made on the spot, in a few milliseconds."""
-Build = Callable[[], Sequence[GridRow]]
 
 
 def heading(question: Question) -> str:
@@ -87,11 +84,13 @@ def body_builds(question: Question) -> list[Build]:
     """Functions that make the body, a quick version first; each may run in a thread."""
     if question.kind != "permission":
         # What a question with options shows is part of it, such as files that it is about.
-        shown = _previews(question.preview)[0] if question.preview else list[GridRow]
+        shown = renderer_of(question.preview).question(question.preview)[0] if question.preview else list[GridRow]
         return [lambda: [*text_rows(question.text.strip(), reveal=True), *argument_rows(question.args), *shown()]]
     if question.preview is None:
         return [lambda: argument_rows(question.args) or [line(("No arguments.", "muted"))]]
-    return [lambda make=make: _body(question, make) for make in _previews(question.preview)]
+    return [
+        lambda make=make: _body(question, make) for make in renderer_of(question.preview).question(question.preview)
+    ]
 
 
 def _body(question: Question, make: Build) -> Sequence[GridRow]:
@@ -104,25 +103,11 @@ def _body(question: Question, make: Build) -> Sequence[GridRow]:
 
 def is_light(question: Question) -> bool:
     """Whether the body is made in no time. Nothing longer is looked at."""
-    return _weight([question.text, question.args, *_texts_of(question.preview)], LIGHT) < LIGHT
+    return _weight([question.text, question.args, *_values(question.preview)], LIGHT) < LIGHT
 
 
-def _texts_of(display: Display | None) -> list[object]:
-    match display:
-        case None:
-            return []
-        case Diff(path=path, before=before, after=after):
-            return [path, before, after]
-        case Diffs(items=items):
-            return [text for item in items for text in _texts_of(item)]
-        case CommandText(command=command, cwd=cwd):
-            return [command, cwd]
-        case Source(text=text) | Prose(text=text):
-            return [text]
-        case Table(rows=rows):
-            return [list(row) for row in rows]
-        case Todos(items=items):
-            return [todo.content for todo in items]
+def _values(display: Display | None) -> Iterable[object]:
+    return renderer_of(display).values(display) if display else ()
 
 
 def _weight(values: Iterable[object], most: int) -> int:
@@ -140,48 +125,13 @@ def _weight(values: Iterable[object], most: int) -> int:
     return found
 
 
-def _previews(display: Display) -> list[Build]:
-    match display:
-        case Diff():
-            return [lambda: diff_rows(display, context=1)]
-        case Diffs(items=items):
-            return [lambda: [row for item in items for row in diff_rows(item, context=1)]]
-        case CommandText(command=command, cwd=cwd):
-            where = [folder_row(cwd)] if cwd else []
-            return [
-                lambda colours=colours: [*command_rows(command, colours=colours), *where] for colours in (False, True)
-            ]
-        case Source():
-            return [lambda: source_rows(display, colours=False, reveal=True), lambda: source_rows(display, reveal=True)]
-        case Prose():
-            return [lambda: prose_rows(display, colours=False, reveal=True), lambda: prose_rows(display, reveal=True)]
-        case Todos():
-            return [lambda: todo_rows(display)]
-        case Table(columns=columns, rows=rows):
-            return [
-                lambda: argument_rows({str(n): dict(zip(columns, row, strict=False)) for n, row in enumerate(rows, 1)})
-            ]
-
-
 def other_arguments(question: Question) -> dict[str, Any]:
     """The arguments that the preview does not show already."""
     return {key: value for key, value in question.args.items() if not _in_preview(value, question.preview)}
 
 
 def _in_preview(value: object, display: Display | None) -> bool:
-    if not isinstance(value, str):
-        return False
-    match display:
-        case CommandText(command=command):
-            return value == command
-        case Diff(path=path, before=before, after=after):
-            return bool(value) and (value == path or value in after or value in (before or ""))
-        case Source(path=path, text=text):
-            return value in (path, text)
-        case Prose(text=text):
-            return value == text
-        case _:
-            return False
+    return isinstance(value, str) and display is not None and renderer_of(display).shows(display, value)
 
 
 def in_full(question: Question, agent: str) -> Inspected:

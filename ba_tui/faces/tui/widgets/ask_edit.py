@@ -9,8 +9,9 @@ from typing import Any, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.questions import Question
-from ba_tui.core.results import CommandText, Diff
+from ba_tui.core.results import Diff
 from ba_tui.core.values import frozen
+from ba_tui.faces.tui.displays.renderers import renderer_of
 from ba_tui.faces.tui.inspector.hunks import Hunks, merged, said
 from ba_tui.faces.tui.inspector.rows import visible
 
@@ -94,19 +95,9 @@ def paintable_as_is(text: str) -> bool:
 
 def _that_matters(question: Question) -> str | None:
     args, texts = question.args, {key: value for key, value in question.args.items() if isinstance(value, str)}
-    match question.preview:
-        case CommandText(command=command):
-            found = [key for key, value in texts.items() if value == command]
-        case Diff(path=path, before=before, after=after):
-            whole = [key for key, value in texts.items() if value == after]
-            new = [
-                key
-                for key, value in texts.items()
-                if value and value != path and value in after and value not in (before or "")
-            ]
-            found = whole or new
-        case _:
-            found = list(texts) if len(args) == 1 else []
+    edited = renderer_of(question.preview).edited if question.preview else None
+    alone = list(texts) if len(args) == 1 else []
+    found = edited(question.preview, texts) if edited else alone
     return found[0] if len(found) == 1 else None
 
 

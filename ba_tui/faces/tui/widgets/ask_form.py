@@ -11,7 +11,7 @@ from textual.screen import ModalScreen
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.results import Diff, Diffs
+from ba_tui.faces.tui.displays.renderers import renderer_of
 from ba_tui.faces.tui.inspector.rows import visible
 from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 from ba_tui.faces.tui.widgets.ask_answers import (
@@ -278,7 +278,7 @@ class AskForm(AskLayout, can_focus=True):
             self._answer(Reply("once", edited=edited))
 
     def _open_in_full(self) -> None:
-        if isinstance(self.question.preview, Diff | Diffs):
+        if self.question.preview and renderer_of(self.question.preview).changes:
             from ba_tui.faces.tui.screens.diff import DiffScreen  # noqa: PLC0415 - only when it is wanted
 
             self._full = diff = DiffScreen(self.question, self.agent, self._chosen)

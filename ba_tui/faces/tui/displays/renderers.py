@@ -1,0 +1,29 @@
+"""Which display type is shown by which renderer. A new type is one file beside this one, and one line here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ba_tui.core.results import CommandText, Diff, Diffs, Display, Prose, Source, Table, Todos
+from ba_tui.faces.tui.displays.command import COMMAND
+from ba_tui.faces.tui.displays.diff import DIFF, DIFFS
+from ba_tui.faces.tui.displays.prose import PROSE
+from ba_tui.faces.tui.displays.renderer import Renderer
+from ba_tui.faces.tui.displays.source import SOURCE
+from ba_tui.faces.tui.displays.table import TABLE
+from ba_tui.faces.tui.displays.todos import TODOS
+
+RENDERERS: dict[type, Renderer[Any]] = {
+    Diff: DIFF,
+    Diffs: DIFFS,
+    CommandText: COMMAND,
+    Source: SOURCE,
+    Table: TABLE,
+    Prose: PROSE,
+    Todos: TODOS,
+}
+
+
+def renderer_of(display: Display) -> Renderer[Any]:
+    """The renderer of the display's type."""
+    return RENDERERS[type(display)]

@@ -1,0 +1,103 @@
+"""A display type is one value: with its renderer registered, every place of the screen shows it."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, cast, get_args
+
+import pytest
+
+from ba_tui.core.conversation import Doors
+from ba_tui.core.messages import ToolUse
+from ba_tui.core.questions import Question
+from ba_tui.core.results import Display, ToolResult
+from ba_tui.core.start import Start
+from ba_tui.core.tool import Call, Tool
+from ba_tui.core.values import frozen
+from ba_tui.faces.headless import Printer, speak
+from ba_tui.faces.tui.displays.renderer import Renderer
+from ba_tui.faces.tui.displays.renderers import RENDERERS
+from ba_tui.faces.tui.inspector.rows import line
+from ba_tui.faces.tui.transcript.markdown import plain
+from tests.faces.test_headless import Ready, Shelf
+from tests.faces.tui.asking.test_ask import Chat, asked, settle
+from tests.faces.tui.asking.test_ask_body import body
+from tests.faces.tui.conftest import running
+from tests.faces.tui.fakes import World, answer
+from tests.faces.tui.inspector.test_pane import seen
+from tests.script import Script, conversation, says
+
+
+@frozen
+class Sketch:
+    """A type that core does not know."""
+
+    of: str
+    type: Literal["sketch"] = "sketch"
+
+
+BOAT = cast("Display", Sketch("boat"))
+SKETCH: Renderer[Sketch] = Renderer(
+    preview=lambda sketch, space: plain(f"a glance at a {sketch.of}", space.width, space.palette.text),
+    page=lambda sketch, _split: [lambda: [line((f"all of a {sketch.of}", ""))]],
+    question=lambda sketch: [lambda: [line((f"judge this {sketch.of}", ""))]],
+    text=lambda sketch: f"copy of a {sketch.of}",
+    values=lambda sketch: [sketch.of],
+    shows=lambda sketch, argument: argument == sketch.of,
+)
+
+
+async def _draw(_args: Mapping[str, Any], _call: Call) -> ToolResult:
+    return ToolResult("The model reads of a boat.", BOAT)
+
+
+DRAW = Tool("draw", "Draws.", {"type": "object"}, _draw)
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RENDERERS, Sketch, SKETCH)
+
+
+def test_every_display_type_has_a_renderer() -> None:
+    union, *_ = get_args(Display)
+    assert set(get_args(union)) == RENDERERS.keys() - {Sketch}
+
+
+async def test_a_new_type_is_shown_by_the_transcript_and_the_inspector_and_is_copied(world: World) -> None:
+    world.brain.tools = [DRAW]
+    world.script.turns = [[answer("", ToolUse("1", "draw", {}))], ["Done."]]
+    async with running(world, size=(100, 30)) as hand:
+        await hand.send("draw a boat")
+        await hand.idle()
+        await hand.press("tab", "k", "k", "k", "space")
+        await hand.until(lambda: "a glance at a boat" in seen(hand.app))
+        await hand.press("enter")
+        await hand.until(lambda: "all of a boat" in seen(hand.app))
+        await hand.press("y")
+        await hand.until(lambda: hand.app.clipboard == "copy of a boat")
+
+
+async def test_a_new_type_is_shown_by_a_question() -> None:
+    question = Question("permission", "Draw it?", tool="draw", args={"of": "boat", "size": 3}, preview=BOAT)
+    async with Chat().run_test(size=(80, 24)) as pilot:
+        app = await asked(pilot, question)
+        await settle(pilot)
+        shown = body(app)
+        assert "judge this boat" in shown
+        assert "size: 3" in shown
+        assert "of:" not in shown
+
+
+@pytest.mark.parametrize("format", ["text", "json", "stream-json"])
+async def test_a_new_type_is_printed_as_the_text_that_the_model_reads(format: str) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    talk = conversation(Script(says("", ("draw", {})), says("A boat.")), DRAW)
+    doors = Doors(Shelf(talk), None, Ready(), [])  # type: ignore[arg-type]
+    assert await speak(doors, Start("draw"), Printer(format, out, err), None) == 0
+    assert "A boat." in out.getvalue()
+    if format == "stream-json":
+        lines = [json.loads(text) for text in out.getvalue().splitlines()]
+        assert [each["output"] for each in lines if each["type"] == "tool_result"] == ["The model reads of a boat."]

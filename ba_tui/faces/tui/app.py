@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 def _palette() -> type[Provider]:
-    from ba_tui.faces.tui.palette import PaletteCommands  # noqa: PLC0415 - loads the chat
+    from ba_tui.faces.tui.command_palette import PaletteCommands  # noqa: PLC0415 - loads the chat
 
     return PaletteCommands
 

@@ -62,7 +62,7 @@ def filled(ledger: Ledger) -> str:
     return f"{'~' * ledger.estimated}{short_count(ledger.filled)}"
 
 
-def hits(usage: Usage) -> str:
+def cache_share(usage: Usage) -> str:
     """How much of what went in came from the prompt cache."""
     part = cached_share(usage)
     return "—" if part is None else f"{100 * part:.0f}%"

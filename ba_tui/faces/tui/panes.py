@@ -56,7 +56,7 @@ class Asking:
 
         if self._chat.ask is None:
             self._chat.ask = AskPanel()
-            self._chat.mount(self._chat.ask, after=self._chat.stage)
+            self._chat.mount(self._chat.ask, after=self._chat.main_area)
         return self._chat.ask
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Event
-from ba_tui.faces.tui.transcript.course import reaches_back
+from ba_tui.faces.tui.transcript.turn_records import reaches_back
 from ba_tui.faces.tui.transcript.view import RECENT, TranscriptView
 
 BREATH = 500

@@ -227,7 +227,7 @@ async def test_rename(world: World) -> None:
         await hand.send("a")
         await hand.idle()
         await hand.send("/rename Sales [report]")
-        await hand.until(lambda: "Sales [report]" in str(hand.chat.stage.side.usage.content))
+        await hand.until(lambda: "Sales [report]" in str(hand.chat.main_area.side.usage.content))
 
 
 async def test_theme_is_previewed_taken_back_and_kept(world: World) -> None:

@@ -48,12 +48,12 @@ async def told(hand: Hand) -> None:
 
 async def test_wide_terminals_show_the_side_panel_when_it_has_something(planned: World) -> None:
     async with running(planned, size=(120, 36)) as hand:
-        assert not hand.chat.stage.side.display
+        assert not hand.chat.main_area.side.display
         await told(hand)
-        assert hand.chat.stage.side.display
-        assert "Read [all] data" in str(hand.chat.stage.side.todos.content)
+        assert hand.chat.main_area.side.display
+        assert "Read [all] data" in str(hand.chat.main_area.side.todos.content)
         await hand.press("f3")
-        await hand.until(lambda: not hand.chat.stage.side.display)
+        await hand.until(lambda: not hand.chat.main_area.side.display)
         await hand.pilot.resize_terminal(100, 30)
         await hand.press("f3")
         await hand.until(lambda: "more columns" in hand.hint)
@@ -62,14 +62,14 @@ async def test_wide_terminals_show_the_side_panel_when_it_has_something(planned:
 async def test_narrow_terminals_show_todos_as_a_strip(planned: World) -> None:
     async with running(planned) as hand:
         await told(hand)
-        assert not hand.chat.stage.todos.display
+        assert not hand.chat.main_area.todos.display
         await hand.press("ctrl+t")
-        await hand.until(lambda: hand.chat.stage.todos.display)
-        assert "1 of 2 done" in str(hand.chat.stage.todos.content)
+        await hand.until(lambda: hand.chat.main_area.todos.display)
+        assert "1 of 2 done" in str(hand.chat.main_area.todos.content)
         await hand.pilot.resize_terminal(16, 8)
-        await hand.until(lambda: "1 above" in str(hand.chat.stage.todos.content))
+        await hand.until(lambda: "1 above" in str(hand.chat.main_area.todos.content))
         await hand.press("ctrl+t")
-        await hand.until(lambda: not hand.chat.stage.todos.display)
+        await hand.until(lambda: not hand.chat.main_area.todos.display)
 
 
 def test_a_long_todo_is_folded_behind_its_mark() -> None:
@@ -101,13 +101,13 @@ async def test_the_inspector_opens_beside_or_over_the_conversation(planned: Worl
     async with running(planned, size=(120, 36)) as hand:
         await told(hand)
         await hand.press("ctrl+o")
-        await hand.until(lambda: hand.chat.stage.inspector is not None)
-        assert not hand.chat.stage.side.display
-        await hand.until(lambda: hand.chat.stage.inspector and hand.chat.stage.inspector.has_focus_within)
+        await hand.until(lambda: hand.chat.main_area.inspector is not None)
+        assert not hand.chat.main_area.side.display
+        await hand.until(lambda: hand.chat.main_area.inspector and hand.chat.main_area.inspector.has_focus_within)
         await hand.press("w", "o", "w")
         assert hand.text == "ow", "letters that mean nothing in the inspector go on in the input"
         await hand.press("ctrl+u", "escape")
-        await hand.until(lambda: hand.chat.stage.inspector is None and hand.chat.composer.prompt.has_focus)
+        await hand.until(lambda: hand.chat.main_area.inspector is None and hand.chat.composer.prompt.has_focus)
         await hand.pilot.resize_terminal(80, 24)
         await hand.press("ctrl+o")
         await hand.until(lambda: isinstance(hand.app.screen, InspectorScreen))
@@ -190,7 +190,7 @@ async def test_nothing_overlaps_at_any_size(planned: World, size: tuple[int, int
         hand.chat.show_facts()
         await hand.type("many\nlines\nof\na\nprompt\nthat\ngrows")
         await hand.pilot.pause()
-        parts = [hand.chat.stage, hand.chat.activity, hand.chat.queue, hand.chat.composer, hand.chat.status]
+        parts = [hand.chat.main_area, hand.chat.activity, hand.chat.queue, hand.chat.composer, hand.chat.status]
         regions = [part.region for part in parts if part.display]
         assert all(region.height > 0 for region in regions), regions
         assert regions[-1].bottom == size[1]

@@ -18,7 +18,7 @@ from textual.widgets import OptionList
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.ansi import Ink
 from ba_tui.faces.tui import screens
-from ba_tui.faces.tui.inspector.sheet import InspectorSheet
+from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.themes import DARK, LIGHT, PRINTED_DARK, PRINTED_LIGHT, looks_light, read_themes, theme_of
 from ba_tui.faces.tui.transcript.ansi import ink_style
 from ba_tui.faces.tui.transcript.style import COMPONENTS
@@ -36,7 +36,7 @@ XTERM = {
     "ansi_bright_red": "#ff6060",
 }
 TEXTS = ("foreground", "primary", "secondary", "accent", "success", "warning", "error", "muted")
-SHEET = InspectorSheet.COMPONENT_CLASSES
+SHEET = RowView.COMPONENT_CLASSES
 GROUNDS = ("background", "surface", "panel")
 
 
@@ -80,7 +80,7 @@ class Shown(App[None]):
 
     def compose(self) -> ComposeResult:
         yield TranscriptView()
-        yield InspectorSheet()
+        yield RowView()
         with Vertical(classes="sheet"):
             yield OptionList("one")
 
@@ -96,7 +96,7 @@ async def test_contrast_as_it_is_painted() -> None:
         roles = [
             chosen,
             *((view, name) for name in COMPONENTS),
-            *((app.query_one(InspectorSheet), name) for name in SHEET),
+            *((app.query_one(RowView), name) for name in SHEET),
         ]
         for theme in read_themes((bundled("themes"),))[0]:
             app.register_theme(theme)

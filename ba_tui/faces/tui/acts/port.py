@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ba_tui.faces.tui.widgets.activity import Activity
     from ba_tui.faces.tui.widgets.ask import AskPanel
     from ba_tui.faces.tui.widgets.composer import Composer
-    from ba_tui.faces.tui.widgets.stage import Stage
+    from ba_tui.faces.tui.widgets.main_area import MainArea
     from ba_tui.faces.tui.widgets.status import StatusLine
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class PaneActions(Notices, Protocol):
     def transcript(self) -> TranscriptView: ...
 
     @property
-    def stage(self) -> Stage: ...
+    def main_area(self) -> MainArea: ...
 
     @property
     def composer(self) -> Composer: ...

@@ -18,7 +18,7 @@ NAMED = 5
 async def rewind(chat: Actions, argument: str) -> None:
     """``[turn|undo]``: without, the list of turns."""
     from ba_tui.faces.tui.screens.rewind import UNDO, RewindList  # noqa: PLC0415 - most runs never show it
-    from ba_tui.faces.tui.screens.rewinding import RewindSheet, going_back, going_forth  # noqa: PLC0415 - see above
+    from ba_tui.faces.tui.screens.rewind_dialog import RewindDialog, going_back, going_forth  # noqa: PLC0415 - see above
 
     _, conversation = chat.session.live
     past = conversation.past
@@ -35,7 +35,7 @@ async def rewind(chat: Actions, argument: str) -> None:
     going = going_forth(course) if chosen == UNDO else going_back(course, int(chosen))
     if going is None:
         raise UsageError("Nothing was rewound in this session.")
-    scope = await chat.ba.push_screen_wait(RewindSheet(going, past.files))
+    scope = await chat.ba.push_screen_wait(RewindDialog(going, past.files))
     if scope is None:
         return
     outcome = await past.rewind(None if chosen == UNDO else int(chosen), scope)

@@ -31,11 +31,11 @@ def show_help(chat: Actions, _: str) -> None:
 
 
 def todos(chat: PaneActions, _: str) -> None:
-    chat.stage.toggle_todos()
+    chat.main_area.toggle_todos()
 
 
 def panel(chat: PaneActions, _: str) -> None:
-    if not chat.stage.toggle_side():
+    if not chat.main_area.toggle_side():
         chat.activity.hint("The side panel needs more columns. Ctrl+T shows the todos.")
 
 
@@ -85,7 +85,7 @@ async def escape(chat: Actions, _: str) -> None:
     if chat.ask and chat.ask.waiting:
         # It answers its own Esc; this one was pressed elsewhere.
         chat.ask.focus()
-    elif await chat.stage.close_inspector():
+    elif await chat.main_area.close_inspector():
         composer.prompt.focus()
     elif chat.turns.cancel():
         return
@@ -119,7 +119,7 @@ async def stop_or_quit(chat: Actions) -> None:
 
 async def inspector(chat: Actions, _: str) -> None:
     """The newest call that the transcript holds, in full; pressed again, it goes."""
-    if await chat.stage.close_inspector():
+    if await chat.main_area.close_inspector():
         chat.composer.prompt.focus()
         return
     here = chat.transcript.current() if chat.transcript.has_focus else None
@@ -137,8 +137,8 @@ async def inspect(chat: Actions, record: Record) -> None:
 
     conversation = chat.session.conversation
     value = inspected(record, conversation.inventory.results if conversation else None)
-    if chat.stage.has_room:
-        await chat.stage.inspect(value)
+    if chat.main_area.has_room:
+        await chat.main_area.inspect(value)
     else:
         chat.ba.push_screen(InspectorScreen(value))
 

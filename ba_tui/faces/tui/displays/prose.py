@@ -17,5 +17,5 @@ PROSE: Renderer[Prose] = Renderer(
     text=lambda display: display.text,
     values=lambda display: [display.text],
     shows=lambda display, argument: argument == display.text,
-    prose=True,
+    word_wrap=True,
 )

@@ -54,7 +54,7 @@ class Renderer(Generic[D]):
     """Stands in the inspector in place of rows."""
     printed: bool = False
     """Output of a program: its end matters most, and it says itself why it failed."""
-    prose: bool = False
+    word_wrap: bool = False
     """Folds at spaces."""
     complete: bool = False
     """Says more than the stored text that it was made of."""

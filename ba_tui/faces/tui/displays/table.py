@@ -37,13 +37,13 @@ def _records(display: Table) -> Sequence[GridRow]:
 
 
 def _widget(display: Table) -> Widget:
-    from ba_tui.faces.tui.inspector.grid import GridSheet  # noqa: PLC0415 - DataTable only when there is a table
+    from ba_tui.faces.tui.inspector.table_view import TableView  # noqa: PLC0415 - DataTable only when there is a table
 
-    return GridSheet(display, id="grid")
+    return TableView(display, id="grid")
 
 
 def _text(display: Table) -> str:
-    from ba_tui.faces.tui.inspector.grid import table_text  # noqa: PLC0415 - see above
+    from ba_tui.faces.tui.inspector.table_view import table_text  # noqa: PLC0415 - see above
 
     return table_text(display)
 

@@ -1,6 +1,6 @@
 """The whole of a stored result, however large: only the lines that are seen are read, in a thread, and kept a while.
 
-Where the result lies is the reader's affair; how a line is painted is the sheet's.
+Where the result lies is the reader's affair; how a line is painted is the view's.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.results import Artifact
 from ba_tui.faces.tui.inspector.finding import SearchHit, marked
 from ba_tui.faces.tui.inspector.model import Whole
+from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import GridCell, GridLayout, GridRow, folds, line, painted, width_of
-from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 from ba_tui.faces.tui.inspector.terminal import output_rows
 
 PAGE = 200
@@ -36,7 +36,7 @@ SELECTED = 10_000
 """Lines that a selection gives at most."""
 
 
-class Paged(InspectorSheet):
+class Paged(RowView):
     """Line by line. ``failed`` is shown, with the reason before it, when the result can't be read any more."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -92,7 +92,7 @@ class Paged(InspectorSheet):
     def line_count(self) -> int:
         return self._total if self._ready else super().line_count
 
-    # Layout: the sheet is as high as the file has lines, whatever they fold to; what is seen is folded when it is.
+    # Layout: the view is as high as the file has lines, whatever they fold to; what is seen is folded when it is.
 
     def _fold(self) -> None:
         if not self._ready:
@@ -249,7 +249,7 @@ class Paged(InspectorSheet):
 
 
 class _Lines(Sequence[GridRow]):
-    """The file's lines as the sheet's rows."""
+    """The file's lines as the view's rows."""
 
     def __init__(self, paged: Paged, total: int) -> None:
         self._paged = paged

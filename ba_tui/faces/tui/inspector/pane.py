@@ -26,8 +26,8 @@ from ba_tui.faces.tui.displays.renderer import Build
 from ba_tui.faces.tui.displays.renderers import renderer_of
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.model import CallState, Inspected, Whole
+from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import GridRow, line, painted
-from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 from ba_tui.faces.tui.inspector.terminal import output_rows
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Inspector(Widget):
         & .keys { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
         & #arguments { height: auto; max-height: 30%; }
         & #result { height: 1fr; min-height: 1; }
-        & InspectorSheet:focus, & GridSheet:focus { background-tint: $foreground 4%; }
+        & RowView:focus, & TableView:focus { background-tint: $foreground 4%; }
         &.-low .part { margin-top: 0; }
         &.-low #arguments { max-height: 3; }
     }
@@ -90,7 +90,7 @@ class Inspector(Widget):
     def compose(self) -> ComposeResult:
         yield Static(classes="title", markup=False)
         yield Static("Arguments", classes="part", id="arguments-label")
-        yield InspectorSheet(id="arguments")
+        yield RowView(id="arguments")
         yield Static("Result", classes="part", id="result-label")
         yield Vertical(id="result")
         yield Static(classes="keys", markup=False)
@@ -102,7 +102,7 @@ class Inspector(Widget):
         self.set_class(self.size.height < 16, "-low")
         self._say_title()
         if self._is_split and self._split != self._shown_split:
-            self._fill(self._result_sheet())
+            self._fill(self._result_view())
 
     @property
     def _is_split(self) -> bool:
@@ -119,7 +119,7 @@ class Inspector(Widget):
         display = inspected.display
         self._in_pages = bool(inspected.whole) and not (display and renderer_of(display).complete)
         self._say_title()
-        arguments = self.query_one("#arguments", InspectorSheet)
+        arguments = self.query_one("#arguments", RowView)
         arguments.put(argument_rows(inspected.args))
         for part in ("#arguments", "#arguments-label"):
             self.query_one(part).display = bool(inspected.args)
@@ -143,9 +143,9 @@ class Inspector(Widget):
         elif inspected.display and (make := renderer_of(inspected.display).widget):
             await place.mount(make(inspected.display))
         else:
-            sheet = InspectorSheet(words=inspected.display is None or renderer_of(inspected.display).prose, id="sheet")
-            await place.mount(sheet)
-            self._fill(sheet)
+            view = RowView(word_wrap=inspected.display is None or renderer_of(inspected.display).word_wrap, id="sheet")
+            await place.mount(view)
+            self._fill(view)
 
     def _say_keys(self) -> None:
         keys = _keys(self.inspected, in_pages=self._in_pages, split=self._split)
@@ -169,17 +169,17 @@ class Inspector(Widget):
             child.focus(scroll_visible)
         return self
 
-    def _result_sheet(self) -> InspectorSheet:
-        return self.query_one("#sheet", InspectorSheet)
+    def _result_view(self) -> RowView:
+        return self.query_one("#sheet", RowView)
 
-    def _fill(self, sheet: InspectorSheet) -> None:
+    def _fill(self, view: RowView) -> None:
         self._shown_split = self._split
         self._say_keys()
-        sheet.show(*builds(self.inspected, split=self._split))
+        view.show(*builds(self.inspected, split=self._split))
 
     def watch_split(self) -> None:
         if self.is_mounted and self._is_split:
-            self._fill(self._result_sheet())
+            self._fill(self._result_view())
 
     def action_close(self) -> None:
         self.post_message(self.Closed())
@@ -189,12 +189,12 @@ class Inspector(Widget):
         if selected := self.screen.get_selected_text():
             self.post_message(CopyToClipboard(selected))
             return
-        if self._in_pages and self.inspected.whole and not self.query_one("#arguments", InspectorSheet).has_focus:
+        if self._in_pages and self.inspected.whole and not self.query_one("#arguments", RowView).has_focus:
             self.run_worker(
                 partial(self._copy_whole, self.inspected.whole), group="copy", exclusive=True, exit_on_error=False
             )
             return
-        if self.query_one("#arguments", InspectorSheet).has_focus:
+        if self.query_one("#arguments", RowView).has_focus:
             text = json.dumps(dict(self.inspected.args), ensure_ascii=False, indent=2, default=str)
         else:
             text = source_text(self.inspected)
@@ -212,14 +212,14 @@ class Inspector(Widget):
         self.post_message(CopyToClipboard(paintable(page.text), note))
 
     def action_wrap(self) -> None:
-        for sheet in self.query(InspectorSheet):
-            sheet.wrap = not sheet.wrap
+        for view in self.query(RowView):
+            view.wrap = not view.wrap
 
     def action_split(self) -> None:
         self.split = not self._split
 
     def action_other_part(self) -> None:
-        arguments = self.query_one("#arguments", InspectorSheet)
+        arguments = self.query_one("#arguments", RowView)
         if arguments.display and not arguments.has_focus:
             arguments.focus()
         else:

@@ -1,4 +1,4 @@
-"""Rows of a sheet and how they fold at a width: plain values, made in any thread. Painting them is the sheet's."""
+"""Rows of a RowView and how they fold at a width: plain values, made in any thread. Painting them is the view's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
 
 Piece: TypeAlias = tuple[str, str | Style]
-"""Text and its role (a component class of the sheet without its prefix), or a style of its own."""
+"""Text and its role (a component class of the view without its prefix), or a style of its own."""
 
 
 @frozen
@@ -68,17 +68,17 @@ def width_of(text: str) -> int:
     return len(text) if text.isascii() else cell_len(text)
 
 
-def folds(text: str, width: int, *, words: bool = False) -> tuple[int, ...]:
-    """Where the lines of ``text`` start when it is folded at ``width`` cells, at spaces when ``words``."""
+def folds(text: str, width: int, *, word_wrap: bool = False) -> tuple[int, ...]:
+    """Where the lines of ``text`` start when it is folded at ``width`` cells, at spaces when ``word_wrap``."""
     if width < 1 or width_of(text) <= width:
         return (0,)
-    if text.isascii() and not words:
+    if text.isascii() and not word_wrap:
         return tuple(range(0, len(text), width))
     starts, used, space = [0], 0, 0
     for index, letter in enumerate(text):
         cells = width_of(letter)
         if used + cells > width:
-            start = space if words and space > starts[-1] else index
+            start = space if word_wrap and space > starts[-1] else index
             starts.append(start)
             used = width_of(text[start:index])
         used += cells
@@ -89,7 +89,7 @@ def folds(text: str, width: int, *, words: bool = False) -> tuple[int, ...]:
 
 @frozen
 class GridLayout:
-    """Which row and which of its folded lines stands on each line of the sheet."""
+    """Which row and which of its folded lines stands on each line of the view."""
 
     lines: Sequence[tuple[int, int]]
     starts: dict[tuple[int, int], tuple[int, ...]]
@@ -112,7 +112,7 @@ class GridLayout:
 GAP = 1
 
 
-def lay_out(rows: Sequence[GridRow], width: int, *, wrap: bool, words: bool = False) -> GridLayout:
+def lay_out(rows: Sequence[GridRow], width: int, *, wrap: bool, word_wrap: bool = False) -> GridLayout:
     """Fold ``rows`` into lines of ``width`` cells; without ``wrap`` each row is one line."""
     count = max(map(len, rows), default=1)
     gutters = tuple(_widest(row[column].gutter for row in rows if len(row) > column) for column in range(count))
@@ -128,7 +128,7 @@ def lay_out(rows: Sequence[GridRow], width: int, *, wrap: bool, words: bool = Fa
             longest = max(longest, width_of(text))
             if wrap:
                 space = columns[column] if len(row) > 1 else max(1, width - gutters[0])
-                if len(cuts := folds(text, space, words=words)) > 1:
+                if len(cuts := folds(text, space, word_wrap=word_wrap)) > 1:
                     starts[index, column] = cuts
                     height = max(height, len(cuts))
         lines.extend((index, part) for part in range(height))

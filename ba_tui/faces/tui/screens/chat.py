@@ -29,9 +29,9 @@ from ba_tui.core.turn import Turn
 from ba_tui.faces.tui.acts import inventory, trust, view, writing
 from ba_tui.faces.tui.acts.port import EventPane
 from ba_tui.faces.tui.clipboard import CopyToClipboard
+from ba_tui.faces.tui.command_table import CommandTable
 from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.faces.tui.meters import git_branch
-from ba_tui.faces.tui.own_commands import CommandTable
 from ba_tui.faces.tui.panes import NEEDED, WindowTitle
 from ba_tui.faces.tui.replay import replay
 from ba_tui.faces.tui.rooms import ACTS, COMMANDS, ROOMS
@@ -40,9 +40,9 @@ from ba_tui.faces.tui.transcript.view import TranscriptView
 from ba_tui.faces.tui.turns import Presses, Turns, paced
 from ba_tui.faces.tui.widgets.activity import Activity
 from ba_tui.faces.tui.widgets.composer import Composer
+from ba_tui.faces.tui.widgets.main_area import MainArea
 from ba_tui.faces.tui.widgets.prompt import PromptInput
 from ba_tui.faces.tui.widgets.queue import QueueLines
-from ba_tui.faces.tui.widgets.stage import Stage
 from ba_tui.faces.tui.widgets.status import StatusLine, short_folder
 from ba_tui.resources import user_home
 
@@ -69,7 +69,7 @@ class ChatScreen(Screen[None]):
         """Typed before the input has what was typed before."""
         self.presses = Presses()
         self.transcript = TranscriptView()
-        self.stage = Stage(self.transcript)
+        self.main_area = MainArea(self.transcript)
         self.ask: AskPanel | None = None
         """Made with the first question."""
         self.activity = Activity()
@@ -81,12 +81,12 @@ class ChatScreen(Screen[None]):
         self.composer.mentions = partial(inventory.mentions, self)
         self.composer.prompt.to_background = partial(inventory.detach, self)
         self.status = StatusLine()
-        self._meters: tuple[EventPane, ...] = (self.stage, self.status)
+        self._meters: tuple[EventPane, ...] = (self.main_area, self.status)
         self._live: tuple[EventPane, ...] = (self.activity, *(make(self) for room in ROOMS for make in room.panes))
         """Those that matter while a turn runs; a replay is not for them."""
 
     def compose(self) -> ComposeResult:
-        yield self.stage
+        yield self.main_area
         yield self.activity
         yield self.queue
         yield self.composer
@@ -116,13 +116,13 @@ class ChatScreen(Screen[None]):
         if (told := await trust.settle(self, notices)) is None:
             return
         doors, start = self.session.live[0], self.session.start
-        unsent, left = await writing.begin(self)
+        drafts, saved = await writing.begin(self)
         await self.show_session()
         for notice in (*told, *self.session.untold):
             self.tell(notice)
         if start.prompt:
             self.turns.waiting.appendleft(start.prompt)
-        writing.bring_back(self, unsent, left)
+        writing.bring_back(self, drafts, saved)
         self.turns.ready = True
         if doors.upkeep:
             self.run_worker(doors.upkeep, group="upkeep", exclusive=True, exit_on_error=False)
@@ -164,7 +164,7 @@ class ChatScreen(Screen[None]):
         folder = paintable(short_folder(conversation.cwd, user_home()), newlines=False)
         folder += " · not trusted" if self.session.reads_only else ""
         self.status.show(mode=self.session.mode, model=conversation.model, window=window, folder=folder)
-        self.stage.side.show(paintable(conversation.title, newlines=False), window)
+        self.main_area.side.show(paintable(conversation.title, newlines=False), window)
         self._show_queue()
 
     def show_title(self, words: str = "", *, alert: bool = False) -> None:
@@ -267,7 +267,7 @@ class ChatScreen(Screen[None]):
         if self.early is not None:
             self.early.append(event)
         elif isinstance(event, Key) and event.character and event.is_printable:
-            apart = self.focused is not None and self.stage in self.focused.ancestors
+            apart = self.focused is not None and self.main_area in self.focused.ancestors
             free = apart and event.key not in self.active_bindings
             if free or self.focused in (None, self.composer.prompt):
                 self.composer.prompt.focus().insert(event.character)
@@ -355,7 +355,7 @@ class ChatScreen(Screen[None]):
             self.post_message(CopyToClipboard(text))
 
     async def _on_inspector_closed(self) -> None:
-        await self.stage.close_inspector()
+        await self.main_area.close_inspector()
         self.composer.prompt.focus()
 
     @on(Worker.StateChanged)

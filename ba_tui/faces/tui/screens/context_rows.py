@@ -17,7 +17,7 @@ from ba_tui.core.ports.context import ContextItem, ContextPart
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
-from ba_tui.faces.tui.meters import bar, filled, fullness, hits, money, share, short_count
+from ba_tui.faces.tui.meters import bar, cache_share, filled, fullness, money, share, short_count
 from ba_tui.faces.tui.screens.picker import fitted
 
 BIGGEST, TURNS = 10, 100
@@ -141,7 +141,7 @@ def _totals(ledger: Ledger) -> Section:
         ContextEntry("Written to the cache", tuple(short_count(each.cache_write) for each in used)),
         ContextEntry("Read from the cache", tuple(short_count(each.cache_read) for each in used)),
         ContextEntry("Output", tuple(short_count(each.output) for each in used)),
-        ContextEntry("Input from the cache", tuple(map(hits, used))),
+        ContextEntry("Input from the cache", tuple(map(cache_share, used))),
         ContextEntry("Cost", (money(all_of.cost), money(turn.cost)), _unknown(ledger)),
     ]
     if ledger.summed != Usage():
@@ -168,7 +168,7 @@ def _models(ledger: Ledger) -> Section:
 
 def _account(of: Account) -> tuple[str, ...]:
     used = of.usage
-    return money(of.cost), short_count(used.prompt), short_count(used.output), hits(used), str(of.requests)
+    return money(of.cost), short_count(used.prompt), short_count(used.output), cache_share(used), str(of.requests)
 
 
 def _turns(ledger: Ledger) -> Section:

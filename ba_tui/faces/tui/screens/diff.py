@@ -26,8 +26,8 @@ from ba_tui.faces.tui.inspector.diff import patch
 from ba_tui.faces.tui.inspector.hunks import Hunks, can_say, hunk_rows, hunks
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.pane import WIDE
+from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import GridRow, line, visible
-from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 from ba_tui.faces.tui.widgets.ask_body import facts, heading, other_arguments
 from ba_tui.faces.tui.widgets.ask_edit import Chosen, choose
 
@@ -48,7 +48,7 @@ class DiffScreen(ModalScreen[Chosen | None]):
     DiffScreen > Vertical { padding: 0 1; }
     DiffScreen .title { height: 1; text-style: bold; text-wrap: nowrap; text-overflow: ellipsis; }
     DiffScreen .keys { height: auto; max-height: 2; color: $text-muted; }
-    DiffScreen InspectorSheet { height: 1fr; }
+    DiffScreen RowView { height: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter", "close", "Back", priority=True),
@@ -77,11 +77,11 @@ class DiffScreen(ModalScreen[Chosen | None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(f"{visible(self._question.tool)} · {heading(self._question)}", classes="title", markup=False)
-            yield InspectorSheet([line(("Reading the change …", "muted"))], words=True)
+            yield RowView([line(("Reading the change …", "muted"))], word_wrap=True)
             yield Static(classes="keys", markup=False)
 
     def on_mount(self) -> None:
-        self.query_one(InspectorSheet).focus()
+        self.query_one(RowView).focus()
         self.run_worker(self._build, group="diff", exclusive=True)
 
     def on_resize(self) -> None:
@@ -118,12 +118,12 @@ class DiffScreen(ModalScreen[Chosen | None]):
     def _show(self, *, stay: bool = True) -> None:
         if self._page is None:
             return
-        sheet = self.query_one(InspectorSheet)
+        view = self.query_one(RowView)
         rows, heads = self._rows(self._page)
         if stay:
-            sheet.swap(rows)
+            view.swap(rows)
         else:
-            sheet.put(rows)
+            view.put(rows)
         self._heads = heads
         self.query_one(".keys", Static).update(self._keys)
 
@@ -162,12 +162,12 @@ class DiffScreen(ModalScreen[Chosen | None]):
         if self._page and self._page.count:
             self._at = (self._at + by) % self._page.count
             self._show()
-            sheet, head = self.query_one(InspectorSheet), self._heads[self._at]
-            self.call_after_refresh(sheet.reveal, head)
+            view, head = self.query_one(RowView), self._heads[self._at]
+            self.call_after_refresh(view.reveal, head)
 
     def action_choose(self) -> None:
         if not self._choosing:
-            self.query_one(InspectorSheet).action_move("page_down")
+            self.query_one(RowView).action_move("page_down")
             return
         self._accepted ^= {self._at}
         self._show()
@@ -182,8 +182,8 @@ class DiffScreen(ModalScreen[Chosen | None]):
         self.run_worker(self._build, group="diff", exclusive=True)
 
     def action_wrap(self) -> None:
-        sheet = self.query_one(InspectorSheet)
-        sheet.wrap = not sheet.wrap
+        view = self.query_one(RowView)
+        view.wrap = not view.wrap
 
     def action_copy(self) -> None:
         text = self.get_selected_text() or "".join(map(patch, self._items))

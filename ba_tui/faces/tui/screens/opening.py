@@ -25,7 +25,7 @@ class OpeningScreen(Screen[None]):
         self.sent: list[str] = []
 
     def compose(self) -> ComposeResult:
-        yield Static(id="stage")
+        yield Static(id="main-area")
         yield Static(id="activity")
         yield self.composer
         yield Static(id="status")

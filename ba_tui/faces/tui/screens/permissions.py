@@ -251,7 +251,7 @@ def _choice(id: str, line: RuleLine) -> PickerChoice:
     hits = count(line.hits, "hit") if line.hits else ""
     hits = "outside the sandbox" if line.leaves else hits
     state = "waits for you" if line.waiting else PLACES[line.layer] or line.source
-    return PickerChoice(id, (visible(line.rule), hits, state), words=f"{line.verdict} {line.source} {line.terms}")
+    return PickerChoice(id, (visible(line.rule), hits, state), keywords=f"{line.verdict} {line.source} {line.terms}")
 
 
 def _told(line: RuleLine) -> str:

@@ -25,18 +25,18 @@ LOW: list[tuple[int, str]] | None = [(0, "-low"), (18, "-tall")]
 @frozen
 class PickerChoice:
     """``cells`` are the aligned columns; the first takes what room is left. ``below`` is a second, quiet line.
-    ``words`` are not shown, but found.
+    ``keywords`` are not shown, but found.
     """
 
     id: str
     cells: tuple[str, ...]
     below: str = ""
     current: bool = False
-    words: str = ""
+    keywords: str = ""
 
     @property
     def searched(self) -> str:
-        return " ".join((*self.cells, self.below, self.words)).casefold()
+        return " ".join((*self.cells, self.below, self.keywords)).casefold()
 
 
 def app_of(screen: Screen[Any]) -> App[Any]:

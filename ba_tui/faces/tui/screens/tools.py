@@ -23,8 +23,8 @@ from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.inspector.json_tree import json_rows
 from ba_tui.faces.tui.inspector.pane import spell
+from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import GridRow, line, painted
-from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 from ba_tui.faces.tui.screens.picker import LOW, Picker, PickerChoice, app_of
 from ba_tui.faces.tui.transcript.rows import duration
 
@@ -138,7 +138,7 @@ def _choice(id: str, tool: ToolLine) -> PickerChoice:
     summary = " ".join(tool.description.split())
     below = f"! {wrong}" if wrong else summary
     cells = (tool.name, STATES[tool.state], tool.category, figures(tool))
-    return PickerChoice(id, cells, below, words=f"{' '.join(tool.tags)} {tool.source} {summary}")
+    return PickerChoice(id, cells, below, keywords=f"{' '.join(tool.tags)} {tool.source} {summary}")
 
 
 class ToolPage(ModalScreen[None]):
@@ -161,19 +161,19 @@ class ToolPage(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="sheet"):
             yield Static(painted(self._tool.name), classes="title", markup=False)
-            yield InspectorSheet(page_rows(self._tool), words=True, id="tool")
+            yield RowView(page_rows(self._tool), word_wrap=True, id="tool")
             switch = " · s switches it on or off" if self._tool.state in SWITCHED else ""
             yield Static(f"↑ ↓ scroll · y copies the schema{switch} · Esc closes", classes="keys", markup=False)
 
     def on_mount(self) -> None:
-        self.query_one(InspectorSheet).focus()
+        self.query_one(RowView).focus()
 
     def action_close(self) -> None:
         self.dismiss()
 
     def action_wrap(self) -> None:
-        sheet = self.query_one(InspectorSheet)
-        sheet.wrap = not sheet.wrap
+        view = self.query_one(RowView)
+        view.wrap = not view.wrap
 
     def action_switch(self) -> None:
         self.run_worker(self._switch_it, group="switch", exit_on_error=False)
@@ -181,7 +181,7 @@ class ToolPage(ModalScreen[None]):
     async def _switch_it(self) -> None:
         told, self._tool = await self._switch(self._tool)
         self.query_one(".keys", Static).update(painted(told))
-        self.query_one(InspectorSheet).put(page_rows(self._tool))
+        self.query_one(RowView).put(page_rows(self._tool))
 
     def action_copy(self) -> None:
         text = json.dumps(dict(self._tool.schema), ensure_ascii=False, indent=2, default=str)

@@ -17,8 +17,8 @@ from textual.widgets import Static
 
 from ba_tui.core.ports.trust import TrustState
 from ba_tui.faces.tui.inspector.diff import diff_rows
+from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import GridRow, line, visible
-from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 from ba_tui.faces.tui.screens.picker import LOW
 
 TrustAnswer: TypeAlias = Literal["trust", "no", "quit", "revoke"]
@@ -77,8 +77,8 @@ class TrustScreen(ModalScreen[TrustAnswer | None]):
             warning.display = bool(self.seen.trouble or self.seen.warning)
             yield warning
             yield Static(id="trust-meaning", markup=False)
-            yield _quiet(InspectorSheet(id="trust-body", words=True))
-            yield _quiet(InspectorSheet(id="trust-answers", words=True))
+            yield _quiet(RowView(id="trust-body", word_wrap=True))
+            yield _quiet(RowView(id="trust-answers", word_wrap=True))
             yield Static(classes="keys", markup=False)
 
     def on_mount(self) -> None:
@@ -87,7 +87,7 @@ class TrustScreen(ModalScreen[TrustAnswer | None]):
 
     def _show_body(self) -> None:
         seen, whole = self.seen, self._whole
-        self.query_one("#trust-body", InspectorSheet).show(lambda: body_rows(seen, whole=whole))
+        self.query_one("#trust-body", RowView).show(lambda: body_rows(seen, whole=whole))
         self._hint()
 
     def _hint(self) -> None:
@@ -111,9 +111,9 @@ class TrustScreen(ModalScreen[TrustAnswer | None]):
         for index, (_, key, words) in enumerate(self._answers):
             here = index == self._row
             rows.append(line((words, ""), gutter=f"{'❯' if here else ' '} {key:<3}  ", tone="selected" if here else ""))
-        sheet = self.query_one("#trust-answers", InspectorSheet)
-        sheet.styles.height = len(rows)
-        sheet.put(rows)
+        view = self.query_one("#trust-answers", RowView)
+        view.styles.height = len(rows)
+        view.put(rows)
 
     def on_key(self, event: events.Key) -> None:
         """Every key is the dialog's: what is typed here is no text."""
@@ -135,24 +135,24 @@ class TrustScreen(ModalScreen[TrustAnswer | None]):
             self._whole = not self._whole
             self._show_body()
         elif key in MOVES or key in LINES:
-            self.query_one("#trust-body", InspectorSheet).action_move(MOVES.get(key) or LINES[key])
+            self.query_one("#trust-body", RowView).action_move(MOVES.get(key) or LINES[key])
         else:
             for verdict, keys, _ in self._answers:
                 if key in keys.split():
                     self.dismiss(verdict)
                     return
 
-    @on(InspectorSheet.Picked, "#trust-answers")
-    def _clicked(self, event: InspectorSheet.Picked) -> None:
+    @on(RowView.Picked, "#trust-answers")
+    def _clicked(self, event: RowView.Picked) -> None:
         event.stop()
         if self.listening and event.row < len(self._answers):
             self.dismiss(self._answers[event.row][0])
 
 
-def _quiet(sheet: InspectorSheet) -> InspectorSheet:
+def _quiet(view: RowView) -> RowView:
     """The keys are the screen's."""
-    sheet.can_focus = False
-    return sheet
+    view.can_focus = False
+    return view
 
 
 def answers(seen: TrustState, *, starting: bool) -> Sequence[tuple[TrustAnswer | None, str, str]]:

@@ -13,11 +13,11 @@ from textual.scrollbar import ScrollDown, ScrollUp
 
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.transcript import style
+from ba_tui.faces.tui.transcript.layout import FIRST, GAP, LayoutPosition
 from ba_tui.faces.tui.transcript.messages import RecordOpened, TranscriptCopy
 from ba_tui.faces.tui.transcript.pane import TranscriptPane
 from ba_tui.faces.tui.transcript.records import Compaction, ProseRecord, Record, Thought, ToolRow, source
 from ba_tui.faces.tui.transcript.search import TranscriptSearch
-from ba_tui.faces.tui.transcript.stack import FIRST, GAP, StackPosition
 
 
 class Browsing(TranscriptPane):
@@ -27,25 +27,25 @@ class Browsing(TranscriptPane):
 
     def current(self) -> Record | None:
         """The record that keys work on."""
-        return self._stack.sheets[self.chosen()].record if self._stack.sheets else None
+        return self._transcript.layouts[self.chosen()].record if self._transcript.layouts else None
 
     def action_record(self, by: int) -> None:
         """Move the cursor; what it reaches comes into view."""
-        if not self._stack.sheets:
+        if not self._transcript.layouts:
             return
-        last = len(self._stack.sheets) - 1
+        last = len(self._transcript.layouts) - 1
         at = self.chosen() + by if self.cursor is not None else self.chosen() + min(by + 1, 0)
         self.cursor = min(max(0, at), last)
         self._reveal(self.cursor)
 
     def _reveal(self, at: int) -> None:
         """Scroll as little as it takes to see record ``at``, its top first."""
-        stack, rows = self._stack, self._rows
-        top = stack.settled(StackPosition(at, 0, 0))
+        transcript, rows = self._transcript, self._rows
+        top = transcript.settled(LayoutPosition(at, 0, 0))
         seen = [place for place, _ in self._window]
-        end = stack.settled(StackPosition(at, len(stack.sheets[at].opened()[0]) - 1, 1 << 20))
+        end = transcript.settled(LayoutPosition(at, len(transcript.layouts[at].opened()[0]) - 1, 1 << 20))
         if top not in seen or end not in seen:
-            fits = stack.moved(end, 1 - rows)
+            fits = transcript.moved(end, 1 - rows)
             self._place = top if top < self._place or fits > top else fits
         self.follow_if_at_end()
 
@@ -61,12 +61,12 @@ class Browsing(TranscriptPane):
         self._expand(self.chosen())
 
     def _expand(self, at: int) -> None:
-        if at < 0 or not isinstance(self._stack.sheets[at].record, ToolRow | Thought | Compaction):
+        if at < 0 or not isinstance(self._transcript.layouts[at].record, ToolRow | Thought | Compaction):
             return
-        sheet = self._stack.sheets[at]
-        sheet.expanded = not sheet.expanded
-        sheet.forget()
-        self._stack.lay(at, 0)
+        layout = self._transcript.layouts[at]
+        layout.expanded = not layout.expanded
+        layout.forget()
+        self._transcript.lay(at, 0)
         self._show()
 
     def action_search(self) -> None:
@@ -78,26 +78,26 @@ class Browsing(TranscriptPane):
         if self.search is None or self.search.query != query:
             self.search = TranscriptSearch(query)
             self.search.over(
-                [sheet.record for sheet in self._stack.sheets],
-                self._place.sheet + len({place.sheet for place, _ in self._window}),
+                [layout.record for layout in self._transcript.layouts],
+                self._place.record + len({place.record for place, _ in self._window}),
             )
         self.search.step(by)
         if (hit := self.search.current) is not None:
             self.cursor = hit[0]
-            self._place = self._stack.moved(self._line_of(*hit), -(self.size.height // 3))
+            self._place = self._transcript.moved(self._line_of(*hit), -(self.size.height // 3))
             self.follow_if_at_end()
         self._show()
 
-    def _line_of(self, at: int, number: int) -> StackPosition:
+    def _line_of(self, at: int, number: int) -> LayoutPosition:
         """Where hit ``number`` of record ``at`` is shown; the record's top when it is folded away or cut in two."""
         pattern = self.search.pattern if self.search is not None else None
-        stack = self._stack
-        for block in range(len(stack.sheets[at].opened()[0])):
-            for line, words in enumerate(stack.lay(at, block)):
+        transcript = self._transcript
+        for block in range(len(transcript.layouts[at].opened()[0])):
+            for line, words in enumerate(transcript.lay(at, block)):
                 number -= len(pattern.findall(words.text)) if pattern is not None else 0
                 if number < 0:
-                    return StackPosition(at, block, line)
-        return stack.settled(StackPosition(at, 0, 0))
+                    return LayoutPosition(at, block, line)
+        return transcript.settled(LayoutPosition(at, 0, 0))
 
     async def _on_key(self, event: events.Key) -> None:
         if self.search is None:
@@ -142,18 +142,18 @@ class Browsing(TranscriptPane):
         place = self._window[event.y].place
         if place.block == GAP:
             return
-        again = self.cursor == place.sheet
-        self.cursor = place.sheet
-        record = self._stack.sheets[place.sheet].record
+        again = self.cursor == place.record
+        self.cursor = place.record
+        record = self._transcript.layouts[place.record].record
         if isinstance(record, ToolRow | Thought | Compaction) and place.line == 0:
-            self._expand(place.sheet)
+            self._expand(place.record)
         elif again and event.chain == 2 and not isinstance(record, ProseRecord):
             self.post_message(RecordOpened(record))
         self._show()
 
     def _scroll_rows(self, rows: int) -> None:
         """Down, or up when negative, at once: an animation would repaint a dozen times for one key."""
-        self._place = self._stack.moved(self._place, rows)
+        self._place = self._transcript.moved(self._place, rows)
         self.follow_if_at_end()
 
     def action_scroll_up(self) -> None:

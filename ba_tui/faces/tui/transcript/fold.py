@@ -30,7 +30,6 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Message
-from ba_tui.faces.tui.transcript.course import TurnRecords
 from ba_tui.faces.tui.transcript.records import (
     OPEN,
     End,
@@ -46,6 +45,7 @@ from ba_tui.faces.tui.transcript.records import (
     prompt_of,
     queued,
 )
+from ba_tui.faces.tui.transcript.turn_records import TurnRecords
 
 TAIL = 4_000
 INTERRUPTED = "interrupted"

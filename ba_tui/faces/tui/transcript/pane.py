@@ -1,6 +1,6 @@
-"""The stack of sheets as one line-API widget: ``render_lines`` paints cached strips from the scroll place on.
+"""The layout of the transcript as one line-API widget: ``render_lines`` paints cached strips from the scroll place on.
 
-Where records come from is view.py's business, what keys and mouse do is browse.py's, layout is stack.py's.
+Where records come from is view.py's business, what keys and mouse do is browse.py's, positions are layout.py's.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from textual.widget import Widget
 
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.transcript import style
+from ba_tui.faces.tui.transcript.layout import FIRST, Shown, TranscriptLayout
 from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.messages import NewBelow
 from ba_tui.faces.tui.transcript.painter import Overlay, strip
@@ -31,7 +32,6 @@ from ba_tui.faces.tui.transcript.records import Prompt
 from ba_tui.faces.tui.transcript.rows import Look
 from ba_tui.faces.tui.transcript.search import TranscriptSearch
 from ba_tui.faces.tui.transcript.selection import key, selected
-from ba_tui.faces.tui.transcript.stack import FIRST, SheetStack, Shown
 
 MARGIN = 2
 """Cells left of a record's sign and right of its words."""
@@ -47,7 +47,7 @@ class Sight(NamedTuple):
 
 
 class TranscriptPane(ScrollView):
-    """A stack of sheets, painted. It stays at the bottom while it is there."""
+    """The transcript, painted. It stays at the bottom while it is there."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(style.COMPONENTS)
 
@@ -57,7 +57,7 @@ class TranscriptPane(ScrollView):
         self.cursor: int | None = None
         """The place of the record that keys work on; None means the last one in sight."""
         self.search: TranscriptSearch | None = None
-        self._stack = SheetStack()
+        self._transcript = TranscriptLayout()
         self._place = FIRST
         self._window: list[Shown] = []
         self._following = True
@@ -80,7 +80,7 @@ class TranscriptPane(ScrollView):
             return self.get_component_rich_style(f"transcript--{role.replace('_', '-')}", partial=over)
 
         colours = palette(look, ASCII if self._ascii else UNICODE)
-        self._stack.restyle(Look(max(12, self.size.width - MARGIN), colours, self.clock()))
+        self._transcript.restyle(Look(max(12, self.size.width - MARGIN), colours, self.clock()))
         self._strips.clear()
 
     def notify_style_update(self) -> None:
@@ -99,15 +99,15 @@ class TranscriptPane(ScrollView):
         if rows < 1:
             return
         self._style()
-        stack, before = self._stack, self._window
+        transcript, before = self._transcript, self._window
         if self._following:
-            self._place = stack.moved(stack.last(), 1 - rows)
-        self._place = stack.settled(self._place)
-        self._window = stack.window(self._place, rows)
+            self._place = transcript.moved(transcript.last(), 1 - rows)
+        self._place = transcript.settled(self._place)
+        self._window = transcript.window(self._place, rows)
         if len(self._window) < rows and not self._following:
-            self._place = stack.moved(stack.last(), 1 - rows)
-            self._window = stack.window(self._place, rows)
-        self._scroll_bar(stack.height, stack.y(self._place))
+            self._place = transcript.moved(transcript.last(), 1 - rows)
+            self._window = transcript.window(self._place, rows)
+        self._scroll_bar(transcript.height, transcript.y(self._place))
         if everything or self._below or len(before) != len(self._window):
             self.refresh()
             return
@@ -141,11 +141,11 @@ class TranscriptPane(ScrollView):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         if self._moving or not self.size.height:
             return
-        stack, delta = self._stack, round(new_value) - round(old_value)
+        transcript, delta = self._transcript, round(new_value) - round(old_value)
         if not delta:
             return
         far = abs(delta) > 3 * self.size.height
-        self._place = stack.at(round(new_value)) if far else stack.moved(self._place, delta)
+        self._place = transcript.at(round(new_value)) if far else transcript.moved(self._place, delta)
         self.follow_if_at_end()
 
     @property
@@ -154,12 +154,12 @@ class TranscriptPane(ScrollView):
         return self.size.height - (self.search is not None)
 
     def _at_end(self) -> bool:
-        last = self._stack.last()
-        return any(place == last for place, _ in self._stack.window(self._place, self._rows))
+        last = self._transcript.last()
+        return any(place == last for place, _ in self._transcript.window(self._place, self._rows))
 
     def follow_if_at_end(self) -> None:
         """Paint from the place on; stay at the end from now on when it is in sight."""
-        self._place = self._stack.settled(self._place)
+        self._place = self._transcript.settled(self._place)
         self._following = self._at_end()
         if self._following:
             self._count_below(0)
@@ -194,22 +194,22 @@ class TranscriptPane(ScrollView):
         if y == height - 1 and (over := self._footer(sight)) is not None:
             return over
         if y >= len(self._window):
-            last = key(self._stack, self._window[-1].place) + 1 if self._window else 0
-            ground = self._stack.look.palette.text
+            last = key(self._transcript, self._window[-1].place) + 1 if self._window else 0
+            ground = self._transcript.look.palette.text
             return Strip([Segment(" " * width, ground + Style.from_meta({"offset": (0, last)}))], width)
         return self._row(y, sight)
 
     def _row(self, y: int, sight: Sight) -> Strip:
-        (place, line), stack = self._window[y], self._stack
-        number = key(stack, place)
-        focused, wanted = place.sheet == sight.cursor, sight.wanted
+        (place, line), transcript = self._window[y], self._transcript
+        number = key(transcript, place)
+        focused, wanted = place.record == sight.cursor, sight.wanted
         chosen = sight.selected.get_span(number) if sight.selected is not None else None
         cached = self._strips.get((number, focused)) if chosen is None and wanted is None else None
         if cached is not None and _alike(cached[0], line):
             return cached[1]
-        prompt = isinstance(stack.sheets[place.sheet].record, Prompt)
+        prompt = isinstance(transcript.layouts[place.record].record, Prompt)
         overlay = Overlay(number, prompt, chosen, wanted, focused)
-        made = strip(line, sight.size.width, stack.look.palette, overlay)
+        made = strip(line, sight.size.width, transcript.look.palette, overlay)
         if chosen is None and wanted is None:
             self._strips[number, focused] = (line, made)
         return made
@@ -217,7 +217,7 @@ class TranscriptPane(ScrollView):
     def _footer(self, sight: Sight) -> Strip | None:
         """The last row while searching, or while something new is below."""
         width, height = sight.size
-        colours = self._stack.look.palette
+        colours = self._transcript.look.palette
         if self.search is not None:
             words = f" Find: {paintable(self.search.query, newlines=False)}_  {self.search.tally}"
             help_words = "Enter older  Down newer  Esc close "
@@ -233,7 +233,7 @@ class TranscriptPane(ScrollView):
         start, end = selection
         first = (start.y, start.x) if start is not None else None
         final = (end.y, end.x) if end is not None else None
-        text = paintable(selected(self._stack, first, final))
+        text = paintable(selected(self._transcript, first, final))
         return (text, "\n") if text else None
 
     def selection_updated(self, selection: Selection | None) -> None:
@@ -241,9 +241,9 @@ class TranscriptPane(ScrollView):
 
     def chosen(self) -> int:
         """The place of the record that keys work on; -1 when there is none."""
-        last = len(self._stack.sheets) - 1
+        last = len(self._transcript.layouts) - 1
         if self.cursor is None and not self._following and self._window:
-            return min(self._window[-1].place.sheet, last)
+            return min(self._window[-1].place.record, last)
         return last if self.cursor is None else min(self.cursor, last)
 
 

@@ -15,13 +15,13 @@ from textual.timer import Timer
 from ba_tui.core.events import Event, TextDelta, ToolProgress, TurnEnded, TurnStarted
 from ba_tui.faces.tui.transcript import messages, style
 from ba_tui.faces.tui.transcript.browse import Browsing
-from ba_tui.faces.tui.transcript.course import reaches_back
 from ba_tui.faces.tui.transcript.fold import Records, fold
+from ba_tui.faces.tui.transcript.layout import FIRST, TranscriptLayout, layouts_of
 from ba_tui.faces.tui.transcript.markdown import warm
+from ba_tui.faces.tui.transcript.record_layout import RecordLayout
 from ba_tui.faces.tui.transcript.records import Record
 from ba_tui.faces.tui.transcript.rows import lively
-from ba_tui.faces.tui.transcript.sheet import RecordSheet
-from ba_tui.faces.tui.transcript.stack import FIRST, SheetStack, sheets_of
+from ba_tui.faces.tui.transcript.turn_records import reaches_back
 
 PACE = 0.14
 """Seconds between two paintings of a stream, at least; longer when one painting takes long."""
@@ -113,30 +113,30 @@ class TranscriptView(Browsing, can_focus=True):
     def prepend(self, events: Sequence[Event]) -> None:
         """Older history; it is folded in a thread and comes in above without moving what is shown."""
 
-        stack = self._stack
+        transcript = self._transcript
 
         def work() -> None:
             records = fold(events)
-            sheets = sheets_of(records, stack.look.width)
-            cast("App[Any]", self.app).call_from_thread(self._join_above, stack, records, sheets)
+            layouts = layouts_of(records, transcript.look.width)
+            cast("App[Any]", self.app).call_from_thread(self._join_above, transcript, records, layouts)
 
         self.run_worker(work, thread=True)
 
-    def _join_above(self, stack: SheetStack, records: list[Record], sheets: list[RecordSheet]) -> None:
-        if stack is not self._stack:
+    def _join_above(self, transcript: TranscriptLayout, records: list[Record], layouts: list[RecordLayout]) -> None:
+        if transcript is not self._transcript:
             return
         self._older[:0] = records
-        moved = self._stack.prepend(sheets)
-        self._place = self._place._replace(sheet=self._place.sheet + moved)
+        moved = self._transcript.prepend(layouts)
+        self._place = self._place._replace(record=self._place.record + moved)
         if self.cursor is not None:
             self.cursor += moved
         if self.search is not None:
-            self.search.over([sheet.record for sheet in self._stack.sheets], self._place.sheet)
+            self.search.over([layout.record for layout in self._transcript.layouts], self._place.record)
         self._show()
 
     def clear(self) -> None:
         """Forget everything that is shown."""
-        self._records, self._stack, self._older = Records(), SheetStack(), []
+        self._records, self._transcript, self._older = Records(), TranscriptLayout(), []
         self._place, self._following, self.cursor, self.search = FIRST, True, None, None
         self._styled = False
         self._strips.clear()
@@ -149,23 +149,23 @@ class TranscriptView(Browsing, can_focus=True):
         self._flushing = False
         begin = time.monotonic()
         self._style()
-        self._stack.tick(self.clock())
+        self._transcript.tick(self.clock())
         self._records.settle()
         start, touched = self._records.take_changes()
-        older, known = len(self._older), len(self._stack.sheets)
+        older, known = len(self._older), len(self._transcript.layouts)
         for at in touched:
-            self._stack.update(older + at, self._records.items[at])
-        self._stack.replace_from(older + start, self._records.items[start:])
+            self._transcript.update(older + at, self._records.items[at])
+        self._transcript.replace_from(older + start, self._records.items[start:])
         if not touched:
-            self._stack.catch_up()
-        fresh = len(self._stack.sheets) - known
+            self._transcript.catch_up()
+        fresh = len(self._transcript.layouts) - known
         if not self._following and fresh > 0:
             self._count_below(self._below + fresh)
         self._show(everything=False)
         self._tick_while_busy()
         spent = time.monotonic() - begin
         self._rest_until = begin + max(PACE, 8 * spent)
-        if self._stack.behind and not self._flushing:
+        if self._transcript.behind and not self._flushing:
             self._flushing = True
             self.set_timer(self._rest_until - time.monotonic(), self.flush)
 
@@ -178,8 +178,8 @@ class TranscriptView(Browsing, can_focus=True):
             self._ticking = None
 
     def _tick(self) -> None:
-        self._stack.tick(self.clock())
-        for sheet in self._stack.sheets[-64:]:
-            if lively(sheet.record):
-                sheet.forget()
+        self._transcript.tick(self.clock())
+        for layout in self._transcript.layouts[-64:]:
+            if lively(layout.record):
+                layout.forget()
         self._show(everything=False)

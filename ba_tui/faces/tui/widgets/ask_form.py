@@ -12,8 +12,8 @@ from textual.screen import ModalScreen
 from ba_tui.core.errors import UsageError
 from ba_tui.core.questions import Question, Reply
 from ba_tui.faces.tui.displays.renderers import renderer_of
+from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import visible
-from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 from ba_tui.faces.tui.widgets.ask_answers import (
     AskAnswer,
     Phase,
@@ -26,7 +26,7 @@ from ba_tui.faces.tui.widgets.ask_body import in_full
 from ba_tui.faces.tui.widgets.ask_edit import ArgumentDraft, Chosen, accepted, draft
 from ba_tui.faces.tui.widgets.ask_inputs import ArgumentsInput, WordsInput
 from ba_tui.faces.tui.widgets.ask_layout import AskLayout
-from ba_tui.faces.tui.widgets.ask_sheet import QuestionSheet
+from ba_tui.faces.tui.widgets.ask_preview import QuestionPreview
 
 IGNORED = 0.5
 """Seconds in which keys are ignored: they were meant for something else."""
@@ -54,7 +54,7 @@ class AskForm(AskLayout, can_focus=True):
 
     def on_mount(self) -> None:
         self.set_class(self.question.kind == "permission", "-permission")
-        self.query_one(QuestionSheet).ask(self.question)
+        self.query_one(QuestionPreview).ask(self.question)
         self._paint()
         self.focus()
         self.watch(self.screen, "stack_updates", self._came_into_sight, init=False)
@@ -157,8 +157,8 @@ class AskForm(AskLayout, can_focus=True):
             return False
         return True
 
-    @on(InspectorSheet.Picked, "#ask-answers")
-    def _clicked(self, event: InspectorSheet.Picked) -> None:
+    @on(RowView.Picked, "#ask-answers")
+    def _clicked(self, event: RowView.Picked) -> None:
         event.stop()
         if self._phase == "asking" and not self._held and event.row < len(self._shown):
             self._row = event.row
@@ -296,7 +296,7 @@ class AskForm(AskLayout, can_focus=True):
             before = self._current
             self._chosen = None if chosen.whole else chosen
             if self._current is not before:
-                self.query_one(QuestionSheet).ask(self._current)
+                self.query_one(QuestionPreview).ask(self._current)
             self._fault = None
             self._paint()
 

@@ -12,13 +12,13 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ba_tui.core.questions import Question
-from ba_tui.faces.tui.inspector.sheet import InspectorSheet
+from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.widgets.ask_answers import AskAnswer, Phase, Pointer, answer_rows, answers_to, default_row, hint
 from ba_tui.faces.tui.widgets.ask_body import facts, remembering
 from ba_tui.faces.tui.widgets.ask_edit import Chosen
 from ba_tui.faces.tui.widgets.ask_fit import LOW, WantedRows, fit, lines_of
 from ba_tui.faces.tui.widgets.ask_inputs import ArgumentsInput, Writing
-from ba_tui.faces.tui.widgets.ask_sheet import QuestionSheet
+from ba_tui.faces.tui.widgets.ask_preview import QuestionPreview
 
 MOST_FACTS = 9
 
@@ -62,9 +62,9 @@ class AskLayout(Widget):
         known = Static(words, id="ask-facts", markup=False)
         known.display = bool(words)
         yield known
-        yield QuestionSheet(id="ask-body", words=True)
+        yield QuestionPreview(id="ask-body", word_wrap=True)
         yield Static(id="ask-note", markup=False)
-        answers = InspectorSheet(id="ask-answers", words=True)
+        answers = RowView(id="ask-answers", word_wrap=True)
         answers.can_focus = False
         yield answers
         yield self._writing
@@ -73,8 +73,8 @@ class AskLayout(Widget):
     def on_resize(self, _event: events.Resize) -> None:
         self._paint()
 
-    @on(InspectorSheet.LaidOut)
-    def _laid_out(self, event: InspectorSheet.LaidOut) -> None:
+    @on(RowView.LaidOut)
+    def _laid_out(self, event: RowView.LaidOut) -> None:
         event.stop()
         self._fit()
 
@@ -82,7 +82,7 @@ class AskLayout(Widget):
         self.set_class(self.screen.size.height < LOW, "-low")
         asking = self._phase == "asking"
         self._row = min(self._row, len(self._shown) - 1)
-        answers = self.query_one("#ask-answers", InspectorSheet)
+        answers = self.query_one("#ask-answers", RowView)
         answers.display = asking
         if asking:
             pointer = Pointer(self._row, frozenset(self._ticked) if self.question.multiple else None)
@@ -113,7 +113,7 @@ class AskLayout(Widget):
 
     def _fit(self) -> None:
         """Give each part its lines."""
-        body, answers = self.query_one("#ask-body", InspectorSheet), self.query_one("#ask-answers", InspectorSheet)
+        body, answers = self.query_one("#ask-body", RowView), self.query_one("#ask-answers", RowView)
         known, line = self.query_one("#ask-facts", Static), self.query_one("#ask-hint", Static)
         wanted = self._wanted(answers, body)
         got = fit(self.screen.size.height, wanted)
@@ -132,7 +132,7 @@ class AskLayout(Widget):
         if isinstance(field := self._writing.field, ArgumentsInput):
             field.styles.max_height = got.body
 
-    def _wanted(self, answers: InspectorSheet, body: InspectorSheet) -> WantedRows:
+    def _wanted(self, answers: RowView, body: RowView) -> WantedRows:
         width = max(1, self.size.width)
         lines = min(MOST_FACTS, lines_of(facts(self.question, self.agent), width))
         below = lines_of(self._noted, width)

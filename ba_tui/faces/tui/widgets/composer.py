@@ -20,8 +20,8 @@ from textual.widgets import Static
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.mentions import Mentions, Suggestion, Weight
 from ba_tui.core.text.untrusted import paintable
+from ba_tui.faces.tui.drafts import DraftStore, SavedInput
 from ba_tui.faces.tui.history import PromptHistory
-from ba_tui.faces.tui.unsent import Left, Unsent
 from ba_tui.faces.tui.widgets.completion import Candidate, Completion, CompletionRequest, wanted
 from ba_tui.faces.tui.widgets.prompt import PromptInput
 
@@ -55,7 +55,7 @@ class Composer(Vertical):
         self.mentions: Callable[[], Mentions | None] = _none
         """What can be mentioned in the conversation that is open."""
         self.history: PromptHistory | None = None
-        self.unsent: Unsent | None = None
+        self.drafts: DraftStore | None = None
         self.waiting = False
         """True while prompts wait in the queue."""
         self.prompt = PromptInput()
@@ -141,10 +141,10 @@ class Composer(Vertical):
 
     def keep(self, prompts: Sequence[str] | None = None) -> None:
         """Keep what stands in the input, and ``prompts`` that wait, beyond the end of ba; None: those that did."""
-        if self.unsent:
-            left = self.unsent.left
-            self.unsent.left = Left(self.text, left.prompts if prompts is None else tuple(prompts))
-            asyncio.get_running_loop().run_in_executor(None, self.unsent.save)
+        if self.drafts:
+            left = self.drafts.current
+            self.drafts.current = SavedInput(self.text, left.prompts if prompts is None else tuple(prompts))
+            asyncio.get_running_loop().run_in_executor(None, self.drafts.save)
 
     @on(PromptInput.Recalled)
     def _recalled(self, event: PromptInput.Recalled) -> None:

@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from ba_tui.core.events import Event
 from ba_tui.core.ledger import Ledger
-from ba_tui.faces.tui.meters import bar, filled, fullness, hits, money, share, short_count
+from ba_tui.faces.tui.meters import bar, cache_share, filled, fullness, money, share, short_count
 from ba_tui.faces.tui.widgets.status import REST
 from ba_tui.faces.tui.widgets.todos import TodoList
 
@@ -54,7 +54,7 @@ class SidePanel(VerticalScroll, can_focus=False):
         warning, colour = fullness(percent)
         rows = [
             ("Context", f"{filled(ledger)} of {short_count(self._window)}" if ledger.filled else "—"),
-            ("In", f"{short_count(used.prompt)}, {hits(used)} cached" if used.prompt else "—"),
+            ("In", f"{short_count(used.prompt)}, {cache_share(used)} cached" if used.prompt else "—"),
             ("Out", short_count(used.output) if used.prompt else "—"),
             ("Cost", money(ledger.session.cost if ledger.session.requests else None)),
             ("This turn", money(ledger.turn.cost if ledger.turn.requests else None)),

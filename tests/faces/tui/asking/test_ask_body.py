@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import CommandText, Diff, Diffs, Display, Prose, Source, Table, Todos
-from ba_tui.faces.tui.inspector.sheet import InspectorSheet
+from ba_tui.faces.tui.inspector.row_view import RowView
 from tests.faces.tui.asking.test_ask import EDIT, PUSH, Chat, asked, seen, settle
 
 LONG = "x" * 9_000
@@ -37,7 +37,7 @@ PREVIEWS: dict[str, tuple[Display | None, dict[str, Any]]] = {
 
 def body(app: Chat) -> str:
     """What stands in the body's place on the screen, without its gutter signs."""
-    sheet = app.query_one("#ask-body", InspectorSheet)
+    sheet = app.query_one("#ask-body", RowView)
     region = sheet.region.intersection(app.screen.region)
     lines = seen(app).split("\n")[region.y : region.bottom]
     return "".join(text[region.x : region.right] for text in lines).strip(" $")
@@ -101,7 +101,7 @@ async def test_no_resize_empties_it() -> None:
         for name in ("one long line", "large", "huge"):
             preview, args = PREVIEWS[name]
             app = await fed(pilot, Question("permission", "Allow?", tool="tool", args=args, preview=preview))
-            app.query_one("#ask-body", InspectorSheet).scroll_end(animate=False)
+            app.query_one("#ask-body", RowView).scroll_end(animate=False)
             for size in [(40, 10), (200, 50)]:
                 await pilot.resize_terminal(*size)
                 assert body(app), f"{name}\n{seen(app)}"

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Diff, Diffs
-from ba_tui.faces.tui.inspector.sheet import InspectorSheet
+from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.screens.diff import DiffScreen
 from ba_tui.faces.tui.widgets.ask import AskPanel
 from tests.faces.tui.asking.test_ask import PUSH, Chat, asked, seen, settle
@@ -100,7 +100,7 @@ async def test_where_a_choice_cannot_be_said_none_is_offered() -> None:
             assert isinstance(app.screen, DiffScreen)
             await pilot.press("space", "a")
             await settle(pilot)
-            assert "Change 1 of" in seen(app) or "Change" in str(app.screen.query_one(InspectorSheet).rows)
+            assert "Change 1 of" in seen(app) or "Change" in str(app.screen.query_one(RowView).rows)
             assert "[x]" not in seen(app)
             assert "[ ]" not in seen(app)
             await pilot.press("q")
@@ -112,7 +112,7 @@ async def test_where_a_choice_cannot_be_said_none_is_offered() -> None:
 
 async def test_side_by_side_where_there_is_room_and_by_key() -> None:
     def sides(app: Chat) -> int:
-        return max(map(len, app.screen.query_one(InspectorSheet).rows))
+        return max(map(len, app.screen.query_one(RowView).rows))
 
     async with Chat().run_test(size=(120, 36)) as pilot:
         app = await opened(pilot, WRITE)

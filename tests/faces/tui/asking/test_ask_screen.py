@@ -9,7 +9,7 @@ from textual.widgets import TextArea
 
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import CommandText, Diff
-from ba_tui.faces.tui.inspector.sheet import InspectorSheet
+from ba_tui.faces.tui.inspector.row_view import RowView
 from tests.faces.tui.asking.test_ask import EDIT, PUSH, REMOVE, Chat, asked, seen, settle
 
 
@@ -22,7 +22,7 @@ async def test_everything_that_must_be_read_is_on_the_screen(size: tuple[int, in
             for words in ("1 y  Yes, once", "4 n  No", question.tool, question.text):
                 assert words in screen, screen
             assert ("Always in this project:" in screen) == (question.rule is not None), screen
-            body = app.query_one("#ask-body", InspectorSheet)
+            body = app.query_one("#ask-body", RowView)
             assert body.size.height >= 1
             assert body.line_count >= 1
             if size[1] < 16:
@@ -106,7 +106,7 @@ async def test_a_body_that_takes_its_time_is_shown_when_it_is_there() -> None:
             await pilot.pause()
         await settle(pilot)
         assert "long.py  +" in seen(app)
-        assert app.query_one("#ask-body", InspectorSheet).size.height > 3
+        assert app.query_one("#ask-body", RowView).size.height > 3
 
 
 async def test_a_resize_keeps_everything_readable() -> None:

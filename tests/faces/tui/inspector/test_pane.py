@@ -14,11 +14,11 @@ from textual.worker import WorkerFailed
 from ba_tui.core.results import CommandText, Diff, Display, Prose, Source, Table, Todos
 from ba_tui.core.work import Todo
 from ba_tui.faces.tui.clipboard import CopyToClipboard
-from ba_tui.faces.tui.inspector.grid import GridSheet
 from ba_tui.faces.tui.inspector.model import Inspected
 from ba_tui.faces.tui.inspector.pane import Inspector, InspectorScreen, spell
+from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import GridRow, line
-from ba_tui.faces.tui.inspector.sheet import InspectorSheet
+from ba_tui.faces.tui.inspector.table_view import TableView
 
 CHANGE = Diff("src/a.py", "a\nold\n", "a\nnew\n")
 
@@ -109,7 +109,7 @@ async def test_arguments_are_copied_when_they_have_the_focus() -> None:
 async def test_d_puts_a_diff_side_by_side_and_back() -> None:
     async with Room(Inspected("x", {}, CHANGE)).run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        sheet = pilot.app.query_one("#sheet", InspectorSheet)
+        sheet = pilot.app.query_one("#sheet", RowView)
         assert max(map(len, sheet.rows)) == 1
         await pilot.press("d")
         await settle(pilot)
@@ -122,19 +122,19 @@ async def test_d_puts_a_diff_side_by_side_and_back() -> None:
 async def test_a_wide_pane_shows_both_sides_at_once() -> None:
     async with Room(Inspected("x", {}, CHANGE)).run_test(size=(120, 24)) as pilot:
         await settle(pilot)
-        assert max(map(len, pilot.app.query_one("#sheet", InspectorSheet).rows)) == 2
+        assert max(map(len, pilot.app.query_one("#sheet", RowView).rows)) == 2
         assert "d one below the other" in seen(pilot.app)
         assert "Result" not in seen(pilot.app), "a heading only where there is another part"
         await pilot.resize_terminal(100, 24)
         await settle(pilot)
-        assert max(map(len, pilot.app.query_one("#sheet", InspectorSheet).rows)) == 1
+        assert max(map(len, pilot.app.query_one("#sheet", RowView).rows)) == 1
         assert "d side by side" in seen(pilot.app)
 
 
 async def test_w_lets_long_lines_run_on_and_scroll_beside_their_numbers() -> None:
     async with Room(Inspected("x", {}, Source("a.txt", "x" * 300 + "END"))).run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        sheet = pilot.app.query_one("#sheet", InspectorSheet)
+        sheet = pilot.app.query_one("#sheet", RowView)
         assert sheet.line_count > 3
         await pilot.press("w")
         await settle(pilot)
@@ -150,7 +150,7 @@ async def test_another_call_replaces_the_first() -> None:
         app = pilot.app
         assert isinstance(app, Room)
         await settle(pilot)
-        assert app.query(GridSheet)
+        assert app.query(TableView)
         await app.pane.show(Inspected("two", {}, None, "", "running"))
         await settle(pilot)
         screen = seen(app)
@@ -185,7 +185,7 @@ async def test_a_long_diff_opens_and_reaches_its_end() -> None:
     display = Diff("long.py", before, before.replace("1 =", "2 ="))
     async with Room(Inspected("x", {}, display)).run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        sheet = pilot.app.query_one("#sheet", InspectorSheet)
+        sheet = pilot.app.query_one("#sheet", RowView)
         assert sheet.line_count > 1_000
         await pilot.press("end")
         await settle(pilot)
@@ -209,7 +209,7 @@ async def test_a_table_larger_than_the_grid_says_so() -> None:
     table = Table(("n",), tuple((n,) for n in range(1_050)))
     async with Room(Inspected("x", {}, table)).run_test() as pilot:
         await settle(pilot)
-        grid = pilot.app.query_one(GridSheet)
+        grid = pilot.app.query_one(TableView)
         assert grid.row_count == 1_001
         assert grid.get_row_at(1_000)[0].plain == "… 50 more rows"
 
@@ -217,7 +217,7 @@ async def test_a_table_larger_than_the_grid_says_so() -> None:
 async def test_rows_can_be_selected_without_their_gutters() -> None:
     async with Room(Inspected("x", {}, Source("a.txt", "alpha\nbeta\n"))).run_test(size=(60, 12)) as pilot:
         await settle(pilot)
-        sheet = pilot.app.query_one("#sheet", InspectorSheet)
+        sheet = pilot.app.query_one("#sheet", RowView)
         await pilot.mouse_down(sheet, offset=(3, 0))
         await pilot.hover(sheet, offset=(6, 1))
         await pilot.mouse_up(sheet, offset=(6, 1))
@@ -228,7 +228,7 @@ async def test_rows_can_be_selected_without_their_gutters() -> None:
 async def test_rows_given_at_once() -> None:
     async with Room(Inspected("x")).run_test() as pilot:
         await settle(pilot)
-        sheet = pilot.app.query_one("#sheet", InspectorSheet)
+        sheet = pilot.app.query_one("#sheet", RowView)
         sheet.put([line(("brackets [red]stay[/]", "heading"), gutter="> ", tone="selected")])
         await settle(pilot)
         assert "> brackets [red]stay[/]" in seen(pilot.app)
@@ -257,7 +257,7 @@ async def test_what_cannot_be_made_is_said_and_a_better_version_may_fail() -> No
 
     async with Room(Inspected("x")).run_test() as pilot:
         await settle(pilot)
-        sheet = pilot.app.query_one("#sheet", InspectorSheet)
+        sheet = pilot.app.query_one("#sheet", RowView)
         sheet.show(broken)
         with pytest.raises(WorkerFailed):
             await pilot.app.workers.wait_for_complete()

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from ba_tui.core.results import CommandText, Diff, Prose, Source, Table, Todos
 from ba_tui.core.work import Todo
 from ba_tui.faces.tui.inspector.diff import compare, diff_rows, patch, side_by_side, unified
-from ba_tui.faces.tui.inspector.grid import cell_text, table_text
 from ba_tui.faces.tui.inspector.json_tree import argument_rows, json_rows
 from ba_tui.faces.tui.inspector.rows import GridRow, folds, lay_out, line, painted, visible, width_of
 from ba_tui.faces.tui.inspector.source import command_rows, prose_rows, source_rows
+from ba_tui.faces.tui.inspector.table_view import cell_text, table_text
 from ba_tui.faces.tui.inspector.terminal import output_rows, terminal_rows
 from ba_tui.faces.tui.inspector.todos import todo_rows, todo_text
 
@@ -98,16 +98,16 @@ def test_the_patch_for_the_clipboard() -> None:
 @settings(max_examples=200, deadline=None)
 def test_folding_loses_nothing_and_fits(text: str, width: int) -> None:
     text = visible(text)
-    for words in (False, True):
-        starts = folds(text, width, words=words)
+    for word_wrap in (False, True):
+        starts = folds(text, width, word_wrap=word_wrap)
         parts = [text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
         assert "".join(parts) == text
         assert all(width_of(part) <= max(width, 2) for part in parts)
 
 
 def test_words_stay_whole_where_they_can() -> None:
-    assert folds("aaa bbb ccc", 8, words=True) == (0, 8)
-    assert folds("aaaaaaaaaa b", 4, words=True) == (0, 4, 8)
+    assert folds("aaa bbb ccc", 8, word_wrap=True) == (0, 8)
+    assert folds("aaaaaaaaaa b", 4, word_wrap=True) == (0, 4, 8)
 
 
 def test_columns_fold_side_by_side() -> None:

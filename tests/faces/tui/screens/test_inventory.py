@@ -16,7 +16,7 @@ from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.inspector.sheet import InspectorSheet
+from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.screens.shells import ShellList
 from ba_tui.faces.tui.screens.tools import ToolBrowser, ToolPage
 from tests.faces.tui.conftest import Hand, running
@@ -65,7 +65,7 @@ async def test_one_tool_in_full(world: World) -> None:
         await browse(hand)
         await hand.press(*"read_file", "enter")
         await shown(hand, ToolPage)
-        text = sheet_text(hand.app.screen.query_one(InspectorSheet).rows)
+        text = sheet_text(hand.app.screen.query_one(RowView).rows)
         assert "Read a [text] file" in text
         assert "24 calls, 96 % succeeded, 2 retries, 3 from the cache" in text
         assert "42ms on average, 95 of 100 under 0.2s" in text
@@ -105,7 +105,7 @@ async def test_shells_are_counted_listed_shown_and_ended(world: World) -> None:
         await hand.press("enter")
         await shown(hand, InspectorScreen)
         await hand.until(
-            lambda: "ready [on] port 3000" in sheet_text(hand.app.screen.query_one("#sheet", InspectorSheet).rows)
+            lambda: "ready [on] port 3000" in sheet_text(hand.app.screen.query_one("#sheet", RowView).rows)
         )
         await hand.press("y")
         await hand.until(lambda: "ready [on]" in hand.app.clipboard)

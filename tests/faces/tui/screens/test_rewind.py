@@ -11,7 +11,7 @@ from ba_tui.core.messages import Message, Text, user
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.screens.rewind import RewindList
-from ba_tui.faces.tui.screens.rewinding import RewindSheet
+from ba_tui.faces.tui.screens.rewind_dialog import RewindDialog
 from ba_tui.sessions.checkpoints.keeper import SessionCheckpoints
 from ba_tui.sessions.checkpoints.shadow import Store
 from tests.faces.tui.conftest import Hand, running
@@ -47,7 +47,7 @@ def changed(world: World) -> World:
     return world
 
 
-def page(hand: Hand, kind: type[RewindList] | type[RewindSheet]) -> str:
+def page(hand: Hand, kind: type[RewindList] | type[RewindDialog]) -> str:
     """What stands on the screen, without its looks."""
     assert isinstance(hand.app.screen, kind)
     strips = hand.app.screen._compositor.render_strips()
@@ -76,9 +76,9 @@ async def test_escape_twice_and_back_to_before_a_prompt_and_forth(changed: World
         await hand.press("down")
         assert "new.txt +1 -0" in page(hand, RewindList)
         await hand.press("enter")
-        await hand.until(lambda: isinstance(hand.app.screen, RewindSheet))
-        await hand.until(lambda: "2 files would change." in page(hand, RewindSheet))
-        shown = page(hand, RewindSheet)
+        await hand.until(lambda: isinstance(hand.app.screen, RewindDialog))
+        await hand.until(lambda: "2 files would change." in page(hand, RewindDialog))
+        shown = page(hand, RewindDialog)
         assert "Rewind to before “make a file”" in shown
         assert "! 1 of them changed outside of the turns" in shown
         assert "This prompt and 1 after it are taken back" in shown
@@ -92,8 +92,8 @@ async def test_escape_twice_and_back_to_before_a_prompt_and_forth(changed: World
         assert files(changed.cwd) == {"a.txt": "one\ntwo\n", "mine.md": "m\n"}
         hand.chat.composer.clear()
         await hand.send("/rewind undo")
-        await hand.until(lambda: isinstance(hand.app.screen, RewindSheet))
-        await hand.until(lambda: "2 files would change." in page(hand, RewindSheet))
+        await hand.until(lambda: isinstance(hand.app.screen, RewindDialog))
+        await hand.until(lambda: "2 files would change." in page(hand, RewindDialog))
         await hand.press("enter")
         await hand.until(lambda: "About [b]just talk." in hand.said())
         assert files(changed.cwd)["mine.md"] == "m\nby hand\n"
@@ -114,8 +114,8 @@ async def test_what_is_left_and_what_can_not_be_is_told(changed: World):
         await hand.until(lambda: isinstance(hand.app.screen, InspectorScreen))
         await hand.press("escape")
         await hand.send("/rewind 1")
-        await hand.until(lambda: isinstance(hand.app.screen, RewindSheet))
-        await hand.until(lambda: "3 files would change." in page(hand, RewindSheet))
+        await hand.until(lambda: isinstance(hand.app.screen, RewindDialog))
+        await hand.until(lambda: "3 files would change." in page(hand, RewindDialog))
         await hand.press("escape")
         await hand.until(lambda: hand.app.screen is hand.chat)
         assert files(changed.cwd)["mine.md"] == "m\nby hand\n"
@@ -128,9 +128,9 @@ async def test_a_store_that_is_gone_leaves_the_conversation_to_rewind(changed: W
         for path in sorted((changed.cwd.parent / "store" / "objects").rglob("*"), reverse=True):
             path.rmdir() if path.is_dir() else path.unlink()
         await hand.send("/rewind 2")
-        await hand.until(lambda: isinstance(hand.app.screen, RewindSheet))
-        await hand.until(lambda: "The checkpoint is gone" in page(hand, RewindSheet))
-        assert "Conversation and files" not in page(hand, RewindSheet)
+        await hand.until(lambda: isinstance(hand.app.screen, RewindDialog))
+        await hand.until(lambda: "The checkpoint is gone" in page(hand, RewindDialog))
+        assert "Conversation and files" not in page(hand, RewindDialog)
         await hand.press("enter")
         await hand.until(lambda: hand.text == "make a file")
         assert "new.txt" in files(changed.cwd)

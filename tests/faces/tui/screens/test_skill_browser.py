@@ -13,7 +13,7 @@ from ba_tui.faces.tui.screens.skills import SkillBrowser
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.sheets import keys, lines
-from tests.faces.tui.test_own_commands import Skilled
+from tests.faces.tui.test_command_table import Skilled
 
 BODY = "# Reading\n\nFirst **look**, then read.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
 

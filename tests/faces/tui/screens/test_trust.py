@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from ba_tui.core.ports.trust import TrustedItems, TrustState
 from ba_tui.core.results import Diff
 from ba_tui.core.start import Start
-from ba_tui.faces.tui.inspector.sheet import InspectorSheet
+from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.screens.trust import TrustScreen
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import places
@@ -57,7 +57,7 @@ class Asked(App[None]):
 
 
 def body(app: Asked) -> str:
-    sheet = app.asked.query_one("#trust-body", InspectorSheet)
+    sheet = app.asked.query_one("#trust-body", RowView)
     return "\n".join("".join(cell.gutter + cell.text for cell in row) for row in sheet.rows)
 
 

@@ -73,14 +73,14 @@ def going_forth(course: TurnHistory) -> Going | None:
     return Going("Take the newest rewind back", lead, event.undo, since, event.turns is not None)
 
 
-class RewindSheet(ModalScreen[RewindScope | None]):
+class RewindDialog(ModalScreen[RewindScope | None]):
     """Dismissed with what to rewind, or None."""
 
     CSS_PATH = "../styles/screens.tcss"
     VERTICAL_BREAKPOINTS = LOW
     DEFAULT_CSS = """
-    RewindSheet OptionList { height: auto; max-height: 3; margin-top: 1; }
-    RewindSheet.-low OptionList { margin-top: 0; }
+    RewindDialog OptionList { height: auto; max-height: 3; margin-top: 1; }
+    RewindDialog.-low OptionList { margin-top: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", "Leave all as it is"),

@@ -6,12 +6,12 @@ What it says is made in ask_body; how many lines it gets is the form's affair.
 from __future__ import annotations
 
 from ba_tui.core.questions import Question
+from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import line
-from ba_tui.faces.tui.inspector.sheet import InspectorSheet
 from ba_tui.faces.tui.widgets.ask_body import body_builds, is_light
 
 
-class QuestionSheet(InspectorSheet, can_focus=False):
+class QuestionPreview(RowView, can_focus=False):
     """Never blank: threads may be late, and a person must not judge an empty box."""
 
     def ask(self, question: Question) -> None:

@@ -32,11 +32,11 @@ ROLES = (
 OWN_GROUND = {"added", "added-word", "removed", "removed-word"}
 
 
-class InspectorSheet(ScrollView, can_focus=True):
+class RowView(ScrollView, can_focus=True):
     """Shows rows. Give it plain rows with ``put``, or a function that makes them in a thread with ``show``."""
 
     DEFAULT_CSS = """
-    InspectorSheet {
+    RowView {
         background: transparent;
         color: $foreground;
         scrollbar-size-vertical: 1;
@@ -91,31 +91,31 @@ class InspectorSheet(ScrollView, can_focus=True):
     class LaidOut(Message):
         """The number of lines at the present width is known."""
 
-        def __init__(self, sheet: InspectorSheet, lines: int) -> None:
+        def __init__(self, view: RowView, lines: int) -> None:
             super().__init__()
-            self.sheet = sheet
+            self.view = view
             self.lines = lines
 
         @property
-        def control(self) -> InspectorSheet:
-            return self.sheet
+        def control(self) -> RowView:
+            return self.view
 
     class Picked(Message):
         """A row was clicked."""
 
-        def __init__(self, sheet: InspectorSheet, row: int) -> None:
+        def __init__(self, view: RowView, row: int) -> None:
             super().__init__()
-            self.sheet = sheet
+            self.view = view
             self.row = row
 
         @property
-        def control(self) -> InspectorSheet:
-            return self.sheet
+        def control(self) -> RowView:
+            return self.view
 
-    def __init__(self, rows: Sequence[GridRow] = (), *, words: bool = False, id: str | None = None) -> None:
+    def __init__(self, rows: Sequence[GridRow] = (), *, word_wrap: bool = False, id: str | None = None) -> None:
         super().__init__(id=id)
         self.rows = rows
-        self.words = words
+        self.word_wrap = word_wrap
         self._layout_now: GridLayout | None = None
         self._styles: dict[str, Style] = {}
         self._width = 0
@@ -192,18 +192,18 @@ class InspectorSheet(ScrollView, can_focus=True):
         width = self._width = self.scrollable_content_region.width
         if not width:
             return
-        rows, wrap, words = self.rows, self.wrap, self.words
+        rows, wrap, word_wrap = self.rows, self.wrap, self.word_wrap
         small = len(rows) <= SMALL and sum(len(cell.text) for row in rows for cell in row) <= SMALL_TEXT
         if small:
             self._stop("fold")
-            self._lay(lay_out(rows, width, wrap=wrap, words=words))
+            self._lay(lay_out(rows, width, wrap=wrap, word_wrap=word_wrap))
         else:
             self._fold_later(rows, width)
 
     @work(exclusive=True, group="fold")
     async def _fold_later(self, rows: Sequence[GridRow], width: int) -> None:
-        wrap, words = self.wrap, self.words
-        self._lay(await asyncio.to_thread(lambda: lay_out(rows, width, wrap=wrap, words=words)), rows)
+        wrap, word_wrap = self.wrap, self.word_wrap
+        self._lay(await asyncio.to_thread(lambda: lay_out(rows, width, wrap=wrap, word_wrap=word_wrap)), rows)
 
     def _lay(self, layout: GridLayout, rows: Sequence[GridRow] | None = None) -> None:
         if rows is not None and rows is not self.rows:

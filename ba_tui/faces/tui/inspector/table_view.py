@@ -18,11 +18,11 @@ MOST = 1_000
 CELL = 200
 
 
-class GridSheet(DataTable[Text]):
+class TableView(DataTable[Text]):
     """All rows up to ``MOST``; how many more there are is said in the last one."""
 
     DEFAULT_CSS = """
-    GridSheet { background: transparent; }
+    TableView { background: transparent; }
     """
 
     def __init__(self, table: Table, id: str | None = None) -> None:

@@ -17,8 +17,8 @@ import pytest
 from textual import events
 
 from ba_tui.core.start import Start
+from ba_tui.faces.tui.drafts import DraftStore, SavedInput
 from ba_tui.faces.tui.history import PromptHistory
-from ba_tui.faces.tui.unsent import Left, Unsent
 from ba_tui.faces.tui.widgets.prompt import LARGE
 from tests.faces.tui.conftest import running
 from tests.faces.tui.fakes import World
@@ -87,13 +87,13 @@ async def test_waiting_prompts_outlive_quitting_and_are_held(world: World, state
     assert left_in(state) == []
 
 
-def after_a_kill(state: Path, copy: Path, cwd: Path) -> Left:
+def after_a_kill(state: Path, copy: Path, cwd: Path) -> SavedInput:
     """What the next process would find if this one were killed now: nobody holds the locks of a copy."""
     shutil.rmtree(copy, ignore_errors=True)
     with suppress(OSError):
         # A file that is being replaced may be gone.
         shutil.copytree(state / "drafts", copy / "drafts")
-    return Unsent(copy, cwd).take_over()
+    return DraftStore(copy, cwd).take_over()
 
 
 async def test_what_is_written_before_there_is_a_session_outlives_a_kill(
@@ -103,12 +103,12 @@ async def test_what_is_written_before_there_is_a_session_outlives_a_kill(
     async with running(world, ready=False) as hand:
         await hand.send("queued")
         await hand.type("a draft")
-        kept = Left("a draft", ("queued",))
+        kept = SavedInput("a draft", ("queued",))
         await hand.until(lambda: after_a_kill(state, tmp_path / "copy", Path.cwd()) == kept)
         doors.set()
         await hand.until(lambda: "one" in hand.said())
         # The session may be in another folder than the shell.
-        await hand.until(lambda: after_a_kill(state, tmp_path / "copy", world.cwd) == Left("a draft"))
+        await hand.until(lambda: after_a_kill(state, tmp_path / "copy", world.cwd) == SavedInput("a draft"))
         await hand.until(lambda: len(left_in(state)) == 2)
         assert hand.text == "a draft"
 
@@ -131,32 +131,32 @@ async def test_a_prompt_at_the_start_goes_before_what_was_left(world: World) -> 
 
 def test_what_a_process_leaves_is_taken_over_once_and_only_in_its_folder(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
-    first = Unsent(tmp_path, here)
-    first.left = Left("one", ("a", "b"))
+    first = DraftStore(tmp_path, here)
+    first.current = SavedInput("one", ("a", "b"))
     assert first.save()
     files = list((tmp_path / "drafts").iterdir())
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     # It still runs.
-    assert not Unsent(tmp_path, here).take_over()
+    assert not DraftStore(tmp_path, here).take_over()
     first.close()
-    assert not Unsent(tmp_path, there).take_over()
-    second = Unsent(tmp_path, here)
-    second.left = Left("typed", ("c",))
-    assert second.take_over() == Left("one", ("a", "b"))
-    assert second.left == Left("one\n\ntyped", ("a", "b", "c"))
-    assert not Unsent(tmp_path, here).take_over()
+    assert not DraftStore(tmp_path, there).take_over()
+    second = DraftStore(tmp_path, here)
+    second.current = SavedInput("typed", ("c",))
+    assert second.take_over() == SavedInput("one", ("a", "b"))
+    assert second.current == SavedInput("one\n\ntyped", ("a", "b", "c"))
+    assert not DraftStore(tmp_path, here).take_over()
     second.close()
-    third = Unsent(tmp_path, here)
-    assert third.take_over() == second.left
-    third.left = Left()
+    third = DraftStore(tmp_path, here)
+    assert third.take_over() == second.current
+    third.current = SavedInput()
     third.close()
     assert list((tmp_path / "drafts").iterdir()) == []
 
 
 def _leave(state: Path, text: str) -> None:
-    unsent = Unsent(state, state)
-    unsent.left = Left(text, (text,))
-    unsent.save()
+    drafts = DraftStore(state, state)
+    drafts.current = SavedInput(text, (text,))
+    drafts.save()
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -166,32 +166,32 @@ def test_what_killed_processes_left_is_all_taken_over(tmp_path: Path) -> None:
         process.start()
         process.join()
         assert process.exitcode == -signal.SIGKILL
-    assert Unsent(tmp_path, tmp_path).take_over() == Left("first\n\nsecond", ("first", "second"))
+    assert DraftStore(tmp_path, tmp_path).take_over() == SavedInput("first\n\nsecond", ("first", "second"))
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"draft": 1}', b'{"draft": "", "prompts": 5}'])
 def test_a_damaged_file_is_left_alone(tmp_path: Path, damage: bytes) -> None:
-    first = Unsent(tmp_path, tmp_path)
-    first.left = Left("one")
+    first = DraftStore(tmp_path, tmp_path)
+    first.current = SavedInput("one")
     first.save()
     first.close()
     (file,) = (tmp_path / "drafts").glob("*.json")
     file.write_bytes(damage)
-    assert not Unsent(tmp_path, tmp_path).take_over()
+    assert not DraftStore(tmp_path, tmp_path).take_over()
     assert file.read_bytes() == damage
 
 
 def test_a_folder_that_cannot_be_written_keeps_what_is_there(tmp_path: Path, monkeypatch: Any) -> None:
-    first = Unsent(tmp_path, tmp_path)
-    first.left = Left("one")
+    first = DraftStore(tmp_path, tmp_path)
+    first.current = SavedInput("one")
     first.save()
     first.close()
-    second = Unsent(tmp_path, tmp_path)
+    second = DraftStore(tmp_path, tmp_path)
     monkeypatch.setattr(os, "replace", _full)
-    assert second.take_over() == Left("one")
+    assert second.take_over() == SavedInput("one")
     monkeypatch.undo()
     del second
-    assert Unsent(tmp_path, tmp_path).take_over() == Left("one")
+    assert DraftStore(tmp_path, tmp_path).take_over() == SavedInput("one")
 
 
 def _full(*_: object) -> None:

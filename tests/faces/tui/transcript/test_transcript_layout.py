@@ -6,19 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.faces.tui.transcript.heights import Heights
+from ba_tui.faces.tui.transcript.layout import FIRST, LayoutPosition, TranscriptLayout, layouts_of
 from ba_tui.faces.tui.transcript.palette import Palette
 from ba_tui.faces.tui.transcript.records import Prompt, ProseRecord, Record
 from ba_tui.faces.tui.transcript.rows import Look
 from ba_tui.faces.tui.transcript.search import TranscriptSearch
 from ba_tui.faces.tui.transcript.selection import key, place_of, selected
-from ba_tui.faces.tui.transcript.stack import FIRST, SheetStack, StackPosition, sheets_of
 
 
-def stack_of(records: list[Record], width: int = 40) -> SheetStack:
-    stack = SheetStack()
-    stack.restyle(Look(width, Palette(), 0.0))
-    stack.replace_from(0, records)
-    return stack
+def stack_of(records: list[Record], width: int = 40) -> TranscriptLayout:
+    transcript = TranscriptLayout()
+    transcript.restyle(Look(width, Palette(), 0.0))
+    transcript.replace_from(0, records)
+    return transcript
 
 
 def talk(count: int) -> list[Record]:
@@ -57,22 +57,22 @@ def test_walking_up_or_down_shows_the_same_rows() -> None:
 
 
 def test_a_place_keeps_its_row_when_what_is_above_gets_measured() -> None:
-    stack = stack_of(talk(100))
-    place = stack.moved(stack.last(), -20)
-    before = stack.window(place, 5)
-    stack.window(FIRST, 10_000)
-    assert stack.window(place, 5) == before
+    transcript = stack_of(talk(100))
+    place = transcript.moved(transcript.last(), -20)
+    before = transcript.window(place, 5)
+    transcript.window(FIRST, 10_000)
+    assert transcript.window(place, 5) == before
 
 
 def test_older_records_come_in_above() -> None:
-    stack = stack_of(talk(10))
-    number = key(stack, StackPosition(3, 0, 1))
-    text = stack.window(StackPosition(3, 0, 1), 4)
-    moved = stack.prepend(sheets_of(talk(7), 40))
+    transcript = stack_of(talk(10))
+    number = key(transcript, LayoutPosition(3, 0, 1))
+    text = transcript.window(LayoutPosition(3, 0, 1), 4)
+    moved = transcript.prepend(layouts_of(talk(7), 40))
     assert moved == 7
-    assert [line for _, line in stack.window(StackPosition(10, 0, 1), 4)] == [line for _, line in text]
-    assert place_of(stack, number) == StackPosition(10, 0, 1)
-    assert key(stack, StackPosition(0, 0, 0)) < key(stack, StackPosition(6, 0, 0)) < number
+    assert [line for _, line in transcript.window(LayoutPosition(10, 0, 1), 4)] == [line for _, line in text]
+    assert place_of(transcript, number) == LayoutPosition(10, 0, 1)
+    assert key(transcript, LayoutPosition(0, 0, 0)) < key(transcript, LayoutPosition(6, 0, 0)) < number
 
 
 def test_selection_copies_source_of_whole_records_and_words_of_parts() -> None:
@@ -81,23 +81,23 @@ def test_selection_copies_source_of_whole_records_and_words_of_parts() -> None:
         ProseRecord("# One\n\n**bold** words"),
         Prompt("second question"),
     ]
-    stack = stack_of(records)
-    start, end = (key(stack, StackPosition(0, 0, 0)), 6), (key(stack, StackPosition(2, 0, 0)), 6)
-    assert selected(stack, start, end) == "question\n\n# One\n\n**bold** words\n\nsecond"
-    assert selected(stack, None, None) == "first question\n\n# One\n\n**bold** words\n\nsecond question"
-    row = key(stack, StackPosition(1, 1, 1))
-    assert selected(stack, (row, 0), (row, 4)) == "bold"
+    transcript = stack_of(records)
+    start, end = (key(transcript, LayoutPosition(0, 0, 0)), 6), (key(transcript, LayoutPosition(2, 0, 0)), 6)
+    assert selected(transcript, start, end) == "question\n\n# One\n\n**bold** words\n\nsecond"
+    assert selected(transcript, None, None) == "first question\n\n# One\n\n**bold** words\n\nsecond question"
+    row = key(transcript, LayoutPosition(1, 1, 1))
+    assert selected(transcript, (row, 0), (row, 4)) == "bold"
 
 
 def test_a_growing_answer_keeps_its_finished_blocks() -> None:
     text = "".join(f"Paragraph number {at}.\n\n" for at in range(50))
-    stack = stack_of([ProseRecord(text[:200], open=True)])
-    stack.window(FIRST, 1000)
-    painted = stack.lay(0, 0)
-    stack.update(0, ProseRecord(text, open=True))
-    assert stack.lay(0, 0) is painted
-    stack.update(0, ProseRecord(text))
-    assert [line.text for _, line in stack.window(FIRST, 1000) if line.text] == text.split("\n")[:-1:2]
+    transcript = stack_of([ProseRecord(text[:200], open=True)])
+    transcript.window(FIRST, 1000)
+    painted = transcript.lay(0, 0)
+    transcript.update(0, ProseRecord(text, open=True))
+    assert transcript.lay(0, 0) is painted
+    transcript.update(0, ProseRecord(text))
+    assert [line.text for _, line in transcript.window(FIRST, 1000) if line.text] == text.split("\n")[:-1:2]
 
 
 def test_search_counts_every_hit_and_goes_round() -> None:
@@ -114,11 +114,11 @@ def test_search_counts_every_hit_and_goes_round() -> None:
 
 def test_prose_that_comes_faster_than_it_can_be_cut_is_all_there_in_the_end() -> None:
     words = "".join(f"| {number} | cell |\n" for number in range(60_000))
-    stack = stack_of([Prompt("go"), ProseRecord("Words.\n\n", open=True)])
-    stack.update(1, ProseRecord("Words.\n\n" + words, open=True))
-    stack.update(1, ProseRecord("Words.\n\n" + words + "\n\nThe end."))
-    while stack.behind:
-        stack.catch_up()
-    assert stack.window(stack.last(), 1)[0].line.text == "The end."
-    blocks = stack.sheets[1].opened()[0]
+    transcript = stack_of([Prompt("go"), ProseRecord("Words.\n\n", open=True)])
+    transcript.update(1, ProseRecord("Words.\n\n" + words, open=True))
+    transcript.update(1, ProseRecord("Words.\n\n" + words + "\n\nThe end."))
+    while transcript.behind:
+        transcript.catch_up()
+    assert transcript.window(transcript.last(), 1)[0].line.text == "The end."
+    blocks = transcript.layouts[1].opened()[0]
     assert sum(block.chunk.text.count("cell") for block in blocks if block.chunk) == 60_000

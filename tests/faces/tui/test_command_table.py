@@ -14,8 +14,8 @@ from textual.widgets import OptionList
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.commands import CommandLine
 from ba_tui.core.ports.skills import SkillLine
+from ba_tui.faces.tui.command_table import found
 from ba_tui.faces.tui.commands import parse
-from ba_tui.faces.tui.own_commands import found
 from ba_tui.faces.tui.rooms import COMMANDS
 from ba_tui.faces.tui.screens.help import HelpScreen
 from tests.faces.tui.conftest import Hand, running

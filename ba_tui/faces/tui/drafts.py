@@ -27,7 +27,7 @@ _LOCK, _KEPT = ".lock", ".json"
 
 
 @frozen
-class Left:
+class SavedInput:
     """``draft``: what stands in the input; ``prompts``: sent, but not yet in the session's file, oldest first."""
 
     draft: str = ""
@@ -36,50 +36,50 @@ class Left:
     def __bool__(self) -> bool:
         return bool(self.draft.strip() or self.prompts)
 
-    def __add__(self, other: Left) -> Left:
+    def __add__(self, other: SavedInput) -> SavedInput:
         drafts = [each.draft for each in (self, other) if each.draft.strip()]
-        return Left("\n\n".join(drafts), (*self.prompts, *other.prompts))
+        return SavedInput("\n\n".join(drafts), (*self.prompts, *other.prompts))
 
 
 @frozen
-class _Loose:
+class _Orphan:
     """Files of a process that is gone; ``lock`` is held until they are taken over."""
 
     path: Path
     lock: int
 
 
-class Unsent:
-    """``left`` is what is to be kept; ``save`` and ``take_over`` are file work and meant for a thread."""
+class DraftStore:
+    """``current`` is what is to be kept; ``save`` and ``take_over`` are file work and meant for a thread."""
 
     def __init__(self, state: Path, cwd: Path) -> None:
-        self.left = Left()
+        self.current = SavedInput()
         self._folder = state / "drafts"
         self._slug = folder_slug(cwd)
         self._name = f"{self._slug}.{uuid.uuid4().hex[:12]}"
-        self._saved = Left()
+        self._saved = SavedInput()
         self._lock: int | None = None
         self._writing = threading.Lock()
         self._closed = False
 
-    def take_over(self) -> Left:
+    def take_over(self) -> SavedInput:
         """What was left in this folder, the oldest first; from now on it is in the file of this process."""
-        found, loose = Left(), list[_Loose]()
+        found, orphans = SavedInput(), list[_Orphan]()
         with suppress(OSError):
             locks = sorted(self._folder.glob(f"{self._slug}.*{_LOCK}"), key=lambda path: path.stat().st_mtime)
             for path in locks:
                 if path.name != self._name + _LOCK and (fd := _locked(path, os.O_RDWR)) is not None:
-                    loose.append(_Loose(path.with_suffix(_KEPT), fd))
-        taken: list[_Loose] = []
-        for each in loose:
+                    orphans.append(_Orphan(path.with_suffix(_KEPT), fd))
+        taken: list[_Orphan] = []
+        for each in orphans:
             with suppress(OSError, ValueError, TypeError, KeyError):
                 found += _read(each.path)
                 taken.append(each)
-        self.left = found + self.left
+        self.current = found + self.current
         # What this process could not write down stays where it is.
         if not self.save():
             taken = []
-        for each in loose:
+        for each in orphans:
             if each in taken:
                 each.path.unlink(missing_ok=True)
                 each.path.with_suffix(_LOCK).unlink(missing_ok=True)
@@ -89,7 +89,7 @@ class Unsent:
     def save(self) -> bool:
         """Write down what is left to send, if that changed; False when it can't be written."""
         with self._writing, suppress(OSError, StorageError):
-            left = self.left
+            left = self.current
             if left != self._saved and not self._closed:
                 self._write(left)
                 self._saved = left
@@ -108,7 +108,7 @@ class Unsent:
                 os.close(self._lock)
                 self._lock = None
 
-    def _write(self, left: Left) -> None:
+    def _write(self, left: SavedInput) -> None:
         if not left:
             self._path(_KEPT).unlink(missing_ok=True)
             return
@@ -135,10 +135,10 @@ def _locked(path: Path, flags: int) -> int | None:
     return fd
 
 
-def _read(path: Path) -> Left:
+def _read(path: Path) -> SavedInput:
     """Raises OSError, ValueError, TypeError, KeyError for what can't be read; a file that is gone holds nothing."""
     try:
         kept = cast("dict[str, Any]", json.loads(read_regular(path, FILE_LIMIT)))
     except FileNotFoundError:
-        return Left()
-    return Left(str(kept["draft"]), tuple(str(each) for each in kept["prompts"]))
+        return SavedInput()
+    return SavedInput(str(kept["draft"]), tuple(str(each) for each in kept["prompts"]))

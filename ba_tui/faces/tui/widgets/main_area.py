@@ -26,9 +26,9 @@ STRIP = 8
 """Rows of the todo strip at most."""
 
 
-class Stage(Vertical):
+class MainArea(Vertical):
     def __init__(self, conversation: Widget) -> None:
-        super().__init__(id="stage")
+        super().__init__(id="main-area")
         self.side = SidePanel()
         self.todos = TodoList(id="todos")
         self.inspector: Inspector | None = None

@@ -1,6 +1,6 @@
 """One record laid out: blocks of painted lines, each made when it is first looked at, with a guessed height before.
 
-Knows one record; where it stands in the transcript is stack.py's business.
+Knows one record; its position in the transcript is in layout.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PaintedBlock:
         self.edition = -1
 
 
-class RecordSheet:
+class RecordLayout:
     """``heights`` has one entry a block once the record was looked at; ``height`` counts the gap above too."""
 
     __slots__ = ("_chunks", "_fed", "blocks", "expanded", "gap", "heights", "record", "rough")

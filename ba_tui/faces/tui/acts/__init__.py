@@ -1,1 +1,1 @@
-"""What commands do, as functions of the chat screen and an argument. They import screens late: most are never shown."""
+"""What commands do, and what each room brings to the screen. They import screens late: most are never shown."""

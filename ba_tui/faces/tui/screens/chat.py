@@ -1,6 +1,6 @@
 """The chat: lays out the panes, feeds every event to every pane, and hands what is typed to where it belongs.
 
-Panes are folds with ``apply``; what commands do stands in ``acts``, when a prompt is sent in ``turns``.
+Panes are folds with ``apply``; what commands do is in ``acts``, which rooms there are in ``rooms``, when a prompt is sent in ``turns``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The chat: lays out the panes, feeds every event to every pane, and hands what is typed to where it belongs.
 
-Panes are folds with ``apply``; what commands do is in ``acts``, which rooms there are in ``rooms``, when a prompt is sent in ``turns``.
+Panes are folds with ``apply``. ``rooms`` lists commands and folds, ``acts`` does what a command says, ``turns`` decides
+when a prompt is sent.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.profiles import READING, WORKING, Profile
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import Sandbox
-from ba_tui.tools.running.processes import Process, Program
+from ba_tui.processes.children import Process
+from ba_tui.processes.supervised import Program
 
 SECRET = "trial-secret"  # noqa: S105 - of a file made for the trial
 MOST_PROCESSES = 40

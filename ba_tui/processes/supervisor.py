@@ -1,14 +1,14 @@
 """Runs one program and ends all it started: on request, when ba is gone, and when the program itself is done.
 
-A script of its own, started with the standard library alone so that it is up within milliseconds. Of ours,
-only the other such script imports it: worker_process.py.
+A script of its own, started with the standard library alone so that it is up within milliseconds. Nothing imports it.
 
 Arguments: the number of the status pipe, the folder to start in, limits (``cpu=60,data=4000000000`` or nothing), the
 program and its arguments. Standard input is the pipe that ba holds: any byte, or its end, means stop. Status lines go
 back: ``pid N``, ``cwd PATH``, ``left N``, ``over N``, ``exit N``. The program may name its last folder on file
 descriptor 98. Behind the status pipe may stand, after commas, a socket and a port: a listener on our loopback goes back
 through it. The limit ``setid=0`` hides keyrings and hypervisors, and lets root make no file that runs as its owner or
-group; ``apart=1`` says that all processes we see are the program's.
+group; ``apart=1`` says that all processes we see are the program's. ``stdin=N`` hands the program a standard input,
+and leaves its standard error apart from its output; ``channel=N`` hands it a file descriptor under the same number.
 """
 
 import ctypes
@@ -73,18 +73,30 @@ def start(folder: str, limits: str, argv: "list[str]", libc: "ctypes.CDLL | None
     pid = os.fork()
     if pid:
         os.close(write_end)
+        for name in ("stdin", "channel"):
+            if (number := handed(limits, name)) is not None:
+                os.close(number)
         return pid, read_end
     try:
         detach(libc)
         os.chdir(folder)
-        os.dup2(1, 2)
-        os.dup2(write_end, CWD_FD)
+        if (given := handed(limits, "stdin")) is None:
+            os.dup2(1, 2)
+            os.dup2(write_end, CWD_FD)
+        else:
+            os.dup2(given, 0)
+            os.close(given)
         if limits:
             limit(limits, libc)
         os.execv(argv[0], argv)  # noqa: S606 - the tool's whole purpose
     except (OSError, ValueError) as error:
         os.write(2, f"The command could not be started: {getattr(error, 'strerror', None) or error}\n".encode())
     os._exit(126)
+
+
+def handed(limits: str, name: str) -> "int | None":
+    """The file descriptor that ``limits`` hand to the program under this name."""
+    return next((int(item.partition("=")[2]) for item in limits.split(",") if item.startswith(f"{name}=")), None)
 
 
 def detach(libc: "ctypes.CDLL | None") -> None:

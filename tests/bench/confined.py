@@ -17,9 +17,10 @@ from tempfile import TemporaryDirectory
 from ba_tui.core.profiles import OUTSIDE, READING, Profile
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.layout import FileReach
+from ba_tui.processes.children import Process
+from ba_tui.processes.supervised import Program
 from ba_tui.resources import user_home
 from ba_tui.tools.running.command_runner import CommandRunner
-from ba_tui.tools.running.processes import Process, Program
 from tests.bench.figures import Effort, Figure, median
 
 PROGRAM = "/bin/true"

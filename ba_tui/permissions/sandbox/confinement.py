@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
@@ -24,6 +24,7 @@ from ba_tui.core.profiles import WORKING, Profile
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.layout import NOTHING, FileReach, Inside, MountPart, layout
 from ba_tui.permissions.sandbox.workspace_scan import ScanResult, WorkspaceScan
+from ba_tui.processes.confinement import Confinement
 
 SandboxMode: TypeAlias = Literal["required", "auto", "off"]
 PATIENCE = 5.0
@@ -97,26 +98,14 @@ class Mechanism(Protocol):
 
 
 @frozen
-class Confinement:
-    """How to start one program confined: ``prefix`` goes before its words, ``environment`` over its own."""
+class SandboxConfinement(Confinement):
+    """How to start one program in the sandbox, and what holds for it there. ``walled``: see ``Mechanism``."""
 
-    prefix: tuple[str, ...]
-    environment: Mapping[str, str]
-    separate: bool
     walled: bool = False
-    profile: Profile = WORKING
     guarded: bool = False
     """Whether protected files that exist can't be written."""
     findings: ScanResult | None = None
     """What there is in the workspace to be hidden and protected; None where nobody looked."""
-
-    @property
-    def limits(self) -> dict[str, int]:
-        """What the supervisor is told beside the limits of the program."""
-        return {"setid": 0, **({"apart": 1} if self.separate else {})}
-
-    def wrap(self, argv: Sequence[str]) -> tuple[str, ...]:
-        return (*self.prefix, *argv)
 
 
 @frozen
@@ -219,7 +208,7 @@ class Sandbox:
             return ""
         return "sandboxed" if found.mechanism else "no sandbox"
 
-    def confine(self, profile: Profile = WORKING, readable: Sequence[Path] = ()) -> Confinement | None:
+    def confine(self, profile: Profile = WORKING, readable: Sequence[Path] = ()) -> SandboxConfinement | None:
         """How the next program is started, which may read these paths too; None when it runs as it is. Blocks.
 
         Raises:
@@ -248,7 +237,7 @@ class Sandbox:
         environment = {**mechanism.environment(temporary), **(_caches(mechanism, temporary) if reading else {})}
         walled = mechanism.walled and not network
         found = findings if mechanism.hides else None
-        return Confinement(prefix, environment, mechanism.separate, walled, profile, mechanism.hides, found)
+        return SandboxConfinement(prefix, environment, mechanism.separate, profile, walled, mechanism.hides, found)
 
     def blame(self, output: str, code: int | None) -> str:
         """Why a command that failed may have failed for the sandbox's sake; empty when nothing looks like it."""

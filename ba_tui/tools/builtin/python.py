@@ -19,12 +19,12 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.processes.limits import ProcessLimits
+from ba_tui.processes.supervised import Program
 from ba_tui.tools.builtin.shell import DEFAULT_SECONDS, MAX_SECONDS, Shell, check, command_tool, observed, start_folder
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner, RunRequest
-from ba_tui.tools.running.processes import Program
 
 RUNNER = Path(__file__).with_name("python_runner.py")
 VENVS = (".venv", "venv")

@@ -22,13 +22,13 @@ from ba_tui.core.tool import Call, Effect, Run, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import PathRefused, Workspace
 from ba_tui.processes.limits import ProcessLimits
+from ba_tui.processes.supervised import Program
 from ba_tui.processes.terminal_text import Capture, plain, shortened
 from ba_tui.tools.builtin.shell_steps import run_steps
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.running.background import ShellResult, Shells, Work
 from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner, RunRequest
-from ba_tui.tools.running.processes import Program
 
 MAX_COMMAND_BYTES = 100_000
 """Bytes of a command; beyond, systems refuse to start a program."""

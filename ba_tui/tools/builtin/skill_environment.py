@@ -21,11 +21,12 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.permissions.warnings import warnings_of
+from ba_tui.processes.children import Process
+from ba_tui.processes.supervised import Program
 from ba_tui.skills.dependencies import FILE, USABLE, Environments, Requirements, why_not
 from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.running.command_runner import UNCONFINED, CommandCaller, CommandRunner
-from ba_tui.tools.running.processes import Process, Program
 
 NAME = "install_requirements"
 """What rules call it: ``install_requirements(pdf)``."""

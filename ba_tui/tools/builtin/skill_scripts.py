@@ -25,6 +25,7 @@ from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.verdicts import Allow, Deny
+from ba_tui.processes.supervised import Program
 from ba_tui.skills.dependencies import Environments, read_requirements
 from ba_tui.skills.scripts import Allowed, SkillScript, digest, plain_name, script_of
 from ba_tui.tools.builtin.shell import MAX_COMMAND_BYTES, MAX_SECONDS, Shell, observed
@@ -33,7 +34,6 @@ from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner, RunRequest
-from ba_tui.tools.running.processes import Program
 
 NAME = "run_skill_script"
 RUNNER = Path(__file__).with_name("script_input.py")

@@ -25,7 +25,7 @@ from typing import Any
 
 from ba_tui.core.messages import clean_text
 from ba_tui.core.values import frozen
-from ba_tui.permissions.sandbox.confinement import Confinement
+from ba_tui.processes.confinement import Confinement
 from ba_tui.processes.terminal_text import Capture, coloured
 
 PROGRAM = Path(__file__).with_name("worker_process.py")

@@ -19,9 +19,10 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
+from ba_tui.processes.children import Listener, Process
 from ba_tui.processes.output import OutputSpill
+from ba_tui.processes.supervised import Program
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.running.processes import Listener, Process, Program
 
 MAX_SHELLS = 16
 """Shells that may run in the background at a time, and ended ones whose output is kept."""
@@ -246,7 +247,7 @@ async def _freed(process: Process, seconds: float, program: Program) -> None:
                 await process.freed.wait()
             return
         except TimeoutError:
-            waited = program.egress.decisions.waited if program.egress else 0.0
+            waited = program.egress.waited if program.egress else 0.0
             if waited <= counted:
                 raise
             # While it is being asked, this is looked at again twice a second.

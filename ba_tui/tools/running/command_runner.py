@@ -1,6 +1,6 @@
 """Runs commands in the profile that they were allowed in, and looks afterwards at what they did to protected files.
 
-What confines is permissions/sandbox.py; processes are processes.py's; who may leave the sandbox is judged before.
+What confines is permissions/sandbox.py; processes are the room processes'; who may leave the sandbox is judged before.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from ba_tui.core.questions import Question
 from ba_tui.core.results import CommandText
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
-from ba_tui.permissions.sandbox.confinement import Confinement, Sandbox
+from ba_tui.permissions.sandbox.confinement import Sandbox, SandboxConfinement
 from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch, WatchedRun
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
+from ba_tui.processes.confinement import Confinement
+from ba_tui.processes.supervised import Program
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.running.background import ShellResult, Shells, Work
-from ba_tui.tools.running.processes import Program
 from ba_tui.tools.running.protected_review import ProtectedReview
 
 if TYPE_CHECKING:
-    from ba_tui.tools.running.egress_hosts import NetworkAccess
+    from ba_tui.tools.running.egress_hosts import HostDecisions, NetworkAccess
 
 CommandJudge: TypeAlias = Callable[[Tool, Mapping[str, Any], Path], Allow | Deny | Ask]
 CommandCaller: TypeAlias = Literal["rule", "mode", "person", "hook"]
@@ -68,6 +69,16 @@ class RunRequest:
 
 
 @frozen
+class _ReadyCommand:
+    """A command as it is to be started. ``run``: what is watched meanwhile; ``decisions``: about hosts it may reach."""
+
+    program: Program
+    held: SandboxConfinement | None = None
+    run: WatchedRun | None = None
+    decisions: HostDecisions | None = None
+
+
+@frozen
 class CommandRunner:
     """``sandbox``: None where nothing is confined. ``judge`` says whether something else may be run by the way, as an
     installer; ``widen`` whether a command that only reads may write after all."""
@@ -91,16 +102,18 @@ class CommandRunner:
 
     async def confine(self, program: Program, profile: Profile) -> Program:
         """``program``, confined as ``profile`` says where that can be. Raises Failed when it must be and can't."""
+        return replace(program, confinement=await self._confinement(program, profile))
+
+    async def _confinement(self, program: Program, profile: Profile) -> SandboxConfinement | None:
         if self.sandbox is None:
-            return program
+            return None
         try:
-            confinement = await asyncio.to_thread(self.sandbox.confine, profile, program.readable)
+            return await asyncio.to_thread(self.sandbox.confine, profile, program.readable)
         except BaError as error:
             raise Failed("dependency_error", str(error), error.hint) from error
         except OSError as error:
             reason = error.strerror or error
             raise Failed("resource_error", f"The sandbox could not be prepared: {reason}.") from error
-        return replace(program, confinement=confinement)
 
     def confine_worker(self) -> Confinement | None:
         """How a worker of a project's own tools is started; from then on it may change files at any time. Blocks.
@@ -112,18 +125,20 @@ class CommandRunner:
             self.watch.begin(WatchedRun("a tool of this project", WORKING, running=lambda: True))
         return self.sandbox.confine(WORKING) if self.sandbox else None
 
-    def with_egress(self, program: Program, text: str, call: Call, *, attended: bool) -> Program:
-        """``program`` with a way to the hosts that are allowed, where it is confined in a network of its own and may
+    def _with_egress(self, ready: _ReadyCommand, text: str, call: Call, *, attended: bool) -> _ReadyCommand:
+        """``ready`` with a way to the hosts that are allowed, where it is confined in a network of its own and may
         do more than read. ``attended``: the call waits for it, so the person can be asked."""
-        held = program.confinement
+        held, program = ready.held, ready.program
         if self.network is None or held is None or not held.walled or held.profile.name == "reading":
-            return program
+            return ready
         from ba_tui.tools.running.egress_hosts import HostDecisions  # noqa: PLC0415
         from ba_tui.tools.running.egress_proxy import EgressProxy  # noqa: PLC0415 - reading addresses is needed by few sessions
 
         preview = CommandText(text, str(program.folder))
-        egress = EgressProxy(HostDecisions(self.network(), call, preview, attended=attended))
-        return replace(program, environment={**program.environment, **egress.environment}, egress=egress)
+        decisions = HostDecisions(self.network(), call, preview, attended=attended)
+        egress = EgressProxy(decisions)
+        program = replace(program, environment={**program.environment, **egress.environment}, egress=egress)
+        return replace(ready, program=program, decisions=decisions)
 
     async def run(self, request: RunRequest, shells: Shells, call: Call) -> tuple[ShellResult, list[str]]:
         """How it ended, and words about where it ran when that needs some.
@@ -144,34 +159,35 @@ class CommandRunner:
 
     async def start(self, request: RunRequest, shells: Shells, call: Call) -> Work:
         """Run it in the background. Raises as ``run`` does, and Failed when too many run."""
-        program, run = await self._begun(request, call.profile, call, attended=False)
+        ready = await self._begun(request, call.profile, call, attended=False)
         try:
-            work = shells.start(program, request.text, call)
+            work = shells.start(ready.program, request.text, call)
         except BaseException:
-            await self._ended(run)
+            await self._ended(ready.run)
             raise
-        if self.watch and run:
-            self.watch.replace(run, replace(run, running=lambda: not work.ended))
+        if self.watch and ready.run:
+            self.watch.replace(ready.run, replace(ready.run, running=lambda: not work.ended))
         return work
 
     async def _run(
         self, request: RunRequest, profile: Profile, shells: Shells, call: Call
     ) -> tuple[ShellResult, list[str]]:
-        program, run = await self._begun(request, profile, call, attended=True)
+        ready = await self._begun(request, profile, call, attended=True)
+        program, run = ready.program, ready.run
         try:
             outcome = await shells.run(program, request.text, request.seconds, call)
-            if program.egress:
-                await program.egress.decisions.settle()
+            if ready.decisions:
+                await ready.decisions.settle()
         except BaseException:
-            if program.egress:
-                program.egress.decisions.end()
+            if ready.decisions:
+                ready.decisions.end()
             await asyncio.shield(self._ended(run))
             raise
         if outcome.moved and self.watch and run:
             self.watch.replace(run, replace(run, running=lambda: not outcome.job.ended))
             return outcome, []
         await self._ended(run)
-        notes = [*_unreached(program), *_mistaken(program, request.text), *self._blame(outcome, profile)]
+        notes = [*_unreached(ready.decisions), *_mistaken(ready, request.text), *self._blame(outcome, profile)]
         if profile.git and "GIT_CONFIG_COUNT" in program.environment:
             from ba_tui.permissions.sandbox.git_settings import skipped_hooks  # noqa: PLC0415 - only git needs it
 
@@ -179,24 +195,22 @@ class CommandRunner:
                 notes.append(f"git ran without the hooks {hooks}; the setting commands.git_hooks allows them")
         return outcome, [*notes, *await self.review.notes(call)]
 
-    async def _begun(
-        self, request: RunRequest, profile: Profile, call: Call, *, attended: bool
-    ) -> tuple[Program, WatchedRun | None]:
-        """The program as it is to be started, and what is watched meanwhile."""
-        program = await self.confine(request.make(request.text), profile)
-        held = program.confinement
+    async def _begun(self, request: RunRequest, profile: Profile, call: Call, *, attended: bool) -> _ReadyCommand:
+        program = request.make(request.text)
+        held = await self._confinement(program, profile)
+        program = replace(program, confinement=held)
         if self.environment and profile.name != "outside":
             known = program.environment
             safe = await asyncio.to_thread(
                 self.environment, program.folder, request.text, profile, known, held=held is not None and held.guarded
             )
             program = replace(program, environment={**known, **safe})
-        program = self.with_egress(program, request.text, call, attended=attended)
+        ready = self._with_egress(_ReadyCommand(program, held), request.text, call, attended=attended)
         if self.watch is None or (profile.name == "reading" and (held is None or held.guarded)):
-            return program, None
+            return ready
         run = WatchedRun(request.text, profile, held is not None and held.guarded)
         await asyncio.to_thread(self.watch.begin, run, held.findings if held else None)
-        return program, run
+        return replace(ready, run=run)
 
     async def _ended(self, run: WatchedRun | None) -> None:
         if self.watch and run:
@@ -261,14 +275,14 @@ class CommandRunner:
         return None, f"it ran as a reader; letting it write {tried} was not allowed{said}"
 
 
-def _mistaken(program: Program, text: str) -> list[str]:
+def _mistaken(ready: _ReadyCommand, text: str) -> list[str]:
     """Files that git may call changed only because they are hidden from it."""
-    held = program.confinement
+    held = ready.held
     if held is None or held.findings is None or held.profile.name != "reading" or "git" not in text:
         return []
     from ba_tui.permissions.sandbox.git_settings import tracked_secrets  # noqa: PLC0415 - only git needs it
 
-    hidden = [path.name for path in tracked_secrets(program.folder) if path in held.findings.secrets]
+    hidden = [path.name for path in tracked_secrets(ready.program.folder) if path in held.findings.secrets]
     return (
         [f"git sees what stands in for {', '.join(hidden[:3])}, which ba hides: it may not be changed"]
         if hidden
@@ -276,8 +290,8 @@ def _mistaken(program: Program, text: str) -> list[str]:
     )
 
 
-def _unreached(program: Program) -> list[str]:
-    refused = program.egress.decisions.refused if program.egress else {}
+def _unreached(decisions: HostDecisions | None) -> list[str]:
+    refused = decisions.refused if decisions else {}
     return [f"{host} was not reached: {why}" for host, why in refused.items()]
 
 

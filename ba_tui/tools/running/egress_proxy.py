@@ -51,6 +51,11 @@ class EgressProxy:
         self._opening: asyncio.Task[None] | None = None
         self._closed = False
 
+    @property
+    def waited(self) -> float:
+        """Seconds in which a person was asked about a host."""
+        return self.decisions.waited
+
     def offer(self) -> tuple[tuple[int, ...], str]:
         """The end that the supervisor inherits, and its words for it."""
         self._link, self._inner = socket.socketpair()

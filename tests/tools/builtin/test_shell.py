@@ -16,8 +16,9 @@ from ba_tui.core.events import ToolProgress
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.results import CommandText, StateChange
 from ba_tui.core.tool import Call
+from ba_tui.processes.children import Process
+from ba_tui.processes.supervised import Program
 from ba_tui.tools.builtin.shell import Shell
-from ba_tui.tools.running.processes import Process, Program
 from tests.tools.conftest import CHECKOUT, Desk
 from tests.tools.running.processes import all_gone, another, printed, tagged, until_printed, word
 
@@ -175,7 +176,8 @@ async def test_a_killed_ba_leaves_nothing_behind(desk: Desk, tag: str) -> None:
             """
             import asyncio, os, shutil
             from pathlib import Path
-            from ba_tui.tools.running.processes import Process, Program
+            from ba_tui.processes.children import Process
+            from ba_tui.processes.supervised import Program
 
             deaf = "trap '' INT TERM; "
             script = deaf + "setsid sh -c 'sleep 60; sleep 60' & sleep 60 & echo ready; wait; wait"

@@ -1,6 +1,6 @@
-"""Runs a program under the supervisor: a thread reads what it prints, the whole tree is ended when it must be.
+"""Runs a command to its end: a thread reads what it prints, bounded, and shows it live.
 
-What the program is and what the model reads of it is up to the tools; which ones run is background.py.
+What the command is and what the model reads of it is up to the caller; ending its processes is supervised.py's.
 """
 
 from __future__ import annotations
@@ -10,28 +10,17 @@ import codecs
 import os
 import select
 import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ba_tui import processes
 from ba_tui.core.messages import clean_text
-from ba_tui.core.values import frozen
-from ba_tui.permissions.sandbox.confinement import Confinement
 from ba_tui.processes.output import NewSpill, Output
 from ba_tui.processes.shared_memory import MemoryWatch
+from ba_tui.processes.supervised import CHUNK_BYTES, Descriptors, Program, Supervised
 from ba_tui.processes.terminal_text import coloured, open_sequence
 
-if TYPE_CHECKING:
-    from ba_tui.tools.running.egress_proxy import EgressProxy
-
-SUPERVISOR = Path(processes.__file__).with_name("supervisor.py")
-CHUNK_BYTES = 65_536
 LIVE_BYTES = 8_000
 """Bytes shown live at a time; of a flood the rest is skipped, the end shows head and tail."""
 TICK_SECONDS = 0.05
@@ -39,30 +28,6 @@ ATTEMPTS, ATTEMPT = 20, 20
 """How often, and for how many milliseconds, to try to end what lost its supervisor."""
 
 Listener = Callable[[str], None]
-
-
-@frozen
-class Program:
-    """``argv`` begins with a path. ``limits``: rlimits by their names (``cpu``, ``data``, ``fsize``, ``nproc``).
-    ``confinement``: how it is kept in the sandbox, supervisor and all; None when it is not. ``readable``: what it needs
-    to read there. ``egress``: its way out of a network of its own."""
-
-    argv: tuple[str, ...]
-    folder: Path
-    environment: Mapping[str, str]
-    limits: Mapping[str, int] = field(default_factory=dict[str, int])
-    confinement: Confinement | None = None
-    readable: tuple[Path, ...] = ()
-    egress: EgressProxy | None = None
-
-    def command(self, status: str) -> tuple[tuple[str, ...], dict[str, str]]:
-        """The supervisor's words, with ``status`` for where it reports, and its environment."""
-        held = {**self.limits, **(self.confinement.limits if self.confinement else {})}.items()
-        limits = ",".join(f"{name}={value}" for name, value in held)
-        words = (sys.executable, "-I", "-S", str(SUPERVISOR), status, str(self.folder), limits, *self.argv)
-        if self.confinement is None:
-            return words, dict(self.environment)
-        return self.confinement.wrap(words), {**self.environment, **self.confinement.environment}
 
 
 class _Live:
@@ -139,7 +104,8 @@ def _opened(folder: Path) -> set[str]:
 
 
 class Process:
-    """One supervised program. ``exit_code`` None: it was let go before it ended, or its supervisor was killed.
+    """One supervised program, whose output is kept bounded and shown live. ``exit_code`` None: it was let go before it
+    ended, or its supervisor was killed.
 
     ``left``: processes it left running, which were ended; ``over``: it was ended as more than so many ran. ``freed``:
     who waits need not any longer. ``listener`` hears all; a later one (``listen``) may miss what is printed at once.
@@ -150,56 +116,51 @@ class Process:
 
     def __init__(self, program: Program, spill: NewSpill | None = None, listener: Listener | None = None) -> None:
         self.output = Output(spill)
-        self.exit_code: int | None = None
-        self.folder = ""
-        self.left = self.over = 0
         self.ended = asyncio.Event()
         self.freed = asyncio.Event()
         self.on_end: Callable[[], None] | None = None
+        self.confined = program.confinement is not None
         self._loop = asyncio.get_running_loop()
         self._live = _Live(self._loop, listener)
         self._lock = threading.Lock()
         self._closed = False
         self._keep = True
-        self._status = b""
-        self._pid = 0
-        inner_control, self._control = os.pipe()
-        self._printed, inner_output = os.pipe()
-        self._states, inner_states = os.pipe()
-        self._woken, self._wake = os.pipe()
-        self.memory = MemoryWatch(program.limits.get("data"))
         self._egress = program.egress
-        handed, told = self._egress.offer() if self._egress else ((), "")
-        words, environment = program.command(f"{inner_states}{told}")
-        self._separate = bool(program.confinement and program.confinement.separate)
-        self.confined = program.confinement is not None
+        self.memory = MemoryWatch(program.limits.get("data"))
+        self._printed, inner_output = os.pipe()
+        self._woken, self._wake = os.pipe()
         try:
-            self._process = subprocess.Popen(
-                words,
-                stdin=inner_control,
-                stdout=inner_output,
-                stderr=inner_output,
-                pass_fds=(inner_states, *handed),
-                env=environment,
-                start_new_session=True,
-            )
+            self._supervised = Supervised(program, Descriptors(inner_output))
         except BaseException:
-            for end in (self._control, self._printed, self._states, self._woken, self._wake):
+            for end in (self._printed, self._woken, self._wake):
                 os.close(end)
             raise
         finally:
-            for end in (inner_control, inner_output, inner_states):
-                os.close(end)
-            if self._egress:
-                self._egress.begin()
+            os.close(inner_output)
         os.set_blocking(self._printed, False)
-        os.set_blocking(self._states, False)
         threading.Thread(target=self._watch, daemon=True, name="program output").start()
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._supervised.exit_code
+
+    @property
+    def folder(self) -> str:
+        """The folder that the program named last; empty when it named none."""
+        return self._supervised.folder
+
+    @property
+    def left(self) -> int:
+        return self._supervised.left
+
+    @property
+    def over(self) -> int:
+        return self._supervised.over
 
     @property
     def started(self) -> bool:
         """Whether the supervisor has said that the program runs."""
-        return self._pid > 0
+        return self._supervised.started
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Hear on the event loop what is printed; an empty text is its end. Call what comes back to stop."""
@@ -208,9 +169,7 @@ class Process:
 
     def end(self) -> None:
         """Ask the supervisor to end everything; ``ended`` is set when the program is gone, within some seconds."""
-        with self._lock, suppress(OSError):
-            if not self._closed:
-                os.write(self._control, b".")
+        self._supervised.end()
 
     def let_go(self, *, keep: bool) -> None:
         """The same, and read no further: ``ended`` is set at once. ``keep``: what was printed is wanted."""
@@ -227,18 +186,20 @@ class Process:
             self.end()
             self.output.close(keep=self._keep)
         finally:
+            self._supervised.close()
             with self._lock:
                 self._closed = True
-                for end in (self._control, self._printed, self._states, self._woken, self._wake):
+                for end in (self._printed, self._woken, self._wake):
                     os.close(end)
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._end)
-            self._process.wait()
+            self._supervised.wait()
 
     def _read_all(self) -> None:
         """Until the program has ended or is let go."""
+        states = self._supervised.states
         poll = select.poll()
-        for end in (self._printed, self._states, self._woken):
+        for end in (self._printed, states, self._woken):
             poll.register(end, select.POLLIN)
         reading = True
         while reading:
@@ -246,11 +207,11 @@ class Process:
                 if end == self._printed:
                     if self._take() == b"":
                         poll.unregister(end)
-                elif end == self._states:
+                elif end == states:
                     reading = reading and self._read_states()
                 else:
                     reading = False
-            self.memory.look(self._process.pid)
+            self.memory.look(self._supervised.supervisor)
         # What is in the pipe by now belongs to it; something it left behind may go on to fill it.
         for _ in range(64):
             if not self._take():
@@ -270,23 +231,14 @@ class Process:
 
     def _read_states(self) -> bool:
         """False once nothing more is to be expected."""
-        try:
-            data = os.read(self._states, CHUNK_BYTES)
-        except BlockingIOError:
-            return True
-        if not data:
+        more = self._supervised.read_states()
+        if not more and self._supervised.exit_code is None:
             self._end_orphans()
-            return False
-        *lines, self._status = (self._status + data).split(b"\n")
-        return all(self._note(line.decode("utf-8", "surrogateescape")) for line in lines)
+        return more
 
     def _end_orphans(self) -> None:
         """The supervisor went away without a word (something killed it): end the rest, as far as it can be found."""
-        if self._separate:
-            self._process.kill()
-        elif self._pid:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._pid, signal.SIGKILL)
+        self._supervised.kill_group()
         poll = select.poll()
         poll.register(self._printed, 0)
         for _ in range(ATTEMPTS):
@@ -296,21 +248,6 @@ class Process:
             # A look may miss what has just been forked; the pipe itself knows when nobody holds it any more.
             if poll.poll(ATTEMPT):
                 return
-
-    def _note(self, line: str) -> bool:
-        kind, _, value = line.partition(" ")
-        match kind:
-            case "pid":
-                self._pid = int(value)
-            case "cwd":
-                self.folder = value
-            case "left" | "over":
-                setattr(self, kind, int(value))
-            case "exit":
-                self.exit_code = int(value)
-            case _:
-                pass
-        return kind != "exit"
 
     def _end(self) -> None:
         self._live.flush()

@@ -1,0 +1,201 @@
+"""Starts a program below the supervisor and follows it: its status lines, its end, and what to do when it is lost.
+
+Who reads what the program prints is up to the caller: children.py, duplex.py and worker.py.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import field
+from pathlib import Path
+from typing import Protocol
+
+from ba_tui.core.values import frozen
+from ba_tui.processes.confinement import Confinement
+
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
+CHUNK_BYTES = 65_536
+
+
+class Egress(Protocol):
+    """A program's way out of a network of its own: the supervisor opens a listener there and hands it over."""
+
+    @property
+    def waited(self) -> float:
+        """Seconds in which a person was asked about a host."""
+        ...
+
+    def offer(self) -> tuple[tuple[int, ...], str]:
+        """The file descriptors that the supervisor inherits, and how its arguments name them."""
+        ...
+
+    def begin(self) -> None:
+        """The supervisor has been started."""
+        ...
+
+    def close(self) -> None:
+        """The program has ended."""
+        ...
+
+
+@frozen
+class Program:
+    """``argv`` begins with a path. ``limits``: rlimits by their names (``cpu``, ``data``, ``fsize``, ``nproc``).
+    ``confinement``: how it is kept in the sandbox, supervisor and all; None when it is not. ``readable``: what it needs
+    to read there. ``egress``: its way out of a network of its own."""
+
+    argv: tuple[str, ...]
+    folder: Path
+    environment: Mapping[str, str]
+    limits: Mapping[str, int] = field(default_factory=dict[str, int])
+    confinement: Confinement | None = None
+    readable: tuple[Path, ...] = ()
+    egress: Egress | None = None
+
+
+@frozen
+class Descriptors:
+    """File descriptors that a program gets: ``output`` for what it prints, ``errors`` for the rest (None: the same).
+    ``input`` is its standard input, which is empty without one; ``channel`` keeps its number. The caller closes them.
+    """
+
+    output: int
+    errors: int | None = None
+    input: int | None = None
+    channel: int | None = None
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """As the supervisor reads them."""
+        given = {"stdin": self.input, "channel": self.channel}
+        return {name: number for name, number in given.items() if number is not None}
+
+
+class Supervised:
+    """One program and its supervisor, which ends all that the program started: on request, when ba is gone (also by
+    kill -9), and when the program itself has ended.
+
+    ``states`` becomes readable when the supervisor says something; ``read_states`` takes it in. ``exit_code`` None: not
+    ended yet, or its supervisor was killed. ``left``: processes it left running; ``over``: it was ended as more than so
+    many ran; ``folder``: the last one it named. Confined, it ends with the thread that starts it.
+
+    Raises:
+        OSError: the supervisor could not be started.
+    """
+
+    def __init__(self, program: Program, descriptors: Descriptors) -> None:
+        self.exit_code: int | None = None
+        self.folder = ""
+        self.left = self.over = 0
+        self._separate = bool(program.confinement and program.confinement.separate)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._partial = b""
+        self._pid = 0
+        inner_control, self._control = os.pipe()
+        self.states, inner_states = os.pipe()
+        handed, named = program.egress.offer() if program.egress else ((), "")
+        words, environment = _command(program, descriptors, f"{inner_states}{named}")
+        try:
+            self._process = subprocess.Popen(
+                words,
+                stdin=inner_control,
+                stdout=descriptors.output,
+                stderr=descriptors.output if descriptors.errors is None else descriptors.errors,
+                pass_fds=(inner_states, *handed, *descriptors.limits.values()),
+                env=environment,
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(self._control)
+            os.close(self.states)
+            raise
+        finally:
+            os.close(inner_control)
+            os.close(inner_states)
+            if program.egress:
+                program.egress.begin()
+        os.set_blocking(self.states, False)
+
+    @property
+    def started(self) -> bool:
+        """Whether the supervisor has said that the program runs."""
+        return self._pid > 0
+
+    @property
+    def supervisor(self) -> int:
+        """The process id of the supervisor, or of the sandbox around it."""
+        return self._process.pid
+
+    def end(self) -> None:
+        """Ask the supervisor to end everything, which takes some seconds at most. Thread-safe, any number of times."""
+        with self._lock, suppress(OSError):
+            if not self._closed:
+                os.write(self._control, b".")
+
+    def read_states(self) -> bool:
+        """Take in what the supervisor says; False once nothing more is to be expected. Never waits.
+
+        ``exit_code`` is still None then when the supervisor was killed.
+        """
+        try:
+            data = os.read(self.states, CHUNK_BYTES)
+        except BlockingIOError:
+            return True
+        if not data:
+            return False
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        return all(self._note(line.decode("utf-8", "surrogateescape")) for line in lines)
+
+    def kill_group(self) -> None:
+        """For a supervisor that is gone: kill the sandbox, or the program's own process group."""
+        if self._separate:
+            # Its numbers name other processes out here; all of its name space ends with this one.
+            self._process.kill()
+        elif self._pid:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Let go of the pipes: the supervisor ends what is left. Thread-safe, any number of times."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                os.close(self._control)
+                os.close(self.states)
+
+    def wait(self) -> None:
+        """Wait until the supervisor is gone. Blocks, for some seconds at most after ``end`` or ``close``."""
+        self._process.wait()
+
+    def _note(self, line: str) -> bool:
+        kind, _, value = line.partition(" ")
+        match kind:
+            case "pid":
+                self._pid = int(value)
+            case "cwd":
+                self.folder = value
+            case "left" | "over":
+                setattr(self, kind, int(value))
+            case "exit":
+                self.exit_code = int(value)
+            case _:
+                pass
+        return kind != "exit"
+
+
+def _command(program: Program, descriptors: Descriptors, status: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The supervisor's words, with ``status`` for where it reports, and its environment."""
+    held = program.confinement
+    limits = {**program.limits, **descriptors.limits, **(held.limits if held else {})}
+    text = ",".join(f"{name}={value}" for name, value in limits.items())
+    words = (sys.executable, "-I", "-S", str(SUPERVISOR), status, str(program.folder), text, *program.argv)
+    if held is None:
+        return words, dict(program.environment)
+    return held.wrap(words), {**program.environment, **held.environment}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -16,6 +15,7 @@ from pathlib import Path
 from threading import Timer
 
 from ba_tui.context.blocking import ignoring_pipe
+from ba_tui.processes.streams import PipedChild
 
 STALE = 10.0
 PATIENCE = 2.0
@@ -110,14 +110,11 @@ class FileIndex:
         command = (str(rg), "--files", "--hidden", "--glob", "!.git/", "--null", "--no-messages", "--no-config")
         parts: list[bytes] = []
         count = 0
-        with subprocess.Popen(
-            command, cwd=self._root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        ) as process:
-            assert process.stdout
+        with PipedChild(command, self._root) as process:
             late = Timer(PATIENCE, self._rescue, (process,))
             late.daemon = True
             late.start()
-            while count < LIMIT and (part := process.stdout.read(CHUNK)):
+            while count < LIMIT and (part := process.output.read(CHUNK)):
                 parts.append(part)
                 count += part.count(b"\0")
             late.cancel()
@@ -126,8 +123,8 @@ class FileIndex:
             return list(islice(self._walk(), LIMIT))
         return [os.fsdecode(name) for name in b"".join(parts).split(b"\0")[:-1][:LIMIT]]
 
-    def _rescue(self, process: subprocess.Popen[bytes]) -> None:
-        if process.poll() is None and ignoring_pipe(self._root):
+    def _rescue(self, process: PipedChild) -> None:
+        if process.running and ignoring_pipe(self._root):
             self._waits = True
             process.kill()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import threading
 import urllib.error
@@ -23,6 +22,7 @@ from ba_tui.core.errors import StorageError
 from ba_tui.core.ports.trust import TrustState
 from ba_tui.core.values import frozen
 from ba_tui.observe.logs import LOG
+from ba_tui.processes.brief import BriefRun, run_briefly
 from ba_tui.providers.faults import is_loopback
 from ba_tui.resources import Places, bundled, writable
 from ba_tui.settings import Loaded, ModelProfile, printable, read_key
@@ -257,7 +257,7 @@ def _space(folder: Path) -> Iterator[CheckResult]:
 def _said(*command: str) -> str:
     """What a program prints in short time; empty when it can't be asked."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    except (OSError, subprocess.SubprocessError):
+        done = run_briefly(BriefRun(command, PATIENCE))
+    except (OSError, ValueError):
         return ""
-    return done.stdout.strip()
+    return done.output.decode("utf-8", "replace").strip() if not done.trouble else ""

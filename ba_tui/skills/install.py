@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
+from ba_tui.processes.brief import BriefRun, run_briefly
 from ba_tui.resources import save_whole
 from ba_tui.skills.catalog import head_of
 from ba_tui.skills.content import PASSED_OVER
@@ -257,21 +257,12 @@ def _cloned(address: str, into: Path) -> Path:
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1"}
     for variable in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_TEMPLATE_DIR"):
         environment.pop(variable, None)
-    try:
-        done = subprocess.run(
-            [git, *safe, *clone, "--", address, str(target)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            env=environment,
-            timeout=CLONE_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise UsageError(
-            f"{shown} took longer than {CLONE_SECONDS} s to fetch.", "Try again, or name a folder."
-        ) from error
-    if done.returncode:
-        lines = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
-        why = _LOGIN.sub("//", lines[-1]).removeprefix("fatal: ") if lines else f"exit code {done.returncode}"
+    argv = [git, *safe, *clone, "--", address, str(target)]
+    done = run_briefly(BriefRun(argv, CLONE_SECONDS, environment=environment))
+    if done.trouble == "timeout":
+        raise UsageError(f"{shown} took longer than {CLONE_SECONDS} s to fetch.", "Try again, or name a folder.")
+    if done.code != 0:
+        lines = [line for line in done.errors.decode("utf-8", "replace").splitlines() if line.strip()]
+        why = _LOGIN.sub("//", lines[-1]).removeprefix("fatal: ") if lines else f"exit code {done.code}"
         raise UsageError(f"{shown} can't be fetched: {why.rstrip('.')}.", "Check the address and the network.")
     return target

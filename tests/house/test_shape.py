@@ -102,6 +102,28 @@ def test_no_worker_is_given_a_coroutine_that_may_never_start() -> None:
     assert made == []
 
 
+STARTING = {"Popen", "run", "call", "check_call", "check_output", "create_subprocess_exec", "create_subprocess_shell"}
+IN_THE_FOREGROUND = {
+    "ba_tui/cli/config.py": "the person's editor has the terminal",
+    "ba_tui/faces/tui/acts/editor.py": "the person's editor has the terminal",
+}
+
+
+def test_only_one_room_starts_programs() -> None:
+    """There each is ended with all it started, and what it prints is bounded."""
+    found = {
+        name_of(path)
+        for path in MODULES
+        if "ba_tui" in path.parts
+        and path.parent.name != "processes"
+        and "subprocess" in (text := path.read_text("utf-8"))
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in STARTING
+        if ast.unparse(node.func.value) in {"subprocess", "asyncio", "asyncio.subprocess"}
+    }
+    assert found == set(IN_THE_FOREGROUND)
+
+
 def test_no_file_knows_this_machine() -> None:
     """A path of the checkout or of somebody's home works on one machine only."""
     places = [str(place).encode() for place in (CHECKOUT, Path.home()) if len(place.parts) > 2]

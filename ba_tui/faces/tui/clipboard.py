@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import sys
@@ -12,6 +11,7 @@ from typing import Protocol
 from textual.message import Message
 
 from ba_tui.core.text.wording import count
+from ba_tui.processes.brief import BriefRun, run_in_thread
 
 PATIENCE = 2.0
 """Seconds that a tool may take; some wait for a display that is not there."""
@@ -71,18 +71,11 @@ async def _hand_over(command: Sequence[str], data: bytes) -> str:
     name = os.path.basename(command[0])  # noqa: PTH119 - only its name is said
     if name == "clip.exe":
         data = data.decode().encode("utf-16")
-    nowhere = asyncio.subprocess.DEVNULL
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.PIPE, stdout=nowhere, stderr=nowhere, start_new_session=True
-        )
+        # It stays in the background for as long as it holds the clipboard.
+        done = await run_in_thread(BriefRun(command, PATIENCE, input=data, lasting=True))
     except OSError as error:
         return f"{name} did not start ({error.strerror})"
-    try:
-        async with asyncio.timeout(PATIENCE):
-            await process.communicate(data)
-    except TimeoutError:
-        process.kill()
-        await process.wait()
+    if done.trouble:
         return f"{name} did not answer"
-    return "" if process.returncode == 0 else f"{name} failed ({process.returncode})"
+    return "" if done.code == 0 else f"{name} failed ({done.code})"

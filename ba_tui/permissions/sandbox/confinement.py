@@ -9,7 +9,6 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
@@ -24,6 +23,7 @@ from ba_tui.core.profiles import WORKING, Profile
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.layout import NOTHING, FileReach, Inside, MountPart, layout
 from ba_tui.permissions.sandbox.workspace_scan import ScanResult, WorkspaceScan
+from ba_tui.processes.brief import BriefRun, run_briefly
 from ba_tui.processes.confinement import Confinement
 
 SandboxMode: TypeAlias = Literal["required", "auto", "off"]
@@ -340,16 +340,11 @@ def _trouble(way: Mechanism) -> str:
     """Why ``way`` does not work here; empty when it does."""
     idle = shutil.which("true", path="/usr/bin:/bin") or "/bin/true"
     try:
-        done = subprocess.run(
-            [*way.prefix((), network=False), idle],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
+        done = run_briefly(BriefRun([*way.prefix((), network=False), idle], PATIENCE))
+    except (OSError, ValueError) as error:
         return str(getattr(error, "strerror", None) or type(error).__name__)
-    if done.returncode == 0:
+    if done.code == 0:
         return ""
-    lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {done.returncode}"]
+    why = f"no end within {PATIENCE:g} s" if done.code is None else f"exit code {done.code}"
+    lines = done.errors.decode("utf-8", "replace").strip().splitlines() or [why]
     return "".join(char for char in lines[-1] if char.isprintable())[:SHOWN]

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_NAMES, SECRET_TAILS, is_secret
+from ba_tui.processes.brief import BriefRun, run_briefly
 
 PATIENCE = 3.0
 """Seconds that a verdict waits for an answer; a search goes on meanwhile."""
@@ -91,15 +91,7 @@ def ask_git(
     if path is None:
         return None
     try:
-        done = subprocess.run(
-            [path, *SAFE, *words],
-            cwd=folder,
-            env={**environment, **OFFLINE},
-            input=told,
-            capture_output=True,
-            timeout=patience,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
+        done = run_briefly(BriefRun([path, *SAFE, *words], patience, folder, {**environment, **OFFLINE}, told))
+    except (OSError, ValueError):
         return None
-    return done.stdout if done.returncode == 0 else None
+    return done.output if done.code == 0 else None

@@ -10,19 +10,21 @@ import fcntl
 import os
 import re
 import shutil
-import subprocess
 import threading
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from ba_tui.core.errors import StorageError
+from ba_tui.processes.brief import BriefRun, run_briefly
+from ba_tui.processes.streams import PipedChild
 
 HINT = "Work goes on; files can't be rewound to here."
 MANY = 500
 """Files from which they go into one pack: ten thousand files of their own cost more time and room."""
 PACKING = (2, 38)
 """The first git that packs whatever one call of update-index is given."""
+VERSION_SECONDS = 5.0
 _PIPE = 4_096
 _TOLD = 32
 """Paths that are handed over between two looks at who watches."""
@@ -39,7 +41,7 @@ class GitWatch:
         self.done = 0
         self.total = 0
         self.stopped = False
-        self._running: subprocess.Popen[bytes] | None = None
+        self._running: PipedChild | None = None
         self._lock = threading.Lock()
 
     def stop(self) -> None:
@@ -49,7 +51,7 @@ class GitWatch:
                 # Not killed: git takes its lock away first.
                 self._running.terminate()
 
-    def begin(self, process: subprocess.Popen[bytes] | None) -> None:
+    def begin(self, process: PipedChild | None) -> None:
         """``process`` is what runs now. Raises Stopped when nothing more shall."""
         with self._lock:
             self._running = process
@@ -95,23 +97,16 @@ class Git:
     def run(self, *args: str, given: bytes = b"", env: dict[str, str] | None = None, seconds: float = 0.0) -> bytes:
         """What one run prints. Raises StorageError when it fails or takes too long."""
         try:
-            done = subprocess.run(
-                self.command(*args),
-                input=given,
-                capture_output=True,
-                cwd=self._root,
-                env=self.environment(env),
-                timeout=seconds or self._seconds,
-                start_new_session=True,
-                check=False,
+            done = run_briefly(
+                BriefRun(self.command(*args), seconds or self._seconds, self._root, self.environment(env), given)
             )
-        except subprocess.TimeoutExpired:
-            raise self._late() from None
         except OSError as error:
             raise unusable(error) from error
-        if done.returncode:
-            raise _refused(done.stderr, args[0])
-        return done.stdout
+        if done.trouble == "timeout":
+            raise self._late()
+        if done.code != 0:
+            raise _refused(done.errors, args[0])
+        return done.output
 
     def take_in(self, paths: Sequence[bytes], watch: GitWatch) -> None:
         """Put the files at ``paths`` into the index and their contents into the store.
@@ -120,27 +115,17 @@ class Git:
             Stopped: whoever watches did not want to wait.
             StorageError: it failed or took too long.
         """
-        import tempfile  # noqa: PLC0415 - not before files are taken in
-
         # A large file is the only one that git writes into a pack at once; so all of them are called large here.
         packed = (
             ["-c", "core.bigFileThreshold=1", "-c", "core.compression=1"] if len(paths) >= MANY and _packs() else []
         )
         args = (*packed, "update-index", "--add", "--remove", "--replace", "-z", "--stdin")
         watch.total += len(paths)
-        with tempfile.TemporaryFile() as said:
-            try:
-                process = subprocess.Popen(
-                    self.command(*args),
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.DEVNULL,
-                    stderr=said,
-                    cwd=self._root,
-                    env=self.environment(),
-                    start_new_session=True,
-                )
-            except OSError as error:
-                raise unusable(error) from error
+        try:
+            started = PipedChild(self.command(*args), self._root, self.environment())
+        except OSError as error:
+            raise unusable(error) from error
+        with started as process:
             late = threading.Timer(self._seconds, process.kill)
             late.daemon = True
             late.start()
@@ -151,25 +136,19 @@ class Git:
             finally:
                 in_time = late.is_alive()
                 late.cancel()
-                with contextlib.suppress(OSError):
-                    # What is left of the paths is for nobody.
-                    process.communicate()
                 with contextlib.suppress(Stopped):
                     watch.begin(None)
             watch.check()
             if status:
-                said.seek(0)
-                raise _refused(said.read(), "update-index") if in_time else self._late()
+                raise _refused(process.errors(), "update-index") if in_time else self._late()
 
     def _late(self) -> StorageError:
         return StorageError(f"The checkpoint took more than {self._seconds:g} s.", HINT)
 
 
-def _hand_over(process: subprocess.Popen[bytes], paths: Sequence[bytes], watch: GitWatch) -> None:
+def _hand_over(process: PipedChild, paths: Sequence[bytes], watch: GitWatch) -> None:
     """Path by path, as fast as git takes them: so it is known how far it is."""
-    pipe = process.stdin
-    if pipe is None:
-        return
+    pipe = process.input
     with contextlib.suppress(OSError, AttributeError):
         fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE)
     # When git ends early, its status tells why.
@@ -185,7 +164,7 @@ def _hand_over(process: subprocess.Popen[bytes], paths: Sequence[bytes], watch: 
 
 @cache
 def _packs() -> bool:
-    said = subprocess.run([_git(), "version"], capture_output=True, check=False).stdout.decode("ascii", "replace")
+    said = run_briefly(BriefRun([_git(), "version"], VERSION_SECONDS)).output.decode("ascii", "replace")
     found = re.search(r"(\d+)\.(\d+)", said)
     return found is not None and (int(found[1]), int(found[2])) >= PACKING
 

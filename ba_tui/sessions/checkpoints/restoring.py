@@ -9,13 +9,12 @@ import contextlib
 import hashlib
 import os
 import stat
-import subprocess
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 from ba_tui.core.errors import StorageError
+from ba_tui.processes.streams import PipedChild
 from ba_tui.resources import temporary_name, unfinished
 from ba_tui.sessions.checkpoints.shadow import KeptCheckpoint, Snapshot, Store, TreeChange, TreeEntry
 from ba_tui.sessions.checkpoints.traits import FILES, Traits, changed
@@ -40,31 +39,17 @@ class Contents:
     """Reads contents out of a store, one after the other, through one git. Use it in a ``with``."""
 
     def __init__(self, store: Store) -> None:
-        self._git = subprocess.Popen(
-            store.command("cat-file", "--batch"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=store.root,
-            env=store.environment(),
-            start_new_session=True,
-        )
+        self._git = PipedChild(store.command("cat-file", "--batch"), store.root, store.environment())
 
     def __enter__(self) -> Contents:
         return self
 
-    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
-        with contextlib.suppress(OSError):
-            self._git.communicate(timeout=5)
-        if self._git.poll() is None:
-            self._git.kill()
-            self._git.wait()
+    def __exit__(self, *raised: object) -> None:
+        self._git.close()
 
     def read(self, id: str) -> bytes:
         """Raises StorageError when the content is missing or not what it should be."""
-        given, taken = self._git.stdin, self._git.stdout
-        if given is None or taken is None:
-            raise StorageError(_DAMAGED)
+        given, taken = self._git.input, self._git.output
         try:
             given.write(id.encode() + b"\n")
             given.flush()

@@ -8,13 +8,11 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import resource
 import shutil
 import stat
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -30,6 +28,8 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.secrets.fragments import NEAR, has_long_secrets, without_fragments
 from ba_tui.permissions.secrets.hard_links import secret_file
 from ba_tui.permissions.secrets.sharing import Secrecy, cut_secrets
+from ba_tui.processes.brief import BriefRun, run_in_thread
+from ba_tui.processes.streams import StreamedChild, stream
 from ba_tui.resources import read_regular
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.disk import MAX_BYTES, no_file
@@ -43,6 +43,7 @@ LINE_CHARS = 300
 PATIENCE = 2.0
 """Seconds after which it is looked what a search may be waiting for."""
 MAX_MEMORY = 2_000_000_000
+SECONDS_TO_REFUSE = 10.0
 """Bytes of a search's own memory."""
 PYTHON_GREP = Path(__file__).with_name("python_grep.py")
 _CARRIAGE_RETURN = regex(r"\r|\\r|\\x0[dD]|\\x\{0*[dD]\}")
@@ -185,27 +186,16 @@ class PipeWait(Failed):
 async def found_lines(command: Sequence[str], search: FileSearch, refused: Callable[[Path], bool]) -> SearchResult:
     """The first lines that ``command`` prints, without those of files that are ``refused``, which may take a while to
     tell. Raises Failed, Waiting."""
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        limit=1_000_000,
-        env=_environment(),
-    )
-    _bound(process.pid)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    errors = asyncio.create_task(_all_said(process.stderr))
+    process = await stream(command, _environment(), MAX_MEMORY)
     unread, held, stop = False, list[Path](), Event()
     ours = command[0] == sys.executable
     rescue = None if ours else asyncio.create_task(_rescue(process, search.place, held, stop))
     try:
-        lines, cut = await _bounded(process.stdout, search.mode, refused)
+        lines, cut = await _bounded(process.output, search.mode, refused)
         if held:
             raise PipeWait(held[0])
         if not cut:
-            said, failed = await errors, await process.wait() not in {0, 1}
+            said, failed = await process.errors(), await process.wait() not in {0, 1}
             unread = failed and b"os error" in said
             if failed and not lines and await _refuses(command, search):
                 raise Failed("invalid_parameters", f"The search failed: {_first_words(said, search.place)}")
@@ -213,20 +203,16 @@ async def found_lines(command: Sequence[str], search: FileSearch, refused: Calla
         stop.set()
         if rescue:
             rescue.cancel()
-        errors.cancel()
-        with suppress(ProcessLookupError):
-            process.kill()
-        await asyncio.shield(asyncio.ensure_future(_ended(process, errors)))
+        await asyncio.shield(asyncio.ensure_future(process.close()))
     return SearchResult(lines, cut, unread)
 
 
-async def _rescue(process: asyncio.subprocess.Process, place: Path, held: list[Path], stop: Event) -> None:
+async def _rescue(process: StreamedChild, place: Path, held: list[Path], stop: Event) -> None:
     """End a search that waits for ever, and note why."""
     await asyncio.sleep(PATIENCE)
     if pipe := await asyncio.to_thread(ignoring_pipe, place, stop):
         held.append(pipe)
-        with suppress(ProcessLookupError):
-            process.kill()
+        process.kill()
 
 
 def _environment() -> dict[str, str]:
@@ -237,40 +223,18 @@ def _environment() -> dict[str, str]:
 async def _refuses(command: Sequence[str], search: FileSearch) -> bool:
     """Whether it is the pattern. A search that merely came upon a file it cannot read ends with the same code."""
     nowhere = [os.devnull if word == str(search.place) else word for word in command]
-    null = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(*nowhere, stdin=null, stdout=null, stderr=null, env=_environment())
-    return await process.wait() not in {0, 1}
-
-
-def _bound(pid: int) -> None:
-    """An endless line (an ignore file that leads to /dev/zero) ends the search, not the machine."""
-    if sys.platform == "linux":
-        with suppress(OSError):
-            resource.prlimit(pid, resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
-
-
-async def _all_said(stream: asyncio.StreamReader) -> bytes:
-    """What a search complains about, to its end, the first part kept."""
-    said = b""
-    while piece := await stream.read(4_000):
-        said += piece if len(said) < 4_000 else b""
-    return said
-
-
-async def _ended(process: asyncio.subprocess.Process, errors: asyncio.Task[bytes]) -> None:
-    """Read what is left so that the transport closes, then wait for the killed process."""
-    await asyncio.wait([errors])
-    await process.communicate()
+    done = await run_in_thread(BriefRun(nowhere, SECONDS_TO_REFUSE, environment=_environment()))
+    return done.code not in {0, 1}
 
 
 async def _bounded(
-    stream: asyncio.StreamReader, mode: Mode, refused: Callable[[Path], bool]
+    output: asyncio.StreamReader, mode: Mode, refused: Callable[[Path], bool]
 ) -> tuple[list[MatchedLine], bool]:
     """The first lines; True when there was more."""
     lines: list[MatchedLine] = []
     known: dict[Path, bool] = {}
     size = 0
-    while raw := await _record(stream, mode):
+    while raw := await _record(output, mode):
         if len(lines) >= MAX_LINES or size >= MAX_CHARS:
             return lines, True
         line = _read(os.fsdecode(raw).rstrip("\r\n"))

@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeAlias
 from ba_tui.core.messages import clean_text
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
+from ba_tui.processes.brief import BriefRun, run_in_thread
 from ba_tui.tools.editing.documents import binary_kind, detect
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.web.client import WebReply
@@ -79,27 +80,14 @@ async def read_page(kind: PageKind, source: str, base: str = "") -> dict[str, An
         Failed: it takes too long, or too much memory.
     """
     task = await asyncio.to_thread(_task, kind, source, base)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",
-        str(READER),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={name: os.environ[name] for name in KEPT if name in os.environ},
-    )
-    try:
-        async with asyncio.timeout(SECONDS):
-            said, _ = await process.communicate(task)
-    except TimeoutError as error:
-        raise _unreadable("in time") from error
-    finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await asyncio.shield(asyncio.ensure_future(process.communicate()))
-    if process.returncode:
+    environment = {name: os.environ[name] for name in KEPT if name in os.environ}
+    argv = (sys.executable, "-P", str(READER))
+    done = await run_in_thread(BriefRun(argv, SECONDS, environment=environment, input=task))
+    if done.trouble == "timeout":
+        raise _unreadable("in time")
+    if done.code != 0:
         raise _unreadable("within its limits of time and memory")
-    return await asyncio.to_thread(json.loads, said)
+    return await asyncio.to_thread(json.loads, done.output)
 
 
 async def read_links(source: str, base: str = "") -> tuple[Sequence[PageLink], int]:

@@ -1,0 +1,127 @@
+"""Short programs: their end, their time limit, their output and what they leave behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from ba_tui.processes.brief import BriefRun, Finished, run_briefly, run_in_thread
+from ba_tui.processes.streams import PipedChild, stream
+
+LEAVES = 'sleep 600 & echo "$!"'
+"""Prints the number of a process that stays, and holds the pipes."""
+
+
+def gone(pid: int) -> bool:
+    """Wait for the end of a process that is no child of ours; False when it still runs after some seconds."""
+    try:
+        watched = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    ready, _, _ = select.select([watched], [], [], 5)
+    os.close(watched)
+    return bool(ready)
+
+
+def shell(command: str, timeout: float = 20.0, **more: object) -> Finished:
+    return run_briefly(BriefRun(("/bin/sh", "-c", command), timeout, **more))  # pyright: ignore[reportArgumentType]
+
+
+def test_what_it_prints_and_how_it_ends(tmp_path: Path) -> None:
+    done = shell(
+        'cat; echo "$NAME" >&2; pwd; exit 3', folder=tmp_path, environment={"NAME": "ba"}, input=b"x" * 200_000
+    )
+    assert done == Finished(3, b"x" * 200_000 + f"{tmp_path}\n".encode(), b"ba\n")
+
+
+def test_a_program_that_does_not_read_its_input() -> None:
+    assert shell("exec true", input=b"x" * 10_000_000) == Finished(0)
+
+
+def test_what_it_leaves_in_its_group_is_killed() -> None:
+    assert gone(int(shell(LEAVES).output))
+
+
+def test_what_may_last_lasts() -> None:
+    pid = int(shell(LEAVES, lasting=True).output)
+    os.kill(pid, 9)
+    assert gone(pid)
+
+
+def test_a_time_limit_ends_the_whole_group() -> None:
+    done = shell(f"{LEAVES}; sleep 600", 0.3)
+    assert (done.code, done.trouble) == (None, "timeout")
+    assert gone(int(done.output))
+
+
+def test_a_flood_is_bounded() -> None:
+    done = shell("cat /dev/zero", most=1_000_000)
+    assert (done.code, done.trouble) == (None, "flood")
+    assert 1_000_000 < len(done.output) <= 1_000_000 + 65_536
+
+
+def test_a_stop_from_another_thread() -> None:
+    stop = threading.Event()
+    stop.set()
+    assert run_briefly(BriefRun(("/bin/sleep", "600"), 60), stop).trouble == "stopped"
+
+
+def test_what_is_not_there() -> None:
+    with pytest.raises(FileNotFoundError):
+        run_briefly(BriefRun(("/no/such/program",), 1))
+
+
+async def test_a_cancelled_one_is_killed(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "alive")
+    task = asyncio.create_task(
+        run_in_thread(BriefRun(("/bin/sh", "-c", "exec >alive; echo up; sleep 600"), 60, tmp_path))
+    )
+    with await asyncio.to_thread((tmp_path / "alive").open) as alive:
+        assert await asyncio.to_thread(alive.readline) == "up\n"
+        task.cancel()
+        assert await asyncio.to_thread(alive.read) == ""
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_in_a_thread_what_is_not_there_raises_too() -> None:
+    with pytest.raises(FileNotFoundError):
+        await run_in_thread(BriefRun(("/no/such/program",), 1))
+
+
+def test_a_piped_child_answers_while_it_runs(tmp_path: Path) -> None:
+    with PipedChild(("/bin/sh", "-c", "read line; echo got $line; echo bad >&2; exit 4"), tmp_path) as child:
+        child.input.write(b"this\n")
+        child.input.flush()
+        assert child.output.readline() == b"got this\n"
+        assert (child.wait(), child.errors()) == (4, b"bad\n")
+    assert not child.running
+
+
+def test_a_killed_piped_child_takes_its_group_along(tmp_path: Path) -> None:
+    with PipedChild(("/bin/sh", "-c", f"{LEAVES}; sleep 600"), tmp_path) as child:
+        pid = int(child.output.readline())
+        child.kill()
+        assert gone(pid)
+
+
+async def test_a_streamed_child_is_read_while_it_runs_and_killed_with_its_group() -> None:
+    child = await stream(("/bin/sh", "-c", f"echo bad >&2; {LEAVES}; sleep 600"), {})
+    pid = int(await child.output.readline())
+    await child.close()
+    assert gone(pid)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS does not limit a running process")
+async def test_a_streamed_child_has_a_memory_limit() -> None:
+    code = "x = bytearray(500_000_000); print(len(x))"
+    child = await stream((sys.executable, "-c", code), {}, 100_000_000)
+    assert await child.output.read() == b""
+    assert b"MemoryError" in await child.errors()
+    await child.close()

@@ -25,6 +25,7 @@ from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.pending_changes import PendingChanges
 from ba_tui.permissions.secrets.sharing import Sharing
 from ba_tui.planning.workflows import flow_folders
+from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.resources import Places, bundled, folder_slug, project_root
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.settings import HookLine, Settings
@@ -38,7 +39,6 @@ from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
 from ba_tui.tools.modalities import Modalities
-from ba_tui.tools.own.workers import WorkerSettings
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked
 from ba_tui.tools.web.tools import SearchChoice, WebOptions

@@ -15,6 +15,7 @@ from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.secrets.sharing import Secrecy, Sharing
 from ba_tui.permissions.trust.grants import Trust
+from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.resources import Places, bundled
 from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.tools.builtin.artifacts import read_artifact_tool
@@ -44,7 +45,6 @@ from ba_tui.tools.guards.timeout import timeout
 from ba_tui.tools.guards.validate import validate
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.own.discovery import Discovery, DiscoveryOptions, ToolFolder
-from ba_tui.tools.own.workers import WorkerSettings
 from ba_tui.tools.registry import Registry, ToolFiles
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner

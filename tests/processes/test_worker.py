@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ def settings(folder: Path, **more: Any) -> WorkerSettings:
 
 
 @asynccontextmanager
-async def worker(folder: Path, *, clock: Callable[[], float] | None = None, **entry: Any) -> AsyncIterator[Worker]:
+async def worker(folder: Path, *, clock: Callable[[], float] | None = None, **entry: Any) -> AsyncGenerator[Worker]:
     made = Worker(WorkerEntry(MAIN, **entry), settings(folder), *([clock] if clock else []))
     try:
         yield made

@@ -5,6 +5,7 @@ What a file holds is asked of a worker process and kept in a cache, so that no c
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import platform
@@ -21,8 +22,9 @@ from typing import Any, Literal, TypeAlias, cast
 from ba_tui import __version__
 from ba_tui.core.errors import BaError, StorageError
 from ba_tui.core.values import frozen
+from ba_tui.processes.worker_values import WorkerCrashed, WorkerFailed, WorkerSettings, WorkerTimeout
 from ba_tui.resources import open_regular, save_whole
-from ba_tui.tools.own.workers import Code, Worker, WorkerDied, WorkerPool, WorkerSettings
+from ba_tui.tools.own.workers import Code, WorkerPool, describe
 
 ToolOrigin: TypeAlias = Literal["built-in", "user", "project", "extra", "package", "workflow"]
 GROUP = "ba.tools"
@@ -154,22 +156,16 @@ class Discovery:
     def _describe(self, code: Code, worker_settings: WorkerSettings) -> tuple[dict[str, Any], bool]:
         """What a worker says of the code, and whether it would say the same at the next start."""
         try:
-            worker = Worker(code, worker_settings)
+            reply = asyncio.run(describe(code, worker_settings, self._options.patience))
+        except WorkerTimeout:
+            text = f"it did not load within {self._options.patience:g} s; a tool file may only define things"
+            return {"failed": {"text": text}}, False
+        except (WorkerCrashed, WorkerFailed) as error:
+            return {"failed": {"text": f"it could not be loaded: {error}"}}, False
         except BaError as error:
             return {"failed": {"text": error.with_hint}}, False
         except OSError as error:
             return {"failed": {"text": f"no worker can be started: {error.strerror or error}"}}, False
-        try:
-            reply = worker.describe(self._options.patience)
-        except TimeoutError:
-            text = f"it did not load within {self._options.patience:g} s; a tool file may only define things"
-            return {"failed": {"text": text}}, False
-        except WorkerDied as error:
-            return {"failed": {"text": f"it could not be loaded: {error}"}}, False
-        except OSError as error:
-            return {"failed": {"text": f"it could not be loaded: {error.strerror or error}"}}, False
-        finally:
-            worker.end()
         return reply, "tools" in reply
 
 

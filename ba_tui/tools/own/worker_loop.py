@@ -1,6 +1,6 @@
 """The work of a worker process: loads one tool file, tells what is in it, and runs its tools, one call after the other.
 
-Whatever a tool does becomes a reply here, or ends the process, which the supervisor above notices.
+Whatever a tool does becomes a reply here, or ends the process, which the client notices.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ import asyncio
 import hashlib
 import importlib
 import inspect
-import json
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.machinery import FileFinder, ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
@@ -25,36 +24,38 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from ba_tui.core.results import ToolResult
+from ba_tui.processes.serving import WorkerChannel, WorkerRequest
 from ba_tui.tools.own.declared_tools import DeclaredTool, ToolFault, declared_in
 
 MAX_RESULT_BYTES = 20_000_000
 TRACE_CHARS = 4_000
-CHUNK_BYTES = 65_536
 
 
-def serve(channel: int, file: str, module: str = "", digest: str = "") -> None:
-    """Answer requests until the channel ends. ``file`` or ``module`` is loaded at the first one."""
-    loaded: dict[str, DeclaredTool] | None = None
+def main(channel: WorkerChannel, file: str, module: str, digest: str) -> None:
+    """Answer requests until the client is gone. ``file`` or ``module`` is loaded at the first one."""
+    loaded: dict[str, DeclaredTool] = {}
     instances: dict[str, Any] = {}
     own = os.getpid()
+
+    def answer(request: WorkerRequest) -> dict[str, Any]:
+        payload: Any = request.payload
+        try:
+            if not loaded:
+                loaded.update((each.found.__name__, each) for each in _load(file, module, digest))
+            if request.method == "describe":
+                reply: dict[str, Any] = {"tools": [each.record for each in loaded.values()]}
+            else:
+                reply = _called(loaded[payload["object"]], instances, payload["args"], runner)
+        except BaseException as error:  # noqa: BLE001 - any failure becomes a reply
+            reply = {"failed": _failure(error, file)}
+        if os.getpid() != own:
+            # The tool forked and both sides came back here; only the first may answer.
+            os._exit(0)
+        _flush()
+        return {**reply, "left": len(_left_running())}
+
     with asyncio.Runner() as runner:
-        for line in _lines(channel):
-            request: dict[str, Any] = json.loads(line)
-            try:
-                if loaded is None:
-                    loaded = {each.found.__name__: each for each in _load(file, module, digest)}
-                if request["do"] == "describe":
-                    reply: dict[str, Any] = {"tools": [each.record for each in loaded.values()]}
-                else:
-                    reply = _called(loaded[request["object"]], instances, request["args"], runner)
-            except BaseException as error:  # noqa: BLE001 - any failure becomes a reply
-                reply = {"failed": _failure(error, file)}
-            if os.getpid() != own:
-                # The tool forked and both sides came back here; only the first may answer.
-                os._exit(0)
-            _flush()
-            reply |= {"id": request["id"], "left": len(_left_running())}
-            _send(channel, reply)
+        channel.serve({"describe": answer, "call": answer})
 
 
 def _load(file: str, module: str, digest: str) -> list[DeclaredTool]:
@@ -248,16 +249,3 @@ def _flush() -> None:
         with suppress(Exception):
             # The tool may have put anything in its place.
             stream.flush()
-
-
-def _lines(channel: int) -> Iterator[bytes]:
-    waiting = b""
-    while data := os.read(channel, CHUNK_BYTES):
-        *lines, waiting = (waiting + data).split(b"\n")
-        yield from lines
-
-
-def _send(channel: int, reply: Mapping[str, Any]) -> None:
-    data = memoryview(json.dumps(reply).encode() + b"\n")
-    while data:
-        data = data[os.write(channel, data) :]

@@ -18,8 +18,9 @@ from ba_tui.core.messages import clean_text
 from ba_tui.core.results import Display, Table, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.processes.terminal_text import plain
+from ba_tui.processes.worker_values import WorkerCrashed, WorkerFailed
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.own.workers import WorkerDied, WorkerPool
+from ba_tui.tools.own.workers import WorkerPool
 
 log = logging.getLogger(__name__)
 MAX_ROWS = 200
@@ -39,7 +40,7 @@ def worker_tool(record: Mapping[str, Any], pool: WorkerPool) -> Tool:
             raise Failed("not_found", message, "Use another tool; a changed one is there from the next prompt on.")
         try:
             reply, printed = await pool.call(record["object"], args, call.report, keep=record["stateful"])
-        except WorkerDied as error:
+        except (WorkerCrashed, WorkerFailed) as error:
             hint = "Do not repeat the call unchanged; the tool itself may need a correction."
             raise Failed("execution_error", f"{name} gave no result: {error}.", hint) from error
         except OSError as error:

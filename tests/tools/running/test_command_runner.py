@@ -28,9 +28,10 @@ from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.processes.kernel_limits import KEYRINGS, SOCKET
 from ba_tui.processes.limits import ProcessLimits
+from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.tools.builtin.python import Python, python_tool
 from ba_tui.tools.builtin.shell import Shell, shell_tool
-from ba_tui.tools.own.workers import Code, WorkerPool, WorkerSettings
+from ba_tui.tools.own.workers import Code, WorkerPool
 from ba_tui.tools.running.command_runner import UNWATCHED, CommandRunner
 from ba_tui.tools.running.protected_review import ProtectedReview
 from tests.tools.conftest import Desk
@@ -260,9 +261,7 @@ async def test_a_secret_that_git_takes_for_changed_is_told(yard: Yard) -> None:
     await yard.desk.run("shell", command="git init -q && git add -f .env")
     yard.profile = READING
     shown = (await yard.desk.run("shell", command="git status --short")).text
-    assert shown.splitlines() == [
-        "AM .env", "[git sees what stands in for .env, which ba hides: it may not be changed]"
-    ]  # fmt: skip
+    assert shown == "AM .env\n[git sees what stands in for .env, which ba hides: it may not be changed]"
 
 
 async def test_plain_readers_run_where_there_are_too_many_secrets_to_hide(yard: Yard) -> None:

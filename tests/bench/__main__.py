@@ -20,6 +20,7 @@ from tests.bench import (
     start,
     steps,
     verdicts,
+    worker,
 )
 from tests.bench.figures import HEAD, QUICK, Effort, Family, Figure, as_json, line
 
@@ -39,6 +40,7 @@ FAMILIES: dict[str, Family] = {
     "skills": skills.skills,
     "verdicts": verdicts.verdicts,
     "confined": confined.confined,
+    "worker": worker.worker,
     "caching": caching.caching,
     "compressing": compressing.compressing,
 }

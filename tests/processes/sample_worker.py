@@ -73,6 +73,7 @@ def main(channel: WorkerChannel, threads: str = "1") -> None:
         "echo": lambda request: request.payload,
         "add": lambda request: request.payload["a"] + request.payload["b"],
         "where": lambda request: [os.getpid(), str(Path.cwd()), os.environ.get("NAME")],
+        "cpu": lambda request: time.process_time(),
         "raise": lambda request: 1 // 0,
         "unsayable": lambda request: object(),
         "exit": lambda request: os._exit(int(str(request.payload))),

@@ -1,0 +1,173 @@
+"""A supervised program that talks on its standard input and output by lines, as MCP servers do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from contextlib import suppress
+from typing import Self
+
+from ba_tui.core.errors import BaError
+from ba_tui.processes.supervised import CHUNK_BYTES, Descriptors, Program, Supervised
+from ba_tui.processes.terminal_text import Capture
+
+MAX_LINE_BYTES = 64_000_000
+CLOSE_SECONDS = 2.0
+
+
+class LineTooLong(BaError):
+    """The program sent a line beyond the limit. It can't be read any further."""
+
+    kind = "execution_error"
+
+
+class DuplexChild:
+    """One program below the supervisor; it ends with ``close``, and when ba is gone, with all it started.
+
+    Lines are read when they are asked for: until then the program waits once its pipe is full. What it prints on its
+    standard error is kept, head and tail. Used from one event loop. Made by ``start``.
+    """
+
+    def __init__(self, program: Program) -> None:
+        inner_input, self._input = os.pipe()
+        self._output, inner_output = os.pipe()
+        self._errors, inner_errors = os.pipe()
+        ours, theirs = (self._input, self._output, self._errors), (inner_input, inner_output, inner_errors)
+        try:
+            self._supervised = Supervised(program, Descriptors(inner_output, inner_errors, inner_input))
+        except BaseException:
+            for end in ours:
+                os.close(end)
+            raise
+        finally:
+            for end in theirs:
+                os.close(end)
+        for end in ours:
+            os.set_blocking(end, False)
+        self._let_go = weakref.finalize(self, _let_go, self._supervised, ours)
+        self._received = bytearray()
+        self._said = Capture()
+        self._more = True
+        self._ended = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._free = asyncio.Event()
+        self._writing = asyncio.Lock()
+        threading.Thread(target=self._supervised.wait, daemon=True, name="reap").start()
+
+    @classmethod
+    async def start(cls, program: Program) -> Self:
+        """Start ``program``. Raises OSError when that fails."""
+        child = await asyncio.to_thread(cls, program)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(child._errors, child._hear)
+        loop.add_reader(child._supervised.states, child._look)
+        return child
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs, and when its supervisor was killed."""
+        return self._supervised.exit_code
+
+    @property
+    def errors(self) -> str:
+        """What it printed on its standard error, its middle left out when that is much."""
+        return self._said.text()
+
+    async def read_line(self) -> bytes:
+        """The next line without its end; empty at the end of the output. Raises LineTooLong."""
+        loop = asyncio.get_running_loop()
+        searched = 0
+        while (end := self._received.find(b"\n", searched)) < 0:
+            searched = len(self._received)
+            if searched > MAX_LINE_BYTES:
+                raise LineTooLong(f"A line of more than {MAX_LINE_BYTES // 1_000_000} MB came.")
+            if self._read():
+                continue
+            if not self._more or self._ended.is_set():
+                rest, self._received = bytes(self._received), bytearray()
+                return rest
+            self._changed.clear()
+            loop.add_reader(self._output, self._changed.set)
+            try:
+                await self._changed.wait()
+            finally:
+                if self._let_go.alive:
+                    loop.remove_reader(self._output)
+        line = bytes(self._received[:end])
+        del self._received[: end + 1]
+        return line
+
+    async def write(self, data: bytes) -> None:
+        """Send ``data``; waits while the program does not read. Raises BrokenPipeError when it can't any more."""
+        loop = asyncio.get_running_loop()
+        async with self._writing:
+            rest = memoryview(data)
+            while rest:
+                if not self._let_go.alive or self._ended.is_set():
+                    raise BrokenPipeError("the program has ended")
+                try:
+                    rest = rest[os.write(self._input, rest[:CHUNK_BYTES]) :]
+                except BlockingIOError:
+                    self._free.clear()
+                    loop.add_writer(self._input, self._free.set)
+                    try:
+                        await self._free.wait()
+                    finally:
+                        if self._let_go.alive:
+                            loop.remove_writer(self._input)
+
+    async def close(self) -> None:
+        """End it with all it started; returns when it has ended, after some seconds at most."""
+        if not self._let_go.alive:
+            return
+        self._supervised.end()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(2 * CLOSE_SECONDS):
+                await self._ended.wait()
+        loop = asyncio.get_running_loop()
+        for end in (self._errors, self._output, self._supervised.states):
+            loop.remove_reader(end)
+        loop.remove_writer(self._input)
+        self._let_go()
+        self._note_end()
+
+    def _read(self) -> bool:
+        """Take in a piece of output, if there is one now."""
+        if not self._let_go.alive:
+            return False
+        try:
+            data = os.read(self._output, CHUNK_BYTES)
+        except BlockingIOError:
+            return False
+        self._more = bool(data)
+        self._received += data
+        return bool(data)
+
+    def _hear(self) -> None:
+        with suppress(BlockingIOError):
+            data = os.read(self._errors, CHUNK_BYTES)
+            self._said.feed(data)
+            if not data:
+                asyncio.get_running_loop().remove_reader(self._errors)
+
+    def _look(self) -> None:
+        if self._supervised.read_states():
+            return
+        if self._supervised.exit_code is None:
+            self._supervised.kill_group()
+        asyncio.get_running_loop().remove_reader(self._supervised.states)
+        self._hear()
+        self._note_end()
+
+    def _note_end(self) -> None:
+        """Free who reads or writes."""
+        for event in (self._ended, self._changed, self._free):
+            event.set()
+
+
+def _let_go(supervised: Supervised, ends: tuple[int, ...]) -> None:
+    supervised.close()
+    for end in ends:
+        os.close(end)

@@ -1,0 +1,74 @@
+"""A program that talks by lines: both directions, its errors, its end, and that nothing of it stays."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from ba_tui.processes.duplex import DuplexChild
+from ba_tui.processes.supervised import Program
+from tests.processes.test_worker import gone
+
+UPPER = (
+    "import sys\nfor line in sys.stdin:\n    print(line.strip().upper(), flush=True)\nprint('end', file=sys.stderr)\n"
+)
+LONG = 3_000_000
+
+
+@asynccontextmanager
+async def child(code: str, folder: Path) -> AsyncGenerator[DuplexChild]:
+    made = await DuplexChild.start(Program((sys.executable, "-c", code), folder, {"PATH": os.defpath}))
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+async def test_lines_go_there_and_back(tmp_path: Path) -> None:
+    async with child(UPPER, tmp_path) as made:
+        await made.write(b"one\ntwo\n")
+        assert [await made.read_line(), await made.read_line()] == [b"ONE", b"TWO"]
+        long = b"x" * LONG
+        _, line = await asyncio.gather(made.write(long + b"\n"), made.read_line())
+        assert line == long.upper()
+
+
+async def test_its_end_and_what_it_said_on_standard_error(tmp_path: Path) -> None:
+    code = "import sys; print('a'); print('b', end=''); print('bad', file=sys.stderr); sys.exit(3)"
+    async with child(code, tmp_path) as made:
+        assert [await made.read_line() for _ in range(3)] == [b"a", b"b", b""]
+        await made.close()
+        assert (made.exit_code, made.errors) == (3, "bad\n")
+        with pytest.raises(BrokenPipeError):
+            await made.write(b"more\n")
+        assert await made.read_line() == b""
+
+
+async def test_a_flood_of_errors_does_not_hold_it_up(tmp_path: Path) -> None:
+    code = "import sys\nsys.stderr.write('x' * 5_000_000)\nprint('done', flush=True)\nsys.stdin.read()"
+    async with child(code, tmp_path) as made:
+        assert await made.read_line() == b"done"
+        assert len(made.errors) < 300_000
+
+
+async def test_closed_it_ends_with_what_it_started(tmp_path: Path) -> None:
+    code = (
+        "import os, subprocess as s\np = s.Popen(['sleep', '600'], start_new_session=True)\nprint(p.pid, flush=True)\n"
+    )
+    async with child(f"{code}p.wait()", tmp_path) as made:
+        pid = int(await made.read_line())
+    assert await gone(pid)
+
+
+async def test_a_reader_that_waits_is_freed_by_close(tmp_path: Path) -> None:
+    async with child("import sys; sys.stdin.read()", tmp_path) as made:
+        reading = asyncio.create_task(made.read_line())
+        await asyncio.sleep(0)
+        await made.close()
+        assert await reading == b""

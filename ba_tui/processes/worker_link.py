@@ -1,7 +1,7 @@
 """One running worker process and the connection to it: frames out and in, what it prints, and its end.
 
-Starting it again is worker.py's. Nothing belongs to an event loop while no request is under way, unless somebody hears
-notices.
+Starting it again is worker.py's. Some time after the last request no event loop knows of it any more, unless somebody
+hears notices: so one that is forgotten can be ended.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ MAX_READS = 64
 LARGE_BYTES = 200_000
 """JSON beyond this is parsed in a thread."""
 PRINTED_CHARS = 2_000
+REST_SECONDS = 1.0
+"""Seconds after a request in which the next one is likely: reading goes on, as to begin it anew takes a while."""
 CLOSED = "it was closed"
 
 
@@ -80,6 +82,7 @@ class Link:
         self._pending: dict[int, _Pending] = {}
         self._asked = 0
         self._unsent = bytearray()
+        self._writing = False
         self._output = Capture()
         confinement = settings.confine()
         self._channel, inner = socket.socketpair()
@@ -97,16 +100,19 @@ class Link:
             inner.close()
             os.close(inner_output)
         self._channel.setblocking(False)
+        self._number = self._channel.fileno()
         os.set_blocking(self._printed, False)
         self._let_go = weakref.finalize(self, _let_go, self._supervised, self._channel, self._printed)
         threading.Thread(target=self._supervised.wait, daemon=True, name="reap").start()
 
     def alive(self) -> bool:
         """Whether the process runs and said nothing that nobody asked for."""
-        if not self._let_go.alive or (self._loop and self._loop.is_closed()):
-            return False
-        if self._loop:
-            return True
+        if self._loop and self._loop.is_closed():
+            if self._pending:
+                return False
+            self._detach()
+        if not self._let_go.alive or self._loop:
+            return self._let_go.alive
         try:
             while data := self._receive():
                 pass
@@ -121,7 +127,8 @@ class Link:
             frame = await pending.reply
         finally:
             self._withdraw(pending)
-        self._print()
+        if self._entry.on_output:
+            self._print()
         return await self._content(frame)
 
     async def stream(self, method: str, payload: object) -> AsyncGenerator[object]:
@@ -150,8 +157,8 @@ class Link:
         if isinstance(payload, Packet):
             given = Packet([method, payload.value], payload.data)
         frame = encoded(FrameKind.REQUEST, self._asked, given)
-        pending = self._pending[self._asked] = _Pending(self._asked, on_progress)
         self._attach()
+        pending = self._pending[self._asked] = _Pending(self._asked, on_progress)
         self._send(frame)
         return pending
 
@@ -178,20 +185,35 @@ class Link:
         raise WorkerFailed(kind, message)
 
     def _attach(self) -> None:
-        if self._loop is None:
+        if self._entry.on_output and not self._pending:
             # What was printed between two requests belongs to neither.
             self._print(heard=False)
+        if self._loop is None and self._let_go.alive:
             self._loop = asyncio.get_running_loop()
-            self._loop.add_reader(self._channel, self._received)
+            self._loop.add_reader(self._number, self._received)
             self._loop.add_reader(self._supervised.states, self._look)
             self._loop.add_reader(self._printed, self._print)
+            if self._entry.on_notice is None:
+                self._loop.call_later(REST_SECONDS, self._rest, self._asked)
+
+    def _rest(self, asked: int) -> None:
+        """Detach when nothing was asked since; else look again later."""
+        if self._loop and self._asked == asked and not self._pending:
+            self._detach()
+        elif self._loop:
+            self._loop.call_later(REST_SECONDS, self._rest, self._asked)
 
     def _detach(self) -> None:
         if self._loop:
-            for end in (self._channel, self._supervised.states, self._printed):
+            for end in (self._number, self._supervised.states, self._printed):
                 self._loop.remove_reader(end)
-            self._loop.remove_writer(self._channel)
+            self._stop_writing()
             self._loop = None
+
+    def _stop_writing(self) -> None:
+        if self._loop and self._writing:
+            self._loop.remove_writer(self._number)
+        self._writing = False
 
     def _send(self, frame: bytes) -> None:
         self._unsent += frame
@@ -208,11 +230,11 @@ class Link:
         except OSError:
             # Its end comes on another pipe.
             self._unsent.clear()
-        if self._loop:
-            if self._unsent:
-                self._loop.add_writer(self._channel, self._flush)
-            else:
-                self._loop.remove_writer(self._channel)
+        if not self._unsent:
+            self._stop_writing()
+        elif self._loop and not self._writing:
+            self._loop.add_writer(self._number, self._flush)
+            self._writing = True
 
     def _received(self) -> None:
         try:
@@ -222,7 +244,7 @@ class Link:
             return
         if data == b"" and self._loop:
             # It can't reply any more; its end and exit code come on another pipe.
-            self._loop.remove_reader(self._channel)
+            self._loop.remove_reader(self._number)
             self._supervised.end()
 
     def _receive(self) -> bytes | None:
@@ -253,8 +275,6 @@ class Link:
             return
         del self._pending[frame.id]
         pending.end(frame)
-        if not self._pending and self._entry.on_notice is None:
-            self._detach()
 
     def _look(self) -> None:
         if self._supervised.read_states():

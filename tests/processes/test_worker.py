@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
+from ba_tui.processes.confinement import Confinement
 from ba_tui.processes.frames import Packet
 from ba_tui.processes.limits import ProcessLimits
 from ba_tui.processes.worker import Worker
@@ -274,6 +276,38 @@ async def test_closed_it_ends_and_stays_so(tmp_path: Path) -> None:
         assert await gone(pid)
         with pytest.raises(WorkerCrashed, match="it was closed"):
             await ask(made, "echo", 1)
+
+
+def test_one_that_is_forgotten_ends(tmp_path: Path) -> None:
+    async def pid() -> int:
+        return (await ask(Worker(WorkerEntry(MAIN), settings(tmp_path)), "where"))[0]
+
+    forgotten = asyncio.run(pid())
+    gc.collect()
+    assert asyncio.run(gone(forgotten))
+
+
+def test_another_event_loop_may_go_on_with_it(tmp_path: Path) -> None:
+    made = Worker(WorkerEntry(MAIN), settings(tmp_path))
+    assert asyncio.run(ask(made, "where")) == asyncio.run(ask(made, "where"))
+    made.end()
+
+
+async def test_a_sandbox_of_its_own(tmp_path: Path) -> None:
+    """The confinement is asked for at each start, and its prefix goes before everything."""
+    profiles: list[Confinement] = []
+
+    def confine() -> Confinement:
+        profiles.append(Confinement(("/usr/bin/env", "INSIDE=yes"), {"NAME": "confined"}, separate=False))
+        return profiles[-1]
+
+    made = Worker(WorkerEntry(MAIN), settings(tmp_path, confine=confine))
+    assert (await ask(made, "where"))[2] == "confined"
+    with pytest.raises(WorkerCrashed):
+        await ask(made, "kill")
+    await ask(made, "where")
+    assert len(profiles) == 2
+    await made.close()
 
 
 KILLED = """

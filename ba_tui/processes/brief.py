@@ -1,6 +1,6 @@
 """Runs a short program of our own choosing, as git, to its end: in time, its output bounded, its group killed.
 
-No supervisor stands in between: it would add 20 ms to a git call of 5. So a program that leaves its process group is
+No supervisor stands in between: it would add 30 ms to a git call of 5. So a program that leaves its process group is
 not followed, and one that runs when ba is killed ends by itself. What a model or a repository names runs
 in children.py.
 """
@@ -83,7 +83,8 @@ async def run_in_thread(run: BriefRun) -> Finished:
         return await asyncio.shield(done)
     except asyncio.CancelledError:
         stop.set()
-        await asyncio.wait([done])
+        with suppress(Exception):
+            await done
         raise
 
 

@@ -13,6 +13,7 @@ import pytest
 from ba_tui.assembly.keeping import checkpoints_for
 from ba_tui.core.errors import StorageError
 from ba_tui.core.rewinding import FileChange, Restored
+from ba_tui.processes.streams import PipedChild
 from ba_tui.resources import places
 from ba_tui.sessions.checkpoints.git import MANY, GitWatch, Stopped
 from ba_tui.sessions.checkpoints.keeper import SessionCheckpoints
@@ -308,7 +309,7 @@ def test_many_files_go_into_one_pack_and_come_back(work: Path):
 class Impatient(GitWatch):
     """Stops as soon as git runs."""
 
-    def begin(self, process: subprocess.Popen[bytes] | None) -> None:
+    def begin(self, process: PipedChild | None) -> None:
         if process:
             self.stop()
         super().begin(process)

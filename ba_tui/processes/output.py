@@ -1,6 +1,6 @@
 """What a program prints: head and tail in memory, and once it is large, a file for it.
 
-The file itself is sessions/artifacts.py; who reads the program's pipe is processes.py.
+The file itself is sessions/artifacts.py; who reads the program's pipe is children.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What programs print, made safe to read: escape sequences and overwritten lines resolved, long text cut in its middle.
 
-Pure; running the programs is processes.py.
+Pure; running the programs is children.py's.
 """
 
 from __future__ import annotations

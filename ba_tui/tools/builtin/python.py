@@ -1,6 +1,6 @@
 """The tool python: code in an interpreter of its own, with limits, and what the model reads of it.
 
-Processes are processes.py's; what happens inside that interpreter is python_runner.py.
+Processes belong to the room processes; what happens inside that interpreter is python_runner.py.
 """
 
 from __future__ import annotations

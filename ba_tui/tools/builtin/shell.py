@@ -1,6 +1,6 @@
 """The tool shell: one bash command in the session's folder, and what the model reads of it.
 
-Starting and ending processes is processes.py; whether a command may run is the permission guard's business.
+The room processes starts and ends them; whether a command may run is the permission guard's business.
 """
 
 from __future__ import annotations

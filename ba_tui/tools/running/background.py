@@ -1,6 +1,6 @@
 """The commands of one conversation that run now: those a call waits for, and those in the background.
 
-How a program is run is processes.py; the tools over this are shell.py and shell_output.py.
+Processes belong to the room processes; the tools over this are shell.py and shell_output.py.
 """
 
 from __future__ import annotations

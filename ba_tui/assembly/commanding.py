@@ -165,9 +165,7 @@ class CommandExpander:
         shell = self._means.shell()
         if shell is None:
             raise PromptRefused(f"/{command.name} was not sent: there is no shell to run {_short(script)} with.")
-        fork = branch.fork(f"/{command.name}")
-        fork.transcript.cwd = branch.transcript.cwd
-        call = CommandCall(command, fork)
+        call = CommandCall(command, branch.aside(f"/{command.name}"))
         result = await call.done(shell, script)
         if result.error and result.error.kind in {"permission_denied", "interrupted"}:
             why = call.refused or result.error.message

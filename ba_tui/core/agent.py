@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import field
 from typing import Protocol, cast
 
+from ba_tui.core.effects import UNLIMITED, Ceiling
 from ba_tui.core.errors import ProviderError, StopTurn
 from ba_tui.core.events import (
     Compressed,
@@ -71,6 +72,8 @@ class Agent:
     system: str
     interceptors: Sequence[Interceptor] = ()
     max_loops: int = 100
+    ceiling: Ceiling = UNLIMITED
+    """The most that it may do when another agent starts it."""
     toolset: Toolset = field(init=False)
 
     def __post_init__(self) -> None:

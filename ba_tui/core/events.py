@@ -24,6 +24,8 @@ from ba_tui.core.work import ActiveSkill
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+MAIN = "main"
+"""The name of the agent that the person talks to."""
 Mode: TypeAlias = Literal["default", "accept-edits", "plan", "auto", "bypass"]
 Strategy: TypeAlias = Literal["truncate", "extract", "summarize", "undo"]
 Ending: TypeAlias = Literal["done", "cancelled", "limit", "error", "interrupted"]
@@ -33,7 +35,7 @@ Ending: TypeAlias = Literal["done", "cancelled", "limit", "error", "interrupted"
 class Signed:
     """Who (``main``, ``main/explore-1``) and when (seconds since the epoch)."""
 
-    agent: str = field(default="main", kw_only=True)
+    agent: str = field(default=MAIN, kw_only=True)
     at: float = field(default_factory=time.time, kw_only=True)
 
 
@@ -100,6 +102,10 @@ class MessageDone(Signed):
     message: Message
     cost: float | None = None
     type: Literal["message_done"] = "message_done"
+
+    @property
+    def usage(self) -> Usage | None:
+        return self.message.usage
 
 
 @frozen

@@ -5,25 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
-from enum import StrEnum
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
+from ba_tui.core.effects import Effect
 from ba_tui.core.events import ToolProgress
 from ba_tui.core.profiles import WORKING, Profile, ProfileStep
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Display, ToolResult
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-
-
-class Effect(StrEnum):
-    """The worst a tool can do; drives permission and parallel running."""
-
-    READ = "read"
-    WRITE = "write"
-    EXECUTE = "execute"
-    NETWORK = "network"
-
 
 Consult: TypeAlias = Callable[[Question], Awaitable[Reply | None]]
 

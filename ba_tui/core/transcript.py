@@ -37,6 +37,9 @@ class Transcript:
         self.mode: Mode | None = None
         self.rounds: dict[str, int] = {}
         """The number, from 1, of the round that begins in a message, by the message's id."""
+        self._children: dict[str, int] = {}
+        """How many sub-agents of each name this agent has had."""
+        self._below = f"{agent}/"
         self._messages: list[Message] = []
         self._turn_start = 0
         self._turns = 0
@@ -50,6 +53,8 @@ class Transcript:
 
     def apply(self, event: Event) -> None:
         if event.agent != self.agent:
+            if isinstance(event, TurnStarted) and event.agent.startswith(self._below):
+                self._met(event.agent[len(self._below) :])
             return
         match event:
             case TurnStarted(prompt=message):
@@ -75,6 +80,17 @@ class Transcript:
                 self._change(state)
             case _:
                 pass
+
+    def new_child(self, name: str) -> str:
+        """Return a name for a sub-agent, such as ``explore-2``, that none has had in this session."""
+        number = self._children[name] = self._children.get(name, 0) + 1
+        return f"{name}-{number}"
+
+    def _met(self, child: str) -> None:
+        """Remember the number in the name of a sub-agent, so that the next one gets another."""
+        name, _, number = child.rpartition("-")
+        if number.isdecimal():
+            self._children[name] = max(self._children.get(name, 0), int(number))
 
     @property
     def messages(self) -> Sequence[Message]:

@@ -11,12 +11,16 @@ import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator
 from dataclasses import replace
+from typing import Any, TypeVar
 
-from ba_tui.core.events import Answered, Asked, Event, Notice, Steered, TurnEnded
-from ba_tui.core.messages import Message, user
+from ba_tui.core.effects import UNLIMITED, Ceiling
+from ba_tui.core.events import MAIN, Answered, Asked, Compressed, Event, MessageDone, Notice, Steered, TurnEnded
+from ba_tui.core.ledger import Account
+from ba_tui.core.messages import Message, Usage, user
 from ba_tui.core.questions import Question, Reply, unanswered
 from ba_tui.core.transcript import Transcript
 
+T = TypeVar("T")
 Listener = Callable[[Event], None]
 
 
@@ -28,7 +32,7 @@ class Turn:
         self._events: deque[Event] = deque()
         self._arrived = asyncio.Event()
         self._questions: dict[str, asyncio.Future[Reply]] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: dict[str, asyncio.Task[Any]] = {}
         self.inbox: deque[Message] = deque()
         self.opened = False
         """Whether the prompt was let through; else it goes back to the person."""
@@ -36,9 +40,9 @@ class Turn:
         self.listens = True
         """Whether words can join it; False for work that asks no model."""
 
-    def run(self, task: asyncio.Task[None]) -> None:
-        """Bind the work that ``cancel`` stops."""
-        self._task = task
+    def run(self, task: asyncio.Task[Any], agent: str = MAIN) -> None:
+        """Bind the work of an agent, which ``cancel`` stops."""
+        self._tasks[agent] = task
 
     def publish(self, event: Event) -> None:
         """To every listener first (the journal is one), then to the face. A listener's error reaches the agent."""
@@ -48,7 +52,7 @@ class Turn:
 
     def deliver(self, event: Event) -> None:
         """To the face alone: for the end of a turn whose journal has failed."""
-        self.ended = self.ended or isinstance(event, TurnEnded)
+        self.ended = self.ended or _ends(event)
         self._events.append(event)
         self._arrived.set()
 
@@ -57,7 +61,7 @@ class Turn:
             while self._events:
                 event = self._events.popleft()
                 yield event
-                if isinstance(event, TurnEnded):
+                if _ends(event):
                     return
             self._arrived.clear()
             await self._arrived.wait()
@@ -87,30 +91,51 @@ class Turn:
         self.inbox.append(user(text, origin="steer"))
         return True
 
-    def cancel(self) -> None:
-        """Stop the work. Returns at once; the end arrives as TurnEnded("cancelled")."""
-        if self._task and not self._task.done():
+    def cancel(self, agent: str = MAIN) -> None:
+        """Stop the work of an agent and of all below it. Returns at once; the end arrives as TurnEnded("cancelled")."""
+        task = self._tasks.get(agent)
+        if task and not task.done():
             # After its first step: a task that never began could not tell of its end.
-            self._task.get_loop().call_soon(self._task.cancel)
+            task.get_loop().call_soon(task.cancel)
 
     async def wait(self) -> None:
         """Until the work is over, also when nobody iterates."""
-        if self._task:
-            await asyncio.wait([self._task])
+        if task := self._tasks.get(MAIN):
+            await asyncio.wait([task])
+
+
+def _ends(event: Event) -> bool:
+    """Return whether ``event`` ends the turn; a sub-agent's end is one more event of it."""
+    return isinstance(event, TurnEnded) and event.agent == MAIN
 
 
 class Branch:
     """An agent's end: everything it says goes out signed with its name and into its own transcript.
 
     A message joins whole and in one step of the loop, so that nothing need be locked; ``inbox`` holds those that wait.
+    ``ceiling``: the most that its calls may do. ``account``: what it has spent in this turn, with all agents below it.
     """
 
     def __init__(self, turn: Turn, transcript: Transcript, inbox: deque[Message] | None = None) -> None:
         self._turn = turn
         self._inbox = turn.inbox if inbox is None else inbox
         self._calling = 0
+        self._parent: Branch | None = None
+        self._states: dict[Callable[[], object], Any] = {}
         self.transcript = transcript
         self.name = transcript.agent
+        self.ceiling = UNLIMITED
+        self.account = Account()
+
+    def state(self, kind: Callable[[], T]) -> T:
+        """Return what ``kind`` (a class or another factory) keeps for this agent during this turn.
+
+        It is made when it is first asked for. What guards and interceptors remember from one step to the next belongs
+        here: they may serve several agents at once.
+        """
+        if kind not in self._states:
+            self._states[kind] = kind()
+        return self._states[kind]
 
     @contextlib.contextmanager
     def calling(self) -> Generator[None]:
@@ -129,10 +154,47 @@ class Branch:
             event = replace(event, agent=self.name)
         self._turn.publish(event)
         self.transcript.apply(event)
+        if isinstance(event, MessageDone | Compressed):
+            self._spend(event)
 
-    def fork(self, name: str) -> Branch:
-        """The end of another agent in the same turn, with a transcript and an inbox of its own."""
-        return Branch(self._turn, Transcript(name), deque())
+    def fork(self, name: str, ceiling: Ceiling = UNLIMITED) -> Branch:
+        """The branch of a new sub-agent in the same turn, with a transcript and an inbox of its own.
+
+        It is called ``main/explore-1``, with a number that no other child of this agent has had in the session. Its
+        ceiling is ``ceiling`` as far as this agent's own allows it.
+        """
+        child = self._beside(f"{self.name}/{self.transcript.new_child(name)}")
+        child.ceiling = self.ceiling.within(ceiling)
+        return child
+
+    def aside(self, name: str) -> Branch:
+        """A branch for calls that are no part of the conversation; it begins with the folder and list of this one."""
+        other = self._beside(name)
+        other.transcript.cwd, other.transcript.todos = self.transcript.cwd, self.transcript.todos
+        other.ceiling = self.ceiling
+        return other
+
+    def _beside(self, name: str) -> Branch:
+        other = Branch(self._turn, Transcript(name), deque())
+        other._parent = self
+        return other
+
+    def runs(self, task: asyncio.Task[Any]) -> None:
+        """Bind the task that does this agent's work, so that it can be cancelled by the agent's name."""
+        self._turn.run(task, self.name)
+
+    def _spend(self, event: MessageDone | Compressed) -> None:
+        """Count the tokens and the price of ``event`` for this agent and for all above it."""
+        usage, cost = event.usage or Usage(), event.cost
+        if isinstance(event, Compressed):
+            cost = (cost or 0.0) if event.priced else None
+        elif event.usage is None:
+            # An answer that broke off: what it cost is not known, and little.
+            return
+        branch: Branch | None = self
+        while branch is not None:
+            branch.account.answer(usage, cost)
+            branch = branch._parent
 
     async def ask(self, question: Question) -> Reply:
         """Wait for the person, or as long as the question says. Cancelling withdraws the question."""

@@ -1,0 +1,33 @@
+"""What an agent is made from: one value for main, sub-agents, planners and team members. Who builds it is elsewhere."""
+
+from __future__ import annotations
+
+from ba_tui.core.effects import UNLIMITED, Ceiling
+from ba_tui.core.values import frozen
+
+
+@frozen
+class Budget:
+    """What an agent may spend on one task, its own sub-agents included: ``cost`` in US dollars, ``tokens`` in and out;
+    None: no limit of its own."""
+
+    cost: float | None = None
+    tokens: int | None = None
+
+
+@frozen
+class AgentSpec:
+    """``name`` and ``description`` are what other agents choose it by; ``prompt`` is its system prompt.
+
+    ``model``: None asks the model of whoever starts it. ``tools``: the names of the tools it is given; None: all that
+    its role may have. ``ceiling``: the most that it may do. ``max_loops``: model requests within one task.
+    """
+
+    name: str
+    description: str = ""
+    prompt: str = ""
+    model: str | None = None
+    tools: tuple[str, ...] | None = None
+    ceiling: Ceiling = UNLIMITED
+    max_loops: int = 100
+    budget: Budget | None = None

@@ -1,0 +1,43 @@
+"""What a call can do at worst, and what the calls of an agent may do at most. Who enforces it is elsewhere."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from ba_tui.core.values import frozen
+
+
+class Effect(StrEnum):
+    """The worst a tool can do; drives permission and parallel running."""
+
+    READ = "read"
+    WRITE = "write"
+    EXECUTE = "execute"
+    NETWORK = "network"
+
+
+@frozen
+class Ceiling:
+    """The most that an agent may do, whatever rules, modes and answers allow besides.
+
+    ``effects``: those that its calls may have. ``tools``: the names of the tools that it may call; None: all of them.
+    ``outside``: whether its commands may run outside the sandbox.
+    """
+
+    effects: frozenset[Effect] = frozenset(Effect)
+    tools: frozenset[str] | None = None
+    outside: bool = True
+
+    def within(self, other: Ceiling) -> Ceiling:
+        """Return the ceiling that allows only what both allow."""
+        mine, theirs = self.tools, other.tools
+        tools = theirs if mine is None else mine if theirs is None else mine & theirs
+        return Ceiling(self.effects & other.effects, tools, self.outside and other.outside)
+
+    def names(self, tool: str) -> bool:
+        """Return whether a tool of this name may be called."""
+        return self.tools is None or tool in self.tools
+
+
+UNLIMITED = Ceiling()
+READ_ONLY = Ceiling(frozenset({Effect.READ}), outside=False)

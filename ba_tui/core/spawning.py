@@ -1,0 +1,77 @@
+"""Starts an agent below another. Whatever becomes of the child is a value for the parent, never an exception."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from ba_tui.core.agent import Agent
+from ba_tui.core.errors import BaError, ErrorInfo, StopTurn
+from ba_tui.core.events import Ending, TurnEnded, TurnStarted
+from ba_tui.core.messages import Message, Usage, user
+from ba_tui.core.turn import Branch
+from ba_tui.core.values import frozen
+
+log = logging.getLogger(__name__)
+
+
+@frozen
+class ChildResult:
+    """How a sub-agent ended. ``agent_id`` is its name in events, such as ``main/explore-1``.
+
+    ``status``: ``done``, ``limit`` (of steps, budget or time), ``cancelled`` (the child alone) or ``error``.
+    ``message`` is its answer; the last one that it gave when it did not finish, and empty when it gave none.
+    ``usage`` includes its own sub-agents. ``error`` says why it is not ``done``.
+    """
+
+    agent_id: str
+    status: Ending
+    message: Message
+    usage: Usage
+    error: ErrorInfo | None = None
+
+
+async def spawn(agent: Agent, name: str, task: str, parent: Branch, *, deadline: float | None = None) -> ChildResult:
+    """Run ``agent`` on ``task`` below ``parent`` and return how it ended, after at most ``deadline`` seconds.
+
+    Raises:
+        asyncio.CancelledError: the parent is cancelled; by then the child and all below it have ended, too.
+    """
+    branch = parent.fork(name, agent.ceiling)
+    branch.emit(TurnStarted(user(task)))
+    work = asyncio.create_task(agent.run(branch))
+    branch.runs(work)
+    late, cancelled = False, False
+    while not work.done():
+        try:
+            await asyncio.wait({work}, timeout=None if late or cancelled else deadline)
+        except asyncio.CancelledError:
+            cancelled = True
+        if not work.done():
+            late = not cancelled
+            work.cancel()
+    ending = _ending(work, deadline if late else None)
+    branch.emit(ending)
+    if cancelled:
+        raise asyncio.CancelledError
+    said = (message for message in reversed(branch.transcript.messages) if message.role == "assistant")
+    message = next(said, Message("assistant", ()))
+    return ChildResult(branch.name, ending.reason, message, branch.account.usage, ending.error)
+
+
+def _ending(work: asyncio.Task[Message], deadline: float | None) -> TurnEnded:
+    """How ``work`` ended; ``deadline``: the seconds after which it was cancelled, None when it was not."""
+    try:
+        work.result()
+    except asyncio.CancelledError:
+        if deadline is None:
+            return TurnEnded("cancelled", ErrorInfo("cancelled", "The work of this agent was cancelled."))
+        return TurnEnded("limit", ErrorInfo("deadline", f"Stopped at the deadline of {deadline:g} s."))
+    except StopTurn as stop:
+        return TurnEnded("limit", stop.info())
+    except BaError as error:
+        return TurnEnded("error", error.info())
+    except Exception as error:
+        log.exception("sub-agent failed")
+        return TurnEnded("error", ErrorInfo("internal_error", f"{type(error).__name__}: {error}"))
+    return TurnEnded("done")

@@ -10,6 +10,7 @@ from typing import Any
 from ba_tui.core.agent import Agent, Interceptor
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import TRANSIENT, Event, Mode, event_from_json, event_to_json
+from ba_tui.core.loop_limits import CutAnswers, StepLimit
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.ports.context import ContextPart
 from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
@@ -110,7 +111,8 @@ class Mind:
     ) -> None:
         self.permissions = Open()
         self.provider = provider
-        self._agent = Agent(provider, tools, "You are tested.", interceptors, max_loops)
+        loop = (StepLimit(max_loops), CutAnswers())
+        self._agent = Agent(provider, tools, "You are tested.", (*loop, *interceptors))
         self.notes: list[Message] = []
 
     def model(self, name: str) -> ModelInfo:

@@ -12,13 +12,16 @@ from ba_tui.assembly.hooking import started_by_hooks
 from ba_tui.core.events import Mode
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.profiles import WORKING
+from ba_tui.core.tool import Call
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.rulebook import all_rules, bundled_rules
 from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
 from ba_tui.permissions.sandbox.confinement import find
-from ba_tui.permissions.verdicts import Allow, Ask, Deny
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
 from ba_tui.resources import places
 from ba_tui.settings import HookLine, Settings
 from ba_tui.settings.model import CommandSettings, HookGroup
@@ -32,7 +35,7 @@ def policy(root: Path, *rules: RuleLine, mode: Mode = "default", bounds: Bounds 
 
 
 def verdict(rules: Policy, address: str) -> Allow | Ask | Deny:
-    return judge_host(rules, read_address(address))
+    return judge_host(rules, read_address(address), Call("call", Branch(Turn(), Transcript())))
 
 
 @pytest.mark.parametrize("mode", ["default", "accept-edits", "auto"])
@@ -95,8 +98,8 @@ def test_commands_and_file_tools_leave_alone_what_hooks_start(tmp_path: Path) ->
     hooks = (HookLine("pre_tool", HookGroup(command="$BA_PROJECT_DIR/scripts/guard.sh --all"), "test"),)
     workspace = Workspace(tmp_path, started=started_by_hooks(hooks, places(), tmp_path))
     edits = Policy(workspace, bundled_rules(), "accept-edits")
-    assert isinstance(edits.judge(EDIT, {"path": "scripts/guard.sh"}, tmp_path), Ask)
-    assert isinstance(edits.judge(EDIT, {"path": "scripts/other.sh"}, tmp_path), Allow)
+    assert isinstance(edits.judge(JudgedCall(EDIT, {"path": "scripts/guard.sh"}, tmp_path)), Ask)
+    assert isinstance(edits.judge(JudgedCall(EDIT, {"path": "scripts/other.sh"}, tmp_path)), Allow)
     sandbox = sandbox_for(Settings(), places(), workspace)
     held = sandbox.confine(WORKING)
     assert held

@@ -201,16 +201,15 @@ async def refused(tree: Tree, work: Path) -> set[str]:
     given: set[str] = set()
     for path in tree.names():
         if path.is_file():
-            result = await reading.run({"path": str(path)}, Denying("c", Branch(Turn(), Transcript())))
+            result = await reading.run({"path": str(path)}, Call("c", Branch(Turn(), Transcript()), consults=(denied,)))
             given |= {word for word in map(canary, (*SECRETS, *OUTSIDE)) if word in result.text}
     # What the person's own files lead to may come with them, but no secrets.
     given |= {canary(name) for name in tree.reachable if name in OUTSIDE}
     return {canary(name) for name in (*SECRETS, *OUTSIDE)} - given
 
 
-class Denying(Call):
-    async def ask(self, question: Any) -> Reply:
-        return Reply("deny")
+async def denied(question: Any) -> Reply:
+    return Reply("deny")
 
 
 def called(tool: str, **args: Any) -> Step:

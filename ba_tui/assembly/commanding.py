@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,14 +16,15 @@ from ba_tui.assembly.skilling import names_of_ours
 from ba_tui.context.attachments import Attaching
 from ba_tui.context.commands import CommandFile, CommandFiles, called, folders
 from ba_tui.context.expansion import expand
+from ba_tui.core.calls import run_call
 from ba_tui.core.conversation import Admit
 from ba_tui.core.errors import PromptRefused, StopTurn, StorageError, UsageError
-from ba_tui.core.events import Event, Notice, ToolFinished, ToolStarted, TurnEnded, TurnStarted
+from ba_tui.core.events import Event, Notice, TurnEnded, TurnStarted
 from ba_tui.core.messages import STANDS_FOR, Message, Text, ToolUse, new_id, user
 from ba_tui.core.ports.commands import CommandLine
 from ba_tui.core.ports.skills import Skills
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.results import failure
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
@@ -165,47 +165,28 @@ class CommandExpander:
         shell = self._means.shell()
         if shell is None:
             raise PromptRefused(f"/{command.name} was not sent: there is no shell to run {_short(script)} with.")
-        call = CommandCall(command, branch.aside(f"/{command.name}"))
-        result = await call.done(shell, script)
+        beside, refusals = branch.aside(f"/{command.name}"), list[str]()
+
+        async def consult(question: Question) -> Reply:
+            """The person is told that their command makes the call, not the model."""
+            reply = await beside.ask(
+                replace(question, reason=f"{question.reason} It stands in {command.shown}.".lstrip())
+            )
+            if reply.choice in {"deny", "text"}:
+                said = {"nobody": "Nobody was here to allow it.", "person": "You did not allow it."}
+                refusals.append(said.get(reply.by, ""))
+            return reply
+
+        use = ToolUse(new_id(), shell.name, {"command": script})
+        try:
+            result = await run_call(shell, use, Call(use.id, beside, consults=(consult,)))
+        except StopTurn as stop:
+            result = failure("interrupted", str(stop))
         if result.error and result.error.kind in {"permission_denied", "interrupted"}:
-            why = call.refused or result.error.message
+            why = (refusals and refusals[-1]) or result.error.message
             text = f"/{command.name} was not sent, as {_short(script)} was not run: {why}"
             raise PromptRefused(text, f"It stands in {command.shown}.")
         return self._means.clean(result.text)
-
-
-class CommandCall(Call):
-    """A call that the person's command makes, not the model; questions say so."""
-
-    def __init__(self, command: CommandFile, branch: Branch) -> None:
-        super().__init__(new_id(), branch)
-        self._command = command
-        self.refused = ""
-        """Why the answer to the question was no, in words for people; the result's are for a model."""
-
-    async def ask(self, question: Question) -> Reply:
-        reason = f"{question.reason} It stands in {self._command.shown}.".lstrip()
-        reply = await super().ask(replace(question, reason=reason))
-        if reply.choice in {"deny", "text"}:
-            said = {"nobody": "Nobody was here to allow it.", "person": "You did not allow it."}
-            self.refused = said.get(reply.by, "")
-        return reply
-
-    async def done(self, shell: Tool, script: str) -> ToolResult:
-        """The result, whatever happens; only cancellation passes through."""
-        use, begun = ToolUse(self.id, shell.name, {"command": script}), time.monotonic()
-        self.branch.emit(ToolStarted(use, shell.target(use.input)))
-        result = failure("interrupted", "Interrupted by the person.")
-        try:
-            result = await shell.run(use.input, self)
-        except StopTurn as stop:
-            result = failure("interrupted", str(stop))
-        except Exception as error:  # noqa: BLE001 - a tool's failure becomes a result
-            result = failure("internal_error", f"{type(error).__name__}: {error}")
-        finally:
-            duration = max(0.0, time.monotonic() - begun - self.waited)
-            self.branch.emit(ToolFinished(self.id, result, duration))
-        return result
 
 
 class Admission:

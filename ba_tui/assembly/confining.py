@@ -22,7 +22,7 @@ from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.layout import FileReach
 from ba_tui.permissions.sandbox.pending_changes import PendingChanges
 from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch
-from ba_tui.permissions.verdicts import Allow, Ask, Deny
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, judged_call
 from ba_tui.processes.limits import GIGABYTE, ProcessLimits
 from ba_tui.resources import Places, user_home
 from ba_tui.settings import Settings
@@ -120,9 +120,9 @@ def limits_for(settings: Settings) -> ProcessLimits:
     return ProcessLimits(memory or None, size or None, given.processes or None)
 
 
-def by_rule(policy: Policy, tool: Tool, args: Mapping[str, Any], folder: Path) -> Allow | Deny | Ask:
+def by_rule(policy: Policy, request: JudgedCall) -> Judgement:
     """Whether something may run that has the network: a rule may say so, a mode that counts on the sandbox does not."""
-    verdict = policy.judge(tool, args, folder)
+    verdict = policy.judge(request)
     if isinstance(verdict, Allow) and not verdict.by and policy.mode != "bypass":
         return Ask(NETWORKED, None, ("runs a command", "network"))
     return verdict
@@ -137,10 +137,11 @@ REACHING = Tool(
 )
 
 
-def judge_host(policy: Policy, address: WebAddress) -> Allow | Deny | Ask:
+def judge_host(policy: Policy, address: WebAddress, call: Call) -> Judgement:
     """Whether a confined command may reach ``address``: a mode that allows it counts on the sandbox, so the person is
     asked; as they are about ports that the web does not use, whatever a rule says of the host."""
-    verdict = policy.judge(REACHING, {"url": f"{address.origin}/"}, policy.workspace.root)
+    request = judged_call(REACHING, {"url": f"{address.origin}/"}, policy.workspace.root, call)
+    verdict = policy.judge(replace(request, ceiling=request.ceiling.of_any_tool()))
     if policy.mode == "bypass" or isinstance(verdict, Deny):
         return verdict
     if address.port not in (80, 443):

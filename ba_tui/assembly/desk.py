@@ -24,6 +24,7 @@ from ba_tui.core.agent import Agent
 from ba_tui.core.conversation import Library
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
+from ba_tui.core.loop_limits import CutAnswers, StepLimit
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.ports.context import ContextPart
@@ -173,9 +174,10 @@ class Desk:
         joining = (self.skilling.notes, Joining(self._visible, self._needed))
         rest = (self._prompts, self._egress, *joining, shells, UnfinishedTodos(), *hooked)
         learning = self._tokens.calibrating(self._fixed, self._visible.visible)
-        interceptors = (*self._condensing.around((told, self.mentioning.attaching), rest), learning)
+        loop = (StepLimit(settings.max_loops), CutAnswers())
+        interceptors = (*loop, *self._condensing.around((told, self.mentioning.attaching), rest), learning)
         fitting = self._condensing.fitting(provider)
-        return Agent(fitting, self._visible, self._system, interceptors, settings.max_loops)
+        return Agent(fitting, self._visible, self._system, interceptors)
 
     def _needed(self) -> Sequence[str]:
         """Tools that are listed once there is something for them."""

@@ -25,7 +25,7 @@ from ba_tui.core.values import frozen
 from ba_tui.ingress import shown
 from ba_tui.permissions.paths import is_secret
 from ba_tui.permissions.secrets.hard_links import secret_file
-from ba_tui.permissions.verdicts import Deny
+from ba_tui.permissions.verdicts import Deny, JudgedCall
 from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.editing.documents import detect
 from ba_tui.tools.formats import head_and_tail
@@ -105,7 +105,7 @@ class Mentioning:
             # Whoever put the link there meant more by it than the person who names it may know.
             return AWAY.format(real=shown(real))
         # The person names it, so nobody need be asked; what is denied stays denied.
-        judged = stock.permissions.judge(stock.readers["read_file"], {"path": text}, self._links.cwd)
+        judged = stock.permissions.judge(JudgedCall(stock.readers["read_file"], {"path": text}, self._links.cwd))
         return judged.reason if isinstance(judged, Deny) else ""
 
     def _secret(self, path: Path) -> bool:

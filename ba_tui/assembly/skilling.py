@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import aclosing
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ReplyChunk
@@ -22,7 +22,7 @@ from ba_tui.permissions.paths import Lent
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.rule import Rule, read_rule
 from ba_tui.permissions.trust.grants import Trust
-from ba_tui.permissions.verdicts import Deny, Judgement
+from ba_tui.permissions.verdicts import Deny, JudgedCall, Judgement
 from ba_tui.resources import Places, bundled, project_root, user_home
 from ba_tui.skills.active import FOLDER, MENTION, ActiveSkills, SkillContext
 from ba_tui.skills.catalog import SkillCatalog, skill_roots
@@ -123,14 +123,14 @@ class Skilling:
             self._rules = (texts, tuple(rule for text in texts if (rule := _rule(text))))
         return self._rules[1]
 
-    def _judge(self, judge: CallJudge, tool: Tool, args: Mapping[str, Any], cwd: Path) -> Judgement:
+    def _judge(self, judge: CallJudge, request: JudgedCall) -> Judgement:
         limits = self.skills.limits()
-        if limits and tool.name not in ALWAYS:
+        if limits and request.tool.name not in ALWAYS:
             allowed = {rule.partition("(")[0] for rule in limits.allowed_tools}
-            if tool.name not in allowed:
+            if request.tool.name not in allowed:
                 names = ", ".join(sorted(allowed))
                 return Deny(f"While the skill {limits.id} is active only these tools may be used: {names}.")
-        return judge(tool, args, cwd)
+        return judge(request)
 
 
 def _rule(text: str) -> Rule | None:

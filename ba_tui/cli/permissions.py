@@ -165,7 +165,7 @@ def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None, *, held:
 
 def _tool(name: str, folder: Path) -> Tool:
     from ba_tui.assembly import registry_for  # noqa: PLC0415 - see list_
-    from ba_tui.core.agent import unknown_tool  # noqa: PLC0415
+    from ba_tui.core.calls import unknown_tool  # noqa: PLC0415
 
     registry = registry_for(folder)
     try:
@@ -206,9 +206,9 @@ def _lines(tool: Tool) -> Iterable[tuple[str, Mapping[str, Any]]]:
 
 def _answer(policy: Policy, tool: Tool, args: Mapping[str, Any], text: str) -> dict[str, Any]:
     from ba_tui.core.tool import Effect  # noqa: PLC0415 - see list_
-    from ba_tui.permissions.verdicts import Allow, Ask  # noqa: PLC0415
+    from ba_tui.permissions.verdicts import Allow, Ask, JudgedCall  # noqa: PLC0415
 
-    judged = policy.judge(tool, args, policy.workspace.root)
+    judged = policy.judge(JudgedCall(tool, args, policy.workspace.root))
     risk: Sequence[str] = ()
     match judged:
         case Allow(by=rule, profile=profile):

@@ -170,7 +170,7 @@ def _registry(folder: Path) -> Registry:
 
 
 def _entry(registry: Registry, name: str, root: Path) -> ToolEntry:
-    from ba_tui.core.agent import unknown_tool  # noqa: PLC0415 - see list_
+    from ba_tui.core.calls import unknown_tool  # noqa: PLC0415 - see list_
 
     if entry := registry.entry(name):
         return entry

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 
 from ba_tui.core.values import frozen
@@ -34,9 +35,9 @@ class Ceiling:
         tools = theirs if mine is None else mine if theirs is None else mine & theirs
         return Ceiling(self.effects & other.effects, tools, self.outside and other.outside)
 
-    def names(self, tool: str) -> bool:
-        """Return whether a tool of this name may be called."""
-        return self.tools is None or tool in self.tools
+    def of_any_tool(self) -> Ceiling:
+        """Return the ceiling for what a tool that may be called does by the way, such as reaching a host."""
+        return replace(self, tools=None)
 
 
 UNLIMITED = Ceiling()

@@ -153,4 +153,11 @@ class PromptRefused(BaError):
 
 
 class StopTurn(BaError):
+    """``closing``: why the turn ends, as the model reads it before one last request without tools; empty: no request
+    follows."""
+
     kind = "stopped"
+
+    def __init__(self, message: str, hint: str = "", *, closing: str = "") -> None:
+        super().__init__(message, hint)
+        self.closing = closing

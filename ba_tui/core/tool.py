@@ -16,54 +16,67 @@ from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 
 Consult: TypeAlias = Callable[[Question], Awaitable[Reply | None]]
+"""Hears a question of a call before the person does; a reply settles it."""
 
 
-class Call:
-    """What a running tool may do beside returning: report progress and ask the person. Never a service."""
+class Progress:
+    """What a call has done so far; shared by all forms that guards give the call on its way to the tool."""
 
     TAIL = 8_000
 
-    def __init__(self, id: str, branch: Branch) -> None:
-        self.id = id
-        self.branch = branch
+    def __init__(self) -> None:
+        self.tail = ""
+        """The last characters reported, kept for the case that the call is interrupted."""
         self.waited = 0.0
         """Seconds that people took to answer; they count neither as duration nor towards a timeout."""
-        self.patience = 1.0
-        """What the tool's timeout is multiplied with; grows when a call that timed out is tried again."""
-        self.concerns: list[str] = []
-        """Why a person is to be asked although no rule asks."""
-        self.rewritten = ""
-        """Who changed the arguments that the model had given; empty when nobody did."""
-        self.profile: Profile = WORKING
-        """How what the call runs is confined, as whoever allowed it decided."""
-        self.steps: tuple[ProfileStep, ...] = ()
-        """The commands that are to run one after the other; empty where the call runs as it is."""
-        self.consult: Consult | None = None
-        """Hears a question before the person does; a reply of theirs settles it."""
-        self._tail = ""
+
+
+@frozen
+class Call:
+    """What a running tool may do beside returning: report progress and ask the person. Never a service.
+
+    A guard that has something to say to the next inner one hands on a changed copy.
+    ``patience``: what the tool's timeout is multiplied with; grows when a call that timed out is tried again.
+    ``concerns``: why a person is to be asked although no rule asks.
+    ``rewritten``: who changed the arguments that the model had given; empty when nobody did.
+    ``profile``: how what the call runs is confined, as whoever allowed it decided.
+    ``steps``: the commands that are to run one after the other; empty where the call runs as it is.
+    ``consults``: hear a question in this order before the person does.
+    """
+
+    id: str
+    branch: Branch
+    patience: float = 1.0
+    concerns: tuple[str, ...] = ()
+    rewritten: str = ""
+    profile: Profile = WORKING
+    steps: tuple[ProfileStep, ...] = ()
+    consults: tuple[Consult, ...] = ()
+    progress: Progress = field(default_factory=Progress)
 
     @property
     def tail(self) -> str:
-        """The last characters reported, kept for the case that the call is interrupted."""
-        return self._tail
+        return self.progress.tail
+
+    @property
+    def waited(self) -> float:
+        return self.progress.waited
 
     def report(self, text: str) -> None:
         """Show ``text`` in the call's pane while it runs."""
-        self._tail = (self._tail + text)[-self.TAIL :]
+        self.progress.tail = (self.progress.tail + text)[-Progress.TAIL :]
         self.branch.emit(ToolProgress(self.id, text))
 
-    def retell(self, change: Callable[[str], str]) -> None:
-        """Change what is kept for an interruption: the model is given that too."""
-        self._tail = change(self._tail)
-
     async def ask(self, question: Question) -> Reply:
-        if self.consult and (settled := await self.consult(question)):
-            return settled
         start = time.monotonic()
         try:
+            for consult in self.consults:
+                if settled := await consult(question):
+                    return settled
+                start = time.monotonic()
             return await self.branch.ask(question)
         finally:
-            self.waited += time.monotonic() - start
+            self.progress.waited += time.monotonic() - start
 
 
 OutputLevel: TypeAlias = Literal["brief", "standard", "full"]
@@ -109,7 +122,8 @@ class ToolFacts:
 class Tool:
     """``timeout`` in seconds, None for tools that wait for people or keep time themselves.
     ``idempotent``: may be tried again after a failure; None means that reading tools may.
-    ``shorten``: its own way to shorten what is too long; None shortens by the kind of the result."""
+    ``shorten``: its own way to shorten what is too long; None shortens by the kind of the result.
+    ``so_far``: makes the reports of an interrupted call fit for the model."""
 
     name: str
     description: str
@@ -121,6 +135,7 @@ class Tool:
     preview: Preview | None = None
     idempotent: bool | None = None
     shorten: Shorten | None = None
+    so_far: Callable[[str], str] = str
 
     def target(self, args: Mapping[str, Any]) -> str:
         """What a call with ``args`` is about, as one line."""

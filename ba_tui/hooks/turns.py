@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ba_tui.core.agent import CONTINUATIONS
 from ba_tui.core.errors import PromptRefused, StopTurn
 from ba_tui.core.events import Asked, Compressed, Event, Notice, Steered
+from ba_tui.core.loop_limits import CONTINUATIONS
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.questions import Question
 from ba_tui.core.text.wording import sentence

@@ -6,7 +6,7 @@ Nothing is asked or run here; the guard around a tool does that with the verdict
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,7 +34,7 @@ from ba_tui.permissions.rules.rule import (
     read_rules,
 )
 from ba_tui.permissions.subjects import Subjects, judging
-from ba_tui.permissions.verdicts import Allow, Ask, Deny, Judgement
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, as_reader
 
 if TYPE_CHECKING:
     from ba_tui.permissions.shell.judging import FileCover, Holding
@@ -107,16 +107,23 @@ class Policy:
         before = read_hits(self.bounds.hits) if self.bounds.hits else Counter[str]()
         return [self._line(rule, before[key_of(rule)] + self._hits[rule], waits) for rule, waits in ranked]
 
-    def judge(self, tool: Tool, args: Mapping[str, Any], cwd: Path, tried: str = "") -> Judgement:
-        """What happens with a call. ``cwd`` is where a command would run; paths in arguments start from the root.
-        ``tried``: what it tried to write when it ran as a reader."""
+    def judge(self, request: JudgedCall) -> Judgement:
+        """Return what happens with a call."""
         try:
-            subject = self._subjects.of(tool, args, cwd)
+            subject = self._subjects.of(request.tool, request.args, request.cwd)
         except PathRefused as error:
             return Deny(str(error), malformed=error.malformed, hint=error.hint)
         if rule := self._first("deny", subject):
             self._hits[rule] += 1
             return Deny(f"Denied by the rule {named(rule)}.{self._why(rule, subject)}", rule.text)
+        if reason := self._forbidden(request, subject):
+            return Deny(reason)
+        verdict = self._judged(request, subject)
+        return verdict if subject.effect in request.ceiling.effects else as_reader(verdict)
+
+    def _judged(self, request: JudgedCall, subject: Subject) -> Judgement:
+        """What rules, mode and answers say of a call that nothing forbids."""
+        tool, args, cwd, tried = request.tool, request.args, request.cwd, request.tried
         shell = subject.tool in SHELL_TOOLS and subject.command is not None
         held, approved = None, WORKING
         by: Rule | None = None
@@ -133,9 +140,6 @@ class Policy:
                 lack = f"`{judging().program(subject.parts[-1])}` tried to write {tried}"
             subject = replace(subject, lack=lack, offer=judging().offered(subject, covered.lacks))
             by = covered.by[0] if covered.by else None
-        planned = self._mode == "plan" and not (shell and not tried and self._only_reads(subject))
-        if subject.effect is not Effect.READ and (self.bounds.restricted or planned):
-            return Deny(self.bounds.restricted or PLAN)
         if args.get(OUTER) is True and subject.tool in COMMAND_TOOLS and self.bounds.confined():
             return self._outside(tool, subject, cwd)
         if self._mode == BYPASS:
@@ -144,13 +148,13 @@ class Policy:
             waits = self._patience(asking, tool, subject, cwd)
             asked = self._ask(f"the rule {named(asking[0])} asks", subject, cwd, asking[0])
             return replace(asked, profile=approved, **waits)
-        if shell and (outer := self._leaving(subject)):
+        if shell and request.ceiling.outside and (outer := self._leaving(subject)):
             self._hits[outer] += 1
             return Allow(outer.text, OUTSIDE)
         rule = (by if not subject.lack else None) if subject.parts or subject.lack else self._first("allow", subject)
         if not (rule and rule.narrow) and (why := self.bounds.suspicion(tool, args)):
             return replace(self._ask(why, subject, cwd), profile=approved)
-        if held and not tried and (apart := self._apart(tool, args, cwd, (subject, held))):
+        if held and not tried and (apart := self._apart(request, subject, held)):
             return apart
         if held and not subject.lack and (why := self._unheld(held, subject, cwd)):
             return replace(self._ask(why, subject, cwd), profile=approved)
@@ -264,14 +268,32 @@ class Policy:
             return None
         return judging().leave(subject, rules)
 
-    def _apart(self, tool: Tool, args: Mapping[str, Any], cwd: Path, about: tuple[Subject, Holding]) -> Allow | None:
+    def _forbidden(self, request: JudgedCall, subject: Subject) -> str:
+        """Why the call may not be made, whatever rules say: plan mode, the folder, or the ceiling of who asks. A
+        command that only reads is reading. Empty when nothing forbids the call."""
+        ceiling, effect = request.ceiling, subject.effect
+        if ceiling.tools is not None and request.tool.name not in ceiling.tools:
+            return f"The agent {request.agent} may not use {request.tool.name}."
+        if not ceiling.outside and request.args.get(OUTER) is True and subject.tool in COMMAND_TOOLS:
+            return f"The agent {request.agent} may run nothing outside the sandbox."
+        if self.bounds.restricted and effect is not Effect.READ:
+            return self.bounds.restricted
+        planned = self._mode == "plan" and effect is not Effect.READ
+        if effect in ceiling.effects and not planned:
+            return ""
+        command = subject.tool in SHELL_TOOLS and subject.command is not None
+        if command and not request.tried and Effect.READ in ceiling.effects and self._only_reads(subject):
+            return ""
+        return PLAN if planned else f"The agent {request.agent} is limited to: {', '.join(sorted(ceiling.effects))}."
+
+    def _apart(self, request: JudgedCall, subject: Subject, held: Holding) -> Allow | None:
         """The list of commands as steps, where each may run unasked but not all of them together."""
-        subject, held = about
+        tool, args, cwd = request.tool, request.args, request.cwd
         if args.get("background") or not (held.why or (subject.lack and judging().alone(subject))):
             return None
         steps, by = list[ProfileStep](), ""
         for link in judging().links(subject.command or ""):
-            verdict = self.judge(tool, {**args, tool.facts.target: link.text}, cwd)
+            verdict = self.judge(replace(request, args={**args, tool.facts.target: link.text}, cwd=cwd))
             if not isinstance(verdict, Allow) or verdict.profile == OUTSIDE:
                 return None
             by = by or verdict.by

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from ba_tui.core.calls import run_call
 from ba_tui.core.errors import PERMANENT, BaError, StopTurn
-from ba_tui.core.events import ToolFinished
+from ba_tui.core.messages import ToolUse
 from ba_tui.core.ports.results import Reader
 from ba_tui.core.questions import Question
 from ba_tui.core.results import StateChange, ToolResult, failure
@@ -22,7 +23,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.core.values import frozen
-from ba_tui.planning.flow_calls import FlowBranch, StepCall
+from ba_tui.planning.flow_calls import FlowBranch, step_call
 from ba_tui.planning.flow_checks import check
 from ba_tui.planning.flow_results import ResultRow, StepFailed, failed_flow, finished, invalid_output, message
 from ba_tui.planning.schemas import as_json, complaints, with_defaults
@@ -53,7 +54,7 @@ async def run_flow(flow: Flow, args: Mapping[str, Any], call: Call, runtime: Run
     Raises:
         StopTurn, asyncio.CancelledError: as its steps do; what was done stays done.
     """
-    trail = call.trail if isinstance(call, StepCall) else ()
+    trail = call.branch.trail if isinstance(call.branch, FlowBranch) else ()
     if flow.name in trail or len(trail) >= MAX_DEPTH:
         way = " → ".join((*trail, flow.name))
         why = "comes back to itself" if flow.name in trail else f"goes deeper than {MAX_DEPTH} workflows"
@@ -82,8 +83,7 @@ class _Run:
         self.call = call
         self.runtime = runtime
         self.tools = runtime.tools()
-        self.trail = trail
-        self.branch = FlowBranch(call.branch)
+        self.branch = FlowBranch(call, trail)
         self.rows: list[ResultRow] = []
         self._lanes = asyncio.Semaphore(MAX_PARALLEL)
         self._undo: list[tuple[WorkflowStep, Names]] = []
@@ -225,7 +225,7 @@ class _Run:
     async def _call(self, step: WorkflowStep, invocation: Invocation, names: Names) -> tuple[ToolResult, Any]:
         """One call and its value; what can't be handed on is a failure."""
         self._calls += 1
-        call = StepCall(self._calls, self.call, self.branch, self.trail, step.id)
+        call = step_call(self._calls, self.call, self.branch, step.id)
         start, value = time.monotonic(), None
         try:
             args = await _rendered(invocation.args, names)
@@ -241,14 +241,13 @@ class _Run:
                 result = failure("validation_error", f"It ran, but its whole result can't be handed on: {error}.")
                 if step.undo:
                     self._undo.append((step, {**names, step.save_as: None}))
-        self.branch.transcript.apply(ToolFinished(call.id, result, agent=self.branch.name))
         summary = message(result) if result.is_error else result.summary
         seconds = max(0.0, time.monotonic() - start - call.waited)
         self._row(ResultRow(self._label(step), invocation.name, not result.is_error, seconds, summary))
         return result, value
 
     async def _run_tool(
-        self, step: WorkflowStep, invocation: Invocation, args: dict[str, Any], call: StepCall
+        self, step: WorkflowStep, invocation: Invocation, args: dict[str, Any], call: Call
     ) -> ToolResult:
         tool = self.tools.get(invocation.name)
         async with self._lanes:
@@ -258,7 +257,7 @@ class _Run:
                 # What is handed on must be all of it, however much of it a model would be shown.
                 args = {"output_level": "full", **args}
             self.call.report(f"{self._label(step)}: {tool.name} {tool.target(args)}".rstrip() + "\n")
-            return await tool.run(args, call)
+            return await run_call(tool, ToolUse(call.id, tool.name, args), call)
 
     async def _value(self, result: ToolResult) -> Any:
         """What later steps get: a workflow's output, a JSON result as data, else the text."""

@@ -18,6 +18,7 @@ from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace, held_paths
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.rulebook import bundled_rules
+from ba_tui.permissions.verdicts import JudgedCall
 from tests.bench.figures import Effort, Figure, median
 
 SCRIPT_BYTES = 10_240
@@ -88,5 +89,5 @@ def _fill(root: Path) -> None:
 def _cpu(policy: Policy, command: str) -> float:
     start = time.process_time()
     with held_paths():
-        policy.judge(SHELL, {"command": command}, policy.workspace.root)
+        policy.judge(JudgedCall(SHELL, {"command": command}, policy.workspace.root))
     return time.process_time() - start

@@ -10,6 +10,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.permissions.policy import Ask
 from ba_tui.permissions.rules.rule import read_rule
 from ba_tui.permissions.shell.command_text import literals, risks_of_code
+from ba_tui.permissions.verdicts import JudgedCall
 from tests.permissions.toolset import PYTHON, judge, lines, policy
 
 
@@ -32,7 +33,7 @@ def test_code_asks_in_every_mode_but_plan(root: Path, mode: str) -> None:
 
 def test_only_the_very_same_code_is_remembered(root: Path) -> None:
     rules = policy(root)
-    judged = rules.judge(PYTHON, {"code": "print(1)"}, root)
+    judged = rules.judge(JudgedCall(PYTHON, {"code": "print(1)"}, root))
     assert isinstance(judged, Ask)
     assert judged.rule == "python(print(1))"
     rules.remember(judged.rule, "always")
@@ -44,7 +45,7 @@ def test_only_the_very_same_code_is_remembered(root: Path) -> None:
 
 @pytest.mark.parametrize("code", ["import os\nos.abort()", "x = '*'", " print(1)", "1" * 300])
 def test_code_that_does_not_read_as_what_it_is_is_never_remembered(root: Path, code: str) -> None:
-    judged = policy(root).judge(PYTHON, {"code": code}, root)
+    judged = policy(root).judge(JudgedCall(PYTHON, {"code": code}, root))
     assert isinstance(judged, Ask)
     assert judged.rule is None
 
@@ -103,7 +104,7 @@ def test_code_that_names_a_secret_is_denied(root: Path, code: str) -> None:
     ],
 )
 def test_risks_of_code_are_named(root: Path, code: str, risk: str) -> None:
-    judged = policy(root).judge(PYTHON, {"code": code}, root)
+    judged = policy(root).judge(JudgedCall(PYTHON, {"code": code}, root))
     assert isinstance(judged, Ask)
     assert risk in judged.risks
 
@@ -122,7 +123,7 @@ def test_risks_of_code_are_named(root: Path, code: str, risk: str) -> None:
     ],
 )
 def test_harmless_looking_code_only_runs(root: Path, code: str) -> None:
-    judged = policy(root).judge(PYTHON, {"code": code}, root)
+    judged = policy(root).judge(JudgedCall(PYTHON, {"code": code}, root))
     assert isinstance(judged, Ask)
     assert judged.risks == ("runs a command",)
 

@@ -14,6 +14,7 @@ from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.tool import Effect
 from ba_tui.permissions.rules.conditions import Misfit, read_terms, terms_text
 from ba_tui.permissions.rules.rule import read_line
+from ba_tui.permissions.verdicts import JudgedCall
 from tests.permissions.toolset import EDIT, FETCH, SHELL, judge, lines, policy, tool, verdict
 
 SLOW = {"type": "object", "properties": {"command": {}, "timeout": {"type": "number", "default": 120}}}
@@ -46,7 +47,7 @@ def said(verdict: str, rule: str, **terms: Any) -> RuleLine:
 )
 def test_all_conditions_must_hold(tmp_path: Path, when: Any, args: dict[str, Any], asked: bool) -> None:
     rules = policy(tmp_path, said("ask", "shell", when=when), *lines("allow", "shell(make all)"))
-    judged = rules.judge(TIMED, {"command": "make all", **args}, tmp_path)
+    judged = rules.judge(JudgedCall(TIMED, {"command": "make all", **args}, tmp_path))
     assert verdict(judged) == ("ask" if asked else "allow")
 
 
@@ -64,12 +65,12 @@ def test_doubt_never_allows(tmp_path: Path) -> None:
     assert judge(policy(tmp_path, said("deny", "edit_file", when=slow)), EDIT, path) == "deny"
     many = {"size": {"max": 5}}
     allowed = policy(tmp_path, said("allow", "edit_file", when=many))
-    assert verdict(allowed.judge(EDIT, {"path": "a", "size": "?"}, tmp_path)) == "ask"
-    assert verdict(allowed.judge(EDIT, {"path": "a", "size": 5}, tmp_path)) == "allow"
+    assert verdict(allowed.judge(JudgedCall(EDIT, {"path": "a", "size": "?"}, tmp_path))) == "ask"
+    assert verdict(allowed.judge(JudgedCall(EDIT, {"path": "a", "size": 5}, tmp_path))) == "allow"
     nested = policy(tmp_path, said("allow", "edit_file", when={"a.b": {"equals": "x"}}))
     both = {"path": "a", "a.b": "x", "a": {"b": "y"}}
-    assert verdict(nested.judge(EDIT, both, tmp_path)) == "ask", "two arguments go by that name"
-    assert verdict(nested.judge(EDIT, {"path": "a", "a": {"b": "x"}}, tmp_path)) == "allow"
+    assert verdict(nested.judge(JudgedCall(EDIT, both, tmp_path))) == "ask", "two arguments go by that name"
+    assert verdict(nested.judge(JudgedCall(EDIT, {"path": "a", "a": {"b": "x"}}, tmp_path))) == "allow"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.sandbox.git_history import GitHistory
 from ba_tui.permissions.sandbox.git_settings import exposed, git_environment, skipped_hooks, stored_secrets
 from ba_tui.permissions.shell.command_parts import CommandPart
-from ba_tui.permissions.verdicts import Allow, Ask
+from ba_tui.permissions.verdicts import Allow, Ask, JudgedCall
 from tests.permissions.toolset import SHELL, lines, policy
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -133,7 +133,7 @@ def test_secrets_that_git_keeps_are_told_before_they_are_printed(root: Path) -> 
     assert {words for words, secret in found.items() if "git keeps sub/.env" in secret} == {
         *("git diff", "git show HEAD", "git log -p", "git grep x"),
     }
-    asked = policy(root, held=True).judge(SHELL, {"command": "git diff"}, root)
+    asked = policy(root, held=True).judge(JudgedCall(SHELL, {"command": "git diff"}, root))
     assert "sub/.env" in getattr(asked, "reason", "")
 
 
@@ -155,7 +155,7 @@ def test_secrets_that_were_removed_long_ago_are_told_too(root: Path) -> None:
         assert "git keeps .env" in told(words), words
     for words in ("git diff", "git log --stat", "git show --stat HEAD~1", "git diff --name-only HEAD~1", "git status"):
         assert told(words) == "", words
-    asked = policy(root, held=True).judge(SHELL, {"command": "git show HEAD~1"}, root)
+    asked = policy(root, held=True).judge(JudgedCall(SHELL, {"command": "git show HEAD~1"}, root))
     assert "keeps .env" in getattr(asked, "reason", "")
     for command in (
         "git diff HEAD~1 -- a.txt",
@@ -163,7 +163,7 @@ def test_secrets_that_were_removed_long_ago_are_told_too(root: Path) -> None:
         "git grep before",
         "git grep -n x -- a.txt",
     ):
-        assert isinstance(policy(root, held=True).judge(SHELL, {"command": command}, root), Allow), command
+        assert isinstance(policy(root, held=True).judge(JudgedCall(SHELL, {"command": command}, root)), Allow), command
 
 
 def test_only_what_was_added_to_a_history_is_searched_again(root: Path) -> None:
@@ -195,13 +195,15 @@ def test_git_calls_do_not_store_what_stands_in_for_a_secret(root: Path) -> None:
         assert stored_secrets((call(words),), root) == (root / ".env",), words
     assert stored_secrets((call("make"), call("ls")), root) == ()
     held = policy(root, *lines("allow", "shell(git checkout:*)"), bounds=Bounds(unheld=str, confined=lambda: True))
-    asked = held.judge(SHELL, {"command": "git checkout topic"}, root)
+    asked = held.judge(JudgedCall(SHELL, {"command": "git checkout topic"}, root))
     assert isinstance(asked, Ask)
     assert asked.reason == "Git stores .env, which holds secrets, so it is not hidden from this command."
     assert asked.profile.unhidden == (root / ".env",)
-    several = held.judge(SHELL, {"command": "git checkout topic && git checkout other"}, root)
+    several = held.judge(JudgedCall(SHELL, {"command": "git checkout topic && git checkout other"}, root))
     assert isinstance(several, Ask)
     assert "runs alone" in several.reason
     assert several.reason.endswith("git stores .env, which holds secrets, so it is not hidden from this command.")
-    alone = policy(root, *lines("allow", "shell(git checkout:*)")).judge(SHELL, {"command": "git checkout topic"}, root)
+    alone = policy(root, *lines("allow", "shell(git checkout:*)")).judge(
+        JudgedCall(SHELL, {"command": "git checkout topic"}, root)
+    )
     assert isinstance(alone, Allow)

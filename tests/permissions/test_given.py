@@ -14,7 +14,7 @@ from ba_tui.core.ports.permissions import RuleLine, RuleScope
 from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.hit_counts import LARGEST, add_hits, hits_of, read_hits
-from ba_tui.permissions.verdicts import Ask
+from ba_tui.permissions.verdicts import Ask, JudgedCall
 from ba_tui.resources import places
 from ba_tui.settings import load_settings
 from tests.permissions.toolset import CLOCK, EDIT, READ, SHELL, judge, lines, policy
@@ -81,7 +81,7 @@ def test_giving_a_rule_is_no_answer_to_an_ask_rule(root: Path) -> None:
 def test_what_a_project_allows_waits_and_what_it_denies_does_not(root: Path) -> None:
     project = [offered("edit_file(src/**)"), offered("now", verdict="deny"), offered("shell(make)", verdict="ask")]
     rules = policy(root, *project)
-    judged = rules.judge(EDIT, {"path": "src/a.py"}, root)
+    judged = rules.judge(JudgedCall(EDIT, {"path": "src/a.py"}, root))
     assert isinstance(judged, Ask)
     assert (judged.rule, judged.by) == ("edit_file(src/**)", "edit_file(src/**)")
     assert "have not confirmed" in judged.reason
@@ -114,7 +114,7 @@ def test_confirming_takes_the_conditions_along(root: Path) -> None:
     after = again(root, offered("edit_file(a)", small))
 
     def verdict(size: int) -> str:
-        return type(after.judge(EDIT, {"path": "a", "size": size}, root)).__name__
+        return type(after.judge(JudgedCall(EDIT, {"path": "a", "size": size}, root))).__name__
 
     assert [verdict(5), verdict(6)] == ["Allow", "Ask"]
     assert not any(line.waiting for line in after.rules())

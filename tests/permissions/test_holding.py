@@ -12,7 +12,7 @@ from ba_tui.core.events import Mode
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.rules.rule import read_rule
-from ba_tui.permissions.verdicts import Allow, Ask, Deny, Judgement
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement
 from ba_tui.resources import places
 from tests.permissions.toolset import EDIT, PYTHON, SHELL, judge, lines, policy
 
@@ -33,7 +33,7 @@ def root(tmp_path: Path) -> Path:
 def judged(
     root: Path, command: str, *rules: RuleLine, mode: Mode = "default", bounds: Bounds = HELD, **args: Any
 ) -> Judgement:
-    return policy(root, *rules, mode=mode, bounds=bounds).judge(SHELL, {"command": command, **args}, root)
+    return policy(root, *rules, mode=mode, bounds=bounds).judge(JudgedCall(SHELL, {"command": command, **args}, root))
 
 
 def profile(verdict: Judgement) -> str:
@@ -155,7 +155,7 @@ def test_without_a_sandbox_only_a_short_list_runs_unasked(root: Path) -> None:
 def test_what_a_reader_tried_to_write_is_judged_by_mode_and_rule(root: Path) -> None:
     def tried(command: str, *rules: RuleLine, mode: Mode = "default", bounds: Bounds = HELD) -> Judgement:
         rules_of = policy(root, *rules, mode=mode, bounds=bounds)
-        return rules_of.judge(SHELL, {"command": command}, root, "x.txt")
+        return rules_of.judge(JudgedCall(SHELL, {"command": command}, root, tried="x.txt"))
 
     asked = tried("ruff check .")
     assert isinstance(asked, Ask)
@@ -198,7 +198,7 @@ def test_asking_to_leave_the_sandbox_is_its_own_question(root: Path) -> None:
         == "ask working git"
     )
     assert profile(judged(root, "git push", mode="plan", outside=True)) == "deny"
-    code = policy(root, bounds=HELD).judge(PYTHON, {"code": "1", "outside": True}, root)
+    code = policy(root, bounds=HELD).judge(JudgedCall(PYTHON, {"code": "1", "outside": True}, root))
     assert isinstance(code, Ask)
     assert (code.profile.name, code.rule) == ("outside", None)
     silent = RuleLine("shell", "ask", "test", terms=json.dumps({"timeout": 5, "on_timeout": "allow"}))
@@ -215,11 +215,11 @@ def test_without_a_sandbox_there_is_no_outside(root: Path) -> None:
 def test_what_a_skill_or_a_project_says_leads_nowhere(root: Path) -> None:
     project = RuleLine("outside(make)", "allow", "project", layer="project")
     rules = policy(root, project, bounds=Bounds(own=places(), unheld=str, confined=lambda: True))
-    assert profile(rules.judge(SHELL, {"command": "make"}, root)) == "ask working"
+    assert profile(rules.judge(JudgedCall(SHELL, {"command": "make"}, root))) == "ask working"
     rules.grant(lambda: [read_rule("outside(make)", "allow", "a skill")])
-    assert profile(rules.judge(SHELL, {"command": "make"}, root)) == "ask working"
+    assert profile(rules.judge(JudgedCall(SHELL, {"command": "make"}, root))) == "ask working"
     rules.remember("outside(make)", "session")
-    assert profile(rules.judge(SHELL, {"command": "make"}, root)) == "outside"
+    assert profile(rules.judge(JudgedCall(SHELL, {"command": "make"}, root))) == "outside"
     assert [line.leaves for line in rules.rules() if line.rule == "outside(make)"] == [True, True]
 
 
@@ -237,16 +237,18 @@ def test_file_tools_ask_about_protected_files_in_every_mode(root: Path) -> None:
     modes: tuple[Mode, ...] = ("default", "accept-edits", "auto")
     for path in (".npmrc", ".vscode/tasks.json", "mise.toml", ".husky/x", ".github/workflows/a.yml", ".gitmodules"):
         for mode in modes:
-            assert isinstance(policy(root, mode=mode, bounds=HELD).judge(EDIT, {"path": path}, root), Ask), path
+            assert isinstance(
+                policy(root, mode=mode, bounds=HELD).judge(JudgedCall(EDIT, {"path": path}, root)), Ask
+            ), path
 
 
 def test_nothing_is_held_beside_what_a_rule_allows(root: Path) -> None:
     rules = policy(root, *lines("allow", "shell(make:*)"), bounds=HELD)
     assert [judge(rules, SHELL, each) for each in ("git status", "make", "make && ls")] == ["allow"] * 3
-    judged = rules.judge(SHELL, {"command": "make && git status"}, root)
+    judged = rules.judge(JudgedCall(SHELL, {"command": "make && git status"}, root))
     assert isinstance(judged, Allow)
     assert [(step.text, step.profile.name) for step in judged.steps] == [("make", "working"), ("git status", "reading")]
-    judged = rules.judge(SHELL, {"command": "make | git log"}, root)
+    judged = rules.judge(JudgedCall(SHELL, {"command": "make | git log"}, root))
     assert isinstance(judged, Ask)
     assert judged.reason == "`git` runs unasked only in a sandbox, and not beside what a rule allows."
     assert judge(rules, SHELL, "make || (pwd && ls)") == "ask"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.permissions.verdicts import Allow, Ask
+from ba_tui.permissions.verdicts import Allow, Ask, JudgedCall
 from tests.permissions.toolset import SHELL, judge, lines, policy
 
 UNSEEN = (
@@ -110,7 +110,7 @@ PLAIN = (
 
 
 def offer(root: Path, command: str) -> str | None:
-    judged = policy(root).judge(SHELL, {"command": command}, root)
+    judged = policy(root).judge(JudgedCall(SHELL, {"command": command}, root))
     assert isinstance(judged, Ask), command
     return judged.rule
 
@@ -129,7 +129,7 @@ def test_what_the_command_itself_feeds_is_allowed_only_with_it(root: Path) -> No
         assert offer(root, command) == f"shell({command})"
         rules = policy(root)
         rules.remember(f"shell({command})", "session")
-        assert isinstance(rules.judge(SHELL, {"command": command}, root), Allow)
+        assert isinstance(rules.judge(JudgedCall(SHELL, {"command": command}, root)), Allow)
         assert judge(rules, SHELL, command.replace("1", "2").replace("echo y", "echo z")) == "ask"
 
 
@@ -185,7 +185,7 @@ def test_what_was_allowed_for_one_input_allows_no_other(
     root = tmp_path_factory.getbasetemp()
     rules = policy(root)
     first, *others = (way.format(wrapping.format(words)) for way in ways)
-    judged = rules.judge(SHELL, {"command": first}, root)
+    judged = rules.judge(JudgedCall(SHELL, {"command": first}, root))
     assert isinstance(judged, Ask)
     if judged.rule:
         rules.remember(judged.rule, "session")

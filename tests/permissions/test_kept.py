@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.ports.permissions import RuleLine
-from ba_tui.permissions.verdicts import Ask, Deny
+from ba_tui.permissions.verdicts import Ask, Deny, JudgedCall
 from tests.permissions.toolset import SHELL, judge, lines, policy
 
 
@@ -31,7 +31,7 @@ def test_commands_that_go_through_a_kept_file_ask(root: Path, rule: str) -> None
         "find . -name '*.yaml' -exec cat {} +",
         "git ls-files '*.yaml' | xargs cat",
     ):
-        judged = rules.judge(SHELL, {"command": command}, root)
+        judged = rules.judge(JudgedCall(SHELL, {"command": command}, root))
         # A word that a pattern fits may name such a file itself, and that is denied.
         assert isinstance(judged, Ask | Deny), command
         assert isinstance(judged, Deny) or "config/prod.yaml, about which there is the rule" in judged.reason

@@ -8,6 +8,7 @@ import pytest
 
 from ba_tui.permissions.paths import Lent, Workspace
 from ba_tui.permissions.policy import Allow, Ask, Deny, Policy
+from ba_tui.permissions.verdicts import JudgedCall
 from tests.permissions.toolset import EDIT, READ
 
 
@@ -33,12 +34,12 @@ def test_the_workspace_comes_first_and_new_files_are_its_own(workspace: Workspac
 
 def test_it_is_read_without_asking_and_never_written(workspace: Workspace) -> None:
     policy = Policy(workspace)
-    assert policy.judge(READ, {"path": "data/abc"}, workspace.root) == Allow()
-    refused = policy.judge(EDIT, {"path": "data/abc"}, workspace.root)
+    assert policy.judge(JudgedCall(READ, {"path": "data/abc"}, workspace.root)) == Allow()
+    refused = policy.judge(JudgedCall(EDIT, {"path": "data/abc"}, workspace.root))
     assert isinstance(refused, Deny)
     assert "data/abc is read only" in refused.reason
 
 
 @pytest.mark.parametrize("text", ["data/../../other", "data/abc/../../../etc/passwd"])
 def test_there_is_no_way_out_through_it(workspace: Workspace, text: str) -> None:
-    assert isinstance(Policy(workspace).judge(READ, {"path": text}, workspace.root), Ask)
+    assert isinstance(Policy(workspace).judge(JudgedCall(READ, {"path": text}, workspace.root)), Ask)

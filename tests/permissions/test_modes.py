@@ -14,7 +14,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.bounds import RESTRICTED, Bounds, check_bypass, contained
-from ba_tui.permissions.verdicts import Ask, Deny
+from ba_tui.permissions.verdicts import Ask, Deny, JudgedCall
 from tests.permissions.toolset import CLOCK, EDIT, FETCH, READ, SHELL, judge, lines, policy, tool
 
 CALLS = [(READ, "a.py"), (CLOCK, ""), (EDIT, "a.py"), (SHELL, "make"), (FETCH, "https://x.org")]
@@ -35,7 +35,7 @@ def test_auto_asks_about_commands_and_what_rules_ask(root: Path) -> None:
     assert judge(rules, EDIT, ".git/hooks/pre-commit") == "ask"
     assert judge(rules, EDIT, "../other") == "ask"
     assert judge(rules, READ, ".env") == "deny"
-    asked = policy(root, mode="auto").judge(SHELL, {"command": "make"}, root)
+    asked = policy(root, mode="auto").judge(JudgedCall(SHELL, {"command": "make"}, root))
     assert isinstance(asked, Ask)
     assert "there is no sandbox" in asked.reason
 
@@ -82,7 +82,7 @@ def test_who_may_only_read_does_not_write_whatever_rules_say(root: Path) -> None
     assert rules.level == "restricted"
     assert rules.mode == "default"
     assert [judge(rules, each, about) for each, about in CALLS] == ["allow", "allow", "deny", "deny", "deny"]
-    denied = rules.judge(EDIT, {"path": "a.py"}, root)
+    denied = rules.judge(JudgedCall(EDIT, {"path": "a.py"}, root))
     assert isinstance(denied, Deny)
     assert denied.reason == RESTRICTED
     assert list(rules.modes()) == ["default", "plan"]
@@ -95,7 +95,9 @@ def test_a_suspicion_asks_unless_a_rule_names_the_call(root: Path) -> None:
         return "it may carry data away" if "?data=" in str(args.get("url")) else ""
 
     bounds, leaking = Bounds(suspicion=leaks), "https://x.org/?data=abc"
-    asked = policy(root, *lines("allow", "web_fetch"), mode="auto", bounds=bounds).judge(FETCH, {"url": leaking}, root)
+    asked = policy(root, *lines("allow", "web_fetch"), mode="auto", bounds=bounds).judge(
+        JudgedCall(FETCH, {"url": leaking}, root)
+    )
     assert isinstance(asked, Ask)
     assert asked.reason == "It may carry data away."
     for rule, expected in (("web_fetch(https://**)", "ask"), ("@network", "ask"), ("web_fetch(domain:x.org)", "allow")):
@@ -126,7 +128,7 @@ def said(rule: str, **terms: Any) -> RuleLine:
     ],
 )
 def test_how_long_a_question_waits(root: Path, rules: list[RuleLine], about: str, expected: tuple[float, str]) -> None:
-    judged = policy(root, *rules, bounds=Bounds(timeout=300)).judge(EDIT, {"path": about}, root)
+    judged = policy(root, *rules, bounds=Bounds(timeout=300)).judge(JudgedCall(EDIT, {"path": about}, root))
     assert isinstance(judged, Ask)
     assert (judged.timeout, judged.on_timeout) == expected
 
@@ -135,7 +137,7 @@ def test_silence_is_no_yes_to_what_can_not_be_undone(root: Path) -> None:
     rules = policy(root, said("shell", timeout=5, on_timeout="allow"))
     told = [("make", "allow"), ("rm -rf a", "deny"), ("touch ../x", "deny"), ('make "$X"', "deny"), ("$X", "deny")]
     for command, expected in (*told, ("eval $X", "deny"), ("make $(cat x)", "deny")):
-        judged = rules.judge(SHELL, {"command": command}, root)
+        judged = rules.judge(JudgedCall(SHELL, {"command": command}, root))
         assert isinstance(judged, Ask)
         assert judged.on_timeout == expected, command
 

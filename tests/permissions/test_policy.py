@@ -15,7 +15,7 @@ from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.tool import Effect, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.verdicts import Allow, Ask, Deny
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
 from tests.permissions.toolset import CLOCK, EDIT, FETCH, READ, SHELL, judge, lines, policy, tool, verdict
 
 
@@ -48,7 +48,7 @@ def test_the_mode_can_change_and_must_exist(root: Path) -> None:
     rules = policy(root)
     rules.set_mode("plan")
     assert rules.mode == "plan"
-    assert "present the plan" in str(rules.judge(EDIT, {"path": "src/a.py"}, root))
+    assert "present the plan" in str(rules.judge(JudgedCall(EDIT, {"path": "src/a.py"}, root)))
     with pytest.raises(UsageError, match="no mode 'yolo'"):
         rules.set_mode("yolo")  # pyright: ignore[reportArgumentType]
 
@@ -57,7 +57,7 @@ def test_the_mode_can_change_and_must_exist(root: Path) -> None:
 def test_outside_the_workspace_everything_asks(root: Path, mode: Any) -> None:
     rules = policy(root, mode=mode)
     for each in (READ, EDIT):
-        judged = rules.judge(each, {"path": "../other.txt"}, root)
+        judged = rules.judge(JudgedCall(each, {"path": "../other.txt"}, root))
         assert isinstance(judged, Ask)
         assert "outside the workspace" in judged.risks
         assert judged.rule == f"{each.name}({root.parent / 'other.txt'})"
@@ -80,7 +80,7 @@ def test_secrets_are_denied_to_every_tool_that_names_one(root: Path) -> None:
         assert judge(rules, EDIT, about) == "deny", about
     assert judge(rules, SHELL, "cat .env") == "deny"
     assert judge(rules, READ, ".env.example") == "allow"
-    judged = rules.judge(READ, {"path": "innocent.txt"}, root)
+    judged = rules.judge(JudgedCall(READ, {"path": "innocent.txt"}, root))
     assert isinstance(judged, Deny)
     assert ".env holds secrets" in judged.reason
 
@@ -126,14 +126,14 @@ def test_all_paths_of_a_call_count(root: Path) -> None:
     both = tool("copy", Effect.WRITE, "source", ("source", "targets"))
     rules = policy(root, *lines("allow", "copy(src/**)"), mode="default")
     args = {"source": "src/a.py", "targets": ["src/b.py", "src/c.py"]}
-    assert isinstance(rules.judge(both, args, root), Allow)
-    assert isinstance(rules.judge(both, {**args, "targets": ["src/b.py", "doc.md"]}, root), Ask)
-    assert isinstance(rules.judge(both, {**args, "targets": ["src/b.py", ".env"]}, root), Deny)
+    assert isinstance(rules.judge(JudgedCall(both, args, root)), Allow)
+    assert isinstance(rules.judge(JudgedCall(both, {**args, "targets": ["src/b.py", "doc.md"]}, root)), Ask)
+    assert isinstance(rules.judge(JudgedCall(both, {**args, "targets": ["src/b.py", ".env"]}, root)), Deny)
 
 
 def test_a_call_without_its_path_is_about_the_root(root: Path) -> None:
     rules = policy(root, *lines("deny", "read_file(src/**)"))
-    assert isinstance(rules.judge(READ, {}, root), Allow)
+    assert isinstance(rules.judge(JudgedCall(READ, {}, root)), Allow)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_strict_rules_hold_from_every_folder_of_the_workspace(root: Path) -> Non
 def test_a_denied_folder_is_denied_to_commands_too(root: Path) -> None:
     rules = policy(root, *lines("deny", "*(src/**)"))
     assert judge(rules, SHELL, "head -3 ./src/a.py") == "deny"
-    assert isinstance(rules.judge(SHELL, {"command": "cat a.py"}, root / "src"), Deny)
+    assert isinstance(rules.judge(JudgedCall(SHELL, {"command": "cat a.py"}, root / "src")), Deny)
     assert judge(rules, SHELL, "ls doc") == "allow"
 
 
@@ -198,7 +198,7 @@ def test_what_would_be_remembered_is_the_narrowest_rule(root: Path) -> None:
     rules = policy(root)
 
     def suggested(each: Any, about: str) -> str | None:
-        judged = rules.judge(each, {each.facts.target: about}, root)
+        judged = rules.judge(JudgedCall(each, {each.facts.target: about}, root))
         assert isinstance(judged, Ask)
         return judged.rule
 
@@ -213,7 +213,7 @@ def test_what_would_be_remembered_is_the_narrowest_rule(root: Path) -> None:
 def test_every_suggestion_covers_the_call_it_came_from(root: Path) -> None:
     for each, about in [(SHELL, "a b 'c d'"), (EDIT, "src/a[1]*?.py"), (READ, "/etc/hosts")]:
         rules = policy(root)
-        judged = rules.judge(each, {each.facts.target: about}, root)
+        judged = rules.judge(JudgedCall(each, {each.facts.target: about}, root))
         assert isinstance(judged, Ask)
         assert judged.rule is not None
         rules.remember(judged.rule, "session")
@@ -223,7 +223,7 @@ def test_every_suggestion_covers_the_call_it_came_from(root: Path) -> None:
 
 def test_an_answer_outranks_the_rule_it_answered_and_no_other(root: Path) -> None:
     rules = policy(root, *lines("ask", "edit_file(src/**)"))
-    judged = rules.judge(EDIT, {"path": ".git/config"}, root)
+    judged = rules.judge(JudgedCall(EDIT, {"path": ".git/config"}, root))
     assert isinstance(judged, Ask)
     assert judged.rule == "edit_file(.git/config)"
     rules.remember(judged.rule, "session")
@@ -354,7 +354,7 @@ def test_paths_within_an_argument_are_judged_like_any(root: Path) -> None:
     rules = policy(root, mode="accept-edits")
 
     def verdict_on(text: str) -> str:
-        return verdict(rules.judge(patch, {"patch": text}, root))
+        return verdict(rules.judge(JudgedCall(patch, {"patch": text}, root)))
 
     assert verdict_on("src/a.py src/new.py") == "allow"
     assert verdict_on("") == "allow", "it names nothing, so it can change nothing"
@@ -364,7 +364,7 @@ def test_paths_within_an_argument_are_judged_like_any(root: Path) -> None:
     assert verdict_on("src/a.py .git/config") == "ask"
     (root / "src" / "plain.txt").symlink_to(root / ".env")
     assert verdict_on("src/plain.txt") == "deny"
-    judged = policy(root).judge(patch, {"patch": "src/a.py"}, root)
+    judged = policy(root).judge(JudgedCall(patch, {"patch": "src/a.py"}, root))
     assert isinstance(judged, Ask)
     assert judged.rule == "apply_patch(src/a.py)"
     assert patch.target({"patch": "src/a.py  src/b.py"}) == "src/a.py, src/b.py"

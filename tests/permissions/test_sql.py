@@ -9,7 +9,7 @@ import pytest
 
 from ba_tui.core.tool import Effect, Tool, ToolFacts
 from ba_tui.permissions.sql import KINDS, classify
-from ba_tui.permissions.verdicts import Ask, Deny
+from ba_tui.permissions.verdicts import Ask, Deny, JudgedCall
 from tests.permissions.toolset import judge, lines, policy, tool
 
 QUERY: Tool = replace(tool("query_data", Effect.READ, "sql", ()), facts=ToolFacts(target="sql", sql="sql"))
@@ -158,7 +158,7 @@ def test_secrets_are_not_read_by_queries(root: Path) -> None:
         'from "sub/.env.local"',
         "summarize '.env'",
     ):
-        assert isinstance(rules.judge(QUERY, {"sql": text}, root), Deny), text
+        assert isinstance(rules.judge(JudgedCall(QUERY, {"sql": text}, root)), Deny), text
 
 
 def test_rules_about_kinds_of_sql(root: Path) -> None:
@@ -179,7 +179,7 @@ def test_what_is_offered_for_a_query(root: Path) -> None:
     rules = policy(root)
 
     def offered(text: str) -> str | None:
-        judged = rules.judge(QUERY, {"sql": text}, root)
+        judged = rules.judge(JudgedCall(QUERY, {"sql": text}, root))
         assert isinstance(judged, Ask)
         return judged.rule
 

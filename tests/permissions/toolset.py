@@ -15,7 +15,7 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.approvals import Approvals
 from ba_tui.permissions.rules.rulebook import bundled_rules
-from ba_tui.permissions.verdicts import Judgement
+from ba_tui.permissions.verdicts import JudgedCall, Judgement
 from ba_tui.resources import places
 
 
@@ -60,4 +60,4 @@ def verdict(judged: Judgement) -> str:
 
 def judge(rules: Policy, tool: Tool, about: str | Sequence[str]) -> str:
     args = {tool.facts.target: about} if tool.facts.target else {}
-    return verdict(rules.judge(tool, args, rules.workspace.root))
+    return verdict(rules.judge(JudgedCall(tool, args, rules.workspace.root)))

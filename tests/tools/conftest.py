@@ -20,6 +20,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Allow
+from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.definitions import Definition, load_definitions
@@ -30,7 +31,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 Answer = Callable[[Question], Reply]
 
 
-def allow(tool: Tool, args: Mapping[str, Any], folder: Path) -> GuardVerdict:
+def allow(request: JudgedCall) -> GuardVerdict:
     return Allow()
 
 
@@ -88,7 +89,7 @@ class Desk:
         return [await self.finish(use) for use in uses]
 
     async def finish(self, use: ToolUse) -> ToolResult:
-        run = self.tools[use.name].run(use.input, AnsweringCall(use.id, self.branch, self))
+        run = self.tools[use.name].run(use.input, answering_call(use.id, self.branch, self))
         result = await run
         self.branch.emit(ToolFinished(use.id, result))
         return result
@@ -100,21 +101,17 @@ class Desk:
         return target
 
 
-class AnsweringCall(Call):
+def answering_call(id: str, branch: Branch, desk: Desk) -> Call:
     """A call whose questions the desk answers as soon as they are asked."""
 
-    def __init__(self, id: str, branch: Branch, desk: Desk) -> None:
-        super().__init__(id, branch)
-        self._desk = desk
-
-    async def ask(self, question: Question) -> Reply:
-        if self.consult and (settled := await self.consult(question)):
-            return settled
-        answer = self._desk.answer
+    async def consult(question: Question) -> Reply:
+        answer = desk.answer
         if answer is None:
             pytest.fail(f"nobody expected the question {question.text!r}")
-        self.branch.emit(Asked("ask", question))
+        branch.emit(Asked("ask", question))
         return answer(question)
+
+    return Call(id, branch, consults=(consult,))
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Allow, Ask, Policy
+from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.resources import bundled
 from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.definitions import Definition
@@ -258,8 +259,8 @@ def test_a_tool_that_runs_something_of_its_own_can_be_allowed_for_good(tmp_path:
     """Without a target there is no command to be judged word for word; the rule is the tool's name."""
     tool = Tool("deploy", "Deploy.", {"type": "object"}, nothing, Effect.EXECUTE)
     policy = Policy(Workspace(tmp_path))
-    asked = policy.judge(tool, {"where": "here"}, tmp_path)
+    asked = policy.judge(JudgedCall(tool, {"where": "here"}, tmp_path))
     assert isinstance(asked, Ask)
     assert asked.rule == "deploy"
     policy.remember("deploy", "session")
-    assert isinstance(policy.judge(tool, {"where": "there"}, tmp_path), Allow)
+    assert isinstance(policy.judge(JudgedCall(tool, {"where": "there"}, tmp_path)), Allow)

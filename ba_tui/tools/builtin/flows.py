@@ -12,7 +12,7 @@ from typing import Any
 from ba_tui.core.ports.results import Reader
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
-from ba_tui.planning.flow_calls import StepCall
+from ba_tui.planning.flow_calls import FlowBranch
 from ba_tui.planning.flow_checks import check, name_conflict
 from ba_tui.planning.flow_run import Runtime, run_flow
 from ba_tui.planning.workflows import Flow, effect_of
@@ -42,7 +42,7 @@ def _flow_tool(flow: Flow, tools: Mapping[str, Tool], runtime: Runtime) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         result = await run_flow(flow, args, call, runtime)
         # The output as data is for a workflow around this one; the text says the same, within its limits.
-        return result if isinstance(call, StepCall) else replace(result, meta=_without_output(result.meta))
+        return result if isinstance(call.branch, FlowBranch) else replace(result, meta=_without_output(result.meta))
 
     text = {"type": "string"}
     texts = [name for name, part in flow.takes.items() if isinstance(part, dict) and {**part, **text} == part]

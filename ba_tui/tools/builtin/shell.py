@@ -115,7 +115,7 @@ def shell_tool(
                 begun = await runner.start(RunRequest(tool, args, "command", make, folder), kept, call)
                 return _begun(begun, workspace.shown(folder))
 
-            async def run_in(text: str, place: Path, left: float) -> ToolResult:
+            async def run_in(text: str, place: Path, left: float, call: Call) -> ToolResult:
                 make = partial(shell.program, folder=place, seconds=left)
                 request = RunRequest(tool, {**args, "command": text}, "command", make, place, left)
                 ran = await runner.run(request, kept, call)
@@ -123,7 +123,7 @@ def shell_tool(
 
             if call.steps:
                 return await run_steps(workspace, call, run_in, (folder, seconds), runner.undecided)
-            return await run_in(script, folder, seconds)
+            return await run_in(script, folder, seconds, call)
         except OSError as error:
             raise Failed("resource_error", f"The command could not be started: {error.strerror or error}.") from error
 

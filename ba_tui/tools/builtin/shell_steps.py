@@ -16,8 +16,8 @@ from ba_tui.core.results import CommandText, StateChange, ToolResult
 from ba_tui.core.tool import Call
 from ba_tui.permissions.paths import Workspace
 
-RunIn: TypeAlias = Callable[[str, Path, float], Awaitable[ToolResult]]
-"""Runs a text in a folder for at most so many seconds."""
+RunIn: TypeAlias = Callable[[str, Path, float, Call], Awaitable[ToolResult]]
+"""Runs a text in a folder for at most so many seconds, in the profile of a call."""
 
 
 async def run_steps(
@@ -36,8 +36,8 @@ async def run_steps(
             break
         if failed and step.joined:
             continue
-        call.profile = step.profile
-        result = await run(step.text, folder, max(until - time.monotonic(), 0.1))
+        within = replace(call, profile=step.profile)
+        result = await run(step.text, folder, max(until - time.monotonic(), 0.1), within)
         done.append(result)
         failed = not isinstance(result.display, CommandText) or result.display.exit_code != 0
         if result.is_error or (isinstance(result.display, CommandText) and result.display.exit_code is None):

@@ -19,7 +19,7 @@ from ba_tui.core.results import CommandText
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import Sandbox
-from ba_tui.permissions.verdicts import Allow, Ask, Deny
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, judged_call
 from ba_tui.permissions.warnings import warnings_of
 from ba_tui.processes.children import Process
 from ba_tui.processes.supervised import Program
@@ -85,7 +85,9 @@ class Installer:
         asked = replace(tool, name=NAME, facts=facts)
         args = {"skill_id": wanted.skill}
         judge = self.runner.judge
-        verdict = await asyncio.to_thread(judge, asked, args, folder) if judge else Ask("", None)
+        request = judged_call(asked, args, folder, call)
+        request = replace(request, ceiling=request.ceiling.of_any_tool())
+        verdict = await asyncio.to_thread(judge, request) if judge else Ask("", None)
         match verdict:
             case Allow(by=by):
                 _note(call, args, "allow", by, "rule" if by else "mode")

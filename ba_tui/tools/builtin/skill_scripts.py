@@ -24,7 +24,7 @@ from ba_tui.core.text.wording import clipped
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.verdicts import Allow, Deny
+from ba_tui.permissions.verdicts import Allow, Deny, judged_call
 from ba_tui.processes.supervised import Program
 from ba_tui.skills.dependencies import Environments, read_requirements
 from ba_tui.skills.scripts import Allowed, SkillScript, digest, plain_name, script_of
@@ -162,7 +162,7 @@ class _Runs:
 
     async def _ask_again(self, script: SkillScript, tool: Tool, args: Mapping[str, Any], call: Call) -> None:
         judge, root = self._place.runner.judge, self._place.workspace.root
-        verdict = await asyncio.to_thread(judge, tool, args, root) if judge else None
+        verdict = await asyncio.to_thread(judge, judged_call(tool, args, root, call)) if judge else None
         if isinstance(verdict, Deny):
             raise Failed("permission_denied", verdict.reason)
         if isinstance(verdict, Allow) and not verdict.by:

@@ -56,10 +56,12 @@ class _Hooked:
             if complaint := await self.checker.complaint(changed):
                 message = f"A hook of the person changed the arguments, but they do not fit: {complaint}"
                 return failure("invalid_parameters", message, hint="Tell the person; the hook is to be corrected.")
-            args, call.rewritten = changed, verdict.rewriter
+            args, call = changed, replace(call, rewritten=verdict.rewriter)
         if verdict.decision == "ask":
-            call.concerns.append(f"a hook asks: {verdict.reason}" if verdict.reason else "a hook asks")
-        call.consult = self._consulted(args, call)
+            concern = f"a hook asks: {verdict.reason}" if verdict.reason else "a hook asks"
+            call = replace(call, concerns=(*call.concerns, concern))
+        if consult := self._consulted(args, call):
+            call = replace(call, consults=(consult, *call.consults))
         result = await self._after(await outcome(self.tool, args, call), args, call)
         head = [] if changed is None else [_told_changed(changed)]
         tail = [f"\nA hook of the person adds: {verdict.context}"] if verdict.context else []

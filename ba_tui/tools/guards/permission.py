@@ -21,7 +21,7 @@ from ba_tui.core.results import CommandText, ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import held_paths
-from ba_tui.permissions.verdicts import Allow, Ask, Deny
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, judged_call
 from ba_tui.permissions.warnings import warnings_of
 from ba_tui.tools.failed import failed_result, outcome
 from ba_tui.tools.guards.validate import Checker
@@ -29,7 +29,7 @@ from ba_tui.tools.guards.validate import Checker
 GuardVerdict: TypeAlias = Allow | Deny | Ask
 DecidedBy: TypeAlias = Literal["allow", "ask", "deny"]
 DecidedFor: TypeAlias = Literal["rule", "mode", "person", "hook", "sandbox"]
-CallJudge: TypeAlias = Callable[[Tool, Mapping[str, Any], Path], GuardVerdict]
+CallJudge: TypeAlias = Callable[[JudgedCall], GuardVerdict]
 Remember: TypeAlias = Callable[[str, Literal["session", "always"]], None]
 
 
@@ -53,12 +53,12 @@ class Gate:
     shown: Callable[[Path], str] = str
     settle: Settle = settled
 
-    async def judged(self, tool: Tool, args: Mapping[str, Any], folder: Path) -> GuardVerdict:
+    async def judged(self, request: JudgedCall) -> GuardVerdict:
         """Off the loop for what runs commands or code, every word of which is looked up on the disk, and for what goes
         out, which is compared with all that was read."""
-        if tool.effect in {Effect.EXECUTE, Effect.NETWORK}:
-            return await asyncio.to_thread(self.judge, tool, args, folder)
-        return self.judge(tool, args, folder)
+        if request.tool.effect in {Effect.EXECUTE, Effect.NETWORK}:
+            return await asyncio.to_thread(self.judge, request)
+        return self.judge(request)
 
 
 def permission(gate: Gate) -> Guard:
@@ -68,14 +68,13 @@ def permission(gate: Gate) -> Guard:
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             folder = gate.folder(call)
             with held_paths():
-                verdict = concerned(await gate.judged(tool, args, folder), call)
+                verdict = concerned(await gate.judged(judged_call(tool, args, folder, call)), call)
                 if isinstance(verdict, Allow) and tool.effect is Effect.EXECUTE and (why := await gate.settle(call)):
                     verdict = Deny(why)
                 call.branch.emit(_by_policy(verdict, tool, args, call))
                 match verdict:
                     case Allow(profile=profile, steps=steps):
-                        call.profile, call.steps = profile, steps
-                        return await tool.run(args, call)
+                        return await tool.run(args, replace(call, profile=profile, steps=steps))
                     case Deny(reason=reason, malformed=malformed, hint=hint):
                         return failure("invalid_parameters" if malformed else "permission_denied", reason, hint=hint)
                     case Ask() as ask:
@@ -134,7 +133,7 @@ class _Consent:
 
     async def _run_again(self, ask: Ask, reply: Reply, args: Mapping[str, Any], call: Call) -> ToolResult:
         """Run what the person allowed, when it is still what they were asked about."""
-        match verdict := await self.gate.judged(self.tool, args, self.folder):
+        match verdict := await self.gate.judged(judged_call(self.tool, args, self.folder, call)):
             case Deny(reason=reason):
                 call.branch.emit(_by_policy(verdict, self.tool, args, call))
                 return failure("permission_denied", reason)
@@ -143,7 +142,7 @@ class _Consent:
                 call.branch.emit(_by_policy(Deny(message), self.tool, args, call))
                 return failure("permission_denied", message, hint="Look at the file again; it may be a link now.")
             case _:
-                call.profile = ask.profile
+                call = replace(call, profile=ask.profile)
                 call.branch.emit(self._by_reply("allow", reply, ask, args, call))
                 keep_rule(self.gate.remember, reply, ask.rule, call)
                 result = await self.tool.run(args, call)
@@ -186,15 +185,15 @@ class _Consent:
         if complaint := await self.checker.complaint(edited):
             return failure("invalid_parameters", f"The person changed the arguments, but they do not fit: {complaint}")
         rule = None
-        match verdict := await self.gate.judged(self.tool, edited, self.folder):
+        match verdict := await self.gate.judged(judged_call(self.tool, edited, self.folder, call)):
             case Deny(reason=reason):
                 call.branch.emit(_by_policy(verdict, self.tool, edited, call))
                 return failure("permission_denied", f"The person changed the arguments, but: {reason}")
             case Ask(rule=rule):
                 pass
             case Allow(steps=steps):
-                call.steps = steps
-        call.profile = verdict.profile
+                call = replace(call, steps=steps)
+        call = replace(call, profile=verdict.profile)
         call.branch.emit(self._by_reply("allow", reply, Ask("", rule), edited, call))
         keep_rule(self.gate.remember, reply, rule, call)
         result = await outcome(self.tool, edited, call)

@@ -80,24 +80,26 @@ async def _again(
     from tenacity import AsyncRetrying, retry_if_result, stop_after_attempt, wait_exponential, wait_random  # noqa: PLC0415 - only after a failure
 
     last, patience, sleep = how
+    trying = call
     growing = wait_exponential(patience.first, patience.longest, patience.factor) + wait_random(0, patience.jitter)
 
     def wait(state: RetryCallState) -> float:
         return _asked(last) if _asked(last) is not None else growing(state)  # type: ignore[return-value]
 
     def told(state: RetryCallState) -> None:
+        nonlocal trying
         message = last.error.message if last.error else ""
         delay = state.next_action.sleep if state.next_action else 0.0
         call.report(f"{message} Trying again in {delay:.1f} s ({state.attempt_number} of {patience.retries}).\n")
         if last.error and last.error.kind == "timeout":
-            call.patience *= 2
+            trying = replace(trying, patience=trying.patience * 2)
 
     async def attempt() -> ToolResult:
         nonlocal last, first
         if first:
             first = False
             return last
-        last = await outcome(tool, args, call)
+        last = await outcome(tool, args, trying)
         return last
 
     first = True

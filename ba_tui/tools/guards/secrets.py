@@ -5,7 +5,6 @@ What people see of a result stays as it is. How secrets are found is the permiss
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -34,17 +33,16 @@ def secrets(sharing: Sharing) -> Guard:
             if tool.effect is Effect.WRITE and (marks := _marks(args)):
                 message = f"{', '.join(marks)} stands for a secret that was kept from you; it would replace the secret."
                 return failure("validation_error", message, hint="Change only the parts around it.")
-            try:
-                result = await tool.run(args, call)
-            except asyncio.CancelledError:
-                call.retell(redact)
-                raise
+            result = await tool.run(args, call)
             found = await looked(result.text)
             if not found and not kinds_cut(result.meta):
                 return result
             return await _kept(sharing, tool, found, result, (args, call))
 
-        return replace(tool, run=run)
+        def so_far(text: str) -> str:
+            return text if sharing.secrecy == "allow" else redact(text)
+
+        return replace(tool, run=run, so_far=so_far)
 
     return guard
 

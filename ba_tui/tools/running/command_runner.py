@@ -21,7 +21,7 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import Sandbox, SandboxConfinement
 from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch, WatchedRun
-from ba_tui.permissions.verdicts import Allow, Ask, Deny
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, judged_call
 from ba_tui.processes.confinement import Confinement
 from ba_tui.processes.supervised import Program
 from ba_tui.tools.failed import Failed
@@ -31,17 +31,11 @@ from ba_tui.tools.running.protected_review import ProtectedReview
 if TYPE_CHECKING:
     from ba_tui.tools.running.egress_hosts import HostDecisions, NetworkAccess
 
-CommandJudge: TypeAlias = Callable[[Tool, Mapping[str, Any], Path], Allow | Deny | Ask]
+CommandJudge: TypeAlias = Callable[[JudgedCall], Judgement]
 CommandCaller: TypeAlias = Literal["rule", "mode", "person", "hook"]
 WIDER = "Run it with write access to the workspace?"
 UNWATCHED = ProtectedReview()
 OUTSIDE_HINT = "if it needs that, call it with outside: true, and the person is asked"
-
-
-class Widen(Protocol):
-    """Says what happens with a call that ran as a reader and tried to write ``tried``."""
-
-    def __call__(self, tool: Tool, args: Mapping[str, Any], cwd: Path, tried: str) -> Allow | Deny | Ask: ...
 
 
 class CommandEnvironment(Protocol):
@@ -87,7 +81,7 @@ class CommandRunner:
     judge: CommandJudge | None = None
     network: Callable[[], NetworkAccess] | None = None
     """Which hosts may be reached from a network of its own; None: none at all."""
-    widen: Widen | None = None
+    widen: CommandJudge | None = None
     review: ProtectedReview = UNWATCHED
     environment: CommandEnvironment | None = None
 
@@ -243,7 +237,8 @@ class CommandRunner:
         """The profile for a second run, or None and why there is none."""
         if self.widen is None:
             return None, f"it ran as a reader, and may not write {tried}"
-        verdict = await asyncio.to_thread(self.widen, request.tool, request.args, request.folder, tried)
+        again = replace(judged_call(request.tool, request.args, request.folder, call), tried=tried)
+        verdict = await asyncio.to_thread(self.widen, again)
         match verdict:
             case Allow(profile=profile):
                 _note(call, request, ("allow", "rule" if verdict.by else "mode", verdict.by))

@@ -37,7 +37,7 @@ class NetworkAccess:
     """The way out for confined commands. ``judge`` says what rules and the mode say of an address, ``remember`` keeps a
     rule; ``reach``: which machines may be asked at all."""
 
-    judge: Callable[[WebAddress], HostVerdict]
+    judge: Callable[[WebAddress, Call], HostVerdict]
     remember: Callable[[str, Literal["session", "always"]], None]
     reach: AddressReach = AddressReach()
     resolve: Resolve = look_up
@@ -95,7 +95,7 @@ class HostDecisions:
         if address.ip and not self.network.reach.allows(address.host, address.ip):
             # What no answer could allow is not asked about.
             return self._note(address, "deny", "mode", why=NOT_PUBLIC)
-        verdict = await asyncio.to_thread(self.network.judge, address)
+        verdict = await asyncio.to_thread(self.network.judge, address, self._call)
         match verdict:
             case Allow(by=rule):
                 return self._note(address, "allow", "rule" if rule else "mode", rule)

@@ -25,7 +25,7 @@ from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.git_settings import git_environment
 from ba_tui.permissions.sandbox.layout import FileReach
-from ba_tui.permissions.verdicts import Allow
+from ba_tui.permissions.verdicts import Allow, JudgedCall
 from tests.eval.shell.world import World, build, picture
 from tests.permissions.toolset import SHELL
 
@@ -74,7 +74,7 @@ def judge_of(world: World, setting: Setting, *rules: RuleLine) -> Callable[[str,
 
     def judged(command: str, folder: Path) -> bool:
         with held_paths():
-            return isinstance(policy.judge(SHELL, {"command": command}, folder), Allow)
+            return isinstance(policy.judge(JudgedCall(SHELL, {"command": command}, folder)), Allow)
 
     return judged
 

@@ -8,6 +8,7 @@ import pytest
 
 from ba_tui.permissions.policy import Ask
 from ba_tui.permissions.shell.command_text import risks_of, words
+from ba_tui.permissions.verdicts import JudgedCall
 from tests.permissions.toolset import SHELL, judge, lines, policy
 
 
@@ -94,7 +95,7 @@ def test_other_commands_ask(root: Path, command: str) -> None:
     ],
 )
 def test_risks_are_named(root: Path, command: str, risk: str) -> None:
-    judged = policy(root).judge(SHELL, {"command": command}, root)
+    judged = policy(root).judge(JudgedCall(SHELL, {"command": command}, root))
     assert isinstance(judged, Ask)
     assert risk in judged.risks
     assert "runs a command" in judged.risks
@@ -114,13 +115,13 @@ def test_risks_are_named(root: Path, command: str, risk: str) -> None:
     ],
 )
 def test_harmless_looking_commands_only_run(root: Path, command: str) -> None:
-    judged = policy(root).judge(SHELL, {"command": command}, root)
+    judged = policy(root).judge(JudgedCall(SHELL, {"command": command}, root))
     assert isinstance(judged, Ask)
     assert judged.risks == ("runs a command",)
 
 
 def test_a_command_that_would_run_elsewhere_says_so(root: Path) -> None:
-    judged = policy(root).judge(SHELL, {"command": "ls"}, root.parent)
+    judged = policy(root).judge(JudgedCall(SHELL, {"command": "ls"}, root.parent))
     assert isinstance(judged, Ask)
     assert "outside the workspace" in judged.risks
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.verdicts import Allow, Ask, Deny
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
 from tests.permissions.toolset import SHELL, judge, lines, policy
 
 HERE = Path(__file__).parent
@@ -81,14 +81,20 @@ def test_the_corpus_is_large_enough() -> None:
 def test_harmless_commands_do_not_ask(root: Path, rule: str, commands: list[str], held: bool) -> None:
     rules = ruled(root, rule, held=held)
     for command in commands:
-        assert judge(rules, SHELL, command) == "allow", (command, rules.judge(SHELL, {"command": command}, root))
+        assert judge(rules, SHELL, command) == "allow", (
+            command,
+            rules.judge(JudgedCall(SHELL, {"command": command}, root)),
+        )
 
 
 @pytest.mark.parametrize(("rule", "commands"), groups("harmless.yaml", "held"))
 def test_where_a_sandbox_holds_what_reads_much_more_does_not_ask(root: Path, rule: str, commands: list[str]) -> None:
     rules, unheld = ruled(root, rule, held=True), ruled(root, rule)
     for command in commands:
-        assert judge(rules, SHELL, command) == "allow", (command, rules.judge(SHELL, {"command": command}, root))
+        assert judge(rules, SHELL, command) == "allow", (
+            command,
+            rules.judge(JudgedCall(SHELL, {"command": command}, root)),
+        )
         assert judge(unheld, SHELL, command) == "ask", command
 
 
@@ -139,7 +145,7 @@ def test_readers_run_in_plan_mode_and_nothing_else_does(root: Path) -> None:
     ["cat away", "cat ../outside", "cd .. && ls", "ls /", "head ~/x", "git -C /tmp log", "wc -l < ../outside"],
 )
 def test_reading_outside_the_workspace_asks(root: Path, command: str) -> None:
-    judged = policy(root).judge(SHELL, {"command": command}, root)
+    judged = policy(root).judge(JudgedCall(SHELL, {"command": command}, root))
     assert isinstance(judged, Ask)
     assert judged.rule is None or ":*" not in judged.rule
 
@@ -168,7 +174,7 @@ def test_reading_outside_the_workspace_asks(root: Path, command: str) -> None:
 )
 def test_what_is_denied_to_tools_is_denied_to_commands(root: Path, command: str) -> None:
     rules = policy(with_secrets(root), *lines("allow", "shell"))
-    judged = rules.judge(SHELL, {"command": command}, root)
+    judged = rules.judge(JudgedCall(SHELL, {"command": command}, root))
     assert isinstance(judged, Deny)
     assert "holds secrets" in judged.reason
 
@@ -319,12 +325,12 @@ def test_a_strict_rule_finds_a_subcommand_behind_options(root: Path) -> None:
 )
 def test_the_offered_rule_is_the_narrowest_sensible_one(root: Path, command: str, rule: str | None) -> None:
     rules = policy(root)
-    judged = rules.judge(SHELL, {"command": command}, root)
+    judged = rules.judge(JudgedCall(SHELL, {"command": command}, root))
     assert isinstance(judged, Ask)
     assert judged.rule == rule
     if rule:
         rules.remember(rule, "session")
-        assert isinstance(rules.judge(SHELL, {"command": command}, root), Allow)
+        assert isinstance(rules.judge(JudgedCall(SHELL, {"command": command}, root)), Allow)
 
 
 @pytest.mark.parametrize(
@@ -339,7 +345,7 @@ def test_the_offered_rule_is_the_narrowest_sensible_one(root: Path, command: str
     ],
 )
 def test_the_reason_names_the_command_and_why(root: Path, command: str, reason: str) -> None:
-    judged = policy(root).judge(SHELL, {"command": command}, root)
+    judged = policy(root).judge(JudgedCall(SHELL, {"command": command}, root))
     assert isinstance(judged, Ask)
     assert judged.reason == reason
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.permissions.verdicts import Ask
+from ba_tui.permissions.verdicts import Ask, JudgedCall
 from tests.permissions.toolset import SHELL, judge, lines, policy
 
 
@@ -50,7 +50,7 @@ def test_another_repository_may_run_its_own_programs(root: Path) -> None:
 
 def test_a_repository_that_a_command_moved_into_before_is_still_another_one(root: Path) -> None:
     rules = policy(root, held=True)
-    judged = rules.judge(SHELL, {"command": "git status"}, root / "src" / "own")
+    judged = rules.judge(JudgedCall(SHELL, {"command": "git status"}, root / "src" / "own"))
     assert isinstance(judged, Ask)
     assert judged.reason == "`git` would use the settings of another repository."
 
@@ -76,7 +76,7 @@ def test_what_git_has_stored_of_secrets_is_not_shown(root: Path) -> None:
     (root / "conf" / ".env.local").write_text("KEY=1")
     git("add", "-f", "conf/.env.local")
     for command in shows:
-        judged = rules.judge(SHELL, {"command": command}, root)
+        judged = rules.judge(JudgedCall(SHELL, {"command": command}, root))
         assert isinstance(judged, Ask), command
         assert ".env.local, which holds secrets, and this may print it" in judged.reason
     assert judge(policy(root, *lines("allow", "shell(git:*)")), SHELL, "git diff") == "ask"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.permissions.verdicts import Ask
+from ba_tui.permissions.verdicts import Ask, JudgedCall
 from tests.permissions.toolset import SHELL, judge, lines, policy
 
 pytestmark = pytest.mark.outside
@@ -42,7 +42,7 @@ def test_the_controls_are_all_right(root: Path, outside_data: Path, held: bool) 
         allows = [f"shell({name}:*)" for name in plain] + (["shell"] if "default:allow" in given else [])
         denials = [f"shell({name.removeprefix('deny:')})" for name in given if name.startswith("deny:")]
         rules = policy(root, *lines("allow", *allows), *lines("deny", *denials), held=held)
-        judged = rules.judge(SHELL, {"command": case["command"]}, root)
+        judged = rules.judge(JudgedCall(SHELL, {"command": case["command"]}, root))
         expected, verdict = str(case["expect"]), type(judged).__name__.lower()
         if expected == "flagged dangerous":
             assert isinstance(judged, Ask), case["id"]

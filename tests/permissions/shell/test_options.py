@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ba_tui.permissions.verdicts import Ask
+from ba_tui.permissions.verdicts import Ask, JudgedCall
 from tests.permissions.toolset import SHELL, judge, lines, policy
 
 CALLS: dict[str, dict[str, list[str]]] = yaml.safe_load((Path(__file__).parent / "options.yaml").read_text())
@@ -33,7 +33,7 @@ def test_an_option_that_is_not_known_whole_asks_under_a_rule(root: Path, name: s
 def test_options_that_do_no_harm_are_covered(root: Path, name: str) -> None:
     rules = policy(root, *lines("allow", f"shell({name}:*)", "write_file(**)"))
     for command in COVERED[name]:
-        judged = rules.judge(SHELL, {"command": command}, root)
+        judged = rules.judge(JudgedCall(SHELL, {"command": command}, root))
         assert judge(rules, SHELL, command) == "allow", (command, judged)
 
 
@@ -43,6 +43,6 @@ def test_a_rule_that_names_the_option_covers_it(root: Path) -> None:
     )
     for command in ("git push --force origin", "make -sf build.mk all", "git reset --har"):
         assert judge(rules, SHELL, command) == "allow"
-    judged = rules.judge(SHELL, {"command": "git push --forc"}, root)
+    judged = rules.judge(JudgedCall(SHELL, {"command": "git push --forc"}, root))
     assert isinstance(judged, Ask)
     assert judged.reason == "`git push --force` may lose work."

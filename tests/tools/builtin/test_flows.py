@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
 
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import StateChange, Table
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.policy import Allow, Ask
+from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.planning.workflows import Flow
 from ba_tui.settings.document import Problem
 from ba_tui.tools.builtin.flows import flow_tools
@@ -71,8 +70,8 @@ async def test_a_workflow_is_a_tool_like_any_other(desk: Desk):
 
 
 async def test_each_step_is_judged_and_asked_about_on_its_own(desk: Desk):
-    def judge(tool: Tool, args: Mapping[str, Any], folder: Path) -> GuardVerdict:
-        return Ask("It changes files.", None) if tool.name == "write_file" else Allow()
+    def judge(request: JudgedCall) -> GuardVerdict:
+        return Ask("It changes files.", None) if request.tool.name == "write_file" else Allow()
 
     desk.equip(judge)
     equipped(desk, COPY)

@@ -29,7 +29,7 @@ from ba_tui.tools.builtin.history_search import rounds, search, words_of
 from ba_tui.tools.builtin.recall import recall_tool
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.validate import validate
-from tests.tools.conftest import AnsweringCall, Desk
+from tests.tools.conftest import Desk, answering_call
 
 
 def said(text: str, stop: StopReason = "end_turn") -> MessageDone:
@@ -70,7 +70,7 @@ class Recaller:
             return events
 
         self.tool = output(validate(recall_tool(desk.definitions["recall"], history)))
-        self.call = AnsweringCall("call", desk.branch, desk)
+        self.call = answering_call("call", desk.branch, desk)
 
     async def __call__(self, **args: Any) -> ToolResult:
         return await self.tool.run(args, self.call)

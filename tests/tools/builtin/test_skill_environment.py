@@ -83,7 +83,7 @@ async def test_it_is_installed_once_when_the_person_agrees(needy: Kit) -> None:
 
 async def test_it_works_without_uv_too(needy: Kit, tmp_path: Path) -> None:
     needy.environments = Environments(tmp_path / "cache" / "skills", lambda: None)
-    needy.equip(CommandRunner(None, lambda tool, args, folder: Allow(f"{tool.name}({tool.target(args)})")))
+    needy.equip(CommandRunner(None, lambda asked: Allow(f"{asked.tool.name}({asked.tool.target(asked.args)})")))
     assert (await needy.run("x.py")).text == "hello skills"
     assert needy.asked == []
     (judged,) = [event for event in needy.desk.events if isinstance(event, Judged)]
@@ -101,7 +101,7 @@ async def test_what_can_t_be_had_is_said_and_nothing_is_left(kit: Kit) -> None:
     assert "Tell the person to correct pdf/requirements.txt." in result.text
     assert not kit.environments.place(wanted(kit)).exists()
     assert (await kit.run("y.sh")).text == "fine", "what needs no package runs all the same"
-    kit.equip(CommandRunner(None, lambda tool, args, folder: Deny("Denied by the rule @execute.")))
+    kit.equip(CommandRunner(None, lambda asked: Deny("Denied by the rule @execute.")))
     assert "which may not be installed: Denied by the rule @execute." in (await kit.run("x.py")).text
     kit.write("requirements.txt", "-r ../../other.txt\n")
     assert "leads out of the skill's folder" in (await kit.run("x.py")).text

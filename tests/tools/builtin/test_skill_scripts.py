@@ -19,7 +19,7 @@ from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.layout import FileReach
-from ba_tui.permissions.verdicts import Allow, Ask, Deny
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
 from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.scripts import Allowed
 from ba_tui.tools.builtin.shell import Shell
@@ -170,7 +170,7 @@ async def test_a_missing_module_is_named(kit: Kit) -> None:
 
 async def test_a_rule_for_a_script_does_not_mean_another_in_its_place(kit: Kit) -> None:
     verdict: list[Allow | Deny | Ask] = [Allow("run_skill_script(pdf/x.py)")]
-    kit.equip(CommandRunner(None, lambda tool, args, folder: verdict[0]))
+    kit.equip(CommandRunner(None, lambda asked: verdict[0]))
     kit.write("scripts/x.py", "print('old')")
     assert (await kit.run("x.py")).text == "old"
     kit.write("scripts/lib.py", "1")
@@ -212,7 +212,7 @@ def test_rules_are_about_the_skill_and_the_script(kit: Kit, ba_home: Path) -> No
     def judged(*rules: str, confined: bool = False, mode: Any = "auto") -> Allow | Deny | Ask:
         read = [RuleLine(rule, "allow", "") for rule in rules]
         policy = Policy(kit.desk.workspace, read, mode, None, Bounds(confined=lambda: confined))
-        return policy.judge(tool, args, kit.desk.root)
+        return policy.judge(JudgedCall(tool, args, kit.desk.root))
 
     assert judged("run_skill_script(pdf/*)") == Allow("run_skill_script(pdf/*)")
     asked = judged("run_skill_script(other/*)")

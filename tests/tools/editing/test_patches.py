@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from ba_tui.core.errors import BaError
 from ba_tui.core.results import Diff, Diffs
 from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.disk import SeenFiles
 from ba_tui.tools.editing.patches import PatchChange, planned_patch
@@ -147,8 +148,8 @@ def test_a_secret_file_in_a_patch_denies_all_of_it(tmp_path: Path, form: str, se
     (tmp_path / "plain.txt").symlink_to(".env")
     tool = apply_patch_tool(Definition("", {}), rules.workspace, SeenFiles())
     args = {"patch": form.format(secret)}
-    assert verdict(rules.judge(tool, args, tmp_path)) == "deny"
-    assert verdict(rules.judge(tool, {"patch": form.format("b")}, tmp_path)) != "deny"
+    assert verdict(rules.judge(JudgedCall(tool, args, tmp_path))) == "deny"
+    assert verdict(rules.judge(JudgedCall(tool, {"patch": form.format("b")}, tmp_path))) != "deny"
 
 
 @pytest.mark.parametrize(

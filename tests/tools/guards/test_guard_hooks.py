@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +17,13 @@ from ba_tui.hooks.config import Hook
 from ba_tui.hooks.runner import Hooks, SessionFacts
 from ba_tui.hooks.turns import HookTurns
 from ba_tui.permissions.policy import Allow, Ask, Deny
+from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.tools.guards.hooks import hooking
 from ba_tui.tools.guards.permission import Gate, GuardVerdict
 from ba_tui.tools.guards.permission import permission as consent
 from ba_tui.tools.guards.repeats import repeats
 from ba_tui.tools.toolbox import guarded
-from tests.tools.conftest import AnsweringCall, Desk
+from tests.tools.conftest import Desk, answering_call
 
 SCHEMA = {
     "type": "object",
@@ -55,12 +55,12 @@ class Scene:
         gate = Gate(self._judge, lambda rule, scope: None, lambda call: desk.root)
         self.tool = guarded(tool, consent(gate), repeats(()), hooks=hooking(self.hooks))
 
-    def _judge(self, tool: Tool, args: Mapping[str, Any], folder: Path) -> GuardVerdict:
-        self.judged.append(args)
+    def _judge(self, request: JudgedCall) -> GuardVerdict:
+        self.judged.append(request.args)
         return self.verdict
 
     async def run(self, **args: Any) -> ToolResult:
-        return await self.tool.run(args, AnsweringCall("call", self.desk.branch, self.desk))
+        return await self.tool.run(args, answering_call("call", self.desk.branch, self.desk))
 
     @property
     def audit(self) -> list[tuple[str, str, str, str]]:
@@ -200,7 +200,7 @@ async def test_a_patch_is_shown_once_for_each_file(desk: Desk) -> None:
     desk.write("a.txt", "one\n")
     desk.write("secret", "one\n")
     head = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n"
-    call = AnsweringCall("call", desk.branch, desk)
+    call = answering_call("call", desk.branch, desk)
     both = await patch.run({"patch": f"{head}*** Update File: secret\n@@\n-one\n+two\n*** End Patch"}, call)
     assert "A hook of the person denied this call" in both.text
     assert not (await patch.run({"patch": f"{head}*** End Patch"}, call)).is_error

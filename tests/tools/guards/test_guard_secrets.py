@@ -6,14 +6,14 @@ import asyncio
 import string
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
 import pytest
 
-from ba_tui.core.events import MessageDone, Notice, Steered, ToolFinished, TurnStarted
-from ba_tui.core.messages import Message, Text, user
+from ba_tui.core.calls import run_call
+from ba_tui.core.events import Event, MessageDone, Notice, Steered, ToolFinished, TurnStarted
+from ba_tui.core.messages import Message, Text, ToolUse, user
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Source, ToolResult
 from ba_tui.core.tool import Call, Tool
@@ -21,6 +21,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.policy import Ask
 from ba_tui.permissions.secrets.sharing import PromptSecrets, Sharing
+from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.tools.guards.secrets import secrets
 from tests.tools.conftest import Desk
 
@@ -91,8 +92,8 @@ async def test_sharing_can_be_allowed(desk: Desk) -> None:
 
 
 async def test_what_an_interrupted_tool_had_printed_is_redacted_too() -> None:
-    turn = Turn()
-    call = Call("one", Branch(turn, Transcript()))
+    events: list[Event] = []
+    call = Call("one", Branch(Turn(events.append), Transcript()))
     started = asyncio.Event()
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
@@ -101,12 +102,15 @@ async def test_what_an_interrupted_tool_had_printed_is_redacted_too() -> None:
         await asyncio.Event().wait()
         return ToolResult("never")
 
-    task = asyncio.ensure_future(secrets(Sharing())(Tool("x", "", {}, run)).run({}, call))
+    guarded = secrets(Sharing())(Tool("x", "", {}, run))
+    task = asyncio.ensure_future(run_call(guarded, ToolUse("one", "x", {}), call))
     await started.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert call.tail == "exported [secret: GitHub token]"
+    (finished,) = [event for event in events if isinstance(event, ToolFinished)]
+    assert "exported [secret: GitHub token]" in finished.result.text
+    assert TOKEN not in finished.result.text
 
 
 async def test_the_person_is_told_about_a_secret_of_their_own_once() -> None:
@@ -139,7 +143,7 @@ async def test_the_journal_keeps_what_the_model_saw(desk: Desk) -> None:
 
 
 async def test_a_question_warns_of_what_cannot_be_seen(desk: Desk) -> None:
-    def ask(tool: Tool, args: Mapping[str, Any], folder: Path) -> Ask:
+    def ask(request: JudgedCall) -> Ask:
         return Ask("the test asks", None)
 
     desk.equip(ask)

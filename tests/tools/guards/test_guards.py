@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,11 +18,12 @@ from ba_tui.core.results import CommandText, Diff, Table, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Allow, Ask, Deny, Policy
+from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.tools.guards.output import LIMIT, output
 from ba_tui.tools.guards.permission import Gate, GuardVerdict, permission
 from ba_tui.tools.guards.timeout import timeout
 from ba_tui.tools.guards.validate import Checker, validate
-from tests.tools.conftest import AnsweringCall, Desk
+from tests.tools.conftest import Desk, answering_call
 
 SCHEMA = {
     "type": "object",
@@ -46,7 +46,7 @@ def fine() -> ToolResult:
 
 
 async def call(guarded: Tool, desk: Desk, **args: Any) -> ToolResult:
-    return await guarded.run(args, AnsweringCall("call", desk.branch, desk))
+    return await guarded.run(args, answering_call("call", desk.branch, desk))
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ async def test_correct_arguments_pass(desk: Desk) -> None:
 
 
 def gated(desk: Desk, verdict: Callable[[Mapping[str, Any]], GuardVerdict], probe: Tool | None = None) -> Tool:
-    def judge(tool: Tool, args: Mapping[str, Any], folder: Path) -> GuardVerdict:
-        return verdict(args)
+    def judge(request: JudgedCall) -> GuardVerdict:
+        return verdict(request.args)
 
     gate = Gate(judge, lambda rule, scope: desk.remembered.append((rule, scope)), lambda call: desk.root)
     return permission(gate)(probe or tool(fine, effect=Effect.WRITE))
@@ -189,7 +189,7 @@ async def test_a_rule_that_cannot_be_kept_does_not_stop_the_call(desk: Desk) -> 
 
 
 async def test_asking_shows_the_diff_and_the_folder(desk: Desk) -> None:
-    desk.equip(lambda tool, args, folder: ASK if tool.effect is not Effect.READ else Allow())
+    desk.equip(lambda request: ASK if request.tool.effect is not Effect.READ else Allow())
     desk.answer = lambda question: Reply("deny")
     desk.write("a.txt", "one\n")
     await desk.run("read_file", path="a.txt")
@@ -200,7 +200,7 @@ async def test_asking_shows_the_diff_and_the_folder(desk: Desk) -> None:
 
 
 async def test_what_cannot_work_is_not_asked_about(desk: Desk) -> None:
-    desk.equip(lambda tool, args, folder: ASK)
+    desk.equip(lambda request: ASK)
     assert "does not exist" in (await desk.run("edit_file", path="no.txt", old_string="a", new_string="b")).text
     assert not desk.asked
 

@@ -69,7 +69,7 @@ class Home:
             raise AssertionError(f"nothing was asked, so {rule} can't be remembered")
 
         place = SessionPlace(Workspace(self.root), Shell(None, {}), None)
-        guard = pipeline(place, lambda tool, args, folder: Allow(), remember)
+        guard = pipeline(place, lambda request: Allow(), remember)
         registry = Registry(guard, ToolFiles(bundled, lambda: files), self.discovery())
         registry.refresh()
         return registry

@@ -25,7 +25,7 @@ from ba_tui.permissions.sandbox.confinement import FoundSandbox, Sandbox, find
 from ba_tui.permissions.sandbox.layout import FileReach
 from ba_tui.permissions.sandbox.pending_changes import PendingChanges
 from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch
-from ba_tui.permissions.verdicts import Allow, Ask, Deny
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
 from ba_tui.processes.kernel_limits import KEYRINGS, SOCKET
 from ba_tui.processes.limits import ProcessLimits
 from ba_tui.processes.worker_values import WorkerSettings
@@ -70,14 +70,13 @@ class Yard:
 
     def allowed(self, tool: Tool) -> Tool:
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-            call.profile, call.steps = self.profile, self.steps
-            return await tool.run(args, call)
+            return await tool.run(args, replace(call, profile=self.profile, steps=self.steps))
 
         return replace(tool, run=run)
 
-    def judge(self, tool: Tool, args: Mapping[str, Any], cwd: Path, tried: str) -> Allow | Deny | Ask:
-        self.judged.append(str(args.get("command", args.get("code"))))
-        self.tried.append(tried)
+    def judge(self, request: JudgedCall) -> Allow | Deny | Ask:
+        self.judged.append(str(request.args.get("command", request.args.get("code"))))
+        self.tried.append(request.tried)
         return self.verdict
 
     @property

@@ -77,7 +77,7 @@ class Town:
         )
         desk.tools = {**desk.tools, **{tool.name: within_guards(tool) for tool in tools}}
 
-    def judge(self, address: WebAddress) -> Allow | Deny | Ask:
+    def judge(self, address: WebAddress, call: Call) -> Allow | Deny | Ask:
         self.judged.append(address.host)
         return self.verdict
 
@@ -185,22 +185,22 @@ async def test_in_the_background_nobody_is_asked(town: Town) -> None:
     assert (asked, Site.seen) == ([], ())
 
 
-class SlowCall(Call):
-    """A call whose question is answered when the test says so."""
+class SlowPerson:
+    """Answers a question when the test says so."""
 
-    def __init__(self, town: Town) -> None:
-        super().__init__("slow", town.floor.desk.branch)
+    def __init__(self) -> None:
         self.asked, self.answered = asyncio.Event(), asyncio.Event()
 
-    async def ask(self, question: Question) -> Reply:
+    async def consult(self, question: Question) -> Reply:
         self.asked.set()
         await self.answered.wait()
         return Reply("always")
 
 
-def started(town: Town, command: str, seconds: int) -> tuple[SlowCall, asyncio.Task[ToolResult]]:
-    call, shell = SlowCall(town), town.floor.desk.tools["shell"]
-    return call, asyncio.ensure_future(shell.run({"command": command, "timeout": seconds}, call))
+def started(town: Town, command: str, seconds: int) -> tuple[SlowPerson, asyncio.Task[ToolResult]]:
+    person, shell = SlowPerson(), town.floor.desk.tools["shell"]
+    call = Call("slow", town.floor.desk.branch, consults=(person.consult,))
+    return person, asyncio.ensure_future(shell.run({"command": command, "timeout": seconds}, call))
 
 
 async def test_a_person_may_take_longer_than_the_command_has(town: Town) -> None:

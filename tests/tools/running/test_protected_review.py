@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,11 +10,10 @@ from ba_tui.core.events import Notice
 from ba_tui.core.profiles import WORKING
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Diff, Diffs
-from ba_tui.core.tool import Tool
 from ba_tui.permissions.sandbox.pending_changes import PendingChanges
 from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch, WatchedRun
 from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
-from ba_tui.permissions.verdicts import Allow
+from ba_tui.permissions.verdicts import Allow, JudgedCall
 from ba_tui.tools.guards.permission import Gate, permission
 from ba_tui.tools.running.protected_review import ProtectedReview
 from tests.tools.conftest import Desk
@@ -52,7 +49,7 @@ class Site:
         return [event.text for event in self.desk.events if isinstance(event, Notice)]
 
 
-def _allow(tool: Tool, args: Mapping[str, Any], folder: Path) -> Allow:
+def _allow(request: JudgedCall) -> Allow:
     return Allow()
 
 

@@ -11,7 +11,7 @@ from ba_tui.core.results import Table, ToolResult
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.validate import validate
 from ba_tui.tools.web.links import extract_links_tool
-from tests.tools.conftest import AnsweringCall, Desk
+from tests.tools.conftest import Desk, answering_call
 from tests.tools.web.web_server import Page, WebServer, redirect, web
 
 PAGE = """<title>T</title><base href="/docs/"><a href="a.html">First  page</a> <a href="a.html#part">again</a>
@@ -24,7 +24,7 @@ class Extractor:
     def __init__(self, desk: Desk) -> None:
         tool = extract_links_tool(desk.definitions["extract_links"], web())
         self.tool = output(validate(tool))
-        self.call = AnsweringCall("call", desk.branch, desk)
+        self.call = answering_call("call", desk.branch, desk)
 
     async def __call__(self, **args: Any) -> ToolResult:
         return await self.tool.run(args, self.call)

@@ -23,7 +23,7 @@ from ba_tui.tools.web.addresses import AddressReach
 from ba_tui.tools.web.client import WebClient, WebLimits
 from ba_tui.tools.web.fetch import web_fetch_tool
 from ba_tui.tools.web.pages import retry_after
-from tests.tools.conftest import AnsweringCall, Desk
+from tests.tools.conftest import Desk, answering_call
 from tests.tools.web.web_server import OddServer, Page, WebServer, names, redirect, web
 
 ARTICLE = """<!doctype html><html><head><title>A &amp; B</title><meta name="description" content="About B">
@@ -35,7 +35,7 @@ ARTICLE = """<!doctype html><html><head><title>A &amp; B</title><meta name="desc
 class Fetcher:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
-        self.call = AnsweringCall("call", desk.branch, desk)
+        self.call = answering_call("call", desk.branch, desk)
 
     def tool(self, way: WebClient) -> Tool:
         return web_fetch_tool(self.desk.definitions["web_fetch"], way)

@@ -16,7 +16,7 @@ from ba_tui.tools.web.addresses import AddressReach
 from ba_tui.tools.web.client import WebClient
 from ba_tui.tools.web.search import web_search_tool
 from ba_tui.tools.web.tools import SearchChoice
-from tests.tools.conftest import AnsweringCall, Desk
+from tests.tools.conftest import Desk, answering_call
 from tests.tools.web.web_server import Page, Request, WebServer, names, web
 
 KEYS: Mapping[str, str] = {
@@ -72,7 +72,7 @@ class Searcher:
     def __init__(self, desk: Desk, server: WebServer) -> None:
         self.desk = desk
         self.server = server
-        self.call = AnsweringCall("call", desk.branch, desk)
+        self.call = answering_call("call", desk.branch, desk)
         # No address of this machine may be reached but the server that the settings name.
         self.web: WebClient = web(reach=AddressReach(), resolve=names(("search.example", ("127.0.0.1",))))
 

@@ -1,0 +1,93 @@
+"""One call of a tool: started, run, finished. The agent, commands of the person and workflows all call tools here."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ba_tui.core.errors import StopTurn
+from ba_tui.core.events import MAIN, ToolFinished, ToolStarted
+from ba_tui.core.messages import ToolUse
+from ba_tui.core.results import ToolResult, failure, identified
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.tool import Call, Tool
+from ba_tui.core.values import frozen
+
+CIRCLES = 3
+
+
+async def run_call(tool: Tool, use: ToolUse, call: Call) -> ToolResult:
+    """Run one call and return its result: one result, whatever happens.
+
+    Raises:
+        StopTurn, asyncio.CancelledError: after the call has got a result that says so.
+    """
+    call.branch.emit(ToolStarted(use, tool.target(use.input)))
+    start = time.monotonic()
+
+    def finish(result: ToolResult) -> ToolResult:
+        seconds = max(0.0, time.monotonic() - start - call.waited)
+        result = identified(result, use.id)
+        call.branch.emit(ToolFinished(use.id, result, seconds))
+        return result
+
+    try:
+        result = await tool.run(use.input, call)
+    except asyncio.CancelledError:
+        who = "Interrupted by the person." if call.branch.name == MAIN else "Interrupted: this agent was stopped."
+        so_far = f"\nOutput so far:\n{paintable(tool.so_far(call.tail))}" if call.tail else ""
+        finish(failure("interrupted", f"{who}{so_far}"))
+        raise
+    except StopTurn as stop:
+        finish(failure("interrupted", str(stop)))
+        stop.closing = stop.closing or str(stop)
+        raise
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a tool's failure becomes a result
+        result = failure("internal_error", f"{type(error).__name__}: {error}")
+    return finish(result)
+
+
+def callable_tool(use: ToolUse, tool: Tool | None, known: Sequence[Tool]) -> Tool:
+    """Return what a call runs: ``tool``, or one that says why the call is impossible, with the names of ``known``."""
+    if tool is not None and use.malformed is None:
+        return tool
+    run = _Impossible(use, [each.name for each in known]).run
+    return Tool(use.name, "", {}, run) if tool is None else replace(tool, run=run)
+
+
+@frozen
+class _Impossible:
+    """A call that no tool, and so no guard, gets to see."""
+
+    use: ToolUse
+    known: Sequence[str]
+
+    async def run(self, args: Mapping[str, Any], call: Call) -> ToolResult:
+        """Raises StopTurn when the model was told so before, twice."""
+        use = self.use
+        if (times := _times(use, call.branch.transcript.calls_since_prompt())) >= CIRCLES:
+            message = f"Stopped: the same impossible call of {use.name!r} was made {times} times."
+            raise StopTurn(message, "Say what to do differently.")
+        if use.malformed is None:
+            return unknown_tool(use.name, self.known)
+        message = f"The arguments of {use.name} were not a JSON object: {use.malformed[:200]}"
+        return failure("invalid_parameters", message)
+
+
+def _times(use: ToolUse, made: Sequence[ToolUse]) -> int:
+    """How many times the call was made by now, itself included. Ids may come again: the newest is meant."""
+    until = next((at for at in reversed(range(len(made))) if made[at].id == use.id), len(made)) + 1
+    wanted = (use.name, use.input, use.malformed)
+    return sum((call.name, call.input, call.malformed) == wanted for call in made[:until])
+
+
+def unknown_tool(name: str, known: Sequence[str]) -> ToolResult:
+    """The observation for a tool that does not exist: the closest names first."""
+    import difflib  # noqa: PLC0415 - rare path
+
+    close = difflib.get_close_matches(name, known, 3, 0.5)
+    nearest = f" Did you mean {', '.join(close)}?" if close else ""
+    return failure("not_found", f"There is no tool {name!r}.{nearest}", hint=f"Available: {', '.join(known)}.")

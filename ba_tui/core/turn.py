@@ -208,7 +208,13 @@ class Branch:
                 await _settled(future, question.timeout)
             # The person's answer wins when it came just now.
             self._turn.answer(ask_id, unanswered(question))
-        reply = await future
+        try:
+            reply = await future
+        except asyncio.CancelledError:
+            if self.name != MAIN:
+                # The turn goes on, so faces must hear that nobody waits for the answer.
+                self.emit(Answered(ask_id, Reply("deny", "The question was withdrawn.", by="nobody")))
+            raise
         self.emit(Answered(ask_id, reply))
         return reply
 

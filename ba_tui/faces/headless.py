@@ -116,7 +116,7 @@ class RunResult:
                     row.update(ok=not result.is_error, duration_ms=round(duration * 1000))
                     if result.error and result.error.kind == "permission_denied":
                         self.denied.append(self._denied(row, result.error.message))
-            case TurnEnded(reason=reason, error=error):
+            case TurnEnded(agent="main", reason=reason, error=error):
                 self.ending, self.error = reason, error
                 if reason == "done" and self.stop in EARLY:
                     self.error = ErrorInfo(self.stop, *EARLY[self.stop][1:])
@@ -274,7 +274,7 @@ def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "compaction", {**fields, "usage": asdict(usage)} if usage else fields
         case Notice(text=text, level=level, hint=hint):
             yield "notice", {"level": level, "message": text, "hint": hint}
-        case TurnEnded(error=ErrorInfo() as error):
+        case TurnEnded(agent="main", error=ErrorInfo() as error):
             yield "error", {"message": error.message, "hint": error.hint, "kind": error.kind, "retrying": False}
         case _:
             pass

@@ -48,6 +48,13 @@ class HookEvent:
     longest: float = 600.0
 
 
+class Halt:
+    """Why an agent is to end before its next request, as a hook after one of its calls said; empty when it is not."""
+
+    def __init__(self) -> None:
+        self.why = ""
+
+
 class Hooks:
     """The hooks of one conversation. ``clean`` makes what they print fit for a model."""
 
@@ -55,8 +62,6 @@ class Hooks:
         self._hooks = tuple(hooks)
         self.facts = facts
         self._clean = clean
-        self.halt = ""
-        """Why the turn is to end before its next request; empty when it is not."""
         project = str(facts.project)
         self._environment = {**facts.environment, "BA_PROJECT_DIR": project, "CLAUDE_PROJECT_DIR": project}
 

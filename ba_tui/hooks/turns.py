@@ -6,7 +6,6 @@ Those on tools stand in the guard around a tool; how a hook is run, in ``runner`
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,11 +18,18 @@ from ba_tui.core.questions import Question
 from ba_tui.core.text.wording import sentence
 from ba_tui.core.turn import Branch
 from ba_tui.hooks.answers import HookVerdict
-from ba_tui.hooks.runner import HookEvent, Hooks
+from ba_tui.hooks.runner import Halt, HookEvent, Hooks
 
 MAIN = "main"
 CLOSE_SECONDS = 5.0
 """Seconds that hooks have when a session is closed."""
+
+
+class _Blocked:
+    """How often hooks made an agent go on in this turn."""
+
+    def __init__(self) -> None:
+        self.times = 0
 
 
 class HookTurns:
@@ -32,8 +38,8 @@ class HookTurns:
     def __init__(self, hooks: Hooks) -> None:
         self.hooks = hooks
         self._begun = False
-        self._compressed = ""
-        self._blocked: Counter[str] = Counter()
+        self._compressed: set[str] = set()
+        """The agents whose conversation was compressed since their last request."""
         self._untold: list[Notice] = []
         self._running: set[asyncio.Task[None]] = set()
 
@@ -43,8 +49,6 @@ class HookTurns:
         Raises:
             PromptRefused: a hook blocks it, or ends the turn.
         """
-        self._blocked.clear()
-        self.hooks.halt = ""
         words: list[str] = []
         if not self._begun:
             source = "resume" if branch.transcript.messages else "startup"
@@ -68,11 +72,12 @@ class HookTurns:
         for notice in self._untold:
             branch.emit(notice)
         self._untold.clear()
-        if halt := self.hooks.halt:
-            self.hooks.halt = ""
-            raise StopTurn(f"A hook ended the turn: {halt}")
-        if self._compressed == branch.name:
-            self._compressed = ""
+        halt = branch.state(Halt)
+        if why := halt.why:
+            halt.why = ""
+            raise StopTurn(f"A hook ended the turn: {why}")
+        if branch.name in self._compressed:
+            self._compressed.discard(branch.name)
             verdict = await self._on_start("compact", branch)
             if verdict.context:
                 branch.emit(Steered(_note(verdict.context)))
@@ -84,7 +89,8 @@ class HookTurns:
         event = "stop" if branch.name == MAIN else "subagent_stop"
         if not self.hooks.wanted(event):
             return
-        again = self._blocked[branch.name]
+        blocked = branch.state(_Blocked)
+        again = blocked.times
         fields = {"stop_hook_active": again > 0, "last_assistant_message": reply.text, "agent_id": branch.name}
         verdict = await self._fire(HookEvent(event, fields), branch)
         if verdict.stop is not None:
@@ -95,7 +101,7 @@ class HookTurns:
             text = f"A hook wanted the agent to go on for the {again + 1}th time; the turn ends here."
             branch.emit(Notice(text, "warning", "Let the hook look at stop_hook_active."))
             return
-        self._blocked[branch.name] += 1
+        blocked.times += 1
         branch.post(reminder(f"A hook of the person does not let you stop yet: {verdict.reason}"))
 
     def apply(self, event: Event) -> None:
@@ -104,7 +110,7 @@ class HookTurns:
             case Asked(question=question) if self.hooks.wanted("notification", (_kind(question),)):
                 self._later(HookEvent("notification", _notification(question), (_kind(question),)))
             case Compressed(strategy=strategy, agent=agent) if strategy != "undo":
-                self._compressed = agent
+                self._compressed.add(agent)
             case _:
                 pass
 

@@ -34,7 +34,7 @@ class CallLog:
         self._later = later
         self._finished: list[tuple[Context, ToolStarted, ToolFinished]] = []
         self._round = ""
-        self._running: dict[str, ToolStarted] = {}
+        self._running: dict[tuple[str, str], ToolStarted] = {}
 
     def apply(self, event: Event) -> None:
         match event:
@@ -42,10 +42,10 @@ class CallLog:
                 self._round = prompt.id
                 self._mark("main")
             case ToolStarted(call=call, agent=agent):
-                self._running[call.id] = event
+                self._running[agent, call.id] = event
                 self._mark(agent, call.id)
             case ToolFinished(call_id=call_id, agent=agent):
-                if started := self._running.pop(call_id, None):
+                if started := self._running.pop((agent, call_id), None):
                     self._finished.append((copy_context(), started, event))
                     if len(self._finished) == 1:
                         self._later(self._write)

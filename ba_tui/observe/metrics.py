@@ -65,16 +65,16 @@ class Metrics:
         self.tools: dict[str, ToolMetrics] = {}
         self.ledger = Ledger()
         self.endings: Counter[str] = Counter()
-        self._running: dict[str, str] = {}
+        self._running: dict[tuple[str, str], str] = {}
 
     def apply(self, event: Event) -> None:
         self.ledger.apply(event)
         match event:
-            case ToolStarted(call=call):
-                self._running[call.id] = call.name
-            case ToolFinished(call_id=call_id):
-                self._finished(self._running.pop(call_id, ""), event)
-            case TurnEnded(reason=reason):
+            case ToolStarted(call=call, agent=agent):
+                self._running[agent, call.id] = call.name
+            case ToolFinished(call_id=call_id, agent=agent):
+                self._finished(self._running.pop((agent, call_id), ""), event)
+            case TurnEnded(agent="main", reason=reason):
                 self.endings[reason] += 1
                 self._running.clear()
             case _:

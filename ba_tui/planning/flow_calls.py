@@ -5,13 +5,17 @@ Which step comes when is flow_run.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from ba_tui.core.events import Event, ToolFinished, ToolProgress, ToolStarted
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.tool import Call
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
+
+T = TypeVar("T")
 
 
 class FlowBranch(Branch):
@@ -29,6 +33,9 @@ class FlowBranch(Branch):
         self.ceiling = caller.ceiling
         self.trail = trail
         self._outer = outer
+
+    def state(self, kind: Callable[[], T]) -> T:
+        return self._outer.branch.state(kind)
 
     def emit(self, event: Event) -> None:
         match event:

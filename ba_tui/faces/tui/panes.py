@@ -123,7 +123,7 @@ class Attention:
         match event:
             case Asked():
                 self._call(NEEDED)
-            case TurnEnded(reason="done"):
+            case TurnEnded(agent="main", reason="done"):
                 self._call("ba is done")
             case Answered() | Titled():
                 self._chat.show_title()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from ba_tui.core.events import Notice
+from ba_tui.core.events import MAIN, Notice
 from ba_tui.core.messages import Message
 from ba_tui.core.text.untrusted import hidden_in
 from ba_tui.core.turn import Branch
@@ -80,6 +80,9 @@ class PromptSecrets:
         self._seen: set[str] = set()
 
     async def before(self, branch: Branch) -> None:
+        if branch.name != MAIN:
+            # What a sub-agent is asked is not what the person wrote.
+            return
         for message in reversed(branch.transcript.messages):
             if message.role == "assistant":
                 return

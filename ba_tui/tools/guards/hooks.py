@@ -19,7 +19,7 @@ from ba_tui.core.tool import Call, Consult, Guard, Tool
 from ba_tui.core.values import frozen
 from ba_tui.hooks.answers import HookVerdict
 from ba_tui.hooks.config import names_of
-from ba_tui.hooks.runner import HookEvent, Hooks
+from ba_tui.hooks.runner import Halt, HookEvent, Hooks
 from ba_tui.tools.failed import outcome
 from ba_tui.tools.guards.validate import Checker
 
@@ -93,7 +93,7 @@ class _Hooked:
         verdict = await self._said("post_tool_failure" if result.is_error else "post_tool", call, fields)
         if verdict.stop is not None:
             # The call was made, so its result comes first.
-            self.hooks.halt = verdict.stop
+            call.branch.state(Halt).why = verdict.stop
         words: list[str] = []
         if verdict.decision == "deny":
             words.append(f"A hook of the person objects to this result: {verdict.reason}")

@@ -24,15 +24,19 @@ WARNING = (
 )
 
 
+class _Allowed(set[str]):
+    """The calls of one agent and turn that the person let go on."""
+
+
 def repeats(writers: Collection[str]) -> Guard:
     """``writers``: the names of the tools that change files."""
 
     def guard(tool: Tool) -> Tool:
         if tool.facts.repeatable:
             return tool
-        allowed: set[str] = set()
 
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+            allowed = call.branch.state(_Allowed)
             count = _count(call, writers, allowed)
             if count >= 3:
                 await _ask(tool, args, call, count)

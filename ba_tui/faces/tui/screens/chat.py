@@ -204,7 +204,7 @@ class ChatScreen(Screen[None]):
         async for event in paced(turn):
             self.transcript.apply(event)
             self._fold(event, (*self._meters, *self._live))
-            if isinstance(event, TurnEnded):
+            if isinstance(event, TurnEnded) and event.agent == "main":
                 self.turns.over(event)
             if isinstance(event, TurnStarted | Steered | TurnEnded):
                 self._show_queue()

@@ -74,7 +74,7 @@ class Activity(Static):
 
     def apply(self, event: Event) -> None:
         match event:
-            case TurnStarted():
+            case TurnStarted(agent="main"):
                 self.begin()
             case ThinkingDelta():
                 self._say("Thinking")
@@ -92,7 +92,7 @@ class Activity(Static):
                 # Why, the conversation says: here the way out has to fit behind it.
                 self._say(f"Trying again ({attempt} of {attempts})")
                 self._retry_at = time.monotonic() + delay
-            case TurnEnded():
+            case TurnEnded(agent="main"):
                 self._stop()
             case _:
                 pass

@@ -143,7 +143,7 @@ class LineMatch:
     text: str
 
 
-_SUGGESTIONS: dict[ErrorKind, str] = {
+_SUGGESTIONS: dict[str, str] = {
     "timeout": "Try again with a longer timeout, or do less in one call.",
     "rate_limit": "Wait before trying again.",
     "resource_error": "Free the resource or ask for less, then try again.",
@@ -159,18 +159,28 @@ _SUGGESTIONS: dict[ErrorKind, str] = {
 }
 
 
+def failure_text(error: ErrorInfo, call_id: str = "") -> str:
+    """Return the one text in which a model reads a failure; ``call_id`` of the call that failed, once it is known."""
+    lines = (
+        "Operation failed.",
+        f"Error Type: {error.kind}",
+        *([f"Error Code: {error.code}"] if error.code else []),
+        f"Error Message: {error.message}",
+        *([f"Tool Call ID: {call_id}"] if call_id else []),
+        f"Suggestion: {error.hint or _SUGGESTIONS.get(error.kind, 'Read the message.')}",
+    )
+    return "\n".join(lines)
+
+
 def identified(result: ToolResult, call_id: str) -> ToolResult:
-    """A failure in its one shape, naming the call; any other result as it is."""
-    opening, mark, suggestion = result.text.partition("\nSuggestion: ") if result.is_error else ("", "", "")
-    if not mark or "\nTool Call ID: " in opening:
+    """Return a failure with its code and the call's id in its text; any other result as it is."""
+    if result.error is None or not result.is_error:
         return result
-    return replace(result, text=f"{opening}\nTool Call ID: {call_id}{mark}{suggestion}")
+    before = failure_text(replace(result.error, code=""))
+    return replace(result, text=result.text.replace(before, failure_text(result.error, call_id), 1))
 
 
 def failure(kind: ErrorKind, message: str, *, hint: str = "", display: Display | None = None) -> ToolResult:
     """The one shape of a failed call: what the model reads, and the same as data for people."""
-    suggestion = hint or _SUGGESTIONS[kind]
-    text = f"Operation failed.\nError Type: {kind}\nError Message: {message}\nSuggestion: {suggestion}"
-    return ToolResult(
-        text, display, is_error=True, summary=kind.replace("_", " "), error=ErrorInfo(kind, message, hint)
-    )
+    error = ErrorInfo(kind, message, hint)
+    return ToolResult(failure_text(error), display, is_error=True, summary=kind.replace("_", " "), error=error)

@@ -28,6 +28,8 @@ from ba_tui.core.results import (
     Todos,
     ToolResult,
     failure,
+    failure_text,
+    identified,
 )
 from ba_tui.core.tool import Call, OutputLevel, Tool
 from ba_tui.core.values import frozen
@@ -49,7 +51,6 @@ SHOWN_DISPLAY = 32_000
 SLOW = 256_000
 """Characters beyond which text is cut first and made clean then."""
 MESSAGE = 300
-OPENING = "Operation failed.\nError Type: "
 LEVEL = "output_level"
 LEVELS: tuple[OutputLevel, ...] = get_args(OutputLevel)
 KINDS = frozenset(get_args(Kind))
@@ -227,17 +228,11 @@ def _worded(result: ToolResult, call_id: str) -> ToolResult:
     """A failure in the one standard text, with its code and the call's id."""
     if not result.is_error:
         return result
-    if OPENING not in result.text:
-        told = failure("execution_error", result.text.strip() or "The tool gave no reason.")
-        info = ErrorInfo("execution_error", " ".join(result.text[:MESSAGE].split()))
-        result = replace(result, text=told.text, error=result.error or info)
-    start = result.text.find(OPENING)
-    head, text = result.text[:start], result.text[start:]
-    if result.error and result.error.code:
-        opening, line, after = text.partition("\nError Message: ")
-        text = f"{opening}\nError Code: {result.error.code}{line}{after}"
-    opening, line, after = text.partition("\nSuggestion: ")
-    return replace(result, text=f"{head}{opening}\nTool Call ID: {call_id}{line}{after}")
+    if result.error and failure_text(replace(result.error, code="")) in result.text:
+        return identified(result, call_id)
+    whole = ErrorInfo("execution_error", result.text.strip() or "The tool gave no reason.")
+    info = replace(whole, message=" ".join(result.text[:MESSAGE].split()))
+    return replace(result, text=failure_text(whole, call_id), error=result.error or info)
 
 
 def _display_text(result: ToolResult) -> str:

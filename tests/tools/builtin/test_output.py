@@ -246,7 +246,9 @@ async def test_failures_have_one_shape(shelf: Artifacts) -> None:
         "Operation failed.\nError Type: not_found\nError Message: No such thing.\nTool Call ID: call-1\n"
         "Suggestion: Look elsewhere."
     )
-    coded = ToolResult(result.text, is_error=True, error=ErrorInfo("not_found", "No such thing.", code="ENOENT"))
+    coded = ToolResult(
+        result.text, is_error=True, error=ErrorInfo("not_found", "No such thing.", "Look elsewhere.", "ENOENT")
+    )
     assert (
         "Error Type: not_found\nError Code: ENOENT\nError Message:" in (await given_back(coded, Delivery(shelf))).text
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ba_tui.assembly.admitting import ingress_for
 from ba_tui.ingress import Ingress
+from ba_tui.permissions.ingress import ingress_for
 from ba_tui.resources import places
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,14 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import TRANSIENT, Event, Mode, event_from_json, event_to_json
 from ba_tui.core.loop_limits import CutAnswers, StepLimit
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
-from ba_tui.core.ports.context import ContextPart
+from ba_tui.core.ports.brain import Admitted, Inventory
+from ba_tui.core.ports.context import Condenser, ContextPart
 from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.provider import ModelInfo, ModelRequest, Prices, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
-from ba_tui.core.turn import Turn
+from ba_tui.core.turn import Branch, Listener, Turn
 
 Step = Message | Exception | Callable[[ModelRequest], AsyncIterator[ReplyChunk]]
 
@@ -114,6 +115,13 @@ class Mind:
         loop = (StepLimit(max_loops), CutAnswers())
         self._agent = Agent(provider, tools, "You are tested.", (*loop, *interceptors))
         self.notes: list[Message] = []
+        self.inventory = Inventory()
+        self.condenser: Condenser | None = None
+        self.listeners: Sequence[Listener] = ()
+        self.admits: Callable[[Message, Branch], Awaitable[Sequence[Message]]] | None = None
+
+    async def admit(self, prompt: Message, branch: Branch) -> Admitted:
+        return Admitted(tuple(await self.admits(prompt, branch)) if self.admits else ())
 
     def model(self, name: str) -> ModelInfo:
         return self.provider.model
@@ -132,8 +140,13 @@ class Mind:
 
 
 def conversation(provider: Any, *tools: Tool, journal: Memory | None = None, **mind: Any) -> Conversation:
+    return thinking(Mind(provider, tools, **mind), journal)
+
+
+def thinking(mind: Mind, journal: Memory | None = None) -> Conversation:
+    """A conversation with ``mind``."""
     info = SessionInfo("20261121-120000-test", "", Path("/srv"), 0.0, 0.0, model="test/model")
-    return Conversation(info, journal or Memory(), Mind(provider, tools, **mind))
+    return Conversation(info, journal or Memory(), mind)
 
 
 async def collect(turn: Turn, react: Callable[[Event], None] | None = None) -> list[Event]:

@@ -28,7 +28,6 @@ from ba_tui.core.tool import Call
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.providers.scripted import Planned, Step
-from ba_tui.sessions.results.artifacts import Artifacts
 from tests.loopback import ModelServer
 
 TREES = int(os.environ.get("BA_FUZZ", "8"))
@@ -197,7 +196,8 @@ class Tree:
 
 async def refused(tree: Tree, work: Path) -> set[str]:
     """The words of files that read_file gives under none of their names, when nobody is there to say yes."""
-    reading = {tool.name: tool for tool in tools_for({}, work, Artifacts(tree.base / "results"))}["read_file"]
+    tools, _ = tools_for({}, work, tree.base / "results")
+    reading = tools["read_file"]
     given: set[str] = set()
     for path in tree.names():
         if path.is_file():

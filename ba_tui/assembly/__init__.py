@@ -1,18 +1,25 @@
-"""The composition root: the only room that names concrete classes. May import everything but the faces and the cli."""
+"""The composition root: the only room that names concrete classes. May import everything but the faces and the cli.
 
-from ba_tui.assembly.confining import sandbox_for, sandbox_report
-from ba_tui.assembly.doors import connect, model_asked, registry_for, tools_for, trust
-from ba_tui.assembly.hooking import started_by_hooks
-from ba_tui.assembly.keeping import session_patch
+Read it top to bottom: start (what a process holds) → tools (of a session, with guards) → agents (and interceptors) →
+session (what a conversation works with) → faces (what is handed out).
+"""
+
+from ba_tui.assembly.faces import (
+    connect,
+    exact_counts,
+    model_asked,
+    registry_for,
+    session_patch,
+    tools_for,
+    trust,
+)
 
 __all__ = [
     "connect",
+    "exact_counts",
     "model_asked",
     "registry_for",
-    "sandbox_for",
-    "sandbox_report",
     "session_patch",
-    "started_by_hooks",
     "tools_for",
     "trust",
 ]

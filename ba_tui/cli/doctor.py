@@ -21,8 +21,9 @@ MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False, cwd: Cwd = None) -> int:
     """Check that everything ba needs works, and say how to mend it. Exit 1 when something does not."""
-    from ba_tui.assembly import sandbox_report  # noqa: PLC0415 - --help must not pay for the settings
-    from ba_tui.observe.doctor import CheckResult, Patient, examine  # noqa: PLC0415
+    from ba_tui.assembly.rooms import checked_rooms  # noqa: PLC0415 - --help must not pay for it
+    from ba_tui.core.ports.rooms import CheckResult  # noqa: PLC0415
+    from ba_tui.observe.doctor import Patient, examine  # noqa: PLC0415
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
     from ba_tui.tools.builtin.search import find_ripgrep  # noqa: PLC0415
 
@@ -31,8 +32,9 @@ def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON objec
     folder = folder_of(cwd)
     problems, standing = rule_problems(loaded, folder), Trust(places()).look(project_root(folder))
     place, model, tools = places(), _model(loaded), _tool_problems(folder)
-    confined = [CheckResult("sandbox", *each) for each in sandbox_report(loaded.settings, place)]
-    patient = Patient(place, loaded, find_ripgrep(), problems, None, tools, confined, standing, model)
+    rooms = checked_rooms(loaded.settings, place, folder)
+    checks = [finding for room in rooms for check in room.checks for finding in check()]
+    patient = Patient(place, loaded, find_ripgrep(), problems, None, tools, checks, standing, model)
     for finding in examine(patient):
         findings.append(finding)
         if not json_:

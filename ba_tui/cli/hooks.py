@@ -31,13 +31,13 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.
     Events and matchers may have ba's names or Claude Code's (pre_tool or PreToolUse, shell or Bash). A hook reads
     Claude Code's JSON on standard input; tool_name in it is ba's, and file_path stands beside path.
     """
-    from ba_tui.assembly.hooking import found_hooks  # noqa: PLC0415 - --help must not pay for the settings
-    from ba_tui.hooks.config import CLAUDE_FILES  # noqa: PLC0415
+    from ba_tui.hooks.config import CLAUDE_FILES  # noqa: PLC0415 - --help must not pay for the settings
+    from ba_tui.hooks.found import found_hooks  # noqa: PLC0415
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
 
     folder = folder_of(cwd)
     root, where = project_root(folder), places()
-    hooks, problems = found_hooks(load(folder).hooks, where, root)
+    hooks, problems = found_hooks(load(folder).hooks, root, Trust(where).trusted)
     rows = [{**asdict(hook), "project": _of_project(hook, root)} for hook in hooks]
     if json_:
         print_line(json.dumps(rows, indent=2, ensure_ascii=True))

@@ -71,7 +71,6 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
     from ba_tui.permissions.bounds import check_bypass  # noqa: PLC0415
     from ba_tui.planning.flow_checks import check, name_conflict  # noqa: PLC0415
     from ba_tui.planning.flow_run import Runtime, arguments  # noqa: PLC0415
-    from ba_tui.sessions.results.artifacts import Artifacts  # noqa: PLC0415
 
     folder = folder_of(cwd)
     if permission_mode == "bypass":
@@ -79,10 +78,9 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
     flags: dict[str, object] = {"permissions.allow": allow, "permission_mode": permission_mode}
     chosen, flows, problems = _find(flow, project_root(folder))
     with tempfile.TemporaryDirectory(prefix="ba-run-") as kept:
-        results = Artifacts(Path(kept))
         flags = {key: value for key, value in flags.items() if value}
         # Workflows are not among the tools here: one within another is run by its steps, each of which is judged.
-        tools = {tool.name: tool for tool in tools_for(flags, folder, results)}
+        tools, results = tools_for(flags, folder, Path(kept))
         if chosen and not problems:
             flows = {name: one for name, one in flows.items() if name not in tools}
             problems = name_conflict(chosen, tools) or check(chosen, tools, flows)

@@ -190,7 +190,7 @@ def remove(
 
 
 def _catalog(root: Path) -> SkillCatalog:
-    from ba_tui.assembly.admitting import ingress_for  # noqa: PLC0415 - see list_
+    from ba_tui.permissions.ingress import ingress_for  # noqa: PLC0415 - see list_
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
     from ba_tui.skills.catalog import SkillCatalog, skill_roots  # noqa: PLC0415
 

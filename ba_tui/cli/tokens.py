@@ -22,7 +22,7 @@ from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
 from ba_tui.cli.streams import tell_of_waiting
 from ba_tui.core.errors import UsageError
 from ba_tui.core.values import frozen
-from ba_tui.resources import places
+from ba_tui.resources import places, project_root
 
 if TYPE_CHECKING:
     from ba_tui.providers.tokens_config import EncoderConfig
@@ -106,14 +106,14 @@ class _Counter:
     """For one model; says on stderr, once each, what is not as it should be."""
 
     def __init__(self, model: str | None, folder: Path) -> None:
-        from ba_tui.assembly.words import encoders_of  # noqa: PLC0415 - --help must not wait for it
+        from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - --help must not wait for it
         from ba_tui.providers.tokens_encodings import Encodings, encoding_of  # noqa: PLC0415
-        from ba_tui.providers.tokens_registry import load_encoders  # noqa: PLC0415
+        from ba_tui.providers.tokens_registry import encoders_of, load_encoders  # noqa: PLC0415
 
         self._folder = folder
-        where = places()
+        where, root = places(), project_root(folder)
         self.model = model or load(folder).settings.model
-        registry = load_encoders(encoders_of(where, folder))
+        registry = load_encoders(encoders_of(where, root, lambda: Trust(where).trusted(root)))
         for problem in registry.problems:
             say(problem)
         self._config: EncoderConfig = registry.find(self.model)
@@ -148,7 +148,7 @@ class _Counter:
         from ba_tui.core.provider import ModelRequest  # noqa: PLC0415
 
         if self._exact is None:
-            from ba_tui.assembly.counting import exact_counts  # noqa: PLC0415 - loads an SDK
+            from ba_tui.assembly import exact_counts  # noqa: PLC0415 - loads an SDK
 
             self._exact = exact_counts(self.model, self._folder, self._config.exact_counting_api)
         failed = bool(self._exact.trouble)

@@ -39,7 +39,7 @@ def trust(
     them changes, you are asked again. Without trust, ba only reads there; `ba -p` goes by its flags instead, and
     leaves out what the folder brings.
     """
-    from ba_tui.assembly.admitting import trusting  # noqa: PLC0415 - --help must not pay for the settings
+    from ba_tui.assembly.start import trust_for  # noqa: PLC0415 - --help must not pay for the settings
     from ba_tui.settings import printable  # noqa: PLC0415
 
     if folder and not folder.is_dir():
@@ -47,7 +47,7 @@ def trust(
     if show and revoke:
         raise UsageError("A folder is shown, or not trusted any more.", "Give one of --show and --revoke.")
     cwd = folder_of(folder)
-    root, granted = project_root(cwd), trusting(places(), cwd)
+    root, granted = project_root(cwd), trust_for(places(), cwd)
     if revoke:
         taken = granted.revoke(root)
         print_line(printable(f"{root} is not trusted any more." if taken else f"{root} was not trusted."))

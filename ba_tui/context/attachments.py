@@ -32,6 +32,9 @@ from ba_tui.ingress import Owner
 FOLDER = "attachments"
 WEIGHED = 64
 NAMED = 300
+ROOM = 50_000
+SHARE = 4
+"""Attachments of a prompt may take this part of the window, and never more than ROOM tokens."""
 
 Speaker: TypeAlias = Owner | Literal["person"]
 """Whose words name something: the person's own, or those of a file and its owner."""
@@ -62,17 +65,22 @@ class AttachedFiles:
 
 @frozen
 class Surroundings:
-    """Of one conversation. ``clean`` takes secrets out; ``tokens`` counts, ``room`` is how many may come with a prompt;
-    ``session`` gives the id of another one and what was said in it, and raises BaError."""
+    """Of one conversation. ``clean`` takes secrets out; ``tokens`` counts, ``window`` is how many the model can
+    read; ``session`` gives the id of another one and what was said in it, and raises BaError."""
 
     files: AttachedFiles
     clean: Clean
     tokens: Callable[[Sequence[Message]], int]
-    room: Callable[[], int]
-    skills: Callable[[], Skills | None]
+    window: Callable[[], int]
+    skills: Skills | None
     tools: Callable[[], Collection[str]]
     show: Callable[[Sequence[str]], None]
     session: Callable[[str], tuple[str, ToolResult]]
+
+    @property
+    def room(self) -> int:
+        """Tokens that may come with a prompt."""
+        return min(ROOM, self.window() // SHARE)
 
 
 @frozen
@@ -151,7 +159,7 @@ class Attachments:
         skills = [
             Weight(f"skill {target.name}", sizes.get(target.name, 0)) for target in targets if target.kind == "skill"
         ]
-        return [*_fitting(weights, self._around.room()), *skills]
+        return [*_fitting(weights, self._around.room), *skills]
 
     def _weight(self, made: Attachment) -> Weight:
         note = made.note
@@ -182,7 +190,7 @@ class Attachments:
         return outcome
 
     async def _start(self, id: str, outcome: AttachResult) -> None:
-        skills = self._around.skills()
+        skills = self._around.skills
         try:
             if skills:
                 await asyncio.to_thread(skills.activate, id)
@@ -190,7 +198,7 @@ class Attachments:
             outcome.notices.append(Notice(str(error), "warning", error.hint))
 
     async def _add(self, read: Sequence[Attachment], outcome: AttachResult) -> None:
-        room, sizes = self._around.room(), list[str]()
+        room, sizes = self._around.room, list[str]()
         kept: list[Attachment] = []
         for made in read:
             note = made.note
@@ -202,7 +210,7 @@ class Attachments:
                 room -= tokens
                 sizes.append(f"{made.name} ({tokens:,} tokens)")
             kept.append(made)
-        skills = self._around.skills()
+        skills = self._around.skills
         if skills:
             names = [made.name.partition(":")[0] for made in kept if not made.trouble or made.handled]
             await asyncio.to_thread(skills.attach, names)
@@ -253,7 +261,7 @@ class Attachments:
 
     def _skills(self) -> dict[str, int]:
         """Those that can be started, with the tokens of their instructions."""
-        skills = self._around.skills()
+        skills = self._around.skills
         usable = {"active", "waiting", "on", "off"}
         return {line.id: line.tokens for line in skills.lines() if line.state in usable} if skills else {}
 
@@ -319,7 +327,7 @@ class Attachments:
         return Attachment(f"session {id}", result.summary, result)
 
     async def _handlers(self, name: str) -> tuple[str, ...]:
-        skills = self._around.skills()
+        skills = self._around.skills
         return tuple(await asyncio.to_thread(skills.handlers, name)) if skills else ()
 
 

@@ -114,7 +114,7 @@ class CommandFiles:
             return [command for key in sorted(found) for command in found[key]]
 
     def lines(self) -> Sequence[CommandLine]:
-        """See core.commands.Commands."""
+        """See core.ports.commands.OwnCommands."""
         counting: dict[str, CommandLine] = {}
         for command in self.look():
             counting.setdefault(command.name.casefold(), command.line)

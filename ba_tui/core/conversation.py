@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from ba_tui.core.agent import Agent
 from ba_tui.core.errors import (
@@ -32,10 +32,10 @@ from ba_tui.core.events import (
     TurnEnded,
     TurnStarted,
 )
+from ba_tui.core.following import Followers
 from ba_tui.core.messages import Message, clean_text, user
-from ba_tui.core.ports.brain import Brain, Inventory
-from ba_tui.core.ports.context import Condenser, ContextPart
-from ba_tui.core.ports.permissions import Permissions
+from ba_tui.core.ports.brain import Brain
+from ba_tui.core.ports.context import ContextPart
 from ba_tui.core.ports.sessions import Imported, Journal, Outline, SessionInfo, title_of
 from ba_tui.core.ports.setup import Catalogue, Setup
 from ba_tui.core.ports.trust import Trusting
@@ -49,45 +49,32 @@ from ba_tui.core.values import frozen
 log = logging.getLogger(__name__)
 LOGGED = "The log says more; ba doctor names its file."
 
-Admit: TypeAlias = Callable[[Message, Branch], Awaitable[Sequence[Message]]]
-"""Looks at a prompt before it opens a turn: the notes to go with it. Raises PromptRefused when it may not be sent."""
-
 
 class Conversation:
-    """One session, live. Turns run one after the other; everything they bring is in the journal first."""
+    """One session, live. Turns run one after the other; everything they bring is in the journal first.
 
-    def __init__(
-        self,
-        info: SessionInfo,
-        journal: Journal,
-        brain: Brain,
-        observers: Iterable[Listener] = (),
-        inventory: Inventory | None = None,
-    ) -> None:
+    ``transcript`` is the one to fold into, for those who look at it without going through the conversation.
+    """
+
+    def __init__(self, info: SessionInfo, journal: Journal, brain: Brain, transcript: Transcript | None = None) -> None:
         self.id = info.id
         self.cwd = info.cwd
         self.title = info.title
         self.model = info.model
         self.created = info.created
-        self.transcript = Transcript()
-        self.inventory = inventory or Inventory()
-        self.admit: Admit | None = None
-        self.condenser: Condenser | None = None
-        self.turn_model = ""
-        """Answers the turn that begins, if ``admit`` said so; empty for the model of the session."""
-        self.past = Past(journal.read, self._rewound, lambda: self.busy, self.inventory.checkpoints, str(info.cwd))
+        self.transcript = transcript or Transcript()
+        self.inventory = brain.inventory
+        self.permissions = brain.permissions
+        self.condenser = brain.condenser
+        self.past = Past(journal.read, self._rewound, lambda: self.busy, brain.inventory.checkpoints, str(info.cwd))
         self._journal = journal
         self._brain = brain
-        self._observers = tuple(observers)
         self._agents: dict[str, Agent] = {}
         self._folded: asyncio.Task[list[Event]] | None = None
         self._turn: Turn | None = None
+        self._followers = Followers()
         self._saved = True
         self._mode: Mode | None = None
-
-    @property
-    def permissions(self) -> Permissions:
-        return self._brain.permissions
 
     @property
     def busy(self) -> bool:
@@ -96,6 +83,15 @@ class Conversation:
     def tail(self, limit: int = 400) -> list[Event]:
         """The newest events, for a first paint before all of it is folded."""
         return self._journal.tail(limit)
+
+    async def follow(self) -> AsyncGenerator[Event]:
+        """All events of the session so far, then each one as it comes, until the conversation is closed.
+
+        Any number may follow it beside the face that writes. One that does not keep up misses deltas and progress.
+        """
+        with self._followers.joined() as watcher:
+            async for event in watcher.after(await asyncio.to_thread(self._journal.read)):
+                yield event
 
     async def history(self) -> list[Event]:
         """All events of the session when it was opened or last rewound. Folds them off the loop, once."""
@@ -108,7 +104,8 @@ class Conversation:
             events = self._journal.read()
             return events, Transcript(events=events)
 
-        events, self.transcript = await asyncio.to_thread(work)
+        events, folded = await asyncio.to_thread(work)
+        self.transcript.become(folded)
         kept = self.transcript.mode
         if kept and not self._mode and kept in self.permissions.modes():
             self.permissions.set_mode(kept)
@@ -139,31 +136,30 @@ class Conversation:
             raise UsageError("A turn is running.", "Interrupt it, or wait for its end.")
 
         async def run(turn: Turn) -> None:
-            turn.deliver(await self._ending(turn, work))
+            self._deliver(turn, await self._ending(turn, work))
 
         turn = self._begin(run)
         turn.listens = False
         return turn
 
     def _begin(self, run: Callable[[Turn], Coroutine[None, None, None]]) -> Turn:
-        turn = self._turn = Turn(self._keep, *map(_shielded, self._observers))
+        turn = self._turn = Turn(self._keep, *map(_shielded, self._brain.listeners), self._followers.share)
         turn.run(asyncio.get_running_loop().create_task(run(turn)))
         return turn
 
     async def _run(self, prompt: Message, turn: Turn) -> None:
         async def work(branch: Branch) -> None:
-            notes = await self.admit(prompt, branch) if self.admit else ()
+            admitted = await self._brain.admit(prompt, branch)
             turn.opened = True
-            self._open_turn(branch, prompt, notes)
-            agent = await self._agent(self.turn_model)
+            self._open_turn(branch, prompt, admitted.notes)
+            agent = await self._agent(admitted.model)
             await agent.run(branch)
 
-        self.turn_model = ""
         ending = await self._ending(turn, work)
         if not turn.opened:
             # The journal has none to close.
             why = ending.error or PromptRefused("Interrupted before the prompt was sent.").info()
-            turn.deliver(TurnEnded(ending.reason, why))
+            self._deliver(turn, TurnEnded(ending.reason, why))
             return
         Branch(turn, self.transcript).emit(ending)
         with contextlib.suppress(StorageError):
@@ -193,7 +189,8 @@ class Conversation:
             self._journal.append(event)
         except StorageError as error:
             if self._saved and self._turn:
-                self._turn.deliver(Notice(f"{error} Work goes on, but is not saved.", "error", error.hint))
+                lost = Notice(f"{error} Work goes on, but is not saved.", "error", error.hint)
+                self._deliver(self._turn, lost)
             self._saved = False
         else:
             self._saved = True
@@ -256,13 +253,20 @@ class Conversation:
             await self._turn.wait()
         await self._dismiss()
         await self._brain.close()
+        self._followers.close()
         await asyncio.to_thread(self._journal.close)
 
     def _record(self, event: Event) -> None:
         self._keep(event)
         self.transcript.apply(event)
-        for observer in self._observers:
-            _shielded(observer)(event)
+        for listener in self._brain.listeners:
+            _shielded(listener)(event)
+        self._followers.share(event)
+
+    def _deliver(self, turn: Turn, event: Event) -> None:
+        """To those who look, and not into the journal."""
+        turn.deliver(event)
+        self._followers.share(event)
 
 
 class Library(Protocol):

@@ -51,6 +51,10 @@ class Transcript:
         for event in events:
             self.apply(event)
 
+    def become(self, other: Transcript) -> None:
+        """Take over all that ``other`` holds, so that those who know this one see it."""
+        vars(self).update(vars(other))
+
     def apply(self, event: Event) -> None:
         if event.agent != self.agent:
             if isinstance(event, TurnStarted) and event.agent.startswith(self._below):

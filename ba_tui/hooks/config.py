@@ -79,6 +79,15 @@ def names_of(tool: str) -> tuple[str, ...]:
     return (tool, *ALIASES.get(tool, ()))
 
 
+def own_names() -> Mapping[str, str]:
+    """Our names of tools by those of another assistant."""
+    found: dict[str, str] = {}
+    for ours, theirs in ALIASES.items():
+        for name in theirs:
+            found.setdefault(name, ours)
+    return found
+
+
 def read_hooks(lines: Sequence[HookLine]) -> list[Hook]:
     """Those of the settings, in their order."""
     found: list[Hook] = []

@@ -33,7 +33,7 @@ class _Blocked:
 
 
 class HookTurns:
-    """core.agent.Interceptor and core.conversation.Admit over the hooks of one conversation."""
+    """core.agent.Interceptor over the hooks of one conversation; ``admit`` gives notes for a prompt."""
 
     def __init__(self, hooks: Hooks) -> None:
         self.hooks = hooks

@@ -15,10 +15,10 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.client import HTTPException
 from pathlib import Path
-from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from ba_tui.core.errors import StorageError
+from ba_tui.core.ports.rooms import CheckResult, CheckState
 from ba_tui.core.ports.trust import TrustState
 from ba_tui.core.values import frozen
 from ba_tui.observe.logs import LOG
@@ -28,23 +28,10 @@ from ba_tui.resources import Places, bundled, writable
 from ba_tui.settings import Loaded, ModelProfile, printable, read_key
 from ba_tui.settings.keys import saved_openly
 
-CheckState: TypeAlias = Literal["ok", "warn", "fail"]
-
 PATIENCE = 3.0
 LITTLE_SPACE = 500_000_000
 NO_SPACE = 20_000_000
 VENDORS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
-
-
-@frozen
-class CheckResult:
-    """One line of the report. ``fix`` says what to do; empty when all is well. ``detail``: more lines, as they came."""
-
-    name: str
-    state: CheckState
-    text: str
-    fix: str = ""
-    detail: str = ""
 
 
 @frozen
@@ -58,8 +45,8 @@ class Patient:
     env: Mapping[str, str] | None = None
     tools: Sequence[tuple[str, str]] = ()
     """What keeps people's own tools out: a line, and the traceback when there is one."""
-    confined: Sequence[CheckResult] = ()
-    """What keeps commands in, as the rooms above found it."""
+    checks: Sequence[CheckResult] = ()
+    """What the checks of the rooms above found."""
     folder: TrustState | None = None
     """How the folder stands with the person."""
     model: str = ""
@@ -223,7 +210,7 @@ def _programs(patient: Patient) -> Iterator[CheckResult]:
 
 
 def _sandbox(patient: Patient) -> Iterator[CheckResult]:
-    yield from patient.confined
+    yield from patient.checks
 
 
 def _storage(patient: Patient) -> Iterator[CheckResult]:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.events import Notice
 from ba_tui.core.provider import ModelInfo, Prices
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
+from ba_tui.resources import Places, bundled, there
 
 if TYPE_CHECKING:
     from ba_tui.providers.marked_yaml import YamlNode
@@ -142,6 +144,32 @@ def load_catalog(paths: Iterable[Path]) -> ModelCatalog:
         UsageError: naming file, line, key and expectation.
     """
     return ModelCatalog([_read(path) for path in paths][::-1])
+
+
+def chosen_catalog(where: Places, *, strict: bool) -> tuple[ModelCatalog, list[Notice]]:
+    """The models that ship with ba and, over them, the person's own, with a notice of a broken file, which is left out.
+
+    Raises:
+        UsageError: the file is broken, and ``strict``.
+    """
+    ours, theirs = bundled("config") / "models.yaml", where.config / "models.yaml"
+    try:
+        return load_catalog([ours, theirs] if there(theirs) else [ours]), []
+    except UsageError as error:
+        if strict:
+            raise
+        return load_catalog([ours]), [Notice(str(error), "warning", error.hint)]
+
+
+class ModelChoices:
+    """core.ports.setup.Catalogue: the models of ``catalog`` whose providers the settings name."""
+
+    def __init__(self, catalog: ModelCatalog, providers: Collection[str]) -> None:
+        self._catalog = catalog
+        self._providers = frozenset(providers)
+
+    def models(self) -> Sequence[ModelInfo]:
+        return [info for info in self._catalog.models() if info.provider in self._providers]
 
 
 def _read(path: Path) -> list[ModelEntry]:

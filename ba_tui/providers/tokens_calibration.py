@@ -25,6 +25,8 @@ LEAST = 400
 """Tokens: of a smaller request, what stands around the words decides."""
 STEADY = 8
 """Answers after which the newest counts for an eighth."""
+RATIOS = "token-ratios.json"
+"""The file in ba's state folder."""
 KEPT = 100
 LARGEST = 100_000
 MAIN = "main"

@@ -6,13 +6,13 @@ What counting means is tokens_encodings' and tokens_estimate's business.
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.providers.tokens_config import EncoderConfig, Family
-from ba_tui.resources import Places, bundled
+from ba_tui.resources import Places, bundled, there
 
 if TYPE_CHECKING:
     from ba_tui.providers.marked_yaml import YamlNode
@@ -122,6 +122,13 @@ def encoder_files(where: Places, project: Path | None) -> tuple[Path, ...]:
     """The layers, the most general first. ``project`` is the root of one that the person trusts."""
     own = (bundled("config") / FILE, where.config / FILE)
     return own if project is None else (*own, project / ".ba" / FILE)
+
+
+def encoders_of(where: Places, root: Path, trusted: Callable[[], bool]) -> Sequence[Path]:
+    """The files that say how tokens are counted in the project ``root``; its own count only where it is ``trusted``."""
+    files = [file for file in encoder_files(where, root) if there(file)]
+    inside = [file for file in files if file.is_relative_to(root / ".ba")]
+    return files if not inside or trusted() else [file for file in files if file not in inside]
 
 
 def load_encoders(paths: Iterable[Path]) -> ModelEncoderRegistry:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Literal, TypeAlias
 
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.core.work import ActiveSkill
 from ba_tui.skills.content import ContentLevel
@@ -81,6 +82,15 @@ def rule_of(tool: str, names: Mapping[str, str]) -> str:
     those of other assistants."""
     name, bracket, rest = tool.partition("(")
     return f"{names.get(name, name)}{bracket}{rest}"
+
+
+def rules_of(tools: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
+    """``tools`` of a front matter as rules, each once. See ``rule_of``."""
+    return tuple(dict.fromkeys(rule_of(tool, names) for tool in tools))
+
+
+MARK = regex(r'<skill id="([^"]*)" activation="')
+"""What instructions of a skill begin with; the group is its id."""
 
 
 def framed(skill: ActiveSkill, text: str) -> str:

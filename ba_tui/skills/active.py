@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.questions import Question, Reply
+from ba_tui.core.text.wording import sentence
 from ba_tui.core.values import frozen
 from ba_tui.core.work import ActiveSkill
 from ba_tui.skills.activation import (
@@ -27,7 +28,7 @@ from ba_tui.skills.activation import (
     ActivationRequest,
     Modifier,
     framed,
-    rule_of,
+    rules_of,
 )
 from ba_tui.skills.catalog import Skill, SkillCatalog
 from ba_tui.skills.config import SkillChoices
@@ -37,6 +38,7 @@ from ba_tui.skills.stack import SkillRefused, SkillStack
 
 log = logging.getLogger(__name__)
 AskPerson: TypeAlias = Callable[[Question], Awaitable[Reply]]
+JOINING = ("end_skill", "run_skill_script")
 FOLDER, MENTION = "skills", "@skill:"
 OFF = "Skills are switched off in skills.yaml (global.enabled)."
 
@@ -52,7 +54,8 @@ def _no_names() -> Mapping[str, str]:
 @frozen
 class SkillContext:
     """What surrounds a conversation: its id, the ``root`` of its files, ``names`` of our tools by those of other
-    assistants, ``asks``: whether confirming tools would change anything, ``why_not``: why a model can't answer.
+    assistants, ``asks``: whether confirming tools would change anything, ``why_not``: why a model can't answer,
+    ``active``: the skills that are active in its transcript now.
     """
 
     conversation: str = ""
@@ -60,6 +63,7 @@ class SkillContext:
     names: Callable[[], Mapping[str, str]] = _no_names
     asks: Callable[[], bool] = _asks
     why_not: Callable[[str], str] = lambda model: ""
+    active: Callable[[], tuple[ActiveSkill, ...]] = tuple[ActiveSkill, ...]
 
 
 @frozen
@@ -72,7 +76,7 @@ class SkillChange:
 
 
 class ActiveSkills:
-    """``active`` tells what the transcript holds now."""
+    """All that skills do in one conversation."""
 
     def __init__(
         self, catalog: SkillCatalog, choices: SkillChoices, confirmed: Confirmed, context: SkillContext
@@ -81,7 +85,8 @@ class ActiveSkills:
         self.choices = choices
         self.confirmed = confirmed
         self.context = context
-        self.active: Callable[[], tuple[ActiveSkill, ...]] = tuple[ActiveSkill, ...]
+        self.active = context.active
+        """The skills that are active now, the newest last."""
         self.switched: dict[str, bool] = {}
         self._queued: deque[SkillChange] = deque()
         self._lock = threading.Lock()
@@ -120,7 +125,7 @@ class ActiveSkills:
 
     def modifier(self, skill: Skill) -> Modifier:
         names: Mapping[str, str] = self.context.names() if skill.head.tools else {}
-        tools = tuple(dict.fromkeys(rule_of(tool, names) for tool in skill.head.tools))
+        tools = rules_of(skill.head.tools, names)
         model = "" if skill.head.model in {"inherit", "default"} else skill.head.model
         return Modifier(tools, skill.head.exclusive and bool(tools), model, skill.head.hidden)
 
@@ -229,6 +234,26 @@ class ActiveSkills:
             taken = tuple(self._queued)
             self._queued.clear()
         return taken
+
+
+def problems_of(skills: ActiveSkills) -> list[str]:
+    """What is wrong with skills.yaml and the skills, for people. Blocks."""
+    found, choices = skills.catalog.look(), skills.choices
+    unknown = choices.unknown([skill.id for skill in found])
+    broken = [f"A skill can't be used: {skill.path}: {skill.head.trouble}" for skill in found if skill.head.trouble]
+    return [sentence(each) for each in (*map(str, (*choices.problems, *unknown)), *broken)]
+
+
+def joining(skills: ActiveSkills) -> Sequence[str]:
+    """The tools that the model is told of while skills are active."""
+    return (*JOINING, *skills.wanted()) if skills.active() else ()
+
+
+def readable_folders(catalog: SkillCatalog, choices: SkillChoices) -> list[tuple[str, Path]]:
+    """The folders of skills with the names that models read them by, which say nothing of where they lie. Blocks."""
+    usable = catalog.usable() if choices.enabled else ()
+    short = [(f"{FOLDER}/{skill.id}", skill.folder) for skill in usable]
+    return [*short, *((f"{MENTION}{skill.id}", skill.folder) for skill in usable)]
 
 
 def _about(skill: Skill, place: str) -> str:

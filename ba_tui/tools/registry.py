@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from ba_tui.core.ports.rooms import ToolSource
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Guard, Run, Tool
 from ba_tui.core.values import frozen
@@ -96,6 +97,9 @@ class Registry:
         self._raw: dict[str, _Raw] = {}
         self._entries: dict[str, ToolEntry] = {}
         self._switched: dict[str, bool] = {}
+        self._sources: tuple[ToolSource, ...] = ()
+        self._joined: dict[str, dict[str, Tool]] = {}
+        self._joined_problems: tuple[str, ...] = ()
         self._choices = self._files.choices()
         self._stamp = self._stamped()
         self._found_problems: tuple[ToolProblem, ...] = ()
@@ -122,6 +126,10 @@ class Registry:
             order = {name: index for index, name in enumerate((*self._choices.core, *self._choices.optional))}
             return sorted(self._entries.values(), key=lambda entry: order.get(entry.tool.name, len(order)))
 
+    def tools(self) -> dict[str, Tool]:
+        """All that can be called now within their guards, by name."""
+        return {entry.tool.name: entry.tool for entry in self.entries()}
+
     def names(self) -> frozenset[str]:
         with self._lock:
             return frozenset(self._entries)
@@ -140,6 +148,34 @@ class Registry:
         """Look at the folders and files again. Blocks while new ones are loaded: call it off the loop."""
         with self._looking:
             self._apply(self._discovery.look() if self._discovery else ())
+            self._joined_problems = tuple(text for source in self._sources for text in self._look(source))
+
+    def join(self, sources: Iterable[ToolSource]) -> None:
+        """Ask ``sources`` for tools whenever tools are looked for, from the next time on."""
+        self._sources = (*self._sources, *sources)
+
+    def joined_problems(self) -> Sequence[str]:
+        """What keeps tools of the sources out, as sentences."""
+        return self._joined_problems
+
+    def _look(self, source: ToolSource) -> Iterator[str]:
+        found = source.look()
+        now = {id(each.tool): each for each in found.tools}
+        before = self._joined.get(source.origin, {})
+        for name, tool in before.items():
+            if id(tool) not in now:
+                with self._lock:
+                    del self._raw[name], self._entries[name]
+        kept = {name: tool for name, tool in before.items() if id(tool) in now}
+        for each in found.tools:
+            if each.tool.name not in kept:
+                try:
+                    self.add(each.tool, origin=source.origin, file=each.file)
+                    kept[each.tool.name] = each.tool
+                except ValueError as error:
+                    yield str(error)
+        self._joined[source.origin] = kept
+        yield from found.problems
 
     def switch(self, name: str, *, on: bool) -> None:
         """Enable or disable a tool for as long as the registry lives, whatever the files say.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
 
 from ba_tui.core.tool import Call, Effect, Guard, Tool
@@ -177,10 +178,30 @@ def guarded(
 ) -> Tool:
     """Every call passes these, the outermost first, without exception."""
     kept = shared or Shared(Memory(Path), Health())
-    remember, rest, again = once(kept.memory), breaker(kept.health), retry()
-    kept_first = (kept.checkpoint or unhooked)(again(timeout(tool)))
-    inner = output(repeats(validate(hooks(permission(remember(rest(kept_first)))))), kept.delivery)
-    return secrets(kept.sharing)(inner)
+    guards: tuple[Guard, ...] = (
+        # Nothing leaves a tool, not even a failure or a part of an output, before secrets are taken out.
+        secrets(kept.sharing),
+        # What is delivered is shortened once, whichever guard below made the result.
+        partial(output, delivery=kept.delivery),
+        # A call made in circles is stopped before anybody is bothered with it.
+        repeats,
+        # Everybody below gets arguments that fit the schema; those that a hook rewrites are checked again.
+        validate,
+        # Hooks may deny or rewrite; their "allow" skips no rule, so permission comes after them.
+        hooks,
+        permission,
+        # Only calls that are allowed are answered from memory, and only those count for the breaker.
+        once(kept.memory),
+        breaker(kept.health),
+        # Files are kept before the first attempt, and once for all attempts.
+        kept.checkpoint or unhooked,
+        # Each attempt has the whole timeout; the time that people take to answer counts towards none.
+        retry(),
+        timeout,
+    )
+    for guard in reversed(guards):
+        tool = guard(tool)
+    return tool
 
 
 def stocked(tools: Sequence[Tool], guard: Guard, supply: Supply) -> Registry:

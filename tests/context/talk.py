@@ -19,7 +19,7 @@ from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, Usage, user
 from ba_tui.core.provider import ModelInfo, Prices, Provider
 from ba_tui.core.results import ToolResult
 from ba_tui.settings import CompressionSettings
-from tests.script import Memory, Script, conversation, says
+from tests.script import Memory, Mind, Script, says, thinking
 
 MODEL = ModelInfo("test/model", "test", "model", window=10_000, max_output=1_000, prices=Prices(1, 2, 0.1, 1.25))
 FIXED = 100
@@ -98,8 +98,9 @@ class Room:
         means = CompressorParts(self.gauge, summarizer, self.budget, events=journal, **more)
         self.compressor = Compressor(self.settings, means)
         fitting = Fitting(script, self.compressor)
-        self.talk: Conversation = conversation(fitting, journal=self.memory, interceptors=(self.compressor,))
-        self.talk.condenser = self.compressor
+        mind = Mind(fitting, interceptors=(self.compressor,))
+        mind.condenser = self.compressor
+        self.talk: Conversation = thinking(mind, self.memory)
 
     def size(self) -> int:
         """Tokens of the next request."""

@@ -34,8 +34,9 @@ class Stage:
         self.journal = Memory()
         mind = Mind(self.model, tools, (self.turns,), 5)
         info = SessionInfo("s-1", "", folder, 0.0, 0.0, model="test/model")
-        self.conversation = Conversation(info, self.journal, mind, (self.turns.apply,))
-        self.conversation.admit = self.turns.admit
+        mind.listeners, mind.admits = (self.turns.apply,), self.turns.admit
+        self.mind = mind
+        self.conversation = Conversation(info, self.journal, mind)
 
     async def say(self, prompt: str = "go on") -> list[Event]:
         turn = self.conversation.say(prompt)
@@ -89,7 +90,7 @@ async def test_a_session_that_goes_on_says_so(tmp_path: Path) -> None:
     await stage.say()
     assert not (tmp_path / "told").exists()
     again = HookTurns(stage.turns.hooks)
-    stage.conversation.admit = again.admit
+    stage.mind.admits = again.admit
     await stage.say()
     assert json.loads((tmp_path / "told").read_text())["source"] == "resume"
 

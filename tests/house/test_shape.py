@@ -55,6 +55,31 @@ def test_each_package_says_who_it_may_import(package: Path) -> None:
         assert "import" in words, f"{name_of(package)} does not say who it may import"
 
 
+def test_assembly_finishes_no_object_after_it_was_made() -> None:
+    """State is handed over when an object is made; what would be set later belongs to another lifetime."""
+    found: list[str] = []
+    for path in sorted((CHECKOUT / "ba_tui" / "assembly").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            outside = [each for target in targets for each in _targets(target) if not _own(each)]
+            found += [f"{path.name}:{each.lineno}" for each in outside]
+            found += [f"{path.name}:{node.lineno}"] if isinstance(node, ast.Name) and node.id == "setattr" else []
+    assert found == []
+
+
+def _targets(target: ast.AST | None) -> list[ast.Attribute]:
+    """The attributes among what is assigned to."""
+    return (
+        [each for each in ast.walk(target) if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)]
+        if (target is not None)
+        else []
+    )
+
+
+def _own(attribute: ast.Attribute) -> bool:
+    return isinstance(attribute.value, ast.Name) and attribute.value.id == "self"
+
+
 def test_each_module_says_what_lives_in_it() -> None:
     modules = [path for path in MODULES if "ba_tui" in path.parts and path.name != "__init__.py"]
     # What comes before the first import is read alone: that is quick.

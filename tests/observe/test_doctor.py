@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from ba_tui.core.ports.rooms import CheckResult
 from ba_tui.core.ports.trust import TrustedItems, TrustState
-from ba_tui.observe.doctor import CheckResult, Patient, examine
+from ba_tui.observe.doctor import Patient, examine
 from ba_tui.resources import places
 from ba_tui.settings import load_settings, save_key
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ba_tui.assembly import connect, trust
-from ba_tui.assembly.words import RATIOS, Tokens
 from ba_tui.core.events import MessageDone, TurnStarted
 from ba_tui.core.messages import (
     Document,
@@ -31,11 +30,15 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
+from ba_tui.permissions.trust.grants import Trust
+from ba_tui.providers.token_counts import Tokens
 from ba_tui.providers.tokens import Counts, DynamicTokenCounter, Scale
-from ba_tui.providers.tokens_calibration import Calibrating, Calibration
+from ba_tui.providers.tokens_calibration import RATIOS, Calibrating, Calibration
 from ba_tui.providers.tokens_config import Family
 from ba_tui.providers.tokens_estimate import estimate_characters, estimate_tokens
+from ba_tui.providers.tokens_registry import encoders_of
 from ba_tui.resources import places
+from ba_tui.tools.builtin.images import pixels
 from tests.script import collect
 
 PROSE = (
@@ -81,7 +84,12 @@ def png(width: int, height: int) -> Image:
 
 
 def counter_of(tmp_path: Path, name: str) -> Tokens:
-    return Tokens(places(), lambda: ModelInfo(f"test/{name}", "test", name), tmp_path)
+    return Tokens(
+        lambda: ModelInfo(f"test/{name}", "test", name),
+        encoders_of(places(), tmp_path, lambda: Trust(places()).trusted(tmp_path)),
+        Calibration(places().state / RATIOS),
+        pixels,
+    )
 
 
 @pytest.mark.parametrize("text", KNOWN)

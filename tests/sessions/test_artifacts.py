@@ -336,8 +336,7 @@ from pathlib import Path
 from ba_tui.sessions.results.artifacts import Artifacts
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-shelf = Artifacts(Path(sys.argv[1]))
-shelf.largest = 1_000_000_000
+shelf = Artifacts(Path(sys.argv[1]), 1_000_000_000)
 block = b"".join(b"line %d of many\\n" % number for number in range(60_000))
 before = peak()
 with shelf.open("c", "shell") as spill:
@@ -382,8 +381,7 @@ def test_readers_share_what_was_counted(shelf: Artifacts) -> None:
 
 
 def test_of_a_huge_result_head_and_tail_are_stored(tmp_path: Path) -> None:
-    shelf = Artifacts(tmp_path / "data")
-    shelf.largest = 8_000
+    shelf = Artifacts(tmp_path / "data", 8_000)
     data = b"".join(b"line %06d\n" % number for number in range(10_000))
     with shelf.open("call", "shell") as spill:
         for start in range(0, len(data), 777):

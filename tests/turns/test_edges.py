@@ -14,7 +14,7 @@ from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
-from tests.script import Memory, Script, collect, conversation, says
+from tests.script import Memory, Mind, Script, collect, conversation, says, thinking
 from tests.turns.test_loop import tool
 
 
@@ -73,8 +73,9 @@ async def test_a_turn_that_is_stopped_before_it_opens_gives_the_prompt_back(step
         await waits.wait()
         return ()
 
-    talk = conversation(Script(says("Hello.")), journal=journal)
-    talk.admit = admit
+    mind = Mind(Script(says("Hello.")))
+    mind.admits = admit
+    talk = thinking(mind, journal)
     turn = talk.say("go")
     for _ in range(steps):
         await asyncio.sleep(0)
@@ -95,8 +96,9 @@ async def test_a_fault_before_a_turn_opens_is_told_as_what_it_is():
         raise StorageError("approvals.yaml can't be read.")
 
     journal = Memory()
-    talk = conversation(Script(), journal=journal)
-    talk.admit = admit
+    mind = Mind(Script())
+    mind.admits = admit
+    talk = thinking(mind, journal)
     turn = talk.say("go")
     (ended,) = await collect(turn)
     assert isinstance(ended, TurnEnded)

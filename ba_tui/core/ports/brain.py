@@ -8,7 +8,7 @@ from typing import Protocol
 from ba_tui.core.agent import Agent
 from ba_tui.core.messages import Message
 from ba_tui.core.ports.commands import OwnCommands
-from ba_tui.core.ports.context import ContextPart
+from ba_tui.core.ports.context import Condenser, ContextPart
 from ba_tui.core.ports.jobs import Jobs
 from ba_tui.core.ports.mentions import Mentions
 from ba_tui.core.ports.permissions import Permissions
@@ -18,6 +18,7 @@ from ba_tui.core.ports.tools import Tools
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.rewinding import Checkpoints
 from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch, Listener
 from ba_tui.core.values import frozen
 
 
@@ -36,11 +37,36 @@ class Inventory:
     commands: OwnCommands | None = None
 
 
+@frozen
+class Admitted:
+    """A prompt that may open a turn: ``notes`` go with it, ``model`` answers; empty for the one of the session."""
+
+    notes: tuple[Message, ...] = ()
+    model: str = ""
+
+
 class Brain(Protocol):
     """What assembly gives a conversation: the agent for a model and what is said beside a prompt."""
 
     @property
     def permissions(self) -> Permissions: ...
+
+    @property
+    def inventory(self) -> Inventory: ...
+
+    @property
+    def condenser(self) -> Condenser | None:
+        """Compresses the conversation when the person says so; None where nothing can."""
+        ...
+
+    @property
+    def listeners(self) -> Sequence[Listener]:
+        """Hear every event of the conversation, after the journal."""
+        ...
+
+    async def admit(self, prompt: Message, branch: Branch) -> Admitted:
+        """Decide about a prompt before it opens a turn. Raises PromptRefused when it may not be sent."""
+        ...
 
     def model(self, name: str) -> ModelInfo:
         """Raises UsageError, naming the nearest, when ``name`` can't be a model."""

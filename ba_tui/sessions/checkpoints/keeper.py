@@ -13,19 +13,29 @@ from pathlib import Path
 from typing import Literal
 
 from ba_tui.core.errors import StorageError
+from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.results import Diff, Diffs
-from ba_tui.core.rewinding import FileChange, Restored
-from ba_tui.resources import user_home
+from ba_tui.core.rewinding import FileChange, Restored, course
+from ba_tui.resources import Places, folder_slug, project_root, user_home
 from ba_tui.sessions.checkpoints.git import GitWatch
 from ba_tui.sessions.checkpoints.restoring import Contents, check, restore
-from ba_tui.sessions.checkpoints.shadow import KeptCheckpoint, Snapshot, Store, TreeChange, TreeEntry
+from ba_tui.sessions.checkpoints.shadow import (
+    KeptCheckpoint,
+    ShadowLimits,
+    Snapshot,
+    Store,
+    TreeChange,
+    TreeEntry,
+)
 from ba_tui.sessions.checkpoints.traits import FILES
+from ba_tui.sessions.journal import JournalFile
 
 log = logging.getLogger(__name__)
 SHOWN = 200
 """Files whose texts are shown."""
 LONGEST = 1_000_000
 """Bytes of a text that is shown."""
+MB = 1_000_000
 _GONE = "The checkpoint is gone: the store was deleted or cleaned."
 
 
@@ -159,6 +169,20 @@ class SessionCheckpoints:
         if root == Path(root.anchor) or (home is not None and (root == home or root in home.parents)):
             text = f"There are no checkpoints in {root}: it holds much more than one project."
             raise StorageError(text, "Start ba in a project's folder to be able to rewind files.")
+
+
+def checkpoints_for(where: Places, cwd: Path, session: str, max_file_mb: float) -> SessionCheckpoints:
+    """Those of ``session`` in the project of ``cwd``. Touches no disk but to find the project."""
+    root = project_root(cwd)
+    ours = (where.home,) if where.home else (where.data, where.cache, where.state)
+    limits = ShadowLimits(largest=int(max_file_mb * MB))
+    return SessionCheckpoints(Store(where.checkpoints / folder_slug(root), root, ours, limits), session)
+
+
+def session_start(where: Places, info: SessionInfo) -> str:
+    """The id of a session's first checkpoint; empty when it changed no files. Raises StorageError."""
+    folder = where.sessions / folder_slug(info.cwd) / info.id
+    return course(JournalFile.peek(folder, running=bool(info.locked_by)).read()).first
 
 
 def _columns(line: bytes) -> tuple[bytes, bytes, bytes]:

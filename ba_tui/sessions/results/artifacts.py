@@ -51,12 +51,14 @@ class Maker:
 
 
 class Artifacts:
-    """core.ports.results.Reader over ``folder``, which is made with the first result; and the way to store one."""
+    """core.ports.results.Reader over ``folder``, which is made with the first result; and the way to store one.
 
-    def __init__(self, folder: Path) -> None:
+    ``largest``: bytes of one result; of a larger one head and tail are stored.
+    """
+
+    def __init__(self, folder: Path, largest: int = LARGEST) -> None:
         self.folder = folder
-        self.largest = LARGEST
-        """Bytes of one result; of a larger one head and tail are stored."""
+        self.largest = largest
         self._noting = threading.Lock()
         self._pages: dict[str, Pages] = {}
         self._tidied = False

@@ -65,6 +65,12 @@ def attached(picture: Picture, data: bytes) -> Image:
     return Image(picture.media_type, base64.b64encode(data).decode("ascii"))
 
 
+def pixels(data: bytes) -> tuple[int, int] | None:
+    """Width and height of a picture; None when its header can't be read."""
+    picture = measured(data)
+    return (picture.width, picture.height) if picture else None
+
+
 def measured(data: bytes) -> Picture | None:
     """Kind and size of a picture; None when its header can't be read."""
     if data.startswith(b"\x89PNG\r\n\x1a\n") and data[12:16] == b"IHDR":

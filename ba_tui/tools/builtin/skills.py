@@ -20,6 +20,14 @@ from ba_tui.skills.prompt import SkillNotes
 from ba_tui.tools.definitions import Definition
 
 
+def skill_tools(definitions: Mapping[str, Definition], skills: ActiveSkills, notes: SkillNotes) -> tuple[Tool, ...]:
+    """None where skills are switched off."""
+    if not skills.choices.enabled:
+        return ()
+    start = activate_skill_tool(definitions["activate_skill"], skills, notes)
+    return (start, end_skill_tool(definitions["end_skill"], notes))
+
+
 def activate_skill_tool(definition: Definition, skills: ActiveSkills, notes: SkillNotes) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         request = ActivationRequest(

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.events import Checkpointed, Event, Notice, ToolProgress, TurnEnded
+from ba_tui.core.events import Checkpointed, Event, Notice, ToolProgress, TurnEnded, TurnStarted
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.sessions.checkpoints.git import GitWatch
@@ -28,12 +28,15 @@ PATIENCE = 5.0
 class Checkpointing:
     """core.tool.Guard for the tools of one conversation, and what is to be done when its turns end.
 
-    ``take`` and ``settle`` are called in a thread with the number of the turn, which ``turn`` tells.
+    ``take`` and ``settle`` are called in a thread with the number of the turn: ``turns`` counts those that have begun.
     ``take`` is watched as well.
     """
 
-    def __init__(self, take: Callable[[int, GitWatch], str], settle: Callable[[int], None]) -> None:
-        self.turn: Callable[[], int] = int
+    def __init__(
+        self, take: Callable[[int, GitWatch], str], settle: Callable[[int], None], turns: Callable[[], int]
+    ) -> None:
+        self._turns = turns
+        self._begun = False
         self._take = take
         self._settle = settle
         self._lock = asyncio.Lock()
@@ -54,7 +57,8 @@ class Checkpointing:
         return replace(tool, run=run)
 
     async def _before(self, call: Call) -> None:
-        turn, branch = self.turn(), call.branch
+        # What a prompt runs before its turn begins belongs to that turn.
+        turn, branch = self._turns() + (not self._begun), call.branch
         async with self._lock:
             if turn == self._looked or self._given_up:
                 return
@@ -92,7 +96,10 @@ class Checkpointing:
 
     def apply(self, event: Event) -> None:
         """A turn that may have changed files has ended: how it left them is kept too, in a thread."""
-        if isinstance(event, TurnEnded) and event.agent == "main" and self._taken:
+        if event.agent != "main" or not isinstance(event, TurnStarted | TurnEnded):
+            return
+        self._begun = isinstance(event, TurnStarted)
+        if not self._begun and self._taken:
             turn, self._taken = self._taken, 0
             self._settling = asyncio.get_running_loop().run_in_executor(None, self._settled, turn)
 

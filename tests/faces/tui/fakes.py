@@ -14,8 +14,8 @@ from ba_tui.core.conversation import Conversation, Doors
 from ba_tui.core.errors import SessionLocked, SessionNotFound, StorageError, UsageError
 from ba_tui.core.events import TRANSIENT, Event, MessageDone, Mode, Notice, TextDelta, Titled, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
-from ba_tui.core.ports.brain import Inventory
-from ba_tui.core.ports.context import ContextPart
+from ba_tui.core.ports.brain import Admitted, Inventory
+from ba_tui.core.ports.context import Condenser, ContextPart
 from ba_tui.core.ports.jobs import Job
 from ba_tui.core.ports.mentions import Suggestion, Weight
 from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
@@ -26,6 +26,7 @@ from ba_tui.core.ports.trust import Trusting
 from ba_tui.core.provider import ModelInfo, ModelRequest, Prices, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch, Listener
 
 MODELS = (
     ModelInfo("demo/tour", "demo", "tour", window=200_000, prices=Prices(0, 0, 0, 0)),
@@ -133,6 +134,15 @@ class Brain:
         ContextPart("Memory files", 240, "AGENTS.md"),
         ContextPart("Conversation", 800, "2 messages"),
     )
+    inventory: Inventory = field(default_factory=Inventory)
+    condenser: Condenser | None = None
+    listeners: Sequence[Listener] = ()
+    refusals: list[Exception] = field(default_factory=list[Exception])
+
+    async def admit(self, prompt: Message, branch: Branch) -> Admitted:
+        if self.refusals:
+            raise self.refusals.pop(0)
+        return Admitted()
 
     def model(self, name: str) -> ModelInfo:
         found = next((model for model in MODELS if name in {model.id, model.name}), None)
@@ -165,7 +175,6 @@ class Shelf:
     locked: set[str] = field(default_factory=set)
     model: str = "demo/tour"
     created: int = 0
-    inventory: Inventory = field(default_factory=Inventory)
 
     def put(self, id: str, title: str, events: Sequence[Event] = (), cwd: Path | None = None) -> SessionInfo:
         now, last = time.time(), f"The last words of {title}"
@@ -198,12 +207,12 @@ class Shelf:
         id, now = f"{self.created:08d}new", time.time()
         self.journals[id] = Memory()
         self.infos[id] = SessionInfo(id, "", self.cwd, now, now, model=self.model)
-        return Conversation(self.infos[id], self.journals[id], self.brain, inventory=self.inventory)
+        return Conversation(self.infos[id], self.journals[id], self.brain)
 
     def open(self, id: str) -> Conversation:
         if id in self.locked:
             raise SessionLocked("Session is in use by pid 1.", "Close it there.")
-        return Conversation(self.infos[id], self.journals[id], self.brain, inventory=self.inventory)
+        return Conversation(self.infos[id], self.journals[id], self.brain)
 
     def fork(self, id: str, upto: int | None = None) -> SessionInfo:
         return self.put(f"fork{len(self.infos)}", f"{self.infos[id].title} (fork)", self.journals[id].events)
@@ -335,8 +344,6 @@ class Names:
 
 @dataclass
 class Ways:
-    """Setup that remembers what it was told."""
-
     reason: str = ""
     servers: Sequence[LocalServer] = ()
     keys: list[tuple[str, str]] = field(default_factory=list)
@@ -385,7 +392,7 @@ class World:
         self.brain = Brain(self.script, self.tools)
         self.tool_shelf, self.job_shelf = ToolShelf(), JobShelf()
         self.shelf = Shelf(self.brain, self.cwd)
-        self.shelf.inventory = Inventory(self.tool_shelf, None, self.job_shelf, mentions=self.names)
+        self.brain.inventory = Inventory(self.tool_shelf, None, self.job_shelf, mentions=self.names)
 
     def connect(self) -> Doors:
         self.gate()

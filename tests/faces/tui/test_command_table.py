@@ -84,14 +84,14 @@ class Skilled:
 @pytest.fixture
 def own(world: World) -> Own:
     own = Own([CommandLine("Review", "project", "Look at a [pull] request", "[number]", ".claude/commands/Review.md")])
-    world.shelf.inventory = changed(world.shelf.inventory, commands=own)
+    world.brain.inventory = changed(world.brain.inventory, commands=own)
     return own
 
 
 @pytest.fixture
 def skilled(world: World) -> Skilled:
     skilled = Skilled([SkillLine("pdf", "on", "bundled", "Work with PDF files", 900)], {"pdf": "# PDF\n\nRead it."})
-    world.shelf.inventory = changed(world.shelf.inventory, skills=skilled)
+    world.brain.inventory = changed(world.brain.inventory, skills=skilled)
     return skilled
 
 
@@ -188,7 +188,7 @@ async def test_a_skill_starts_by_its_name_alone_or_with_what_is_wanted(world: Wo
 def test_rows_of_own_commands_win_over_skills_and_give_way_to_ba(own: Own, skilled: Skilled, world: World) -> None:
     own.held.append(CommandLine("pdf", "user", "Mine", "", "pdf.md"))
     skilled.held += [SkillLine("help", "on"), SkillLine("gone", "broken"), SkillLine("other", "off", description="x")]
-    rows, troubles = found(world.shelf.inventory, COMMANDS)
+    rows, troubles = found(world.brain.inventory, COMMANDS)
     assert [(row.name, row.origin) for row in rows] == [
         ("Review", ".claude/commands/Review.md"),
         ("pdf", "pdf.md"),

@@ -168,7 +168,7 @@ def test_a_whole_result(snap_compare: Any, world: World, size: tuple[int, int], 
     stored = Artifacts(tmp_path / "data")
     text = "".join(f"2026-11-21 12:00:{n % 60:02} request {n} \x1b[32mok\x1b[0m in {n % 97} ms\n" for n in range(9_000))
     made = stored.store(text.replace("request 40 ", "request 40 WRONG "))
-    world.shelf.inventory = Inventory(results=stored)
+    world.brain.inventory = Inventory(results=stored)
     call = ToolUse("c1", "shell", {"command": "cat server.log"})
     at = NOON.timestamp()
     result = ToolResult("the beginning and the end", summary="exit 0", artifact=made.ref)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
 from itertools import cycle, islice
 from string import ascii_lowercase
 
@@ -12,9 +11,7 @@ from textual.events import Key
 
 from ba_tui.core.errors import AuthFailed, PromptRefused, StorageError, UsageError
 from ba_tui.core.events import TurnStarted
-from ba_tui.core.messages import Message
 from ba_tui.core.start import Start
-from ba_tui.core.turn import Branch
 from ba_tui.faces.tui.app import BaApp
 from ba_tui.faces.tui.transcript.records import End, Prompt
 from tests.faces.tui.conftest import Hand, running
@@ -238,15 +235,9 @@ def ends(hand: Hand) -> list[str]:
 
 async def test_a_prompt_that_is_refused_comes_back_into_the_input(world: World) -> None:
     errors = [StorageError("The list could not be read."), PromptRefused("A hook did not let the prompt pass.")]
-
-    due = iter(errors)
-
-    async def refuse(prompt: Message, branch: Branch) -> Sequence[Message]:
-        raise next(due)
+    world.brain.refusals = list[Exception](errors)
 
     async with running(world) as hand:
-        _, conversation = hand.chat.session.live
-        conversation.admit = refuse
         await hand.send("the secret")
         await hand.until(lambda: hand.text == "the secret")
         await hand.press("enter")

@@ -192,8 +192,7 @@ from ba_tui.tools.builtin.shell import Shell, shell_tool
 
 async def main():
     root, definitions = Path.cwd(), load_definitions(Path(sys.argv[1]))
-    results = Artifacts(root / "data")
-    results.largest = 1_000_000_000
+    results = Artifacts(root / "data", 1_000_000_000)
     shells = Shells(results.open)
     tool = shell_tool(definitions["shell"], Workspace(root), Shell(shutil.which("bash"), os.environ), shells)
     call = Call("call", Branch(Turn(), Transcript()))

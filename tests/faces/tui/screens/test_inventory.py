@@ -83,7 +83,7 @@ async def test_one_tool_in_full(world: World) -> None:
 
 
 async def test_a_session_without_any_says_so(world: World) -> None:
-    world.shelf.inventory = Inventory()
+    world.brain.inventory = Inventory()
     async with running(world) as hand:
         for command in ("/tools", "/shells", "/background"):
             before = len(hand.said())

@@ -32,7 +32,7 @@ def told(prompt: str, id: str = "", number: int = 0) -> list[Event]:
 def changed(world: World) -> World:
     """Two turns that changed files, a third that only talked, and a change by hand."""
     own = SessionCheckpoints(Store(world.cwd.parent / "store", world.cwd), "s1")
-    world.shelf.inventory = Inventory(checkpoints=own)
+    world.brain.inventory = Inventory(checkpoints=own)
     (world.cwd / "a.txt").write_text("one\n")
     (world.cwd / "mine.md").write_text("m\n")
     first = own.take(1)

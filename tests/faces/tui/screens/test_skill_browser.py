@@ -38,7 +38,7 @@ def skilled(world: World) -> Skilled:
         SkillLine("sql", "shadowed", "user", "Another", 300, path="/home/me/sql"),
     ]
     skilled = Skilled(held, dict.fromkeys(("charts", "pdf", "sql"), BODY))
-    world.shelf.inventory = changed(world.shelf.inventory, skills=skilled)
+    world.brain.inventory = changed(world.brain.inventory, skills=skilled)
     return skilled
 
 

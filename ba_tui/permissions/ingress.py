@@ -1,20 +1,16 @@
-"""What of files and programs may enter a request by itself, for one project: the rules of the permission room as a
-value for all rooms that read such files."""
+"""What of files and programs may enter a request by itself, for one project: our rules as a value for all rooms."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from ba_tui.context.instructions import InstructionFile, read_instructions
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.secrets.hard_links import secret_file
 from ba_tui.permissions.secrets.scanner import redact
 from ba_tui.permissions.secrets.sharing import Secrecy
-from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import Places
 
 
@@ -28,12 +24,3 @@ def ingress_for(where: Places, root: Path, secrecy: Secrecy = "redact") -> Ingre
         return secret_file(path, status, workspace)
 
     return Ingress(workspace.root, (where.config,), secret, str if secrecy == "allow" else redact)
-
-
-def trusting(where: Places, cwd: Path) -> Trust:
-    """What the person trusts; who looks at the project of ``cwd`` is shown its instructions too."""
-
-    def instructions(root: Path) -> Sequence[str]:
-        return [item.line for item in read_instructions(InstructionFile(cwd, root, None), ingress_for(where, root))]
-
-    return Trust(where, instructions)

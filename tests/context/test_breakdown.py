@@ -7,18 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.assembly.breakdown import Filling, context_parts
-from ba_tui.assembly.words import Tokens
+from ba_tui.assembly.rooms import active_skills
+from ba_tui.context.breakdown import Filling, context_parts
 from ba_tui.context.instructions import Instructions, said
 from ba_tui.core.events import Event, MessageDone, SkillsChanged, Steered, ToolFinished, ToolStarted, TurnStarted
 from ba_tui.core.messages import Image, Message, Text, Thinking, ToolUse, reminder, user
 from ba_tui.core.ports.context import ContextItem, ContextPart
+from ba_tui.core.ports.rooms import MarkedShare
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.work import ActiveSkill
+from ba_tui.providers.token_counts import Tokens
+from ba_tui.providers.tokens_calibration import Calibration
+from ba_tui.providers.tokens_registry import encoders_of
 from ba_tui.resources import places
+from ba_tui.skills.activation import MARK
 
 MODEL = ModelInfo("openai/gpt-5.4", "openai", "gpt-5.4", window=100_000, known=True)
 RULES = Instructions("AGENTS.md", "Use tabs. " * 40)
@@ -30,7 +35,8 @@ async def nothing(args: object, call: Call) -> ToolResult:
 
 
 TOOLS = [Tool(name, f"The tool {name}.\n\nMore.", {"type": "object"}, nothing) for name in ("grep", "read_file")]
-LOADED = Filling("You are ba.", "built in", TOOLS, 3, (RULES,))
+SKILLS = MarkedShare("Skills", MARK, "Skills:\n- charts", active_skills)
+LOADED = Filling("You are ba.", "built in", TOOLS, 3, (RULES,), (SKILLS,))
 
 
 def called(id: str, name: str, result: ToolResult, **given: object) -> list[Event]:
@@ -58,7 +64,7 @@ def story() -> list[Event]:
 
 @pytest.fixture
 def tokens(ba_home: Path, tmp_path: Path) -> Tokens:
-    return Tokens(places(), lambda: MODEL, tmp_path)
+    return Tokens(lambda: MODEL, encoders_of(places(), tmp_path, lambda: False), Calibration(tmp_path / "ratios.json"))
 
 
 def parts(events: Sequence[Event], tokens: Tokens, loaded: Filling = LOADED) -> dict[str, ContextPart]:
@@ -93,11 +99,11 @@ def test_what_is_loaded_and_why(tokens: Tokens) -> None:
 
 
 def test_the_list_of_skills_counts_as_skills(tokens: Tokens) -> None:
-    listed = Filling("You are ba.\n\nSkills:\n- charts", "built in", TOOLS, 0, (RULES,), "Skills:\n- charts")
+    listed = Filling("You are ba.\n\nSkills:\n- charts", "built in", TOOLS, 0, (RULES,), (SKILLS,))
     found, before = parts(story(), tokens, listed), parts(story(), tokens)
     assert found["System prompt"] == before["System prompt"]
     assert labels(found["Skills"].items) == ["list of skills", "charts"]
-    assert found["Skills"].items[0].text == listed.catalogue
+    assert found["Skills"].items[0].text == SKILLS.listed
     whole = tokens.text(listed.system) + tokens.count_tools(TOOLS) + tokens.count(Transcript(events=story()).messages)
     assert sum(part.tokens for part in found.values() if not part.kept_free) == whole
 

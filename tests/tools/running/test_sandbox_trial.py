@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.assembly.sandbox_trial import TOLD, Trial, try_out
 from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
 from ba_tui.permissions.sandbox.confinement import FoundSandbox, Mechanism, Sandbox, find
 from ba_tui.permissions.sandbox.landlock import landlocks
 from ba_tui.permissions.sandbox.layout import FileReach, MountPart
+from ba_tui.tools.running.sandbox_trial import TOLD, Trial, try_out
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs name spaces")
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ba_tui.core.provider import ModelInfo, Provider
+from ba_tui.core.errors import UsageError
+from ba_tui.core.provider import ModelInfo, ModelRequest, Provider
 from ba_tui.providers.access import DEMO, ProviderAccess
 from ba_tui.resources import bundled
 from ba_tui.settings import Settings
+
+if TYPE_CHECKING:
+    from ba_tui.providers.tokens_exact import ExactCounts
 
 
 def provider_for(info: ModelInfo, settings: Settings, access: ProviderAccess) -> Provider:
@@ -39,3 +44,23 @@ def provider_for(info: ModelInfo, settings: Settings, access: ProviderAccess) ->
     if settings.effort and info.thinking:
         options["reasoning_effort"] = settings.effort
     return OpenAIProvider(info, api_key=key, base_url=url, options=options, idle=settings.request_timeout)
+
+
+def exact_counts(model: str, url: str, prepared: Callable[[], tuple[Settings, ProviderAccess]]) -> ExactCounts:
+    """Counts by the endpoint ``url``, with the key of the model's provider. Settings are read at the first count."""
+    # Here, because its import can take longer than anybody waits for a count.
+    from ba_tui.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - an SDK, and not everybody's
+    from ba_tui.providers.tokens_exact import ExactCounts  # noqa: PLC0415
+
+    async def ask(request: ModelRequest) -> int:
+        settings, access = prepared()
+        info = access.model(model)
+        provider = provider_for(info, settings, access)
+        try:
+            if not isinstance(provider, AnthropicProvider):
+                raise UsageError(f"{info.id} has no endpoint that counts", "Take exact_counting_api out of its entry.")
+            return await provider.count_tokens(request, url)
+        finally:
+            await provider.close()
+
+    return ExactCounts(ask)

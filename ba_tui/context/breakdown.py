@@ -1,4 +1,4 @@
-"""What fills a model's window, share by share, and each thing in it. How tokens are counted stands in words."""
+"""What fills a model's window, share by share, and each thing in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ba_tui.assembly.words import Tokens
 from ba_tui.context.instructions import Instructions, said
 from ba_tui.core.messages import (
     NOTE,
@@ -21,13 +20,14 @@ from ba_tui.core.messages import (
     ToolUse,
 )
 from ba_tui.core.ports.context import ContextItem, ContextPart
+from ba_tui.core.ports.rooms import MarkedShare
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
+from ba_tui.providers.token_counts import Tokens
 
-SKILL = regex(r'<skill id="([^"]*)" activation="')
 FILE = regex(r'<project-instructions source="([^"]*)" id="[0-9a-f]{12}">\n(.*?)\n</project-instructions>', re.DOTALL)
 FRAME = 4
 """Tokens that the counter puts around a message."""
@@ -36,15 +36,15 @@ LABEL = 60
 
 @frozen
 class Filling:
-    """What goes with every request, and why. ``deferred``: tools that the model has to search for; ``catalogue``: the
-    end of the system prompt that lists skills."""
+    """What goes with every request, and why. ``deferred``: tools that the model has to search for; ``shares``: what
+    rooms count apart."""
 
     system: str
     origin: str
     tools: Sequence[Tool]
     deferred: int
     instructions: Sequence[Instructions]
-    catalogue: str = ""
+    shares: Sequence[MarkedShare] = ()
 
 
 @frozen
@@ -63,23 +63,27 @@ def context_parts(
 ) -> Sequence[ContextPart]:
     """The whole window. Blocks on long conversations: call it off the loop."""
     messages = transcript.messages
-    found = list(_found(messages, transcript.rounds))
+    found = list(_found(messages, transcript.rounds, filling.shares))
     results = [_item(each, tokens) for each in found if each.share == "results"]
-    system, *skills = _system(filling, tokens)
-    skills += [_item(each, tokens) for each in found if each.share == "skills"]
+    system, listed_in = _system(filling, tokens)
+    shares: list[ContextPart] = []
+    for share in filling.shares:
+        items = [*listed_in.get(share.label, ()), *(_item(each, tokens) for each in found if each.share == share.label)]
+        shares.append(_part(share.label, items, share.detail(transcript)))
+    apart = [_item(each, tokens) for each in found if each.share in {share.label for share in filling.shares}]
+    listed_items = [item for items in listed_in.values() for item in items]
     memory = [item for each in found if each.share == "memory" for item in _files(each, tokens)]
     waiting = _waiting(filling.instructions, messages, tokens)
     talk = _talk(messages, [each for each in found if each.share == "talk"], tokens)
-    rest = sum(each.tokens for each in (*results, *skills, *memory, system))
+    rest = sum(each.tokens for each in (*results, *listed_items, *apart, *memory, system))
     conversation = max(0, tokens.text(filling.system) + tokens.count(messages) - rest)
-    active = ", ".join(skill.id for skill in transcript.skills)
     listed = f"{len(filling.tools)} listed" + (f", {filling.deferred} found by searching" if filling.deferred else "")
     tools = sorted((_tool(tool, tokens) for tool in filling.tools), key=lambda item: -item.tokens)
     return [
         ContextPart("System prompt", system.tokens, filling.origin, items=(system,)),
         ContextPart("Tools", tokens.count_tools(filling.tools), listed, items=tuple(tools)),
         _part("Memory files", (*memory, *waiting), ", ".join(item.label for item in (*memory, *waiting))),
-        _part("Skills", skills, f"active: {active}" if active else ""),
+        *shares,
         ContextPart(
             "Conversation", conversation, f"{len(messages)} message{'s' * (len(messages) != 1)}", items=tuple(talk)
         ),
@@ -88,42 +92,56 @@ def context_parts(
     ]
 
 
-def _system(filling: Filling, tokens: Tokens) -> list[ContextItem]:
-    """The system prompt, and the skills that it lists if there are any."""
-    own = filling.system.removesuffix(filling.catalogue).rstrip()
-    items = [ContextItem("System prompt", tokens.text(own), filling.origin, own)]
-    if len(own) < len(filling.system):
-        size = tokens.text(filling.system) - items[0].tokens
-        items.append(ContextItem("list of skills", size, "in every request", filling.catalogue))
-    return items
+def _system(filling: Filling, tokens: Tokens) -> tuple[ContextItem, dict[str, list[ContextItem]]]:
+    """The system prompt, and what its end says of each share, by label."""
+    own, listed = filling.system, dict[str, list[ContextItem]]()
+    for share in reversed(filling.shares):
+        rest = own.removesuffix(share.listed).rstrip() if share.listed else own
+        if len(rest) < len(own):
+            size = tokens.text(own) - tokens.text(rest)
+            listed[share.label] = [
+                ContextItem(f"list of {share.label.lower()}", size, "in every request", share.listed)
+            ]
+        own = rest
+    return ContextItem("System prompt", tokens.text(own), filling.origin, own), listed
 
 
 def _part(label: str, items: Sequence[ContextItem], detail: str) -> ContextPart:
     return ContextPart(label, sum(item.tokens for item in items), detail, items=tuple(items))
 
 
-def _found(messages: Sequence[Message], rounds: Mapping[str, int]) -> Iterator[FilledWindow]:
+def _found(
+    messages: Sequence[Message], rounds: Mapping[str, int], shares: Sequence[MarkedShare]
+) -> Iterator[FilledWindow]:
     number, calls = 0, dict[str, ToolUse]()
     for place, message in enumerate(messages):
         number = rounds.get(message.id, number)
         for block in message.blocks:
             if isinstance(block, ToolUse):
                 calls[block.id] = block
-            share, label = _shared(block, message, calls)
+            share, label = _marked(block, message, shares) or _shared(block, message, calls)
             yield FilledWindow(share, block, label, number, place)
+
+
+def _marked(block: Block, message: Message, shares: Sequence[MarkedShare]) -> tuple[str, str] | None:
+    """The share of a room that a result or a note belongs to, and its label there."""
+    match block:
+        case ToolOutput(content=text):
+            pass
+        case Text(text=text) if message.role == "user" and text.startswith(NOTE) and not FILE.search(text):
+            pass
+        case _:
+            return None
+    return next(((share.label, found[1]) for share in shares if (found := share.mark.search(text))), None)
 
 
 def _shared(block: Block, message: Message, calls: Mapping[str, ToolUse]) -> tuple[str, str]:
     match block:
-        case ToolOutput(content=text) if skill := SKILL.search(text):
-            return "skills", skill[1]
         case ToolOutput(tool_use_id=id):
             return "results", _called(calls[id]) if id in calls else "a tool"
         case Text(text=text) if message.role == "user" and text.startswith(NOTE):
             if FILE.search(text):
                 return "memory", ""
-            if skill := SKILL.search(text):
-                return "skills", skill[1]
             return "talk", "reminder"
         case _ if message.origin == "compaction":
             return "talk", "earlier rounds, compressed"

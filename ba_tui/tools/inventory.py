@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ba_tui.assembly.stock import Stock
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.tools import ToolFigures, ToolLine, ToolState
 from ba_tui.observe.metrics import Metrics
-from ba_tui.tools.registry import ToolEntry
+from ba_tui.tools.guards.breaker import Health
+from ba_tui.tools.registry import Registry, ToolEntry
 from ba_tui.tools.visible import Visible
 
 
 class ToolList:
-    """Over the registry; ``visible`` knows what this conversation's model is told of."""
+    """Over the registry; ``visible`` knows which tools this conversation's model is told of."""
 
-    def __init__(self, stock: Stock, visible: Visible, metrics: Metrics) -> None:
-        self._stock = stock
+    def __init__(self, registry: Registry, health: Health, visible: Visible, metrics: Metrics) -> None:
+        self._registry = registry
+        self._health = health
         self._visible = visible
         self._metrics = metrics
 
     def lines(self) -> Sequence[ToolLine]:
-        registry = self._stock.registry
+        registry = self._registry
         registry.refresh()
         shown = {tool.name for tool in self._visible.visible()}
         deferred = {tool.name for tool in self._visible.deferred()}
@@ -33,17 +34,17 @@ class ToolList:
         return [*found, *broken]
 
     def switch(self, name: str, *, on: bool) -> None:
-        entry = self._stock.registry.entry(name)
+        entry = self._registry.entry(name)
         if entry is None:
             raise UsageError(f"There is no tool {name!r} that can be used.", "See what is wrong with its file.")
         if not on and entry.core:
             raise UsageError(f"{name} is one of the core tools.", "They are always there; see tools.yaml.")
         if on:
             self._visible.show([name])
-        self._stock.registry.switch(name, on=on)
+        self._registry.switch(name, on=on)
 
     def _line(self, entry: ToolEntry, state: ToolState) -> ToolLine:
-        tool, condition = entry.tool, self._stock.health.condition(entry.tool.name)
+        tool, condition = entry.tool, self._health.condition(entry.tool.name)
         done = self._metrics.tools.get(tool.name)
         figures = (
             ToolFigures(done.calls, done.failures, done.retries, done.cached, done.average, done.p95)

@@ -1,0 +1,81 @@
+"""What a model is told before a conversation: the system prompt."""
+
+from __future__ import annotations
+
+import platform
+from datetime import datetime
+from pathlib import Path
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.text.markup import neutralized
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.ingress import Ingress
+from ba_tui.resources import bundled, read_regular
+from ba_tui.settings import Loaded, Settings
+
+PROMPTS = ("system_prompt_file", "append_system_prompt")
+"""Settings that a project may make for those who trust it."""
+_HEAD = regex(r"ref: refs/heads/([^\s~^:?*\[\\<>\x00-\x20\x7f]{1,120})")
+"""What git itself takes for the name of a branch: it has no spaces and is one line."""
+LARGEST = 1_000_000
+"""Bytes of a system prompt of the person's own."""
+
+
+def system_prompt(loaded: Loaded, cwd: Path, ingress: Ingress) -> str:
+    """The stable part of every request; made once for a conversation, so that the provider's cache holds.
+
+    Raises:
+        UsageError: the prompt file that the settings name can't be read.
+    """
+    settings = loaded.settings
+    path = settings.system_prompt_file or bundled("config") / "prompts" / "system.md"
+    theirs = [key for key in PROMPTS if _of_project(loaded.sources[key], ingress)]
+    try:
+        text = ingress.text(path, LARGEST, "project") if PROMPTS[0] in theirs else _named_prompt(path)
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"The system prompt {path} can't be read: {why}.", "Check system_prompt_file.") from error
+    added = settings.append_system_prompt
+    if settings.system_prompt_file is None:
+        facts = {
+            "cwd": neutralized(paintable(str(cwd), newlines=False)),
+            "platform": f"{platform.system()} {platform.machine()}",
+            "shell": "bash",
+            "date": f"{datetime.now().astimezone():%Y-%m-%d}",
+            "git": _branch(ingress),
+        }
+        for name, value in facts.items():
+            text = text.replace(f"{{{name}}}", value)
+    return joined(text, ingress.clean(added) if PROMPTS[1] in theirs else added)
+
+
+def _named_prompt(path: Path) -> str:
+    """The file that the person names, or the one that ships with ba."""
+    # What a shell hands over, <(command), is a pipe and comes to its end; another may not.
+    handed = path.is_relative_to("/dev/fd")
+    return path.read_text("utf-8") if handed else read_regular(path, LARGEST).decode("utf-8")
+
+
+def _of_project(source: str, ingress: Ingress) -> bool:
+    """Whether a setting came from a file that is not the person's: a project's."""
+    return source.startswith("/") and not any(map(Path(source).is_relative_to, ingress.own))
+
+
+def joined(*parts: str) -> str:
+    """The parts that say something, one after the other."""
+    return "\n\n".join(part.strip() for part in parts if part.strip())
+
+
+def _branch(ingress: Ingress) -> str:
+    try:
+        head = _HEAD.fullmatch(ingress.text(ingress.root / ".git" / "HEAD", 4_096, "project").strip())
+    except OSError:
+        return ""
+    return f"Git branch at the start: {head[1]}" if head else ""
+
+
+def prompt_origin(settings: Settings) -> str:
+    """Where the system prompt comes from, for people."""
+    own = str(settings.system_prompt_file) if settings.system_prompt_file else "built in"
+    return f"{own}, append_system_prompt" if settings.append_system_prompt else own

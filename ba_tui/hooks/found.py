@@ -1,0 +1,31 @@
+"""Which hooks count in a project. Loads nothing else of hooks where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ba_tui.ingress import within
+from ba_tui.settings import HookLine
+
+if TYPE_CHECKING:
+    from ba_tui.hooks.config import Hook
+
+CLAUDE = ".claude"
+
+
+def found_hooks(lines: Sequence[HookLine], root: Path, trusted: Callable[[Path], bool]) -> tuple[list[Hook], list[str]]:
+    """All hooks that count in the project ``root``, and what is wrong with others. Files of another assistant count
+    in a project that is ``trusted``."""
+    claude = (root / CLAUDE).is_dir() and trusted(root)
+    if not lines and not claude:
+        return [], []
+    from ba_tui.hooks.config import CLAUDE_FILES, read_claude, read_hooks  # noqa: PLC0415 - most people have no hooks
+
+    found, problems = read_hooks(lines), list[str]()
+    for name in CLAUDE_FILES if claude else ():
+        more, wrong = read_claude(root / name, within(root))
+        found += more
+        problems += wrong
+    return found, problems

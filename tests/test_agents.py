@@ -1,0 +1,107 @@
+"""Agents that are built from a spec work beside the main one, within their own limits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ba_tui.assembly.agents import AgentBuilder, SessionLine
+from ba_tui.assembly.session import conversation
+from ba_tui.assembly.start import StartOptions, Startup
+from ba_tui.assembly.tools import SessionScope, SessionTools
+from ba_tui.context.limits import Spending
+from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
+from ba_tui.core.agent_spec import AgentSpec, Budget
+from ba_tui.core.effects import READ_ONLY
+from ba_tui.core.events import MAIN, Event, ToolFinished
+from ba_tui.core.spawning import spawn
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch, Turn
+from ba_tui.providers.tokens_calibration import Calibration
+from ba_tui.sessions.results.artifacts import Artifacts
+
+CHILD = """\
+steps:
+  - calls: [{tool: read_file, args: {path: notes.txt}}]
+    usage: {input: 90, output: 10}
+  - calls: [{tool: write_file, args: {path: new.txt, content: none}}]
+  - say: The notes say hello.
+"""
+MAIN_SCRIPT = """\
+steps:
+  - calls: [{tool: write_file, args: {path: mine.txt, content: "yes"}}]
+  - say: Written.
+"""
+
+
+class House:
+    """The parts of one session, and all events of its agents."""
+
+    def __init__(self, folder: Path, where: Path) -> None:
+        self.events: list[Event] = []
+        self.start = Startup(folder, StartOptions({"permission_mode": "bypass"}), conversation)
+        self.tools = SessionTools(self.start, SessionScope(folder, Artifacts(where / "data")))
+        self.tools.registry.refresh()
+        notices = PendingNotices()
+        line = SessionLine(PromptNotes(tuple, notices), notices, Spending(), self.said, Calibration())
+        self.builder = AgentBuilder(self.start, self.tools, line)
+        self.turn = Turn(self.events.append)
+        self.branch = Branch(self.turn, Transcript())
+
+    async def said(self) -> Sequence[Event]:
+        return self.events
+
+    def results(self, agent: str) -> dict[str, bool]:
+        """Whether each call of an agent failed, in their order."""
+        found = [event for event in self.events if isinstance(event, ToolFinished) and event.agent == agent]
+        return {event.call_id: event.result.is_error for event in found}
+
+
+@pytest.fixture
+def house(tmp_path: Path, ba_home: Path) -> House:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("hello\n")
+    (folder / "child.yaml").write_text(CHILD)
+    (folder / "main.yaml").write_text(MAIN_SCRIPT)
+    return House(folder, tmp_path)
+
+
+async def test_a_child_with_a_lower_ceiling_works_while_main_goes_on(house: House) -> None:
+    root = house.start.cwd
+    spec = AgentSpec("explore", prompt="You look.", ceiling=READ_ONLY, max_loops=5)
+    main = house.builder.parts(AgentSpec(MAIN, prompt="You are ba."))
+    agent = house.builder.agent(main, f"scripted:{root}/main.yaml")
+    async with house.builder.child(spec, f"scripted:{root}/child.yaml") as child:
+        assert child.provider is not agent.provider
+        names = {tool.name for tool in child.toolset.visible()}
+        assert "read_file" in names
+        assert not names & {"write_file", "edit_file", "apply_patch"}
+        result, answer = await asyncio.gather(spawn(child, spec.name, "Read.", house.branch), agent.run(house.branch))
+    assert (result.status, result.message.text) == ("done", "The notes say hello.")
+    assert answer.text == "Written."
+    assert list(house.results(result.agent_id).values()) == [False, True]
+    assert list(house.results(MAIN).values()) == [False]
+    assert (root / "mine.txt").read_text() == "yes"
+    assert not (root / "new.txt").exists()
+    await main.close()
+    await house.tools.close()
+
+
+async def test_a_child_stops_at_its_own_budget(house: House) -> None:
+    spec = AgentSpec("explore", prompt="You look.", budget=Budget(tokens=1))
+    async with house.builder.child(spec, f"scripted:{house.start.cwd}/child.yaml") as child:
+        result = await spawn(child, spec.name, "Read.", house.branch)
+    assert result.status == "limit"
+    assert result.error is not None
+    assert "budget of 1 tokens" in result.error.message
+    await house.tools.close()
+
+
+def test_named_tools_are_all_that_it_is_given(house: House) -> None:
+    parts = house.builder.parts(AgentSpec("reader", tools=("read_file", "grep")))
+    assert {tool.name for tool in parts.tools.visible()} == {"read_file", "grep"}
+    assert parts.tools.find("shell") is None

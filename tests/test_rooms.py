@@ -1,0 +1,54 @@
+"""What a room brings reaches a session: tools that change while it runs, and a share of the context report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ba_tui.context.breakdown import Filling, context_parts
+from ba_tui.core.events import TurnStarted
+from ba_tui.core.messages import user
+from ba_tui.core.ports.rooms import JoiningTool, MarkedShare, RoomParts, ToolsFound, ToolSource
+from ba_tui.core.provider import ModelInfo
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.tool import Tool
+from ba_tui.core.transcript import Transcript
+from ba_tui.providers.token_counts import Tokens
+from ba_tui.providers.tokens_calibration import Calibration
+from ba_tui.tools.registry import Registry
+from tests.turns.test_loop import echo, tool
+
+MODEL = ModelInfo("test/model", "test", "model", window=100_000)
+
+
+def test_tools_of_a_source_come_change_and_go_while_ba_runs() -> None:
+    now: list[JoiningTool] = []
+    room = RoomParts("servers", tools=(ToolSource("package", lambda: ToolsFound(tuple(now), ["A server is down."])),))
+    registry = Registry(lambda tool: tool)
+    registry.add(tool("now", echo))
+    registry.join(room.tools)
+    registry.refresh()
+    assert registry.names() == {"now"}
+    now += [JoiningTool(tool("search", echo), "server one"), JoiningTool(tool("now", echo), "server one")]
+    registry.refresh()
+    assert registry.names() == {"now", "search"}
+    assert registry.joined_problems() == (
+        "two tools are named 'now': built in has it, so server one is left out",
+        "A server is down.",
+    )
+    changed = Tool("search", "Another.", {"type": "object"}, echo)
+    now[:] = [JoiningTool(changed)]
+    registry.refresh()
+    assert registry.get_tool("search") == changed
+    now.clear()
+    registry.refresh()
+    assert registry.names() == {"now"}
+
+
+def test_a_room_counts_its_share_of_the_window_apart(tmp_path: Path) -> None:
+    room = RoomParts("memory", shares=(MarkedShare("Memory", regex(r'<memory id="([^"]*)">'), "Notes:\n- one"),))
+    tokens = Tokens(lambda: MODEL, (), Calibration(tmp_path / "ratios.json"))
+    filling = Filling("You are ba.\n\nNotes:\n- one", "built in", (), 0, (), room.shares)
+    parts = context_parts(filling, Transcript(events=[TurnStarted(user("go"))]), tokens, MODEL, 1_000)
+    memory = next(part for part in parts if part.label == "Memory")
+    assert [item.label for item in memory.items] == ["list of memory"]
+    assert memory.tokens > 0

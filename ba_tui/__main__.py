@@ -11,6 +11,8 @@ from ba_tui import __version__
 INTERRUPTED = 130
 LAST = 2
 """The number of the last standard stream."""
+START_OBJECTS = 150_000
+"""About as many container objects as a start makes that stay: modules, classes, functions."""
 
 
 def main() -> int:
@@ -20,8 +22,7 @@ def main() -> int:
         _open_streams()
     if argv in (["--version"], ["-V"]):
         return _written(f"ba {__version__}\n")
-    # While little but modules comes in, collecting garbage costs a tenth of a second; assembly turns it on again.
-    gc.disable()
+    _delay_collection()
     try:
         from ba_tui.cli.streams import drop_lost_narration  # noqa: PLC0415 - what was answered above needs no stderr
 
@@ -29,6 +30,22 @@ def main() -> int:
         return _handed_over(argv)
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _delay_collection() -> None:
+    """Let the garbage collector run for the first time after the start, in every command: before, there is little but
+    modules to find, which costs a tenth of a second."""
+    gc.set_threshold(START_OBJECTS, 20, 20)
+    gc.callbacks.append(_keep_start)
+
+
+def _keep_start(phase: str, info: dict[str, int]) -> None:
+    """At the first collection, set aside what the start made: no later one visits those objects again. Collections
+    then come less often than by default, which saves a twentieth of a step."""
+    del phase, info
+    gc.callbacks.remove(_keep_start)
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 def _written(text: str) -> int:

@@ -21,6 +21,7 @@ from ba_tui.core.spawning import spawn
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.providers.tokens_calibration import Calibration
+from ba_tui.sessions.requests import RequestStore
 from ba_tui.sessions.results.artifacts import Artifacts
 
 CHILD = """\
@@ -46,7 +47,9 @@ class House:
         self.tools = SessionTools(self.start, SessionScope(folder, Artifacts(where / "data")))
         self.tools.registry.refresh()
         notices = PendingNotices()
-        line = SessionLine(PromptNotes(tuple, notices), notices, Spending(), self.said, Calibration())
+        line = SessionLine(
+            PromptNotes(tuple, notices), notices, Spending(), self.said, Calibration(), RequestStore(where)
+        )
         self.builder = AgentBuilder(self.start, self.tools, line)
         self.turn = Turn(self.events.append)
         self.branch = Branch(self.turn, Transcript())

@@ -32,6 +32,7 @@ from ba_tui.providers.token_counts import Tokens
 from ba_tui.providers.tokens_calibration import Calibration
 from ba_tui.providers.tokens_registry import encoders_of
 from ba_tui.resources import bundled, project_root
+from ba_tui.sessions.requests import RequestStore
 from ba_tui.tools.builtin.images import pixels
 from ba_tui.tools.builtin.recall import NAME as RECALL
 from ba_tui.tools.builtin.recall import ReadHistory
@@ -46,13 +47,14 @@ SUMMARIES = "summaries"
 @frozen
 class SessionLine:
     """What all agents of a session share beside its tools: instructions to be said again, notices that wait, what was
-    spent, all events so far, and how far token estimates are off."""
+    spent, all events so far, how far token estimates are off, and where their requests are kept."""
 
     notes: PromptNotes
     notices: PendingNotices
     spending: Spending
     history: ReadHistory
     calibration: Calibration
+    requests: RequestStore
 
 
 class AgentParts:
@@ -104,7 +106,7 @@ class AgentBuilder:
         self._prompts = PromptSecrets(tools.sharing)
 
     def parts(self, spec: AgentSpec, model: ModelInUse | None = None) -> AgentParts:
-        in_use = model or ModelInUse(self._start.access, self._start.settings)
+        in_use = model or ModelInUse(self._start.access, self._start.settings, self._line.requests.recorder)
         return AgentParts(self._start, self._tools, self._line, spec, in_use)
 
     def agent(self, parts: AgentParts, model: str, attaching: Attaching | None = None) -> Agent:

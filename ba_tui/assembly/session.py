@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -47,6 +46,7 @@ from ba_tui.providers.in_use import ModelInUse
 from ba_tui.providers.tokens_calibration import RATIOS, Calibration
 from ba_tui.resources import project_root, user_home
 from ba_tui.sessions.journal import JournalFile
+from ba_tui.sessions.requests import RequestStore
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.skills.active import problems_of as skill_problems
 from ba_tui.skills.listing import SkillList
@@ -83,7 +83,9 @@ class Session:
         settings, cwd, root = start.settings, info.cwd, project_root(info.cwd)
 
         # What happened so far.
-        metrics, spending, model = Metrics(), Spending(), ModelInUse(start.access, settings)
+        metrics, spending = Metrics(), Spending()
+        self._requests = RequestStore(journal.path.parent)
+        model = ModelInUse(start.access, settings, self._requests.recorder)
         history = partial(asyncio.to_thread, journal.read)
         results = Artifacts(journal.path.parent / FOLDER, int(settings.commands.output_mb * MB))
 
@@ -113,7 +115,7 @@ class Session:
         notices = PendingNotices(problems)
         self._notes = PromptNotes(self._instructions, notices)
         self._calibration = Calibration(start.where.state / RATIOS)
-        line = SessionLine(self._notes, notices, spending, history, self._calibration)
+        line = SessionLine(self._notes, notices, spending, history, self._calibration, self._requests)
         self._agents = AgentBuilder(start, tools, line)
         system = joined(system_prompt(start.loaded, cwd, tools.ingress), tools.catalogue)
         self._main = main = self._agents.parts(AgentSpec(MAIN, prompt=system, max_loops=settings.max_loops), model)
@@ -189,14 +191,7 @@ class Session:
         return self._start.access.model(name)
 
     def agent(self, model: str) -> Agent:
-        agent = self._agents.agent(self._main, model, self._attaching)
-        if not gc.isenabled():
-            # Start-up is over (see __main__): what was imported stays, and no collection need look at it again. The
-            # others come less often than by default, which is a twentieth of a step.
-            gc.freeze()
-            gc.enable()
-            gc.set_threshold(10_000, 20, 20)
-        return agent
+        return self._agents.agent(self._main, model, self._attaching)
 
     def reminders(self, transcript: Transcript) -> Sequence[Message]:
         return self._notes.notes(transcript)
@@ -222,6 +217,7 @@ class Session:
         await self._main.close()
         await self._tools.close()
         await asyncio.to_thread(self._calibration.save)
+        await asyncio.to_thread(self._requests.close)
 
 
 def unknown_tools(start: Startup, tools: SessionTools) -> Sequence[str]:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ba_tui.context.compression.selection import Budget
+from ba_tui.context.compression.selection import SummaryBudget
 from ba_tui.context.instructions import InstructionFile, read_instructions
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import UsageError
@@ -22,7 +22,7 @@ from ba_tui.ingress import Ingress
 from ba_tui.observe.logs import start_logging
 from ba_tui.permissions.bounds import BYPASS, Bounds
 from ba_tui.permissions.ingress import ingress_for
-from ba_tui.permissions.paths import Lent, Workspace
+from ba_tui.permissions.paths import ReadOnlyFolder, Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.approvals import Approvals, problems_of
 from ba_tui.permissions.rules.hit_counts import hits_of
@@ -79,7 +79,7 @@ class Startup:
         clear_unfinished(self.where)
         self.catalog, self.catalog_notices = chosen_catalog(self.where, strict=options.strict)
         self.access = ProviderAccess(self.loaded, self.catalog, self.where)
-        self.budget = Budget(self.settings.compression.hourly_budget)
+        self.budget = SummaryBudget(self.settings.compression.hourly_budget)
         keep, limits = self.settings.environment.keep, limits_for(self.settings)
         self.shell = Shell(shutil.which("bash"), os.environ, self.access.variables(), keep, limits)
         self.rules: Sequence[RuleLine] = all_rules(self.loaded.rules, self.settings.commands.domains)
@@ -102,7 +102,7 @@ class Startup:
             self._skills[ingress] = SkillCatalog(roots, ingress)
         return self._skills[ingress]
 
-    def workspace(self, cwd: Path, lent: Sequence[Lent]) -> Workspace:
+    def workspace(self, cwd: Path, lent: Sequence[ReadOnlyFolder]) -> Workspace:
         root = project_root(cwd)
         started = started_by_hooks(self.loaded.hooks, root, self.trusts)
         return Workspace(cwd, (root, *self.settings.add_dirs), tuple(lent), started)

@@ -19,7 +19,7 @@ from ba_tui.core.values import frozen
 from ba_tui.hooks.found import found_hooks
 from ba_tui.permissions.egress.detection import Egress
 from ba_tui.permissions.ingress import ingress_for
-from ba_tui.permissions.paths import Lent
+from ba_tui.permissions.paths import ReadOnlyFolder
 from ba_tui.permissions.rules.granted import GrantedRules
 from ba_tui.permissions.sandbox.from_settings import limits_for, sandbox_for
 from ba_tui.permissions.sandbox.pending_changes import PendingChanges
@@ -90,7 +90,7 @@ class SessionTools:
         choices = read_choices(bundled("config") / "skills.yaml", own, self.ingress.raw)
 
         # What may be read, run and reached.
-        lent = [Lent(name, folder) for name, folder in readable_folders(catalog, choices)]
+        lent = [ReadOnlyFolder(name, folder) for name, folder in readable_folders(catalog, choices)]
         self.workspace = start.workspace(scope.cwd, (*_own_folders(scope), *lent))
         self.sandbox = sandbox_for(settings, where, self.workspace)
         self.egress = Egress()
@@ -183,10 +183,10 @@ class SessionTools:
         await asyncio.to_thread(self.permissions.save_hits)
 
 
-def _own_folders(scope: SessionScope) -> tuple[Lent, ...]:
+def _own_folders(scope: SessionScope) -> tuple[ReadOnlyFolder, ...]:
     """The folders of the session itself that may be read: long results, and copies of files that came with prompts."""
-    results = Lent(FOLDER, scope.results.folder)
-    return (results, Lent(ATTACHED, scope.file.parent / ATTACHED)) if scope.id else (results,)
+    results = ReadOnlyFolder(FOLDER, scope.results.folder)
+    return (results, ReadOnlyFolder(ATTACHED, scope.file.parent / ATTACHED)) if scope.id else (results,)
 
 
 def hooks_for(

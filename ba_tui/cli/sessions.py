@@ -1,4 +1,4 @@
-"""``ba sessions``: list, show, search, export, import, rename, delete, prune, fork and compare saved sessions.
+"""``ba sessions``: list, show, search, export, request, import, rename, delete, prune, fork and compare saved sessions.
 
 What is asked for goes to stdout, everything else to stderr. It knows the library's protocol, not its files.
 """
@@ -11,7 +11,6 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,10 +20,19 @@ from rich.table import Table
 from rich.text import Text
 
 from ba_tui.cli.launch import current_folder
+from ba_tui.cli.session_tables import (
+    PROMPT,
+    cell,
+    local_time,
+    prompt_text,
+    request_table,
+    session_facts,
+    session_record,
+    session_table,
+)
 from ba_tui.core.conversation import Library
 from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
-from ba_tui.core.messages import Usage
-from ba_tui.core.ports.sessions import SessionInfo, TurnLine
+from ba_tui.core.ports.sessions import SavedRequest, SessionInfo
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 from ba_tui.resources import save_whole
@@ -33,9 +41,6 @@ from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.retention import RetentionRule, doomed, seconds
 
 app = typer.Typer(no_args_is_help=True)
-
-PROMPT = 100
-"""Characters of a prompt in the list of turns."""
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="A session's id, or as much of it as is unambiguous.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -50,9 +55,9 @@ def list_sessions(
     """List saved sessions, newest first."""
     infos = _library(ctx).sessions(everywhere=everywhere)
     if as_json:
-        _print_json([_record(info) for info in infos])
+        _print_json([session_record(info) for info in infos])
     elif infos:
-        Console().print(_table(infos, everywhere=everywhere))
+        Console().print(session_table(infos, everywhere=everywhere))
     else:
         _say("No sessions." if everywhere else "No sessions in this folder. See those of all folders with --all.")
 
@@ -64,12 +69,12 @@ def show(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
     info = _one(library, id)
     outline = library.outline(info.id)
     if as_json:
-        _print_json({**_record(info), "usage": asdict(outline.usage), "turns": [*map(as_record, outline.turns)]})
+        _print_json({**session_record(info), "usage": asdict(outline.usage), "turns": [*map(as_record, outline.turns)]})
         return
     console = Console()
     facts = Table.grid(padding=(0, 2))
-    for label, value in _facts(info, outline.usage):
-        facts.add_row(Text(label, style="dim"), _cell(value))
+    for label, value in session_facts(info, outline.usage):
+        facts.add_row(Text(label, style="dim"), cell(value))
     console.print(facts)
     if not outline.turns:
         return
@@ -79,8 +84,8 @@ def show(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
     room = max(20, console.width - number - 18 - calls - 2) if console.is_terminal else PROMPT
     for line in outline.turns:
         # A line each, not a table: there may be thousands, and the first are wanted at once.
-        head = f"{line.number:<{number}}{_when(line.at):<18}{line.calls:>{calls}}  "
-        sys.stdout.write(head + _prompt(line, room) + "\n")
+        head = f"{line.number:<{number}}{local_time(line.at):<18}{line.calls:>{calls}}  "
+        sys.stdout.write(head + prompt_text(line, room) + "\n")
 
 
 @app.command()
@@ -124,6 +129,37 @@ def export(
 
 
 @app.command()
+def request(
+    ctx: typer.Context,
+    id: Id,
+    number: Annotated[int | None, typer.Argument(metavar="N", help="Which request; without it all are listed.")] = None,
+    response: Annotated[bool, typer.Option("--response", help="What came back, in its place.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the requests that a session sent to models, or print one exactly as sent.
+
+    Nothing is taken out: a request holds what was typed and read. Keys for the model's server are not part of it.
+    """
+    library = _library(ctx)
+    info = _one(library, id)
+    if number is None:
+        _list_requests(library.requests(info.id), as_json=as_json)
+        return
+    body = library.request(info.id, number, response=response)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(body)
+
+
+def _list_requests(found: Sequence[SavedRequest], *, as_json: bool) -> None:
+    if as_json:
+        _print_json([asdict(each) for each in found])
+    elif found:
+        Console().print(request_table(found))
+    else:
+        _say("This session has no saved requests.")
+
+
+@app.command()
 def search(
     ctx: typer.Context,
     words: Annotated[list[str], typer.Argument(metavar="WORDS", help="All of them must be there, in any order.")],
@@ -134,11 +170,11 @@ def search(
     """Find sessions by what was said, called or printed in them, newest first."""
     found = _library(ctx).search(" ".join(words), everywhere=not here)
     if as_json:
-        _print_json([{**_record(info), "found": info.found} for info in found[:limit]])
+        _print_json([{**session_record(info), "found": info.found} for info in found[:limit]])
         return
     console = Console(highlight=False)
     for info in found[:limit]:
-        facts = " · ".join((_when(info.updated), count(info.turns, "turn"), one_line(str(info.cwd))))
+        facts = " · ".join((local_time(info.updated), count(info.turns, "turn"), one_line(str(info.cwd))))
         console.print(Text.assemble((info.id, "bold"), "  ", one_line(info.title or "Untitled")))
         console.print(Text(f"  {facts}", style="dim"))
         if info.found:
@@ -165,7 +201,7 @@ def import_files(
         except BaError as error:
             trouble.append((file, error))
             continue
-        taken.append({**_record(imported.info), "source": imported.source, "remarks": list(imported.remarks)})
+        taken.append({**session_record(imported.info), "source": imported.source, "remarks": list(imported.remarks)})
         if not as_json:
             sys.stdout.write(f"{imported.info.id}\n")
             _say(f"{one_line(imported.source)}: “{imported.info.title}”, {count(imported.info.turns, 'turn')}.")
@@ -199,7 +235,7 @@ def prune(
         _say("No session is that old.")
         return 0
     if dry_run or not yes:
-        Console(stderr=not dry_run).print(_table(going, everywhere=True))
+        Console(stderr=not dry_run).print(session_table(going, everywhere=True))
     if dry_run:
         return 0
     if not yes:
@@ -317,74 +353,6 @@ def _named() -> Generator[None]:
         yield
     except SessionNotFound as error:
         raise UsageError(str(error), error.hint) from None
-
-
-def _table(infos: Sequence[SessionInfo], *, everywhere: bool) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for name in ("Id", "Title", "Used", "Turns", "Cost"):
-        right = name in {"Turns", "Cost"}
-        table.add_column(name, no_wrap=name != "Title", justify="right" if right else "left", overflow="fold")
-    if everywhere:
-        table.add_column("Folder", overflow="fold")
-    for info in infos:
-        title = (info.title or info.preview or "Untitled") + (f" [open in {info.locked_by}]" if info.locked_by else "")
-        cells = [info.id, title, _when(info.updated), str(info.turns), _price(info.cost)]
-        table.add_row(*map(_cell, [*cells, *([str(info.cwd)] if everywhere else [])]))
-    return table
-
-
-def _prompt(line: TurnLine, room: int) -> str:
-    """What was asked, in one line of at most ``room`` columns, and how the turn ended when that is not as usual."""
-    ended = f" ({line.ended})" if line.ended not in {"", "done"} else ""
-    text = Text(one_line(line.prompt, PROMPT))
-    text.truncate(room - len(ended), overflow="ellipsis")
-    return text.plain + ended
-
-
-def _cell(text: str) -> Text:
-    """Text for a table: a folder's name, too, may hold markup or escape sequences."""
-    return Text(one_line(text))
-
-
-def _facts(info: SessionInfo, usage: Usage) -> list[tuple[str, str]]:
-    facts = [
-        ("Id", info.id),
-        ("Title", info.title),
-        ("Folder", str(info.cwd)),
-        ("Begun", _when(info.created)),
-        ("Used", _when(info.updated)),
-        ("Model", info.model),
-        ("Tokens", f"{usage.prompt:,} in, {usage.output:,} out"),
-        ("Cost", _price(info.cost)),
-        ("Open in", info.locked_by),
-    ]
-    return [(label, value) for label, value in facts if value]
-
-
-def _record(info: SessionInfo) -> dict[str, Any]:
-    return {
-        "id": info.id,
-        "title": info.title,
-        "cwd": str(info.cwd),
-        "created": info.created,
-        "updated": info.updated,
-        "turns": info.turns,
-        "cost_usd": info.cost,
-        "model": info.model,
-        "preview": info.preview,
-        "locked_by": info.locked_by,
-    }
-
-
-def _when(at: float) -> str:
-    try:
-        return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
-    except (ValueError, OverflowError, OSError):
-        return "?"
-
-
-def _price(cost: float | None) -> str:
-    return "—" if cost is None else f"${cost:.2f}"
 
 
 def _print_json(value: Any) -> None:

@@ -36,7 +36,7 @@ from ba_tui.core.following import Followers
 from ba_tui.core.messages import Message, clean_text, user
 from ba_tui.core.ports.brain import Brain
 from ba_tui.core.ports.context import ContextPart
-from ba_tui.core.ports.sessions import Imported, Journal, Outline, SessionInfo, title_of
+from ba_tui.core.ports.sessions import Imported, Journal, Outline, SavedRequest, SessionInfo, title_of
 from ba_tui.core.ports.setup import Catalogue, Setup
 from ba_tui.core.ports.trust import Trusting
 from ba_tui.core.provider import ModelInfo
@@ -300,6 +300,14 @@ class Library(Protocol):
 
     def outline(self, id: str) -> Outline:
         """Reads all of it: call it off the loop."""
+        ...
+
+    def requests(self, id: str) -> Sequence[SavedRequest]:
+        """What the session sent to models, oldest first."""
+        ...
+
+    def request(self, id: str, number: int, *, response: bool = False) -> bytes:
+        """One request, or its response, byte for byte. Raises UsageError when there is none, StorageError."""
         ...
 
     def export(self, id: str, format: str, *, with_secrets: bool = False) -> Iterator[str]:

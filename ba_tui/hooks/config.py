@@ -16,7 +16,7 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Read
 from ba_tui.resources import read_regular
-from ba_tui.settings import HOOK_EVENTS, HookLine
+from ba_tui.settings import FUTURE_HOOK_EVENTS, HOOK_EVENTS, HookLine
 
 DEFAULT_SECONDS, MAX_SECONDS = 60.0, 600.0
 MAX_BYTES = 1_000_000
@@ -139,6 +139,9 @@ def _claude_hooks(event: str, group: Any, source: str) -> Iterator[Hook | str]:
     """Each hook of a group, or why it is not used."""
     if event not in EVENTS:
         yield "there is no such event here; its hooks are ignored."
+        return
+    if event in FUTURE_HOOK_EVENTS:
+        yield "is not available yet: ba starts no sub-agents; its hooks are ignored."
         return
     match group:
         case {"hooks": list(), **rest}:

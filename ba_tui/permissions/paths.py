@@ -86,7 +86,7 @@ class PathRefused(BaError):
 
 
 @frozen
-class Lent:
+class ReadOnlyFolder:
     """A folder outside whose files may be read as ``name/…``; the workspace's own files come first."""
 
     name: str
@@ -101,7 +101,7 @@ class Workspace:
 
     root: Path
     extra: tuple[Path, ...] = ()
-    lent: tuple[Lent, ...] = ()
+    lent: tuple[ReadOnlyFolder, ...] = ()
     started: frozenset[Path] = frozenset()
     heads: frozenset[str] = field(init=False, default=frozenset())
     """What the paths of lent files begin with."""
@@ -109,7 +109,7 @@ class Workspace:
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", Path(os.path.realpath(self.root)))
         object.__setattr__(self, "extra", tuple(Path(os.path.realpath(folder)) for folder in self.extra))
-        lent = tuple(Lent(one.name, Path(os.path.realpath(one.folder))) for one in self.lent)
+        lent = tuple(ReadOnlyFolder(one.name, Path(os.path.realpath(one.folder))) for one in self.lent)
         object.__setattr__(self, "lent", lent)
         object.__setattr__(self, "heads", frozenset(PurePath(one.name).parts[0] for one in lent))
 

@@ -19,21 +19,13 @@ from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.asking import key_of, named, risks, suggested
 from ba_tui.permissions.bounds import BYPASS, MODES, RESTRICTED, BoundLevel, Bounds
 from ba_tui.permissions.paths import PathRefused, Workspace
-from ba_tui.permissions.rules.answers import Given
+from ba_tui.permissions.rules.answers import GivenRules
 from ba_tui.permissions.rules.approvals import Approvals
 from ba_tui.permissions.rules.conditions import terms_text
 from ba_tui.permissions.rules.hit_counts import add_hits, read_hits
-from ba_tui.permissions.rules.rule import (
-    COMMAND_TOOLS,
-    OUTER,
-    SHELL_TOOLS,
-    Rule,
-    Seen,
-    Subject,
-    read_rule,
-    read_rules,
-)
+from ba_tui.permissions.rules.rule import COMMAND_TOOLS, OUTER, SHELL_TOOLS, Rule, Subject, read_rule, read_rules
 from ba_tui.permissions.subjects import Subjects, judging
+from ba_tui.permissions.touched import TouchedPath
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, as_reader
 
 if TYPE_CHECKING:
@@ -71,7 +63,7 @@ class Policy:
         read, problems = read_rules(rules)
         offered = [rule for rule in read if rule.layer == "project" and rule.verdict == "allow"]
         self._rules = [rule for rule in read if rule not in offered]
-        self._given = Given(approvals, bounds.own, offered)
+        self._given = GivenRules(approvals, bounds.own, offered)
         self.problems = (*problems, *self._given.problems)
         self._hits: Counter[Rule] = Counter()
         self._asked: deque[tuple[Subject, str]] = deque(maxlen=REMEMBERED_ASKS)
@@ -166,24 +158,16 @@ class Policy:
             return replace(verdict, profile=held.unasked if held and not subject.lack else approved)
         return replace(verdict, profile=approved) if isinstance(verdict, Ask) else verdict
 
-    def asks_at(self, event: str, severity: str = "") -> str:
-        """The rule that asks at an event (``after_subtask``, ``on_error``, ``on_plan_change``), empty when none does.
-        An error of unknown severity counts as the worst."""
-        for rule in (*self._rules, *self._given.rules("ask")):
-            if rule.happens(event, severity):
-                self._hits[rule] += 1
-                return rule.text
-        return ""
-
     def remember(self, rule: str, scope: Literal["session", "always"]) -> None:
-        """Allow what ``rule`` covers from now on. It also outranks the ask rules that it was the answer to.
+        """Allow what ``rule`` covers from now on. It also outranks the ask rules that it was the answer to. "always"
+        writes a file: call it off the loop.
 
         Raises:
             UsageError: it is no rule, or one that can't be kept.
             StorageError: "always" could not be written; it holds for this session all the same.
         """
         read = read_rule(rule, "allow")
-        answers = tuple(dict.fromkeys(ask for subject, ask in self._asked if ask and read.covers(subject)))
+        answers = tuple(dict.fromkeys(ask for subject, ask in tuple(self._asked) if ask and read.covers(subject)))
         self._given.add(read, "project" if scope == "always" else "session", self.workspace.root, answers)
 
     def add(self, rule: str, verdict: RuleVerdict, scope: RuleScope) -> RuleLine:
@@ -380,7 +364,7 @@ class Policy:
         return bool(subject.parts) and not judging().cover(subject, (), replace(self._files(), unheld=str)).lacks
 
     def _files(self) -> FileCover:
-        def may(tool: str, effect: Effect) -> Callable[[Seen], bool]:
+        def may(tool: str, effect: Effect) -> Callable[[TouchedPath], bool]:
             return lambda seen: bool(self._first("allow", Subject(tool, effect, paths=(seen,))))
 
         strict = (*self._rules, *self._given.rules("deny"), *self._given.rules("ask"))

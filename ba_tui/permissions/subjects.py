@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, cast
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import PathRefused, Workspace
-from ba_tui.permissions.rules.rule import CODE_TOOLS, SHELL_TOOLS, Seen, Subject
+from ba_tui.permissions.rules.rule import CODE_TOOLS, SHELL_TOOLS, Subject
 from ba_tui.permissions.sandbox.protected_files import is_protected
 from ba_tui.permissions.secrets.hard_links import holds_secret
 from ba_tui.permissions.shell.command_text import named_paths, without_operators
+from ba_tui.permissions.touched import TouchedPath
 from ba_tui.resources import Places
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Subjects:
             texts = (".",)
         paths = tuple(self._lent(seen, tool) for text in texts for seen in self.both(text))
         command: str | None = None
-        named: tuple[Seen, ...] = ()
+        named: tuple[TouchedPath, ...] = ()
         parts: tuple[CommandPart, ...] = ()
         trouble = ""
         if tool.effect is Effect.EXECUTE and tool.facts.target:
@@ -62,7 +63,7 @@ class Subjects:
         kinds = {*sql.kinds, *(["network"] if sql.network else [])}
         return replace(subject, effect=effect, kinds=frozenset(kinds), paths=(*subject.paths, *files))
 
-    def both(self, text: str, cwd: Path | None = None) -> list[Seen]:
+    def both(self, text: str, cwd: Path | None = None) -> list[TouchedPath]:
         """A path as written and as its links lead: a rule about either holds."""
         name, target = self.workspace.both(text, cwd)
         resolved = self.seen(target)
@@ -73,7 +74,7 @@ class Subjects:
         strict = written.secret or written.guarded
         return [resolved, replace(written, inside=resolved.inside)] if strict else [resolved]
 
-    def _lent(self, seen: Seen, tool: Tool) -> Seen:
+    def _lent(self, seen: TouchedPath, tool: Tool) -> TouchedPath:
         """What is lent counts as inside for who reads, and for nobody else."""
         if seen.inside or not self.workspace.lends(seen.path):
             return seen
@@ -81,7 +82,7 @@ class Subjects:
             raise PathRefused(f"{self.workspace.shown(seen.path)} is read only.", "Write elsewhere.", malformed=False)
         return replace(seen, inside=True)
 
-    def seen(self, path: Path) -> Seen:
+    def seen(self, path: Path) -> TouchedPath:
         """What rules know of a resolved path."""
         places = self.workspace.places(path)
         own = self.own
@@ -92,7 +93,7 @@ class Subjects:
         )
         guarded = guarded or path in self.workspace.started
         relative = self.workspace.relative(path) if places else None
-        return Seen(path, relative, places, bool(places), secret, guarded)
+        return TouchedPath(path, relative, places, bool(places), secret, guarded)
 
 
 def judging():

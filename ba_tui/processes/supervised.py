@@ -23,7 +23,7 @@ SUPERVISOR = Path(__file__).with_name("supervisor.py")
 CHUNK_BYTES = 65_536
 
 
-class Egress(Protocol):
+class EgressListener(Protocol):
     """A program's way out of a network of its own: the supervisor opens a listener there and hands it over."""
 
     @property
@@ -56,7 +56,7 @@ class Program:
     limits: Mapping[str, int] = field(default_factory=dict[str, int])
     confinement: Confinement | None = None
     readable: tuple[Path, ...] = ()
-    egress: Egress | None = None
+    egress: EgressListener | None = None
 
 
 @frozen

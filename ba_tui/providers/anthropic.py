@@ -15,6 +15,7 @@ import anthropic
 import httpx2
 
 from ba_tui.core.errors import AuthFailed, BadRequest, UsageError
+from ba_tui.core.ports.exchanges import Exchange
 from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
 from ba_tui.providers import sse
 from ba_tui.providers.anthropic_wire import AnthropicReply, encode_message, tool_to_wire
@@ -23,6 +24,7 @@ from ba_tui.providers.bounds import ERROR
 from ba_tui.providers.faults import ModelService, check_key, check_url, from_network, from_response
 from ba_tui.providers.http import NO_KEY, beginning, http_client
 from ba_tui.providers.shapes import decode, encode, fields
+from ba_tui.providers.transfers import DIRECT, RecordedBytes, Transfer
 
 VARIABLE = "ANTHROPIC_API_KEY"
 CURE = f"Set {VARIABLE}, or choose another model with /model."
@@ -38,7 +40,7 @@ TELLTALE = "x-stainless-"
 
 
 class AnthropicProvider:
-    """``options`` are further fields of each request, as the API names them; ``idle`` seconds may pass in silence.
+    """``options`` are further fields of each request, as the API names them.
 
     Raises:
         AuthFailed: there is no key, and the endpoint is Anthropic's own.
@@ -52,15 +54,15 @@ class AnthropicProvider:
         api_key: str | None = None,
         base_url: str | None = None,
         options: Mapping[str, Any] | None = None,
-        idle: float = 300.0,
+        transfer: Transfer = DIRECT,
     ) -> None:
         self._model = model
-        self._idle = idle
+        self._transfer = transfer
         self._options = dict(options or {})
         if url := base_url or os.environ.get("ANTHROPIC_BASE_URL", ""):
             check_url(url)
         # The key of the environment belongs to the endpoint of the environment, and to no other.
-        http = self._http = http_client(idle, url)
+        http = self._http = http_client(transfer.idle, url)
         try:
             self._client = anthropic.AsyncAnthropic(
                 api_key=api_key or (NO_KEY if base_url else None),
@@ -102,14 +104,16 @@ class AnthropicProvider:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """See core.provider.Provider."""
-        response = await self._answer(request)
+        response, exchange = await self._answer(request)
         assembly = AnthropicReply(self._model, self._service, self._body.ids)
-        stream = sse.chunks(response.aiter_bytes(), assembly, self._service, self._idle)
+        heard = RecordedBytes(response.aiter_bytes(), exchange)
+        stream = sse.chunks(heard, assembly, self._service, self._transfer.idle)
         try:
             async with contextlib.aclosing(stream) as chunks:
                 async for chunk in chunks:
                     yield chunk
         finally:
+            exchange.end()
             await response.aclose()
         yield assembly.finish()
 
@@ -126,7 +130,7 @@ class AnthropicProvider:
         content = encode(body)[:-1] + b',"messages":[' + b",".join(part for part in parts if part) + b"]}"
         response = await self._sent(content, self._client.base_url.join(url.lstrip("/")))
         try:
-            found = fields(decode(await beginning(response, ERROR, self._idle))).get("input_tokens")
+            found = fields(decode(await beginning(response, ERROR, self._transfer.idle))).get("input_tokens")
         except ValueError as error:
             raise from_network(self._service, error) from error
         finally:
@@ -139,7 +143,7 @@ class AnthropicProvider:
         parts = urlsplit(str(self._client.base_url))
         return parts.scheme, parts.netloc
 
-    async def _answer(self, request: ModelRequest) -> httpx2.Response:
+    async def _answer(self, request: ModelRequest) -> tuple[httpx2.Response, Exchange]:
         """Servers that speak this format without knowing an extra of ours are asked once more without it."""
         while True:
             try:
@@ -151,8 +155,11 @@ class AnthropicProvider:
                 del self._extras[refused]
                 self._body.forget()
 
-    async def _post(self, request: ModelRequest) -> httpx2.Response:
-        return await self._sent(self._body.join(request, self._tail(request)), self._url)
+    async def _post(self, request: ModelRequest) -> tuple[httpx2.Response, Exchange]:
+        tail = self._tail(request)
+        content = self._body.join(request, tail)
+        exchange = self._transfer.sent(content, self._body, tail)
+        return await self._sent(content, self._url), exchange
 
     async def _sent(self, content: bytes, url: httpx2.URL) -> httpx2.Response:
         try:

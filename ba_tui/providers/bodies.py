@@ -27,6 +27,8 @@ class Body:
         self._ends: list[int] = [0]
         """Where the head ends in ``_whole``, then where each message does."""
         self._whole = bytearray()
+        self.kept = 0
+        """How many bytes the newest body has in common with the one before it, at least."""
         self.ids: set[str] = set()
         """Those of the calls that ever were in it; servers that count anew in each answer would give them again."""
 
@@ -36,11 +38,13 @@ class Body:
 
     def join(self, request: ModelRequest, tail: bytes) -> bytes:
         """The whole body. ``tail`` stands after the messages, where it moves no byte before it."""
-        if self._of is None or self._of[0] != request.system or self._of[1] is not request.tools:
+        anew = self._of is None or self._of[0] != request.system or self._of[1] is not request.tools
+        if anew:
             self._whole, self._of = bytearray(self._head(request)), (request.system, request.tools)
             self._messages, self._ends = [], [len(self._whole)]
         known = self._known(request.messages)
         del self._messages[known:], self._ends[known + 1 :], self._whole[self._ends[known] :]
+        self.kept = 0 if anew else len(self._whole)
         for message in request.messages[known:]:
             part = self._encode(message)
             if part and self._ends[-1] > self._ends[0]:

@@ -173,9 +173,9 @@ class ModelChoices:
 
 
 def _read(path: Path) -> list[ModelEntry]:
-    from ba_tui.providers.marked_yaml import parse, read  # noqa: PLC0415 - loads yaml
+    from ba_tui.providers.marked_yaml import read_yaml  # noqa: PLC0415 - loads yaml
 
-    top = parse(read(path), str(path))
+    top = read_yaml(path)
     if top is None:
         return []
     found = top.mapping(("models",))

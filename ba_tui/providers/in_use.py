@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ba_tui.core.ports.exchanges import Recorder
 from ba_tui.core.provider import ModelInfo, Provider
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.retrying import Persistent
@@ -10,11 +13,12 @@ from ba_tui.settings import Settings
 
 
 class ModelInUse:
-    """The default model until another is chosen."""
+    """The default model until another is chosen. ``recorder`` makes what keeps the requests to a model by its id."""
 
-    def __init__(self, access: ProviderAccess, settings: Settings) -> None:
+    def __init__(self, access: ProviderAccess, settings: Settings, recorder: Callable[[str], Recorder]) -> None:
         self._access = access
         self._settings = settings
+        self._recorder = recorder
         self._chosen: ModelInfo | None = None
 
     def choose(self, name: str) -> None:
@@ -44,4 +48,5 @@ class ModelInUse:
 
     def provider(self, name: str) -> Provider:
         """A new connection to the model ``name``. May import an SDK. Raises UsageError, AuthFailed."""
-        return Persistent(provider_for(self._access.model(name), self._settings, self._access))
+        info = self._access.model(name)
+        return Persistent(provider_for(info, self._settings, self._access, self._recorder(info.id)))

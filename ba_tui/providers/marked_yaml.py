@@ -1,6 +1,6 @@
-"""YAML whose values know their lines, so that an error can name file, line, key and expectation.
+"""Typed values out of a YAML document; an error names file, line, key and expectation.
 
-For the files of this room; what they mean is their readers' business.
+For the files of this room; what they mean is their readers' business. The document is read by ``settings.document``.
 """
 
 from __future__ import annotations
@@ -10,102 +10,94 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
-from yaml.constructor import SafeConstructor
-
 from ba_tui.core.errors import UsageError
 from ba_tui.core.values import frozen
-from ba_tui.resources import open_regular
+from ba_tui.settings.document import KeyPath, SettingsDocument, read_document
 
 
 @frozen
 class YamlNode:
-    """A value of the file, with the key that leads to it and its line (1-based)."""
+    """A value of the file, and the path of keys and indexes that leads to it."""
 
-    file: str
-    line: int
-    key: str
+    document: SettingsDocument
+    path: KeyPath
     value: Any
 
+    @property
+    def file(self) -> str:
+        """The file's name, for people."""
+        return str(self.document.path)
+
+    @property
+    def line(self) -> int:
+        """Where its key or list item begins, from 1."""
+        return self.document.line(self.path) or 1
+
+    @property
+    def key(self) -> str:
+        """The path as people write it: ``steps[1].say``."""
+        parts = (f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in self.path)
+        return "".join(parts).removeprefix(".")
+
     def wrong(self, expected: str) -> UsageError:
-        return UsageError(f"{self.file}, line {self.line}: {self.key or 'the file'} must be {expected}.")
+        """The error that says what was expected here."""
+        return UsageError(f"{self.file}:{self.line}: {self.key or 'the file'} must be {expected}.")
 
     def mapping(self, known: Iterable[str] | None = None) -> dict[str, YamlNode]:
         """Its entries. Raises UsageError when it is no mapping, or has a key that is not ``known``."""
-        if not isinstance(self.value, yaml.MappingNode):
+        if not isinstance(self.value, dict):
             raise self.wrong("a mapping of keys to values")
-        found: dict[str, YamlNode] = {}
-        for key, value in cast("list[tuple[yaml.Node, yaml.Node]]", self.value.value):
-            name = str(cast("Any", key).value)
-            path = f"{self.key}.{name}" if self.key else name
-            found[name] = YamlNode(self.file, key.start_mark.line + 1, path, value)
-        for name, node in found.items() if known is not None else ():
-            names = list(known or ())
+        found = {
+            name: YamlNode(self.document, (*self.path, name), value)
+            for name, value in cast("dict[str, Any]", self.value).items()
+        }
+        names = list(known or found)
+        for name, node in found.items():
             if name not in names:
                 near = difflib.get_close_matches(name, names, 1)
                 hint = f"Did you mean “{near[0]}”?" if near else f"Known: {', '.join(names)}."
-                raise UsageError(f"{node.file}, line {node.line}: unknown key {node.key}.", hint)
+                raise UsageError(f"{node.file}:{node.line}: unknown key {node.key}.", hint)
         return found
 
     def sequence(self) -> list[YamlNode]:
-        if not isinstance(self.value, yaml.SequenceNode):
+        """Its items. Raises UsageError when it is no list."""
+        if not isinstance(self.value, list):
             raise self.wrong("a list")
-        parts = cast("list[yaml.Node]", self.value.value)
-        return [
-            YamlNode(self.file, part.start_mark.line + 1, f"{self.key}[{number}]", part)
-            for number, part in enumerate(parts, 1)
-        ]
-
-    def plain(self) -> Any:
-        """The value as Python has it."""
-        constructor: Any = SafeConstructor()
-        try:
-            return constructor.construct_document(self.value)
-        except (yaml.YAMLError, ValueError) as error:
-            raise self.wrong("a plain value") from error
+        items = cast("list[Any]", self.value)
+        return [YamlNode(self.document, (*self.path, index), item) for index, item in enumerate(items)]
 
     def text(self) -> str:
-        value = self.plain()
-        if not isinstance(value, str):
+        """Raises UsageError when it is no text."""
+        if not isinstance(self.value, str):
             raise self.wrong("a text")
-        return value
+        return self.value
 
     def flag(self) -> bool:
-        value = self.plain()
-        if not isinstance(value, bool):
+        """Raises UsageError when it is neither true nor false."""
+        if not isinstance(self.value, bool):
             raise self.wrong("true or false")
-        return value
+        return self.value
 
     def number(self) -> float:
-        value = self.plain()
+        """Raises UsageError when it is no number, negative or beyond all reason."""
+        value = self.value
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
             raise self.wrong("a number, 0 or more")
         return value
 
     def whole(self) -> int:
-        value = self.plain()
+        """Raises UsageError when it is no whole number, or negative."""
+        value = self.value
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise self.wrong("a whole number, 0 or more")
         return value
 
 
-def parse(text: str, file: str) -> YamlNode | None:
-    """The file's top node; None when it is empty. Raises UsageError when it is no YAML."""
-    try:
-        node: Any = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise UsageError(f"{file}{place}: this is no YAML: {problem}.", "Correct the file at that line.") from error
-    return None if node is None else YamlNode(file, 1, "", node)
-
-
-def read(path: Path) -> str:
-    """The text of a file. Raises UsageError when there is none to read."""
-    try:
-        with open_regular(path) as file:
-            return file.read().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror or error
-        raise UsageError(f"{path} can't be read: {reason}.", "Check the path.") from error
+def read_yaml(path: Path) -> YamlNode | None:
+    """The file's top node; None when it is empty. Raises UsageError when it can't be read, or is no YAML mapping."""
+    document = read_document(path)
+    if document is None:
+        raise UsageError(f"{path} can't be read: there is no such file.", "Check the path.")
+    if document.problems:
+        raise UsageError(f"{document.problems[0]}.", "Correct the file at that line.")
+    return YamlNode(document, (), document.data) if document.data else None

@@ -14,6 +14,7 @@ import httpx2
 import openai
 
 from ba_tui.core.errors import AuthFailed, BadRequest
+from ba_tui.core.ports.exchanges import Exchange
 from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
 from ba_tui.providers import sse
 from ba_tui.providers.bodies import Body
@@ -21,6 +22,7 @@ from ba_tui.providers.faults import ModelService, check_key, check_url, from_net
 from ba_tui.providers.http import NO_KEY, http_client
 from ba_tui.providers.openai_wire import OpenAIReply, ReasoningField, encode_message, tool_to_wire
 from ba_tui.providers.shapes import encode
+from ba_tui.providers.transfers import DIRECT, RecordedBytes, Transfer
 
 VARIABLE = "OPENAI_API_KEY"
 OWN = "https://api.openai.com"
@@ -31,7 +33,7 @@ HEADERS = {"Content-Type": "application/json", **{f"x-stainless-{end}": openai.O
 
 
 class OpenAIProvider:
-    """``options`` are further fields of each request, as the API names them; ``idle`` seconds may pass in silence.
+    """``options`` are further fields of each request, as the API names them.
 
     Raises:
         AuthFailed: there is no key, and the endpoint is OpenAI's own.
@@ -45,10 +47,10 @@ class OpenAIProvider:
         api_key: str | None = None,
         base_url: str | None = None,
         options: Mapping[str, Any] | None = None,
-        idle: float = 300.0,
+        transfer: Transfer = DIRECT,
     ) -> None:
         self._model = model
-        self._idle = idle
+        self._transfer = transfer
         self._options = dict(options or {})
         url = base_url or os.environ.get("OPENAI_BASE_URL") or HOME
         # The key of the environment belongs to the endpoint of the environment, and to no other.
@@ -57,7 +59,7 @@ class OpenAIProvider:
             raise AuthFailed("No API key for OpenAI.", f"Set {VARIABLE}, or set base_url to a server of your own.")
         check_url(url)
         check_key(key, VARIABLE)
-        http = http_client(idle, url)
+        http = http_client(transfer.idle, url)
         self._client = openai.AsyncOpenAI(
             api_key=key or NO_KEY, base_url=url, max_retries=0, timeout=http.timeout, http_client=http
         )
@@ -82,31 +84,36 @@ class OpenAIProvider:
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """See core.provider.Provider."""
         try:
-            response = await self._post(request)
+            response, exchange = await self._post(request)
         except BadRequest as error:
             if not self._counted or "stream_options" not in str(error):
                 raise
             # Servers that don't know how to count while streaming; they are asked once more without it.
             self._counted = False
             self._body.forget()
-            response = await self._post(request)
+            response, exchange = await self._post(request)
         assembly = OpenAIReply(self._model, self._service, self._body.ids)
-        stream = sse.chunks(response.aiter_bytes(), assembly, self._service, self._idle)
+        heard = RecordedBytes(response.aiter_bytes(), exchange)
+        stream = sse.chunks(heard, assembly, self._service, self._transfer.idle)
         try:
             async with contextlib.aclosing(stream) as chunks:
                 async for chunk in chunks:
                     yield chunk
         finally:
+            exchange.end()
             await response.aclose()
         self._reasoning = assembly.reasoning or self._reasoning
         yield assembly.finish()
 
-    async def _post(self, request: ModelRequest) -> httpx2.Response:
+    async def _post(self, request: ModelRequest) -> tuple[httpx2.Response, Exchange]:
+        tail = self._tail(request)
+        content = self._body.join(request, tail)
+        exchange = self._transfer.sent(content, self._body, tail)
         try:
             stream = await self._client.post(
                 "/chat/completions",
                 cast_to=object,
-                content=self._body.join(request, self._tail(request)),
+                content=content,
                 options={"headers": HEADERS},
                 stream=True,
                 stream_cls=openai.AsyncStream[object],
@@ -116,7 +123,7 @@ class OpenAIProvider:
             raise from_response(self._service, error.status_code, error.response.headers, body) from error
         except (openai.OpenAIError, httpx2.HTTPError) as error:
             raise from_network(self._service, error) from error
-        return stream.response
+        return stream.response, exchange
 
     def _head(self, request: ModelRequest) -> bytes:
         """Tools, then system, then messages: the stable first, so that each request extends the last."""

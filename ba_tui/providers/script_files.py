@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from ba_tui.core.messages import StopReason, Usage
-from ba_tui.providers.marked_yaml import YamlNode, parse, read
+from ba_tui.providers.marked_yaml import YamlNode, read_yaml
 from ba_tui.providers.scripted import ERRORS, Failure, ModelScript, Planned, Step, When
+from ba_tui.settings.document import SettingsDocument
 
 STEP = ("say", "think", "calls", "usage", "stop", "error", "when", "delay")
 USAGE = ("input", "output", "cache_read", "cache_write")
@@ -19,9 +20,9 @@ USAGE = ("input", "output", "cache_read", "cache_write")
 
 def read_script(path: Path) -> ModelScript:
     """Raises UsageError naming file, line and expectation."""
-    top = parse(read(path), str(path))
+    top = read_yaml(path)
     if top is None:
-        raise YamlNode(str(path), 1, "", None).wrong("a mapping with “steps”")
+        raise YamlNode(SettingsDocument(path), (), None).wrong("a mapping with “steps”")
     found = top.mapping(("steps", "last", "delay"))
     if "steps" not in found:
         raise top.wrong("a mapping with “steps”")
@@ -34,7 +35,7 @@ def _step(node: YamlNode) -> Step:
     found = node.mapping(STEP)
     if not {"say", "think", "calls", "error"} & found.keys():
         raise node.wrong("a step with “say”, “think”, “calls” or “error”")
-    stop = found["stop"].plain() if "stop" in found else None
+    stop = found["stop"].value if "stop" in found else None
     if stop is not None and stop not in get_args(StopReason):
         raise found["stop"].wrong(f"one of {', '.join(get_args(StopReason))}")
     return Step(
@@ -55,7 +56,7 @@ def _call(node: YamlNode) -> Planned:
         raise node.wrong("a call with “tool” and “args”")
     args: dict[str, Any] = {}
     if "args" in found:
-        args = {key: value.plain() for key, value in found["args"].mapping().items()}
+        args = {key: value.value for key, value in found["args"].mapping().items()}
         try:
             json.dumps(args)
         except (TypeError, ValueError):

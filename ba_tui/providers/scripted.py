@@ -29,7 +29,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from pathlib import Path
 from typing import Any
 
 from ba_tui.core.errors import (
@@ -227,10 +226,3 @@ def _thought(text: str) -> ThinkingDelta:
 
 def _word(text: str) -> TextDelta:
     return TextDelta(text)
-
-
-def load_script(path: Path) -> ModelScript:
-    """A script from a YAML file. Raises UsageError naming file, line and expectation."""
-    from ba_tui.providers.script_files import read_script  # noqa: PLC0415 - loads yaml
-
-    return read_script(path)

@@ -78,11 +78,11 @@ class ModelEncoderRegistry:
 
     def read(self, path: Path) -> None:
         """Lay a file over what is there. A broken entry is told in ``problems`` and left out; so is a broken file."""
-        from ba_tui.providers.marked_yaml import parse, read  # noqa: PLC0415 - loads yaml
+        from ba_tui.providers.marked_yaml import read_yaml  # noqa: PLC0415 - loads yaml
 
         self._patterns.append({})
         try:
-            top = parse(read(path), str(path))
+            top = read_yaml(path)
             parts = top.mapping(("families", "models")) if top else {}
             families = parts["families"].mapping() if "families" in parts else {}
             models = parts["models"].mapping() if "models" in parts else {}
@@ -91,7 +91,7 @@ class ModelEncoderRegistry:
             return
         for name, node in families.items():
             if name.strip().lower() not in list(Family):
-                self.problems.append(f"{node.file}, line {node.line}: {name!r} is no family of models.")
+                self.problems.append(f"{node.file}:{node.line}: {name!r} is no family of models.")
             elif config := self._config(node, name, {"family": name}):
                 self._families[config.family] = config
         for name, node in models.items():
@@ -103,7 +103,7 @@ class ModelEncoderRegistry:
     def _config(self, node: YamlNode, name: str, given: Mapping[str, Any]) -> EncoderConfig | None:
         """What an entry leaves out, its family says, as far as files up to this one have said it."""
         try:
-            said = node.plain()
+            said = node.value
             if not isinstance(said, dict):
                 raise node.wrong("a mapping of keys to values")
             data: dict[str, Any] = {**given, **cast("dict[str, Any]", said)}
@@ -113,7 +113,7 @@ class ModelEncoderRegistry:
             return EncoderConfig.from_dict({**own, **data})
         except (UsageError, ValueError) as error:
             about = str(error).removesuffix(".")
-            where = "" if isinstance(error, UsageError) else f"{node.file}, line {node.line}: "
+            where = "" if isinstance(error, UsageError) else f"{node.file}:{node.line}: "
             self.problems.append(f"{where}{name}: {about}.")
             return None
 

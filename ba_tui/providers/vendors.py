@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.exchanges import Recorder
 from ba_tui.core.provider import ModelInfo, ModelRequest, Provider
 from ba_tui.providers.access import DEMO, ProviderAccess
+from ba_tui.providers.transfers import Transfer
 from ba_tui.resources import bundled
 from ba_tui.settings import Settings
 
@@ -16,20 +18,24 @@ if TYPE_CHECKING:
     from ba_tui.providers.tokens_exact import ExactCounts
 
 
-def provider_for(info: ModelInfo, settings: Settings, access: ProviderAccess) -> Provider:
-    """The provider of a model. Imports its SDK.
+def provider_for(
+    info: ModelInfo, settings: Settings, access: ProviderAccess, recorder: Recorder | None = None
+) -> Provider:
+    """The provider of a model; ``recorder`` keeps what it sends and receives. Imports its SDK.
 
     Raises:
         AuthFailed: there is no key. UsageError: a script can't be read.
     """
     profile = access.profile(info)
     if profile.kind == "scripted":
-        from ba_tui.providers.scripted import ScriptedProvider, load_script  # noqa: PLC0415
+        from ba_tui.providers.script_files import read_script  # noqa: PLC0415
+        from ba_tui.providers.scripted import ScriptedProvider  # noqa: PLC0415
 
         tour = bundled("config") / "demo" / "tour.yaml"
         path = tour if info.provider == DEMO else Path(info.name)
-        return ScriptedProvider(load_script(path), info)
+        return ScriptedProvider(read_script(path), info)
     key, url = access.key(info.provider, profile), profile.base_url
+    transfer = Transfer(settings.request_timeout, recorder)
     options: dict[str, Any] = {}
     if settings.max_output_tokens:
         options["max_tokens"] = min(settings.max_output_tokens, info.max_output)
@@ -38,12 +44,12 @@ def provider_for(info: ModelInfo, settings: Settings, access: ProviderAccess) ->
 
         if settings.effort and info.thinking:
             options["output_config"] = {"effort": settings.effort}
-        return AnthropicProvider(info, api_key=key, base_url=url, options=options, idle=settings.request_timeout)
+        return AnthropicProvider(info, api_key=key, base_url=url, options=options, transfer=transfer)
     from ba_tui.providers.openai_compat import OpenAIProvider  # noqa: PLC0415
 
     if settings.effort and info.thinking:
         options["reasoning_effort"] = settings.effort
-    return OpenAIProvider(info, api_key=key, base_url=url, options=options, idle=settings.request_timeout)
+    return OpenAIProvider(info, api_key=key, base_url=url, options=options, transfer=transfer)
 
 
 def exact_counts(model: str, url: str, prepared: Callable[[], tuple[Settings, ProviderAccess]]) -> ExactCounts:

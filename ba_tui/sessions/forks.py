@@ -29,7 +29,7 @@ from ba_tui.sessions.records import (
     starts_turn,
 )
 from ba_tui.sessions.results.artifacts import FOLDER, NAME, NOTE
-from ba_tui.sessions.standing import starts as standing_starts
+from ba_tui.sessions.timeline import turn_starts
 
 ATTACHED = "attachments"
 """Where copies of files lie that came with prompts from elsewhere."""
@@ -87,7 +87,7 @@ def _first_turns(lines: Callable[[], Iterator[bytes]], upto: int | None, *, runn
             open_ = False
     if running and open_:
         count = begun
-    starts = standing_starts(islice(lines(), count))
+    starts = turn_starts(islice(lines(), count))
     if not starts:
         raise UsageError("This session has no finished turn to copy.", "Fork it when its first answer is there.")
     if upto is None:

@@ -10,10 +10,11 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 from ba_tui.core.errors import SessionNotFound, StorageError
 from ba_tui.core.events import (
@@ -33,7 +34,9 @@ from ba_tui.sessions.records import (
     FILE,
     TORN,
     Header,
+    JournalEntry,
     RecordReading,
+    UnknownRecord,
     backwards,
     ends_turn,
     forwards,
@@ -48,6 +51,7 @@ from ba_tui.sessions.records import (
 from ba_tui.sessions.tails import newest
 
 log = logging.getLogger(__name__)
+_Entry = TypeVar("_Entry", bound=JournalEntry)
 _SETTINGS = (ModeChanged, ModelChanged, Notice, Titled)
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_RIGHTS = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
@@ -115,10 +119,10 @@ class JournalFile:
             journal._flush()
         return journal
 
-    def append(self, event: Event) -> None:
+    def append(self, event: JournalEntry) -> None:
         if isinstance(event, TRANSIENT):
             return
-        line = event_to_json(event) + b"\n"
+        line = (event.line if isinstance(event, UnknownRecord) else event_to_json(event)) + b"\n"
         with self._writing:
             self._pending += line
             self._waiting = self._waiting and isinstance(event, _SETTINGS)
@@ -129,13 +133,11 @@ class JournalFile:
 
     def __iter__(self) -> Iterator[Event]:
         """All of it as it stands when this is begun, one by one: for files of any size."""
-        try:
-            with self._writing:
-                size = self.path.stat().st_size if self._on_disk() else 0
-                pending = bytes(self._pending)
-        except OSError as error:
-            raise unreadable(self.path.parent, error) from error
-        yield from self._events(forwards(self.path, size) if size else (), pending)
+        return self._whole(RecordReading.events)
+
+    def entries(self) -> Iterator[JournalEntry]:
+        """The same with the lines of types that only a later version knows: for copies that lose nothing."""
+        return self._whole(RecordReading.entries)
 
     def tail(self, limit: int) -> list[Event]:
         older = self.header.schema_version < self._schema.version
@@ -183,15 +185,29 @@ class JournalFile:
         lines = self._newest(limit)
         with self._writing:
             pending = bytes(self._pending)
-        return list(self._events(reversed(lines), pending))
+        return list(self._read(reversed(lines), pending, RecordReading.events))
 
-    def _events(self, lines: Iterable[bytes], pending: bytes) -> Iterator[Event]:
-        """Events of the file's ``lines`` and of what is not on disk yet."""
+    def _whole(self, read: Callable[[RecordReading, Iterable[bytes]], Iterator[_Entry]]) -> Iterator[_Entry]:
+        try:
+            with self._writing:
+                size = self.path.stat().st_size if self._on_disk() else 0
+                pending = bytes(self._pending)
+        except OSError as error:
+            raise unreadable(self.path.parent, error) from error
+        yield from self._read(forwards(self.path, size) if size else (), pending, read)
+
+    def _read(
+        self,
+        lines: Iterable[bytes],
+        pending: bytes,
+        read: Callable[[RecordReading, Iterable[bytes]], Iterator[_Entry]],
+    ) -> Iterator[_Entry]:
+        """What ``read`` makes of the file's ``lines`` and of those that are not on disk yet."""
         try:
             missing = b"" if self._healed else cure(self.path)
             rest = (missing + pending).splitlines(keepends=True)
             reading = RecordReading(self.path, self.header.schema_version, self._schema)
-            yield from reading.events(chain(lines, rest))
+            yield from read(reading, chain(lines, rest))
         except OSError as error:
             raise unreadable(self.path.parent, error) from error
 

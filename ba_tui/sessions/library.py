@@ -20,7 +20,7 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
 from ba_tui.core.events import Titled
 from ba_tui.core.messages import clean_text
-from ba_tui.core.ports.sessions import Imported, Outline, SessionInfo
+from ba_tui.core.ports.sessions import Imported, Outline, SavedRequest, SessionInfo
 from ba_tui.core.text.patterns import regex
 from ba_tui.sessions import lock
 from ba_tui.sessions.foreign import one_line, redacted
@@ -28,6 +28,7 @@ from ba_tui.sessions.forks import copy_turns
 from ba_tui.sessions.journal import JournalFile, unreadable
 from ba_tui.sessions.lock import Lock
 from ba_tui.sessions.records import FILE, Header, read_header
+from ba_tui.sessions.requests import request_body, response_body, saved_requests
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ class SessionLibrary:
 
     def take_in(self, path: Path) -> Imported:
         """Raises UsageError, StorageError, NewerSchema."""
-        from ba_tui.sessions.imports.importing import journalled, read_transcript  # noqa: PLC0415 - for imports alone
+        from ba_tui.sessions.imports.importing import journal_entries, read_transcript  # noqa: PLC0415 - for imports alone
 
         taken = read_transcript(path)
         self._refuse_twice(taken.source)
@@ -186,7 +187,7 @@ class SessionLibrary:
         folder = self._root / self._slug(cwd) / header.id
         journal = JournalFile(folder, header)
         try:
-            for event in journalled(taken, Artifacts(folder / FOLDER)):
+            for event in journal_entries(taken, Artifacts(folder / FOLDER)):
                 journal.append(event)
             journal.sync()
         except BaError:
@@ -212,13 +213,20 @@ class SessionLibrary:
         key = self._key(id)
         return Survey(self._peek(key, self._info(key))).outline(lambda text: self._redact(redacted(text)))
 
+    def requests(self, id: str) -> Sequence[SavedRequest]:
+        return list(saved_requests(self._root / self._key(id)))
+
+    def request(self, id: str, number: int, *, response: bool = False) -> bytes:
+        return (response_body if response else request_body)(self._root / self._key(id), number)
+
     def export(self, id: str, format: str, *, with_secrets: bool = False) -> Iterator[str]:
         from ba_tui.sessions.exports.transcripts import exporter  # noqa: PLC0415 - for exports alone
 
         write = exporter(format, self._redact, with_secrets=with_secrets)
         key = self._key(id)
         info = self._info(key)
-        return write(info, self._peek(key, info))
+        journal = self._peek(key, info)
+        return write(info, journal.entries() if format == "jsonl" else journal)
 
     def _peek(self, key: str, info: SessionInfo) -> JournalFile:
         return JournalFile.peek(self._root / key, running=bool(info.locked_by))

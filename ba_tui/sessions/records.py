@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, TypeAlias, cast, get_args
 
 from ba_tui import __version__
 from ba_tui.core.events import Event, Notice, TurnStarted, event_adapter, event_from_json
@@ -53,6 +53,17 @@ class Header:
 
     def line(self) -> bytes:
         return json.dumps(asdict(self)).encode() + b"\n"
+
+
+@frozen
+class UnknownRecord:
+    """A line of a type that only a later version of ba knows, without its line end."""
+
+    line: bytes
+    at: float = 0.0
+
+
+JournalEntry: TypeAlias = Event | UnknownRecord
 
 
 def read_header(path: Path) -> Header | None:
@@ -172,19 +183,28 @@ class RecordReading:
 
     def events(self, lines: Iterable[bytes]) -> Iterator[Event]:
         """Raises NewerSchema where a later version of ba went on with the session."""
+        for entry in self.entries(lines):
+            if isinstance(entry, UnknownRecord):
+                self._unknown += 1
+                continue
+            yield from self._unknown_notice()
+            yield entry
+        yield from self._unknown_notice()
+
+    def entries(self, lines: Iterable[bytes]) -> Iterator[JournalEntry]:
+        """The same with the lines of unknown types, for copies that lose nothing. Raises as ``events``."""
         for line in lines:
             if not line.strip():
                 continue
-            event = self._parse(line)
-            if event is None:
-                self._count(line)
+            entry = self._parse(line) or self._unparsed(line)
+            if entry is None:
                 continue
-            if self._damaged and isinstance(event, Notice) and event.text == TORN:
+            if self._damaged and isinstance(entry, Notice) and entry.text == TORN:
                 self._damaged -= 1
-            yield from self._notices()
-            self._at = event.at
-            yield event
-        yield from self._notices()
+            yield from self._damage_notice()
+            self._at = entry.at
+            yield entry
+        yield from self._damage_notice()
 
     def _parse(self, line: bytes) -> Event | None:
         with contextlib.suppress(ValueError, RecursionError):
@@ -195,27 +215,31 @@ class RecordReading:
                 return event_adapter().validate_python(self._schema.migrate(record, self._version))
         return None
 
-    def _count(self, line: bytes) -> None:
+    def _unparsed(self, line: bytes) -> UnknownRecord | None:
         record = loads(line)
         kind: Any = record.get("type") if record else None
         if record and kind == HEADER:
             self._version = version_of(record, self._version)
             self._schema.check(self._version, self._path.parent.name)
-        elif isinstance(kind, str) and kind not in _KINDS:
-            self._unknown += 1
+        elif record and isinstance(kind, str) and kind not in _KINDS:
+            return UnknownRecord(line.lstrip(_ZEROS).rstrip(b"\r\n"), number(record.get("at")))
         else:
             self._damaged += 1
+        return None
 
-    def _notices(self) -> Iterator[Notice]:
+    def _damage_notice(self) -> Iterator[Notice]:
         if self._damaged:
             lines = count(self._damaged, "damaged line")
             hint = f"Left as found in {self._path}."
             yield Notice(f"{lines} of this session could not be read.", "warning", hint, damage=True, at=self._at)
+        self._damaged = 0
+
+    def _unknown_notice(self) -> Iterator[Notice]:
         if self._unknown:
             entries = "1 entry is" if self._unknown == 1 else f"{self._unknown} entries are"
             hint = "Update ba to see everything; nothing was removed."
             yield Notice(f"{entries} of a kind that this ba does not know.", "warning", hint, damage=True, at=self._at)
-        self._damaged = self._unknown = 0
+        self._unknown = 0
 
 
 def opens_turn(event: Event) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ba_tui.sessions.records import backwards, forwards, starts_turn
-from ba_tui.sessions.standing import rewound_by, standing_lines
+from ba_tui.sessions.timeline import current_lines, rewind_target
 
 _ANSWER = b'"type":"message_done"}\n'
 _UNSEEN = (b'"type":"judged"}\n', b'"type":"checkpointed"}\n')
@@ -21,8 +21,8 @@ def newest(path: Path, limit: int) -> list[bytes]:
     what stands."""
     lines = backwards(path)
     taken = _taken(lines, limit)
-    if any(rewound_by(line) is not None for line in taken):
-        lines = reversed(standing_lines(forwards(path)))
+    if any(rewind_target(line) is not None for line in taken):
+        lines = reversed(current_lines(forwards(path)))
         taken = _taken(lines, limit)
     if any(map(starts_turn, taken)):
         return taken

@@ -4,9 +4,18 @@ from ba_tui.settings.document import Problem, SettingsDocument, printable, read_
 from ba_tui.settings.editing import add_item, remove_item, set_value
 from ba_tui.settings.keys import Key, read_key, save_key
 from ba_tui.settings.layers import HookLine, Loaded, as_data, leaves, load_settings, setting_files
-from ba_tui.settings.model import HOOK_EVENTS, CompressionSettings, HookGroup, ModelProfile, RuleSettings, Settings
+from ba_tui.settings.model import (
+    FUTURE_HOOK_EVENTS,
+    HOOK_EVENTS,
+    CompressionSettings,
+    HookGroup,
+    ModelProfile,
+    RuleSettings,
+    Settings,
+)
 
 __all__ = [
+    "FUTURE_HOOK_EVENTS",
     "HOOK_EVENTS",
     "CompressionSettings",
     "HookGroup",

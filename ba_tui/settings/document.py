@@ -1,6 +1,7 @@
 """A YAML file as data with line numbers, and what is wrong with it in one line that names file, line and key.
 
-What the keys mean is not known here: rule files and key files are read with the same eyes as config.yaml.
+The one reader of YAML with lines: config.yaml, rules, keys, workflows, models and scripts. What the keys mean is not
+known here.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def parse_document(path: Path, text: str) -> SettingsDocument:
         if root is None:
             return SettingsDocument(path)
         if not isinstance(root, yaml.MappingNode):
-            return _broken(path, f"expected settings as `name: value`, got {_kind(root)}", root.start_mark.line + 1)
+            return _broken(path, f"expected lines of `name: value`, got {_kind(root)}", root.start_mark.line + 1)
         reading = _Reading(path, loader)
         return SettingsDocument(path, reading.mapping(root, ()), reading.lines, tuple(reading.problems))
     except yaml.MarkedYAMLError as error:

@@ -71,7 +71,7 @@ class EnvironmentLayer:
         if any(name.split("__")[0] in GROUPS for name, _ in self._named()):
             from ba_tui.settings.prefixed import read_prefixed  # noqa: PLC0415 - 60 ms that few starts need
 
-            found |= read_prefixed(self._given)
+            found |= read_prefixed(self._given, PREFIX)
         for name, (group, entry, key) in STANDARD.items():
             if value := self._given.get(name, "").strip():
                 found.setdefault(group, {}).setdefault(entry, {}).setdefault(key, value)

@@ -125,6 +125,8 @@ HOOK_EVENTS = {
     "subagent_stop": "SubagentStop",
 }
 """What hooks can be set for: our name, and the one by which Claude Code calls the same."""
+FUTURE_HOOK_EVENTS = frozenset({"subagent_start", "subagent_stop", "SubagentStart", "SubagentStop"})
+"""Those that are refused as long as ba starts no sub-agents."""
 
 
 def _hook_event(name: str) -> str:
@@ -132,6 +134,8 @@ def _hook_event(name: str) -> str:
     if name not in known:
         close = nearest(name, known)
         raise ValueError(f"expected an event{f'; did you mean {close}?' if close else ' such as pre_tool'}")
+    if name in FUTURE_HOOK_EVENTS:
+        raise ValueError(f"{name} is not available yet: ba starts no sub-agents; remove this hook")
     return name
 
 

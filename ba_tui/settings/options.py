@@ -103,7 +103,7 @@ def switch(value: Any) -> str:
     return "" if isinstance(value, bool) else f"expected true or false, got {shown(value)}"
 
 
-def words(value: Any) -> str:
+def non_empty_text(value: Any) -> str:
     """A Check of one value: a text that is not empty."""
     return "" if isinstance(value, str) and value.strip() else f"expected a text, got {shown(value)}"
 

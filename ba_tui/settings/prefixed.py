@@ -1,4 +1,4 @@
-"""``BA_*`` variables as settings, read by pydantic-settings. Imported only when there are any.
+"""Variables with a prefix (``BA_*``) as settings, read by pydantic-settings. Imported only when there are any.
 
 Which variables count at all is decided in ``environment``.
 """
@@ -15,19 +15,18 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource
 from pydantic_settings.sources.utils import parse_env_vars
 
-from ba_tui.settings.environment import PREFIX
 from ba_tui.settings.model import Settings
 
 
 class _Source(EnvSettingsSource):
     """Out of a given mapping. A list is written as YAML, or as plain text: one item a line."""
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env: Mapping[str, str], prefix: str) -> None:
         self._given = env
         # The source only looks at the fields, so a plain model serves.
         super().__init__(
             cast("type[BaseSettings]", _model(Settings)),
-            env_prefix=PREFIX,
+            env_prefix=prefix,
             env_nested_delimiter="__",
             env_ignore_empty=True,
         )
@@ -62,6 +61,6 @@ def _shape(hint: Any) -> Any:
     return hint
 
 
-def read_prefixed(env: Mapping[str, str]) -> dict[str, Any]:
-    """What is set, nested as the settings are."""
-    return _Source(env)()
+def read_prefixed(env: Mapping[str, str], prefix: str) -> dict[str, Any]:
+    """The settings in variables whose names begin with ``prefix``, nested as the settings are."""
+    return _Source(env, prefix)()

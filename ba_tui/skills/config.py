@@ -15,7 +15,7 @@ from ba_tui.core.values import frozen
 from ba_tui.ingress import Read
 from ba_tui.resources import read_regular
 from ba_tui.settings.document import Problem, shown
-from ba_tui.settings.options import options_files, switch, unknown, words
+from ba_tui.settings.options import non_empty_text, options_files, switch, unknown
 
 SWITCHES = ("enabled", "auto_load_on_file_upload")
 OPTIONS = ("enabled", "available_to_subagent", "description", "auto_load_on_file_types")
@@ -90,7 +90,7 @@ def _complaint(option: str, value: Any) -> str:
         case "enabled" | "available_to_subagent":
             return switch(value)
         case "description":
-            return words(value)
+            return non_empty_text(value)
         case "auto_load_on_file_types":
             return "" if _endings(value) else f"expected a list of name endings such as [pdf, csv], got {shown(value)}"
         case _:

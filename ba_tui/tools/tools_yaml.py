@@ -16,7 +16,7 @@ from ba_tui.core.values import frozen
 from ba_tui.ingress import Read
 from ba_tui.resources import read_regular
 from ba_tui.settings.document import Problem, shown
-from ba_tui.settings.options import options_files, switch, unknown, words
+from ba_tui.settings.options import non_empty_text, options_files, switch, unknown
 from ba_tui.tools.own.discovery import ToolProblem
 
 
@@ -88,7 +88,7 @@ def _complaint(option: str, value: Any) -> str:
         case "enabled" | "available_to_subagent":
             return switch(value)
         case "category" | "description":
-            return words(value)
+            return non_empty_text(value)
         case "tags":
             return "" if _texts(value) else f"expected a list of texts, got {shown(value)}"
         case "output_level":

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import ba_tui
 from ba_tui import __version__
 from ba_tui.cli.config import print_line, say
 from ba_tui.cli.main import COMMANDS, route, run
@@ -20,6 +21,7 @@ from tests.loopback import ModelServer
 from tests.loopback.replies import Answer, Status
 from tests.program import Program
 
+PACKAGE = Path(ba_tui.__file__).parent
 HELLO = "steps: [{say: Hello there., usage: {input: 10, output: 3}}]\n"
 
 
@@ -167,7 +169,7 @@ def test_bytes_that_are_no_text_do_not_stop_it(ba: Program):
 def test_a_rule_about_no_tool_is_told(ba: Program):
     config = ba.home / "ba" / "config.yaml"
     config.parent.mkdir()
-    config.write_text("permissions:\n  ask: [grepp, mcp__x__y, mcp.x, 'web_*', '@network', on_error]\n")
+    config.write_text("permissions:\n  ask: [grepp, mcp__x__y, mcp.x, 'web_*', '@network']\n")
     done = ba.here("-p", "-m", "scripted:hello.yaml", "--deny", "mcp__there__thing", "hi")
     assert (done.returncode, done.stdout) == (0, "Hello there.\n")
     said = "permission rule 'grepp': there is no tool 'grepp'; did you mean 'grep'? See ba tools list."
@@ -244,6 +246,11 @@ def test_two_vendors_over_http_with_tools(ba: Program):
         assert report["result"] == "One row."
         assert report["tool_calls"][0]["name"] == "read_file"
         assert "north,12" in json.dumps(server.requests[1].json)
+        session = report["session_id"]
+        assert program.run("sessions", "request", session, "2").stdout.encode() == server.requests[1].body
+        assert [each["number"] for each in program.json("sessions", "request", session, "--json")] == [1, 2]
+        assert "One row." in program.run("sessions", "request", session, "2", "--response").stdout
+        assert "has requests 1 to 2, not 3" in program.here("sessions", "request", session, "3").stderr
         assert "k-test-1234" not in "".join(path.read_text() for path in program.journals())
 
 
@@ -331,3 +338,36 @@ def test_streams_that_were_closed_and_a_locale_without_letters_lose_nothing(ba: 
     assert done.returncode == 0
     (journal,) = ba.journals()
     assert "grüße — 日本" in journal.read_text(encoding="utf-8")
+
+
+COLLECTS = """
+import gc, sys, weakref
+from ba_tui.__main__ import main
+
+class Knot: ...
+
+def tie():
+    knot = Knot()
+    knot.self = knot
+    return weakref.ref(knot)
+
+code = main()
+assert gc.isenabled() and code == 0, code
+first, many = tie(), [[] for _ in range(200_000)]  # The first collection sets aside what is there.
+later = tie()
+many = [[] for _ in range(20_000)]
+assert later() is None
+"""
+
+
+@pytest.mark.parametrize("args", [("run", "--help"), ("tokens", "hello.yaml"), ("tools", "list")])
+def test_garbage_is_collected_in_every_command(ba: Program, args: tuple[str, ...]):
+    command = [sys.executable, "-c", COLLECTS, *args]
+    done = subprocess.run(
+        command, cwd=ba.folder, env=ba.environment, capture_output=True, text=True, check=False, timeout=30
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_nothing_turns_the_garbage_collector_off():
+    assert not [path for path in PACKAGE.rglob("*.py") if "gc.disable(" in path.read_text()]

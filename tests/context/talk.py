@@ -10,7 +10,7 @@ from typing import Any
 from ba_tui.context.compression.compressor import Compressor, CompressorParts
 from ba_tui.context.compression.gauge import Gauge
 from ba_tui.context.compression.overflow import Fitting
-from ba_tui.context.compression.selection import Budget
+from ba_tui.context.compression.selection import SummaryBudget
 from ba_tui.context.compression.summarize import Summarizer, Writer
 from ba_tui.context.compression.summary_cache import SummaryCache
 from ba_tui.core.conversation import Conversation
@@ -93,7 +93,7 @@ class Room:
         async def journal() -> Sequence[Event]:
             return self.memory.read()
 
-        self.budget = Budget(budget)
+        self.budget = SummaryBudget(budget)
         more = {"veto": veto} if veto else {}
         means = CompressorParts(self.gauge, summarizer, self.budget, events=journal, **more)
         self.compressor = Compressor(self.settings, means)

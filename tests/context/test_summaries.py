@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ba_tui.context.compression.fact_check import completed, left_out
-from ba_tui.context.compression.selection import Budget, Case, choose
+from ba_tui.context.compression.selection import Case, SummaryBudget, choose
 from ba_tui.context.compression.summarize import Summarizer, Writer, record
 from ba_tui.context.compression.summary_cache import SummaryCache, digest
 from ba_tui.core.errors import ProviderError
@@ -47,7 +47,7 @@ def test_the_way_is_what_was_set_or_what_suits(given_: dict[str, Any], case: Cas
 
 def test_the_budget_is_for_any_hour() -> None:
     now = [0.0]
-    budget = Budget(0.10, lambda: now[0])
+    budget = SummaryBudget(0.10, lambda: now[0])
     budget.spend(0.06)
     now[0] = 1_800.0
     budget.spend(0.04)

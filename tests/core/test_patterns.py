@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+import ba_tui
 from ba_tui.core.text.patterns import regex
+
+PACKAGE = Path(ba_tui.__file__).parent
 
 
 def test_works_as_a_compiled_one() -> None:
@@ -22,3 +28,30 @@ def test_a_mistake_shows_at_the_first_use() -> None:
     broken = regex("(")
     with pytest.raises(re.error):
         broken.search("x")
+
+
+COMPILE_ALL = """
+import gc, importlib, pkgutil, warnings
+import ba_tui
+from ba_tui.core.text.patterns import regex
+
+for module in pkgutil.walk_packages(ba_tui.__path__, "ba_tui."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+found = [each for each in gc.get_objects() if type(each) is type(regex(""))]
+for each in found:
+    each.pattern
+print(len(found))
+"""
+
+
+def test_every_pattern_that_ships_compiles() -> None:
+    written = sum(len(re.findall(r"\bregex\(", path.read_text())) for path in PACKAGE.rglob("*.py"))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", COMPILE_ALL],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 0.9 * written

@@ -49,6 +49,8 @@ def test_both_shapes_are_read_in_their_order(tmp_path: Path) -> None:
     [
         ("hooks: {PreTool: [{command: a}]}", "expected an event; did you mean PreToolUse?"),
         ("hooks: {zzz: [{command: a}]}", "expected an event such as pre_tool"),
+        ("hooks: {subagent_start: [{command: a}]}", "subagent_start is not available yet"),
+        ("hooks: {SubagentStop: [{command: a}]}", "SubagentStop is not available yet"),
         ("hooks: {stop: [{comand: a}]}", "did you mean command?"),
         ("hooks: {stop: [{command: a, timeout: 0}]}", "expected more than 0"),
         ("hooks: {stop: [{hooks: [{type: prompt, command: a}]}]}", "expected command"),
@@ -71,6 +73,7 @@ def test_claude_codes_own_file_is_read_as_it_stands(tmp_path: Path) -> None:
     hooks = {
         "PreToolUse": [{"matcher": "Bash", "hooks": [group, {"type": "prompt", "prompt": "sure?"}]}],
         "Stop": [{"hooks": [{"type": "command", "command": "done"}]}],
+        "SubagentStop": [{"hooks": [group]}],
         "Elsewhere": [{"hooks": [group]}],
         "SessionEnd": [{"hooks": [{"type": "command"}]}, "nonsense"],
         "Notification": [{"matcher": "(", "hooks": [group]}],
@@ -78,7 +81,8 @@ def test_claude_codes_own_file_is_read_as_it_stands(tmp_path: Path) -> None:
     file.write_text(json.dumps({"model": "opus", "hooks": hooks}))
     found, problems = read_claude(file)
     assert found == [Hook("pre_tool", "check", "Bash", 7, str(file)), Hook("stop", "done", "", 60, str(file))]
-    assert len(problems) == 5
+    assert len(problems) == 6
+    assert f"{file}: SubagentStop: is not available yet: ba starts no sub-agents; its hooks are ignored." in problems
     assert all(problem.startswith(f"{file}: ") for problem in problems)
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ba_tui.providers.scripted import ModelScript, Planned, load_script
+from ba_tui.providers.script_files import read_script
+from ba_tui.providers.scripted import ModelScript, Planned
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import load_definitions
 
@@ -26,7 +27,7 @@ AMOUNT = re.compile(r"\d,\d{3}\.\d\d")
 
 @pytest.fixture
 def tour() -> ModelScript:
-    return load_script(DEMO / "tour.yaml")
+    return read_script(DEMO / "tour.yaml")
 
 
 @pytest.fixture

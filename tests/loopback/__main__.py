@@ -9,7 +9,8 @@ import argparse
 import signal
 from pathlib import Path
 
-from ba_tui.providers.scripted import ModelScript, Planned, Step, load_script
+from ba_tui.providers.script_files import read_script
+from ba_tui.providers.scripted import ModelScript, Planned, Step
 from tests.loopback.server import ModelServer
 
 
@@ -25,7 +26,7 @@ def main() -> None:
     call, line = Step(calls=(Planned(given.tool),)), "The quick brown fox jumps over the lazy dog. "
     text = (line * (given.size // len(line) + 1))[: given.size]
     made = ModelScript((call,) * given.calls, last=Step(say=text))
-    script = load_script(given.script) if given.script else made
+    script = read_script(given.script) if given.script else made
     with ModelServer(script, port=given.port, rate=given.rate) as server:
         print(server.url, flush=True)
         signal.sigwait({signal.SIGINT, signal.SIGTERM})

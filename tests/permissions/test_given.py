@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -169,3 +170,11 @@ def test_removing_what_is_gone_by_now_is_told(root: Path) -> None:
     rules.remove(line)
     with pytest.raises(UsageError, match=r"is not in .*config\.yaml"):
         rules.remove(replace(line, source="elsewhere"))
+
+
+def test_rules_given_at_the_same_time_are_all_kept(root: Path) -> None:
+    rules = policy(root)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda name: rules.remember(f"edit_file({name})", "always"), "abcdefgh"))
+    assert [judge(rules, EDIT, name) for name in "abcdefgh"] == ["allow"] * 8
+    assert [judge(again(root), EDIT, name) for name in "abcdefgh"] == ["allow"] * 8

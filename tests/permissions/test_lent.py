@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.permissions.paths import Lent, Workspace
+from ba_tui.permissions.paths import ReadOnlyFolder, Workspace
 from ba_tui.permissions.policy import Allow, Ask, Deny, Policy
 from ba_tui.permissions.verdicts import JudgedCall
 from tests.permissions.toolset import EDIT, READ
@@ -19,7 +19,7 @@ def workspace(tmp_path: Path) -> Workspace:
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "abc").write_text("kept")
     (tmp_path / "store" / "own.csv").write_text("hidden by the workspace's")
-    return Workspace(tmp_path / "work", lent=(Lent("data", tmp_path / "store"),))
+    return Workspace(tmp_path / "work", lent=(ReadOnlyFolder("data", tmp_path / "store"),))
 
 
 def test_what_is_lent_is_found_by_its_name(workspace: Workspace, tmp_path: Path) -> None:

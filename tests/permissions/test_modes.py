@@ -12,10 +12,10 @@ import pytest
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLine
-from ba_tui.core.tool import Effect, Tool
+from ba_tui.core.tool import Tool
 from ba_tui.permissions.bounds import RESTRICTED, Bounds, check_bypass, contained
 from ba_tui.permissions.verdicts import Ask, Deny, JudgedCall
-from tests.permissions.toolset import CLOCK, EDIT, FETCH, READ, SHELL, judge, lines, policy, tool
+from tests.permissions.toolset import CLOCK, EDIT, FETCH, READ, SHELL, judge, lines, policy
 
 CALLS = [(READ, "a.py"), (CLOCK, ""), (EDIT, "a.py"), (SHELL, "make"), (FETCH, "https://x.org")]
 BYPASS = Bounds(bypass=True)
@@ -140,16 +140,6 @@ def test_silence_is_no_yes_to_what_can_not_be_undone(root: Path) -> None:
         judged = rules.judge(JudgedCall(SHELL, {"command": command}, root))
         assert isinstance(judged, Ask)
         assert judged.on_timeout == expected, command
-
-
-def test_rules_about_what_happens(root: Path) -> None:
-    rules = policy(root, *lines("ask", "after_subtask", "on_error(high)"))
-    assert rules.asks_at("after_subtask") == "after_subtask"
-    assert rules.asks_at("on_plan_change") == ""
-    found = [rules.asks_at("on_error", severity) for severity in ("low", "medium", "high", "critical", "")]
-    assert found == ["", "", *["on_error(high)"] * 3]
-    assert policy(root, *lines("ask", "on_error")).asks_at("on_error", "low") == "on_error"
-    assert judge(rules, tool("after_subtask", Effect.READ, "", ()), "") == "ask"
 
 
 def test_bypass_as_root_needs_a_word_or_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

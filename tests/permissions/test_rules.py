@@ -78,7 +78,7 @@ def test_the_bundled_rules_are_good() -> None:
         ("deny: shell\n", r":1: deny: expected a list of rules, got 'shell'"),
         ("deny:\n  - 5\n", r":2: deny: expected text or a group with rule, got 5"),
         ("deny:\n  - x\n  - x(\n", r":3: permission rule 'x\('"),
-        ("- x\n", r":1: expected settings"),
+        ("- x\n", r":1: expected lines of `name: value`, got a list"),
     ],
 )
 def test_a_rule_file_is_checked_as_it_loads(tmp_path: Path, text: str, said: str) -> None:

@@ -22,6 +22,7 @@ from ba_tui.providers.http import ModelClient
 from ba_tui.providers.retrying import Persistent
 from ba_tui.providers.shapes import decode
 from ba_tui.providers.sse import chunks
+from ba_tui.providers.transfers import Transfer
 from tests.loopback.hostile import JSON, OK, SSE, HostileServer, Play, Repeated, answer, drip, endless
 from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, delta, until_error
 
@@ -198,7 +199,7 @@ def dripping(head: bytes, data: bytes) -> Play:
 @pytest.mark.parametrize("what", SLOW)
 async def test_a_body_that_drips_does_not_count_as_one_that_comes(connect: Connect, vendor: str, what: str) -> None:
     with HostileServer(SLOW[what](vendor)) as server:
-        _, error = await until_error(connect(vendor, server, idle=0.2).stream(ASK))
+        _, error = await until_error(connect(vendor, server, transfer=Transfer(0.2)).stream(ASK))
     assert type(error) is ConnectionLost
     assert "in time" in str(error)
 
@@ -214,7 +215,7 @@ async def test_an_answer_may_take_longer_than_the_time_for_a_line(connect: Conne
         yield last
 
     with HostileServer(answer(OK + SSE + begun(vendor), body())) as server:
-        got, error = await until_error(connect(vendor, server, idle=0.3).stream(ASK))
+        got, error = await until_error(connect(vendor, server, transfer=Transfer(0.3)).stream(ASK))
     assert error is None
     assert got[-1].text.endswith("28 29 ")
 

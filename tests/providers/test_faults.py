@@ -31,6 +31,7 @@ from ba_tui.core.provider import ModelRequest
 from ba_tui.providers.anthropic import AnthropicProvider
 from ba_tui.providers.openai_compat import OpenAIProvider
 from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.transfers import Transfer
 from tests.loopback import Answer, ModelServer, Raw, Status
 from tests.loopback.replies import JSON, Pace
 from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, until_error
@@ -321,7 +322,7 @@ async def test_nobody_at_the_address(vendor: str) -> None:
 async def test_an_answer_that_never_comes(model_server: START, connect: Connect, vendor: str) -> None:
     held = threading.Event()
     server = model_server([Answer(Step(say=WORDS), pace=Pace(hold=held))])
-    error = await fails(connect(vendor, server, idle=0.2))
+    error = await fails(connect(vendor, server, transfer=Transfer(0.2)))
     held.set()
     assert isinstance(error, ConnectionLost)
     assert "in time" in str(error)

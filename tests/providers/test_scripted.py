@@ -12,7 +12,8 @@ from ba_tui.core.messages import Usage, user
 from ba_tui.core.provider import ModelRequest
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.transcript import Transcript
-from ba_tui.providers.scripted import Failure, ModelScript, Planned, ScriptedProvider, Step, When, load_script
+from ba_tui.providers.script_files import read_script
+from ba_tui.providers.scripted import Failure, ModelScript, Planned, ScriptedProvider, Step, When
 from tests.providers.conftest import collect, until_error
 
 ASK = ModelRequest("", [user("Hello")], ())
@@ -139,7 +140,7 @@ last:
 def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "script.yaml"
     path.write_text(FULL)
-    script = load_script(path)
+    script = read_script(path)
     assert script.delay == 0.02
     assert script.last == Step(say="That was all.")
     assert script.steps[0] == Step(
@@ -160,7 +161,7 @@ def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
         ("", 1, "steps"),
         ("delay: 1\n", 1, "steps"),
         ("steps: none\n", 1, "a list"),
-        ("steps:\n  - say: [a\n", 3, "no YAML"),
+        ("steps:\n  - say: [a\n", 3, "not valid YAML"),
         ("steps:\n  - sya: hello\n", 2, "unknown key steps[1].sya"),
         ("steps:\n  - say: a\n  - usage: {input: 1}\n", 3, "steps[2] must be a step"),
         ("steps:\n  - say: 42\n", 2, "steps[1].say must be a text"),
@@ -179,11 +180,11 @@ def test_a_broken_script_is_named_with_line_and_expectation(tmp_path: Path, text
     path = tmp_path / "script.yaml"
     path.write_text(text)
     with pytest.raises(UsageError) as caught:
-        load_script(path)
-    assert f"{path}, line {line}" in str(caught.value)
+        read_script(path)
+    assert f"{path}:{line}" in str(caught.value)
     assert said in str(caught.value)
 
 
 def test_a_script_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"none\.yaml can't be read"):
-        load_script(tmp_path / "none.yaml")
+        read_script(tmp_path / "none.yaml")

@@ -103,7 +103,7 @@ def test_a_broken_entry_is_named_and_left_out(tmp_path: Path):
     }.items():
         line = next(line for line in problems.splitlines() if name in line)
         assert field in line
-        assert f"{file}, line " in line
+        assert f"{file}:" in line
 
 
 @pytest.mark.parametrize("text", ["models: [", "models: 3\n", "other: {}\n", "- a\n"])

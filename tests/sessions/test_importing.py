@@ -16,7 +16,7 @@ from ba_tui.core.events import Compressed, MessageDone, Notice, Steered, ToolFin
 from ba_tui.core.messages import Image, Message, Thinking, ToolOutput, ToolUse, Usage
 from ba_tui.core.results import CommandText, Diff
 from ba_tui.core.transcript import Transcript
-from ba_tui.sessions.imports.claude_code import told
+from ba_tui.sessions.imports.claude_code import read_story
 from ba_tui.sessions.imports.importing import read_transcript
 from ba_tui.sessions.imports.published import VERSIONS, result_of
 from ba_tui.sessions.journal import JournalFile
@@ -135,7 +135,7 @@ def test_the_same_transcript_is_imported_once(tmp_path: Path) -> None:
 
 
 def test_a_branch_that_was_gone_back_from_is_left_out_and_counted() -> None:
-    story = told(
+    story = read_story(
         [
             entry(1, "user", "one", parent=None),
             entry(2, "assistant", text("first")),
@@ -156,7 +156,7 @@ def said_in(parents: Sequence[int | None]) -> list[str]:
         {**entry(number, "user" if number % 2 else "assistant", text(f"say {number}"), parent=parent)}
         for number, parent in enumerate(parents, 1)
     ]
-    return [message.text.removeprefix("say ") for message in Transcript(events=told(records).events).messages]
+    return [message.text.removeprefix("say ") for message in Transcript(events=read_story(records).events).messages]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_entries_without_a_parent_are_kept(parents: Sequence[int | None], left_o
 def test_what_stands_before_a_missing_entry_is_kept() -> None:
     records = [entry(number, "user" if number % 2 else "assistant", text(f"say {number}")) for number in range(1, 9)]
     del records[3]
-    said = [message.text for message in Transcript(events=told(records).events).messages]
+    said = [message.text for message in Transcript(events=read_story(records).events).messages]
     assert said == ["say 1", "say 2", "say 3say 5", "say 6", "say 7", "say 8"]
 
 
@@ -195,7 +195,7 @@ def test_sub_agents_compactions_commands_and_interruptions() -> None:
         entry(10, "user", "<local-command-stdout>Bye</local-command-stdout>"),
         entry(11, "user", [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}]),
     ]
-    events = told(records).events
+    events = read_story(records).events
     prompts = [(event.agent, event.prompt.text) for event in events if isinstance(event, TurnStarted)]
     assert prompts == [("main", "/review all of it"), ("main/task-1", "look"), ("main", "go on"), ("main", "")]
     assert [event.reason for event in events if isinstance(event, TurnEnded) and event.agent == "main"] == [
@@ -212,7 +212,7 @@ def test_sub_agents_compactions_commands_and_interruptions() -> None:
 
 def test_a_note_that_the_person_did_not_see_stays_hidden() -> None:
     records = [entry(1, "user", "one", parent=None), entry(2, "user", "a note", isMeta=True)]
-    (note,) = [event.message for event in told(records).events if isinstance(event, Steered)]
+    (note,) = [event.message for event in read_story(records).events if isinstance(event, Steered)]
     assert (note.hidden, note.text) == (True, "a note")
 
 
@@ -324,4 +324,4 @@ def test_any_order_of_entries_makes_a_valid_conversation(steps: list[tuple[str, 
         | {"timestamp": f"2026-11-20T10:00:{second:02d}Z" if second else "yesterday"}
         for number, (kind, content, parent, aside, second) in enumerate(steps, 1)
     ]
-    assert valid(Transcript(events=told(records).events).messages)
+    assert valid(Transcript(events=read_story(records).events).messages)

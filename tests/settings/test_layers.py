@@ -100,7 +100,7 @@ def test_empty_variables_and_keys_without_value_are_not_set(ba_home: Path, proje
     [
         ("model: [a\ntheme: x\n", 2, "not valid YAML"),
         ("theme: x\n\tmodel: y\n", 2, "indent with spaces"),
-        ("- model\n", 1, "expected settings as `name: value`, got a list"),
+        ("- model\n", 1, "expected lines of `name: value`, got a list"),
         ("just words\n", 1, "got a single value"),
         ("a: b\nmodel: \x07\n", 2, "U+0007"),
         ("model: !!python/object:os.system x\n", 1, "not valid YAML"),

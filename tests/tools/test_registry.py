@@ -183,7 +183,7 @@ def test_subagents_have_what_is_meant_for_them(tmp_path: Path):
         ("core: [b]", "1: there is no tool 'b'"),
         ("optional:\n  aa: {enabled: true}", "2: there is no tool 'aa'; did you mean 'a'?"),
         ("core: [a", "1: is not valid YAML"),
-        ("- a", "1: expected settings as `name: value`, got a list"),
+        ("- a", "1: expected lines of `name: value`, got a list"),
         ("core: [a]\ncore: [a]", "2: core: stands here again (first in line 1)"),
     ],
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from ba_tui.context.compression import selection
 from ba_tui.context.compression.gauge import Gauge, uncounted
 from ba_tui.context.compression.rounds import Compression, Keep, is_compressed, opening, turn_start
-from ba_tui.context.compression.selection import Budget, Case, choose
+from ba_tui.context.compression.selection import Case, SummaryBudget, choose
 from ba_tui.context.compression.summarize import NOTHING, Bill, NoSummary, Summarizer, Summary
 from ba_tui.context.reminders import without_stale
 from ba_tui.core.errors import ProviderError, UsageError
@@ -78,7 +78,7 @@ class CompressorParts:
 
     gauge: Gauge
     summarizer: Summarizer | None = None
-    budget: Budget = field(default_factory=lambda: Budget(0.0))
+    budget: SummaryBudget = field(default_factory=lambda: SummaryBudget(0.0))
     veto: Callable[[str, str], Awaitable[str | None]] = _no_veto
     again: Callable[[Transcript], Sequence[Message]] = _nothing_again
     events: Callable[[], Awaitable[Sequence[Event]]] = _no_events

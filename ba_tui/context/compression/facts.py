@@ -12,7 +12,7 @@ from heapq import nlargest
 from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui.context.compression.importance import FADING, Importance, weight
-from ba_tui.context.compression.keywords import decided, line_score, masked, prose_score, standing
+from ba_tui.context.compression.keywords import decided, is_instruction, line_score, masked, prose_score
 from ba_tui.context.compression.novelty import KnownWords, Phrases, scored_lines
 from ba_tui.context.compression.rounds import Round
 from ba_tui.context.compression.user_text import PASTED, Written, is_answer, lines_in, written_in
@@ -312,7 +312,7 @@ def spoken(number: int, lost: str, place: int) -> list[Fact]:
 
 
 def _worth(sentence: str) -> float:
-    return max(prose_score(sentence), line_score(sentence)) + (INSTRUCTING if standing(sentence) else 0.0)
+    return max(prose_score(sentence), line_score(sentence)) + (INSTRUCTING if is_instruction(sentence) else 0.0)
 
 
 def newest(found: Sequence[Fact]) -> list[Fact]:

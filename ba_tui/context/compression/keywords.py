@@ -13,7 +13,7 @@ from ba_tui.core.values import frozen
 
 
 @frozen
-class Cues:
+class KeywordPatterns:
     """Patterns for prose. Made at their first use: start-up has no time for them."""
 
     standing: re.Pattern[str]
@@ -86,9 +86,9 @@ _NAME = r"""
 
 
 @cache
-def cues() -> Cues:
+def keyword_patterns() -> KeywordPatterns:
     loose = re.VERBOSE | re.IGNORECASE
-    return Cues(
+    return KeywordPatterns(
         standing=re.compile(_STANDING, loose),
         decision=re.compile(_DECISION, loose),
         todo=re.compile(_TODO, loose),
@@ -135,7 +135,7 @@ _DIGITS = str.maketrans("0123456789", "0000000000")
 
 def prose_score(text: str) -> float:
     """What the words of ``text`` add to how much its sentence counts."""
-    known = cues()
+    known = keyword_patterns()
     score = 0.0
     if known.decision.search(text):
         score += 3.0
@@ -161,14 +161,14 @@ def prose_score(text: str) -> float:
     return score
 
 
-def standing(text: str) -> bool:
+def is_instruction(text: str) -> bool:
     """True when ``text``, said by the person, sounds as if it holds for longer than its round."""
-    return len(text) <= 600 and cues().standing.search(text) is not None
+    return len(text) <= 600 and keyword_patterns().standing.search(text) is not None
 
 
 def decided(text: str) -> bool:
     """True when ``text`` sounds like a decision, or the reason for one."""
-    return cues().decision.search(text) is not None
+    return keyword_patterns().decision.search(text) is not None
 
 
 def line_score(line: str) -> float:
@@ -186,7 +186,7 @@ def line_score(line: str) -> float:
         score += 1.5
     if masked(line) != line:
         score += 0.4
-        if cues().figure.search(line):
+        if keyword_patterns().figure.search(line):
             score += 0.8
     if "://" in line:
         score += 0.6

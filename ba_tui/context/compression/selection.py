@@ -29,7 +29,7 @@ class SelectionSettings(Protocol):
     def enable_llm_summarization(self) -> bool: ...
 
 
-class Budget:
+class SummaryBudget:
     """US dollars that may go out within any hour, over all conversations of this process."""
 
     def __init__(self, limit: float, clock: Callable[[], float] = time.monotonic) -> None:

@@ -53,10 +53,10 @@ class Observation:
     @property
     def alone(self) -> Message:
         """To be counted."""
-        return holding(self.output)
+        return output_message(self.output)
 
 
-def holding(output: ToolOutput | Written) -> Message:
+def output_message(output: ToolOutput | Written) -> Message:
     """A message with nothing else, to be counted."""
     return Message("user", blocks_of(output), origin="tool", id="")
 

@@ -17,9 +17,9 @@ from ba_tui.context.compression.stubs import (
     CutResult,
     Observation,
     blocks_of,
-    holding,
     known_of,
     observations,
+    output_message,
     stub,
     with_stubs,
 )
@@ -189,7 +189,7 @@ class TailShortening:
         return self.count([item.alone]) * (1 - 0.8 * self._longest(item) / item.size)
 
     def _less(self, item: Observation, smaller: ToolOutput | Written) -> int:
-        return self.count([item.alone]) - self.count([holding(smaller)])
+        return self.count([item.alone]) - self.count([output_message(smaller)])
 
     def _parted(self, room: int) -> tuple[list[Round], list[Round]]:
         """What must become notes, and what stays: as many of the last steps as have room without their bulk."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ba_tui.context.compression.keywords import standing
+from ba_tui.context.compression.keywords import is_instruction
 from ba_tui.context.compression.rounds import Round, is_changed
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, is_reminder
 from ba_tui.core.text.patterns import regex
@@ -258,7 +258,7 @@ def _chosen(texts: Sequence[Written], costs: Sequence[int], room: int) -> list[i
 
 
 def _rank(text: Written, place: int) -> tuple[int, int]:
-    first = 0 if text.round == 1 else 1 if standing(f"{text.head[:CUE]}\n{text.tail[-CUE:]}") else 2
+    first = 0 if text.round == 1 else 1 if is_instruction(f"{text.head[:CUE]}\n{text.tail[-CUE:]}") else 2
     return first, -place if first else place
 
 

@@ -43,6 +43,17 @@ class TurnLine:
 
 
 @frozen
+class SavedRequest:
+    """A request to a model that is kept byte for byte. Sizes in bytes; ``received`` 0 without a response."""
+
+    number: int
+    at: float
+    model: str
+    size: int
+    received: int = 0
+
+
+@frozen
 class Outline:
     """A session's turns, oldest first, and what all its answers used."""
 

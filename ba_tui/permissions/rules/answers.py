@@ -6,6 +6,7 @@ Beside them the allow rules of a project, which wait here until the person has c
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,20 +22,26 @@ from ba_tui.resources import Places
 SESSION = "this session"
 
 
-class Given:
-    """``problems``: kept answers that can't be used, one line each."""
+class GivenRules:
+    """Rules are given and taken back in threads, as files are written for them, while calls are judged in others.
+
+    ``problems``: kept answers that can't be used, one line each.
+    """
 
     def __init__(self, approvals: Approvals | None, own: Places | None, offered: Sequence[Rule] = ()) -> None:
         self._approvals = approvals
         self._own = own
         self._offered = offered
         """The project's own allow rules."""
-        self._kept: list[Approval] = []
+        self._kept: tuple[Approval, ...] = ()
+        """Replaced as a whole, so that whoever reads it needs no lock."""
+        self._changing = threading.Lock()
         self.problems: list[str] = []
         self.grants: list[Callable[[], Sequence[Rule]]] = []
         """Rules that allow as long as they are there."""
         if approvals:
-            self._kept, self.problems = approvals.read()
+            kept, self.problems = approvals.read()
+            self._kept = tuple(kept)
 
     def rules(self, verdict: str) -> list[Rule]:
         kept = [kept.rule for kept in self._kept if kept.rule.verdict == verdict]
@@ -59,7 +66,8 @@ class Given:
         return next((rule for rule in self._offered if not self._confirmed(rule) and rule.covers(subject)), None)
 
     def add(self, rule: Rule, scope: RuleScope, base: Path, answers: tuple[str, ...] = ()) -> Rule:
-        """Hold ``rule`` from now on; the rule as it is held. Relative paths start from ``base``.
+        """Hold ``rule`` from now on; the rule as it is held. Relative paths start from ``base``. For a scope beyond the
+        session it writes a file, and may wait for another process that writes it: call it off the loop.
 
         Raises:
             UsageError, StorageError: it can't be kept; it holds for this session all the same.
@@ -68,14 +76,16 @@ class Given:
         if offered and rule.terms == NO_TERMS:
             # Confirming takes the rule as the project has it, with its conditions.
             rule = replace(rule, terms=offered.terms)
-        held = replace(rule, source=SESSION, layer="session")
-        self._kept.append(Approval(held, answers))
+        held = Approval(replace(rule, source=SESSION, layer="session"), answers)
+        with self._changing:
+            self._kept = (*self._kept, held)
         if scope == "session":
-            return held
+            return held.rule
         layer: RuleLayer = "project" if scope == "project" else "user"
-        held = replace(held, source=self._keep(held, scope, base, answers), layer=layer)
-        self._kept[-1] = Approval(held, answers)
-        return held
+        saved = replace(held.rule, source=self._keep(held.rule, scope, base, answers), layer=layer)
+        with self._changing:
+            self._kept = tuple(Approval(saved, answers) if each is held else each for each in self._kept)
+        return saved
 
     def remove(self, line: RuleLine) -> None:
         """Take a rule back. Raises UsageError for one that is not the person's own, StorageError."""
@@ -89,7 +99,8 @@ class Given:
                 raise UsageError(f"{line.rule} is not in {self._own.settings}.", f"It stands in {line.source}.")
         elif not mine:
             raise UsageError(f"{line.rule} is no rule of yours.", f"It stands in {line.source or 'another place'}.")
-        self._kept = [kept for kept in self._kept if kept not in mine]
+        with self._changing:
+            self._kept = tuple(kept for kept in self._kept if kept not in mine)
 
     def _keep(self, rule: Rule, scope: Literal["project", "user"], base: Path, answers: tuple[str, ...]) -> str:
         """Write it down; says where."""

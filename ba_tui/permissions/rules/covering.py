@@ -13,10 +13,11 @@ from ba_tui.core.questions import Risk
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.permissions.rules.command_rules import names_all, permits
-from ba_tui.permissions.rules.rule import SHELL_TOOLS, Rule, Seen, Subject
+from ba_tui.permissions.rules.rule import SHELL_TOOLS, Rule, Subject
 from ba_tui.permissions.shell.command_parts import Below, CommandPart
 from ba_tui.permissions.shell.command_text import LONGEST_RULE, findings, rememberable
 from ba_tui.permissions.shell.programs.known_commands import known
+from ba_tui.permissions.touched import TouchedPath
 
 _SYSTEM = regex(
     r"/(?:usr|lib|lib32|lib64|bin|sbin|sys/fs/cgroup|sys/devices/system)(?:/.*)?"
@@ -61,9 +62,9 @@ class FileCover:
     that are gone through a rule keeps, empty for none; ``unheld``: why no sandbox holds what only reads, so that it
     changes nothing and sees no secret; empty when one does."""
 
-    readable: Callable[[Seen], bool]
-    writable: Callable[[Seen], bool]
-    shown: Callable[[Seen], str]
+    readable: Callable[[TouchedPath], bool]
+    writable: Callable[[TouchedPath], bool]
+    shown: Callable[[TouchedPath], str]
     kept: Callable[[Below], str]
     secret: Callable[[Below], str]
     unheld: Callable[[], str]

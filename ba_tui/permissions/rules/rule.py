@@ -24,6 +24,7 @@ from ba_tui.permissions.rules.command_rules import ANY, catches, pattern_problem
 from ba_tui.permissions.rules.conditions import NO_TERMS, Misfit, Terms, read_terms
 from ba_tui.permissions.shell.command_parts import CommandPart
 from ba_tui.permissions.sql import KINDS
+from ba_tui.permissions.touched import TouchedPath
 
 RuleAnswer: TypeAlias = Literal["allow", "ask", "deny"]
 
@@ -44,27 +45,10 @@ KINDS_IN_DOUBT: Mapping[str, frozenset[str]] = {
 """The kinds of SQL that a strict rule about one kind covers too."""
 EFFECTS = {f"@{effect.value}": effect for effect in Effect}
 EVENTS = ("after_subtask", "on_error", "on_plan_change")
-"""What happens beside calls and can be asked about; ``on_error`` may name a severity."""
-SEVERITIES = ("low", "medium", "high", "critical")
+"""Rules about what happens beside calls. They are refused until there is something that asks at those moments."""
 LONGEST = 500
 _TOOL = regex(r"[A-Za-z0-9_.*-]+")
 _HINT = "Rules read TOOL or TOOL(PATTERN), such as edit_file(src/**) or shell(git status)."
-
-
-@frozen
-class Seen:
-    """One path of a call. ``relative``: from the root; ``places``: from each folder of the workspace it lies in."""
-
-    path: Path
-    relative: str | None
-    places: tuple[str, ...]
-    inside: bool
-    secret: bool
-    guarded: bool
-
-    @property
-    def shown(self) -> str:
-        return self.path.as_posix() if self.relative is None else self.relative
 
 
 @frozen
@@ -78,8 +62,8 @@ class Subject:
     effect: Effect
     target: str = ""
     command: str | None = None
-    paths: tuple[Seen, ...] = ()
-    named: tuple[Seen, ...] = ()
+    paths: tuple[TouchedPath, ...] = ()
+    named: tuple[TouchedPath, ...] = ()
     kinds: frozenset[str] = frozenset()
     """What the call's SQL does: ``permissions.sql.KINDS`` and ``network``."""
     args: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -137,14 +121,6 @@ class Rule:
         """Whether it names what it is about, rather than a kind of thing."""
         pattern = self.pattern or ""
         return pattern.startswith(hosts.PREFIX) or bool(pattern and not set(pattern) & set("*?@"))
-
-    def happens(self, event: str, severity: str) -> bool:
-        """Whether it asks at ``event``; an error must be as severe as the rule says, or worse."""
-        if self.tool != event or self.verdict != "ask" or event not in EVENTS:
-            return False
-        if self.pattern not in SEVERITIES or severity not in SEVERITIES:
-            return True
-        return SEVERITIES.index(severity) >= SEVERITIES.index(self.pattern)
 
     def covers(self, subject: Subject) -> bool:
         """Strict rules cover generously, allowing ones exactly: everything a call touches must be meant."""
@@ -207,7 +183,7 @@ class Rule:
             return False
         return bool(_glob(folded(self.pattern)).fullmatch(folded(subject.target)))
 
-    def _in_class(self, seen: Seen) -> bool:
+    def _in_class(self, seen: TouchedPath) -> bool:
         match self.pattern:
             case "@secret":
                 return seen.secret
@@ -216,7 +192,7 @@ class Rule:
             case _:
                 return not seen.inside
 
-    def _fits(self, seen: Seen, *, exactly: bool) -> bool:
+    def _fits(self, seen: TouchedPath, *, exactly: bool) -> bool:
         pattern = self.pattern or ""
         absolute = seen.path.as_posix()
         if pattern.startswith("~"):
@@ -259,8 +235,8 @@ def read_rule(text: str, verdict: str, source: str = "", terms: str = "") -> Rul
         raise refuse(f"expected one of {', '.join(CLASSES)} after (")
     if pattern and pattern.startswith(hosts.PREFIX) and (problem := hosts.domain_problem(pattern)):
         raise refuse(problem, "Such as web_fetch(domain:docs.python.org), which covers what is below it too.")
-    if name in EVENTS and (problem := _event_problem(name, pattern, verdict)):
-        raise refuse(problem, "Such as after_subtask or on_error(high), in a list of ask rules.")
+    if name in EVENTS:
+        raise refuse(f"{name} is not available yet: rules ask about tool calls only", "Remove the rule.")
     if problem := _command_problem(name, pattern, verdict):
         hint = f"Such a rule is one whole command, word for word: {name}(print(1))."
         raise refuse(problem, hint if name in CODE_TOOLS else f"Such as {name}(git status) or {name}(git diff:*).")
@@ -279,15 +255,6 @@ def _plain_tool(name: str) -> str:
         return name
     parts = name.split(".", 2)
     return "__".join(parts if len(parts) > 2 or parts[1] == "*" else [*parts, "*"])
-
-
-def _event_problem(name: str, pattern: str | None, verdict: str) -> str:
-    if verdict != "ask":
-        return f"expected it among the ask rules; {name} is nothing that runs"
-    if pattern is not None and (name != "on_error" or pattern not in SEVERITIES):
-        known = f"one of {', '.join(SEVERITIES)}" if name == "on_error" else "nothing"
-        return f"expected {known} in the brackets"
-    return ""
 
 
 def _command_problem(name: str, pattern: str | None, verdict: str) -> str:
@@ -331,7 +298,7 @@ def literal(text: str) -> str:
     return re.sub(r"([*?\[])", r"[\1]", text)
 
 
-def _each_once(files: Iterable[Seen]) -> list[Seen]:
+def _each_once(files: Iterable[TouchedPath]) -> list[TouchedPath]:
     """``files`` without those that were named twice, which are the very same value then."""
     return list({id(seen): seen for seen in files}.values())
 

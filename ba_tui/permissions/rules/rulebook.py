@@ -13,7 +13,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.text.wording import did_you_mean
 from ba_tui.permissions.rules.conditions import terms_of
-from ba_tui.permissions.rules.rule import EFFECTS, EVENTS, OUTER, read_rule
+from ba_tui.permissions.rules.rule import EFFECTS, OUTER, read_rule
 from ba_tui.resources import bundled
 from ba_tui.settings.document import read_document, shown
 
@@ -39,12 +39,7 @@ def strangers(rules: Iterable[RuleLine], tools: Collection[str]) -> list[str]:
     found: list[str] = []
     for line in rules:
         name = line.rule.partition("(")[0]
-        if (
-            name in tools
-            or name in {NETWORK, OUTER, *EFFECTS, *EVENTS}
-            or name.startswith(("mcp__", "mcp."))
-            or "*" in name
-        ):
+        if name in tools or name in {NETWORK, OUTER, *EFFECTS} or name.startswith(("mcp__", "mcp.")) or "*" in name:
             continue
         where = f"{line.source}: " if line.source else ""
         found.append(f"{where}permission rule {line.rule!r}: there is no tool {name!r}{did_you_mean(name, tools)}")

@@ -1,6 +1,6 @@
 """The sandbox by bubblewrap: name spaces of its own for files, processes and the network.
 
-Which parts of the disk are seen is ``sandbox_layout``'s affair.
+Which parts of the disk are seen is ``layout``'s affair.
 """
 
 from __future__ import annotations

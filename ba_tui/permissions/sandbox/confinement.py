@@ -1,6 +1,6 @@
 """The sandbox: what confines commands here, and the words that go before a command so that it runs confined.
 
-Nothing is started here but a short trial. Which parts of the disk are seen is ``sandbox_layout``'s affair.
+Nothing is started here but a short trial. Which parts of the disk are seen is ``layout``'s affair.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from ba_tui.core.profiles import Profile
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import is_secret
-from ba_tui.permissions.rules.rule import Seen
 from ba_tui.permissions.sandbox.git_history import ALWAYS, OFFLINE, PATTERNS, ask_git, past_secrets
 from ba_tui.permissions.shell.command_parts import CommandPart
+from ba_tui.permissions.touched import TouchedPath
 
 MENTIONS = regex(r"\bgit\b")
 HOOKED = regex(r"\b(?:commit|merge|push|pull|rebase|checkout|switch|am|cherry-pick|revert)\b")
@@ -165,7 +165,7 @@ def _prints(part: CommandPart) -> bool:
     return words[1] in PRINTING and (patch or not summed)
 
 
-def _is_file_of(seen: Seen, word: str) -> bool:
+def _is_file_of(seen: TouchedPath, word: str) -> bool:
     return seen.path.is_file() and not seen.secret and str(seen.path).endswith(word.removeprefix("./"))
 
 

@@ -1,6 +1,6 @@
 """What a confined program sees of the disk: which parts it may write, only read, or not see at all.
 
-Values only; how a mechanism is told is in ``sandbox_bwrap``, ``sandbox_landlock`` and ``sandbox_seatbelt``.
+Values only; how a mechanism is told is in ``bubblewrap``, ``landlock`` and ``seatbelt``.
 """
 
 from __future__ import annotations

@@ -13,8 +13,9 @@ from ba_tui.core.profiles import Profile
 from ba_tui.core.values import frozen
 from ba_tui.permissions.rules.command_rules import permits
 from ba_tui.permissions.rules.covering import Lack, offered
-from ba_tui.permissions.rules.rule import OUTER, SHELL_TOOLS, Rule, Seen, Subject
+from ba_tui.permissions.rules.rule import OUTER, SHELL_TOOLS, Rule, Subject
 from ba_tui.permissions.shell.command_parts import CommandPart
+from ba_tui.permissions.touched import TouchedPath
 from ba_tui.resources import user_home
 
 INSTALLING = {
@@ -146,7 +147,7 @@ def _elsewhere(parts: Sequence[CommandPart]) -> tuple[tuple[Path, ...], tuple[Pa
     return tuple(read), tuple(written)
 
 
-def _outer(seen: Seen) -> bool:
+def _outer(seen: TouchedPath) -> bool:
     if seen.inside or seen.secret or seen.guarded or len(seen.path.parts) < 3:
         return False
     home = user_home()

@@ -1,6 +1,6 @@
 """The sandbox of macOS: a profile for ``sandbox-exec``. Of its rules the last one that fits decides.
 
-Which parts of the disk are seen is ``sandbox_layout``'s affair.
+Which parts of the disk are seen is ``layout``'s affair.
 """
 
 from __future__ import annotations

@@ -15,9 +15,10 @@ from ba_tui.core.tool import Effect
 from ba_tui.permissions.egress.domains import PREFIX
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.rules.conditions import NO_TERMS
-from ba_tui.permissions.rules.rule import CLASSES, Rule, Seen, Subject
+from ba_tui.permissions.rules.rule import CLASSES, Rule, Subject
 from ba_tui.permissions.shell.command_parts import Below
 from ba_tui.permissions.shell.programs.word_paths import MOST_LOOKED_AT
+from ba_tui.permissions.touched import TouchedPath
 
 
 def keeper(workspace: Workspace, rules: Sequence[Rule]) -> Callable[[Below], str]:
@@ -37,7 +38,7 @@ def keeper(workspace: Workspace, rules: Sequence[Rule]) -> Callable[[Below], str
             if count > MOST_LOOKED_AT:
                 return "more files than can be looked through"
             places = workspace.places(path)
-            seen = Seen(path, workspace.relative(path), places, bool(places), secret=False, guarded=False)
+            seen = TouchedPath(path, workspace.relative(path), places, bool(places), secret=False, guarded=False)
             subject = Subject("read_file", Effect.READ, paths=(seen,), args={"path": seen.shown})
             if rule := next((rule for rule in strict if rule.covers(subject)), None):
                 return f"{workspace.shown(path)}, about which there is the rule {rule.text}"

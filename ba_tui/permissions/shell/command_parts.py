@@ -5,15 +5,11 @@ Values only; ``judgement`` makes them and says which of them may run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ba_tui.core.values import frozen
 from ba_tui.permissions.shell.walk.values import InputSource
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ba_tui.permissions.rules.rule import Seen
+from ba_tui.permissions.touched import TouchedPath
 
 
 @frozen
@@ -51,9 +47,9 @@ class CommandPart:
     text: str = ""
     known: bool = False
     surplus: tuple[Surplus, ...] = ()
-    reads: tuple[Seen, ...] = ()
-    writes: tuple[Seen, ...] = ()
-    named: tuple[Seen, ...] = ()
+    reads: tuple[TouchedPath, ...] = ()
+    writes: tuple[TouchedPath, ...] = ()
+    named: tuple[TouchedPath, ...] = ()
     below: tuple[Below, ...] = ()
     stops: str = ""
     effects: frozenset[str] = frozenset()
@@ -83,5 +79,5 @@ class CommandPart:
         return next((surplus.why for surplus in sorted(self.surplus, key=lambda each: not each.binding)), "")
 
     @property
-    def outside(self) -> tuple[Seen, ...]:
+    def outside(self) -> tuple[TouchedPath, ...]:
         return tuple(seen for seen in (*self.reads, *self.writes, *self.named) if not seen.inside)

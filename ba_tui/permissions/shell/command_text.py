@@ -134,7 +134,7 @@ def rememberable(command: str) -> bool:
     )
 
 
-def words(command: str) -> list[str]:
+def split_words(command: str) -> list[str]:
     """The words of ``command``, quotes removed, and the pieces of them that could name a file."""
     try:
         lexer = shlex.shlex(command[:LOOKED_AT], posix=True, punctuation_chars=True)
@@ -150,7 +150,7 @@ def words(command: str) -> list[str]:
 
 def named_paths(command: str, workspace: Workspace, cwd: Path) -> Iterator[tuple[Path, Path]]:
     """Paths that words of ``command`` may name, as written and with links followed; patterns are tried on the disk."""
-    for word in words(command):
+    for word in split_words(command):
         plain = _HOME.sub("~", word)
         for candidate in (plain, *_matches(plain, cwd)):
             try:
@@ -163,7 +163,7 @@ def looks_outside(command: str, workspace: Workspace, cwd: Path) -> bool:
     """Whether a word of ``command`` that is written like a path leads out of the workspace."""
     if not workspace.contains(cwd):
         return True
-    for word in words(command):
+    for word in split_words(command):
         plain = _HOME.sub("~", word)
         if plain.startswith(("/", "~")) or ".." in plain.split("/"):
             try:

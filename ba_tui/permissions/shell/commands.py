@@ -1,6 +1,6 @@
 """Simple commands as written: assignments, words, redirections, here-documents, ends of lines and comments.
 
-Compounds and lists stand in ``shell_syntax``, words in ``shell_words``.
+Compounds and lists stand in ``parser``, words in ``words``.
 """
 
 from __future__ import annotations

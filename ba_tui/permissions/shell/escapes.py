@@ -1,6 +1,6 @@
 """The escapes of ``$'…'`` and the characters they make.
 
-Where such words end stands in ``shell_words``.
+Where such words end stands in ``words``.
 """
 
 from __future__ import annotations

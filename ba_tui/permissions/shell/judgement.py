@@ -40,9 +40,9 @@ from ba_tui.permissions.shell.walk.simple_commands import analyse
 from ba_tui.permissions.shell.walk.values import Analysis, InputSource, KnownListing, ShellWord, Simple
 
 if TYPE_CHECKING:
-    from ba_tui.permissions.rules.rule import Seen
+    from ba_tui.permissions.touched import TouchedPath
 
-See = Callable[[str, Path], "Several[Seen]"]
+See = Callable[[str, Path], "Several[TouchedPath]"]
 """The paths that a text names from a folder, as written and as links lead. Raises PathRefused."""
 
 LONGEST_SHOWN = 60
@@ -144,9 +144,9 @@ class _Simple:
     ground: _Ground
     stops: list[str] = field(default_factory=list[str])
     surplus: list[Surplus] = field(default_factory=list[Surplus])
-    reads: list[Seen] = field(default_factory=list["Seen"])
-    writes: list[Seen] = field(default_factory=list["Seen"])
-    named: list[Seen] = field(default_factory=list["Seen"])
+    reads: list[TouchedPath] = field(default_factory=list["TouchedPath"])
+    writes: list[TouchedPath] = field(default_factory=list["TouchedPath"])
+    named: list[TouchedPath] = field(default_factory=list["TouchedPath"])
     below: list[Below] = field(default_factory=list[Below])
     redirected: bool = False
 
@@ -317,7 +317,7 @@ class _Simple:
         return texts
 
     def _look(
-        self, word: ShellWord, into: list[Seen], folder: Path, *, loose: bool = False, pieced: bool = False
+        self, word: ShellWord, into: list[TouchedPath], folder: Path, *, loose: bool = False, pieced: bool = False
     ) -> None:
         """The paths that ``word`` may name. ``loose``: it may be no path at all; ``pieced``: or name one in a piece."""
         texts = self._texts(word, folder)
@@ -330,7 +330,7 @@ class _Simple:
             for piece in pieces(text) if loose or pieced else ():
                 self._see(piece, self.writes if into is self.writes else self.named, folder)
 
-    def _see(self, text: str, into: list[Seen], folder: Path) -> None:
+    def _see(self, text: str, into: list[TouchedPath], folder: Path) -> None:
         if not nameable(text) or (_SINKS if into is self.writes else _INPUTS).fullmatch(text):
             return
         try:
@@ -386,5 +386,5 @@ class _Simple:
         return f"{twin.shown} is a file with other names, which may be those of secrets" if twin else ""
 
 
-def _each_once(files: list[Seen]) -> tuple[Seen, ...]:
+def _each_once(files: list[TouchedPath]) -> tuple[TouchedPath, ...]:
     return tuple(files) if len(files) < 2 else tuple(dict.fromkeys(files))

@@ -1,6 +1,6 @@
 """Words as written, what was found on the way, and the error of what cannot be read. Values only.
 
-``shell_words`` reads them, ``shell_values`` tells what they come to.
+``words`` reads them, ``walk.word_values`` tells what they come to.
 """
 
 from __future__ import annotations

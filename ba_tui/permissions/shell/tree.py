@@ -1,6 +1,6 @@
 """The tree of a shell command as written: simple commands, compounds, pipelines, chains, lists. Values only.
 
-``shell_syntax`` builds it, ``shell_walk`` walks it.
+``parser`` builds it, ``walk.walker`` walks it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A second reader of shell commands: tree-sitter's bash grammar must see no command that the first did not.
 
-The first reader stands in ``shell_syntax``; where the grammar finds an error, the first is believed.
+The first reader stands in ``parser``; where the grammar finds an error, the first is believed.
 """
 
 from __future__ import annotations

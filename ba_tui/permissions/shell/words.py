@@ -1,6 +1,6 @@
 """Words of a shell command read exactly as bash reads them: quotes, expansions, substitutions, arithmetic.
 
-How words make commands stands in ``shell_syntax``; what they come to when they run in ``shell_values``.
+How words make commands stands in ``parser``; what they come to when they run in ``walk.word_values``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A git store of our own beside a project: what its files were, as trees. Never touches the project's own repository.
 
-Keeps the index of git, which git.py runs. Which session took what, and when, is checkpoints.py's business.
+Keeps the index of git, which git.py runs. Which session took what, and when, is keeper.py's business.
 """
 
 from __future__ import annotations

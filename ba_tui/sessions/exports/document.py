@@ -29,7 +29,7 @@ from ba_tui.core.values import frozen
 from ba_tui.sessions.exports.outline import Survey, time_of
 from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.records import MAIN
-from ba_tui.sessions.standing import standing
+from ba_tui.sessions.timeline import current_events
 
 _DIFF_LINES = 20_000
 _ENDINGS = {
@@ -48,7 +48,7 @@ class DocumentOpening:
 
 
 @frozen
-class Said:
+class PromptPart:
     message: Message
 
 
@@ -58,7 +58,7 @@ class AnswerPart:
 
 
 @frozen
-class Called:
+class ToolCallPart:
     start: ToolStarted | None
     end: ToolFinished
 
@@ -87,27 +87,27 @@ class Remark:
     text: str
 
 
-DocumentPart: TypeAlias = DocumentOpening | Said | AnswerPart | Called | Remark
+DocumentPart: TypeAlias = DocumentOpening | PromptPart | AnswerPart | ToolCallPart | Remark
 
 
-def parts(events: Iterable[Event], whole: Survey) -> Iterator[DocumentPart]:
+def document_parts(events: Iterable[Event], whole: Survey) -> Iterator[DocumentPart]:
     """Turns that were taken back are left out; what a compression left out of requests is all there."""
     started: dict[str, ToolStarted] = {}
-    for event in standing(events, whole.course):
+    for event in current_events(events, whole.timeline):
         match event:
             case TurnStarted(prompt=message, agent="main", at=at):
                 yield DocumentOpening(at)
-                yield Said(message)
+                yield PromptPart(message)
             case TurnStarted(prompt=message):
                 yield Remark(f"{event.agent} is asked: {message.text}")
             case Steered(message=message) if not message.hidden:
-                yield Said(message)
+                yield PromptPart(message)
             case MessageDone(message=message, agent="main") if message.text.strip():
                 yield AnswerPart(message)
             case ToolStarted(call=call):
                 started[call.id] = event
             case ToolFinished(call_id=call_id):
-                yield Called(started.pop(call_id, None), event)
+                yield ToolCallPart(started.pop(call_id, None), event)
             case _:
                 if remark := _remark(event):
                     yield Remark(remark)
@@ -145,7 +145,7 @@ def changed_lines(change: Diff) -> list[str]:
     return list(difflib.unified_diff(before if change.before is not None else [], after, old, path, lineterm=""))
 
 
-def facts(info: SessionInfo, whole: Survey) -> list[str]:
+def session_summary(info: SessionInfo, whole: Survey) -> list[str]:
     """What stands under the title: id and folder first."""
     used = whole.usage
     found = [

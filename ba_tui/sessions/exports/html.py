@@ -20,13 +20,13 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.sessions.exports.document import (
     AnswerPart,
-    Called,
     DocumentOpening,
     DocumentPart,
-    Said,
+    PromptPart,
+    ToolCallPart,
     changed_lines,
-    facts,
-    parts,
+    document_parts,
+    session_summary,
 )
 from ba_tui.sessions.exports.outline import Survey, time_of
 from ba_tui.sessions.foreign import one_line
@@ -68,7 +68,7 @@ class HtmlPage:
     def write(self, info: SessionInfo, events: Iterable[Event]) -> Iterator[str]:
         whole = Survey(events)
         title = self._safe(one_line(info.title) or "Untitled")
-        about = " · ".join(map(self._safe, facts(info, whole)))
+        about = " · ".join(map(self._safe, session_summary(info, whole)))
         yield (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -77,7 +77,7 @@ class HtmlPage:
             f"<title>{title}</title>\n<style>\n{_STYLE}\n</style>\n</head>\n<body>\n"
             f'<h1>{title}</h1>\n<p class="facts">{about}</p>\n'
         )
-        for part in parts(events, whole):
+        for part in document_parts(events, whole):
             yield self._part(part) + "\n"
         yield "</body>\n</html>\n"
 
@@ -85,11 +85,11 @@ class HtmlPage:
         match part:
             case DocumentOpening(at=at):
                 return f"<h2>{self._safe(time_of(at)) or 'A turn'}</h2>"
-            case Said(message=message):
+            case PromptPart(message=message):
                 return self._said(message)
             case AnswerPart(message=message):
                 return f'<div class="answer">\n{self._prose.render(self._plain(message.text))}</div>'
-            case Called():
+            case ToolCallPart():
                 return self._call(part)
             case _:
                 return f'<p class="remark">{self._safe(one_line(part.text, 2_000))}</p>'
@@ -110,7 +110,7 @@ class HtmlPage:
             case _:
                 return f'<p class="remark">[{self._safe(block.type)}]</p>'
 
-    def _call(self, call: Called) -> str:
+    def _call(self, call: ToolCallPart) -> str:
         start, result = call.start, call.end.result
         name = self._safe(one_line(start.call.name)) if start else "tool"
         target = f" <code>{self._safe(one_line(start.target))}</code>" if start and start.target else ""
@@ -121,7 +121,7 @@ class HtmlPage:
         pictures = "".join(map(self._block, result.attachments))
         return f"<details><summary>{head}</summary>\n{self._body(call)}{pictures}</details>"
 
-    def _body(self, call: Called) -> str:
+    def _body(self, call: ToolCallPart) -> str:
         if call.changes:
             return "".join(
                 self._lines(self._plain("\n".join(changed_lines(change))).split("\n")) for change in call.changes

@@ -14,13 +14,13 @@ from ba_tui.core.results import Diff
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.sessions.exports.document import (
     AnswerPart,
-    Called,
     DocumentOpening,
     DocumentPart,
-    Said,
+    PromptPart,
+    ToolCallPart,
     changed_lines,
-    facts,
-    parts,
+    document_parts,
+    session_summary,
 )
 from ba_tui.sessions.exports.outline import Survey, time_of
 from ba_tui.sessions.foreign import one_line
@@ -34,21 +34,21 @@ class Markdown:
 
     def write(self, info: SessionInfo, events: Iterable[Event]) -> Iterator[str]:
         whole = Survey(events)
-        id, folder, *rest = facts(info, whole)
+        id, folder, *rest = session_summary(info, whole)
         about = " · ".join([f"`{id}`", f"`{self._safe(folder)}`", *rest])
         yield f"# {one_line(self._hide(info.title)) or 'Untitled'}\n\n{about}\n"
-        for part in parts(events, whole):
+        for part in document_parts(events, whole):
             yield "\n" + "\n".join(self._part(part)).rstrip() + "\n"
 
     def _part(self, part: DocumentPart) -> list[str]:
         match part:
             case DocumentOpening(at=at):
                 return [f"## {time_of(at)}"]
-            case Said(message=message):
+            case PromptPart(message=message):
                 return self._quote(message)
             case AnswerPart(message=message):
                 return [self._safe(message.text).strip()]
-            case Called():
+            case ToolCallPart():
                 return self._call(part)
             case _:
                 return [f"*{one_line(self._safe(part.text))}*"]
@@ -58,7 +58,7 @@ class Markdown:
         text = self._safe(message.text).strip()
         return [f"> {line}".rstrip() for line in [*text.split("\n"), *others]]
 
-    def _call(self, call: Called) -> list[str]:
+    def _call(self, call: ToolCallPart) -> list[str]:
         start = call.start
         name = one_line(start.call.name) if start else "tool"
         target = f" {_code(one_line(self._safe(start.target)))}" if start and start.target else ""

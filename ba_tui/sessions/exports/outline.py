@@ -14,7 +14,7 @@ from ba_tui.core.events import Compressed, Event, MessageDone, ToolStarted, Turn
 from ba_tui.core.messages import Usage
 from ba_tui.core.ports.sessions import Outline, TurnLine
 from ba_tui.sessions.foreign import one_line
-from ba_tui.sessions.standing import Timeline, followed
+from ba_tui.sessions.timeline import Timeline, follow
 
 
 class Survey:
@@ -22,14 +22,14 @@ class Survey:
     all answers and summaries as billed; also of those that were taken back."""
 
     def __init__(self, events: Iterable[Event]) -> None:
-        self.course = Timeline()
+        self.timeline = Timeline()
         self.usage = Usage()
         self.compressions: list[Compressed] = []
         """Without the messages that they hold."""
         self._cost: float | None = None
         self._priced = True
         self._turns: dict[int, TurnLine] = {}
-        for event in followed(events, self.course):
+        for event in follow(events, self.timeline):
             self._add(event)
 
     @property
@@ -39,14 +39,14 @@ class Survey:
     @property
     def turns(self) -> list[TurnLine]:
         """Those that stand, numbered as they stand."""
-        kept = (self._turns[number] for number in self.course.numbers() if number in self._turns)
+        kept = (self._turns[number] for number in self.timeline.numbers() if number in self._turns)
         return [replace(line, number=number) for number, line in enumerate(kept, 1)]
 
     def outline(self, hide: Callable[[str], str]) -> Outline:
         return Outline(self.usage, tuple(replace(line, prompt=hide(line.prompt)) for line in self.turns))
 
     def _add(self, event: Event) -> None:
-        turn = self.course.last
+        turn = self.timeline.last
         match event:
             case MessageDone(message=message, cost=price):
                 self.usage += message.usage or Usage()

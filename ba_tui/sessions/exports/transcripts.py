@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from functools import lru_cache
-from itertools import chain
 from typing import Any
 
 from ba_tui.core.errors import UsageError
@@ -31,10 +30,10 @@ from ba_tui.sessions.exports.flows import as_flow
 from ba_tui.sessions.exports.outline import Survey, as_record, iso
 from ba_tui.sessions.foreign import escaped, redacted, without_secrets
 from ba_tui.sessions.migrations import SCHEMA_VERSION
-from ba_tui.sessions.records import MAIN, Header
-from ba_tui.sessions.standing import standing
+from ba_tui.sessions.records import MAIN, Header, JournalEntry, UnknownRecord
+from ba_tui.sessions.timeline import current_events
 
-Writer = Callable[[SessionInfo, Iterable[Event]], Iterator[str]]
+Writer = Callable[[SessionInfo, Any], Iterator[str]]
 """The pieces of a file. The events are gone through more than once, so that none need be held."""
 Hide = Callable[[str], str]
 FORMATS = ("md", "html", "json", "jsonl", "workflow")
@@ -94,17 +93,23 @@ def as_json(info: SessionInfo, events: Iterable[Event], hide: Hide) -> Iterator[
 
     yield f'{{\n  "schema_version": {SCHEMA_VERSION},\n  "session": {line(session)},\n'
     yield from lines("turns", map(as_record, whole.turns))
-    yield from lines("messages", map(_message, _messages(standing(events, whole.course))))
-    yield from lines("tool_calls", _tool_calls(standing(events, whole.course)))
+    yield from lines("messages", map(_message, _messages(current_events(events, whole.timeline))))
+    yield from lines("tool_calls", _tool_calls(current_events(events, whole.timeline)))
     yield from lines("compressions", map(_compression, whole.compressions))
     yield f'  "usage": {line(asdict(whole.usage))},\n  "cost_usd": {line(whole.cost)}\n}}\n'
 
 
-def as_lines(info: SessionInfo, events: Iterable[Event], hide: Hide) -> Iterator[str]:
-    """The session's own format, which ``ba sessions import`` takes: every event, also what was taken back."""
-    header = asdict(Header(info.id, str(info.cwd), info.created, info.model))
-    for record in chain((header,), map(json.loads, map(line_of, events))):
-        yield json.dumps(without_secrets(record, hide)) + "\n"
+def as_lines(info: SessionInfo, entries: Iterable[JournalEntry], hide: Hide) -> Iterator[str]:
+    """The session's own format, which ``ba sessions import`` takes: every event, also what was taken back, and lines of
+    a later version as they stand unless they hold a secret."""
+    yield json.dumps(without_secrets(asdict(Header(info.id, str(info.cwd), info.created, info.model)), hide)) + "\n"
+    for entry in entries:
+        line = (entry.line if isinstance(entry, UnknownRecord) else line_of(entry)).decode()
+        record = json.loads(line)
+        shown = without_secrets(record, hide)
+        # Letters that would act on a terminal are escaped.
+        same = isinstance(entry, UnknownRecord) and shown == record and line.isprintable()
+        yield (line if same else json.dumps(shown)) + "\n"
 
 
 def _remembering(hide: Hide) -> Hide:

@@ -33,8 +33,8 @@ from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.imports.claude_code_blocks import (
     VENDOR,
     block_of,
+    content_blocks,
     display_of,
-    parts,
     result_of,
     sound,
     text_of,
@@ -44,7 +44,7 @@ from ba_tui.sessions.imports.claude_code_blocks import (
 from ba_tui.sessions.migrations import Record
 from ba_tui.sessions.records import MAIN
 
-__all__ = ["VENDOR", "Story", "recognised", "told"]
+__all__ = ["VENDOR", "Story", "read_story", "recognised"]
 _TARGETS = ("file_path", "notebook_path", "path", "command", "pattern", "query", "url", "description", "prompt")
 _COMMAND = regex(r"<command-name>([^<]*)</command-name>(?:.*?<command-args>(.*?)</command-args>)?", re.DOTALL)
 _PRINTED = regex(r"\s*<(local-command-\w+|command-message|bash-\w+)>")
@@ -80,7 +80,7 @@ def recognised(records: Sequence[Record]) -> bool:
     )
 
 
-def told(records: Sequence[Record]) -> Story:
+def read_story(records: Sequence[Record]) -> Story:
     """The conversation that the transcript ends with, and those of its sub-agents."""
     story = Story()
     records = [sound(record) for record in records]
@@ -221,7 +221,7 @@ class _Telling:
             yield from self._ended("interrupted" if self._calls else "done")
 
     def _user(self, record: Record) -> Iterator[Event]:
-        blocks = parts(record)
+        blocks = content_blocks(record)
         results = [block for block in blocks if block.get("type") == "tool_result"]
         for block in results:
             yield from self._result(block, record)
@@ -298,7 +298,7 @@ class _Telling:
 
     def _assistant(self, records: Sequence[Record]) -> Iterator[Event]:
         said = [cast("Record", record["message"]) for record in records]
-        blocks = self._once(self._read(block for record in records for block in parts(record)))
+        blocks = self._once(self._read(block for record in records for block in content_blocks(record)))
         if any(text_of(message, "model") == _SYNTHETIC for message in said):
             # Words of the program in the place of an answer: that none came, or why.
             words = "".join(block.text for block in blocks if isinstance(block, Text))
@@ -378,7 +378,7 @@ def _message_id(record: Record) -> str:
 def _ids(record: Record, kind: str, key: str) -> set[str]:
     if "message" not in record:
         return set()
-    return {text_of(block, key) for block in parts(record) if block.get("type") == kind}
+    return {text_of(block, key) for block in content_blocks(record) if block.get("type") == kind}
 
 
 def _at(record: Record) -> float:

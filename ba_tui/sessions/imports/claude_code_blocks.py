@@ -56,7 +56,7 @@ def text_of(record: Record, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def parts(record: Record) -> list[Record]:
+def content_blocks(record: Record) -> list[Record]:
     """The raw blocks of a message."""
     return _listed(cast("Record", record["message"]).get("content"))
 

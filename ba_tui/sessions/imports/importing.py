@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.core.events import Event, Notice, Titled, ToolFinished, TurnStarted
+from ba_tui.core.events import Notice, Titled, ToolFinished, TurnStarted
 from ba_tui.core.messages import clean_json
 from ba_tui.core.ports.sessions import title_of
 from ba_tui.core.text.wording import count
+from ba_tui.core.values import frozen
 from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.imports import claude_code, published
 from ba_tui.sessions.migrations import OURS, Record
-from ba_tui.sessions.records import HEADER, MAIN, RecordReading, loads, number, version_of
+from ba_tui.sessions.records import HEADER, MAIN, JournalEntry, RecordReading, loads, number, version_of
 from ba_tui.sessions.results.artifacts import Artifacts
 
 LONG = 100_000
@@ -28,12 +29,20 @@ HEAD, TAIL = 8_000, 2_000
 """Of a result that is too long for the journal: what stays there of its beginning and end."""
 
 
+@frozen
+class ImportedLine:
+    """One line of a file, and the object in it."""
+
+    text: bytes
+    record: Record
+
+
 @dataclass(slots=True)
-class Taken:
+class ImportedTranscript:
     """What a file came to. ``source`` names it for good; ``damaged`` counts lines that could not be read."""
 
     source: str
-    events: list[Event]
+    events: Sequence[JournalEntry]
     cwd: str = ""
     model: str = ""
     created: float = 0.0
@@ -55,7 +64,7 @@ class Taken:
         return found
 
 
-def read_transcript(path: Path) -> Taken:
+def read_transcript(path: Path) -> ImportedTranscript:
     """The session in a file of a known format.
 
     Raises:
@@ -70,51 +79,59 @@ def read_transcript(path: Path) -> Taken:
         raise (UsageError if misnamed else StorageError)(
             f"{path} can't be read: {error.strerror or error}.", "Check the name and its rights."
         ) from error
-    records, damaged = _records(data)
-    taken = _taken(path, records)
+    lines, damaged = _lines(data)
+    taken = _taken(path, lines)
     taken.damaged += damaged
     if not any(isinstance(event, TurnStarted) and event.agent == MAIN for event in taken.events):
         raise UsageError(f"{path} holds no conversation.", "Give a transcript with at least one prompt.")
     return taken
 
 
-def _taken(path: Path, records: Sequence[Record]) -> Taken:
+def _taken(path: Path, lines: Sequence[ImportedLine]) -> ImportedTranscript:
+    records = [line.record for line in lines]
     if any(record.get("type") == HEADER and "schema_version" in record for record in records[:5]):
-        return _ours(path, records)
+        return _ours(path, lines)
     if claude_code.recognised(records):
-        story = claude_code.told(records)
+        story = claude_code.read_story(records)
         model = f"{claude_code.VENDOR}/{story.model}" if story.model else ""
         source = f"Claude Code {story.session or path.stem}"
-        return Taken(source, story.events, story.cwd, model, story.created, story.skipped, story.abandoned)
+        return ImportedTranscript(source, story.events, story.cwd, model, story.created, story.skipped, story.abandoned)
     if published.recognised(records):
-        return Taken(f"results {path.name}", published.told(records, path.name))
+        return ImportedTranscript(f"results {path.name}", published.published_events(records, path.name))
     raise UsageError(
         f"{path} is of no format that can be imported.",
         "Known are Claude Code's transcripts, ba sessions export -f jsonl, and lists of tool results.",
     )
 
 
-def _ours(path: Path, records: Sequence[Record]) -> Taken:
+def _ours(path: Path, lines: Sequence[ImportedLine]) -> ImportedTranscript:
     """Our own lines, through the same reading and the same steps as a session's file."""
-    header = next(record for record in records if record.get("type") == HEADER)
+    header = next(line.record for line in lines if line.record.get("type") == HEADER)
     OURS.check(version_of(header), path.name)
-    lines = (json.dumps(record).encode() for record in records)
-    events = list(RecordReading(path, version_of(header)).events(lines))
+    events = list(RecordReading(path, version_of(header)).entries(line.text for line in lines))
     source = f"ba {header.get('id') or path.stem}"
     cwd, model = (str(header.get(key) or "") for key in ("cwd", "model"))
-    return Taken(source, events, cwd, model, number(header.get("created")))
+    return ImportedTranscript(source, events, cwd, model, number(header.get("created")))
 
 
-def _records(data: bytes) -> tuple[list[Record], int]:
-    """The objects in a file: one a line, or one JSON value that is an object or a list of them."""
+def _lines(data: bytes) -> tuple[list[ImportedLine], int]:
+    """The objects in a file, one a line or in one JSON value that is an object or a list of them, and how many lines
+    could not be read."""
     if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
         data = data.decode("utf-16", "replace").encode()
     data = data.removeprefix(b"\xef\xbb\xbf")
     if whole := _whole(data):
-        return whole, 0
+        return [ImportedLine(json.dumps(record).encode(), record) for record in whole], 0
     lines = [line for line in data.splitlines() if line.strip()]
-    found = [loads(line) for line in lines]
-    return [cast("Record", clean_json(record)) for record in found if record is not None], found.count(None)
+    found = [
+        ImportedLine(_whole_letters(line, record), record) for line in lines if (record := loads(line)) is not None
+    ]
+    return found, len(lines) - len(found)
+
+
+def _whole_letters(line: bytes, record: Record) -> bytes:
+    """``line``, or ``record`` anew where an escaped half of a letter keeps the line from being read as an event."""
+    return json.dumps(record).encode() if b"\\ud" in line.lower() else line
 
 
 def _whole(data: bytes) -> list[Record]:
@@ -128,7 +145,7 @@ def _whole(data: bytes) -> list[Record]:
     return [cast("Record", item) for item in items if isinstance(item, dict)]
 
 
-def journalled(taken: Taken, results: Artifacts) -> Iterator[Event]:
+def journal_entries(taken: ImportedTranscript, results: Artifacts) -> Iterator[JournalEntry]:
     """The events as the journal gets them: titled, with a note of where they are from, and long results in files."""
     titled = any(isinstance(event, Titled) for event in taken.events)
     for event in taken.events:

@@ -46,7 +46,7 @@ def result_of(record: Record) -> ToolResult:
     return ToolResult(text, None, is_error=True, summary=known.replace("_", " "), error=error, meta=meta)
 
 
-def told(records: Sequence[Record], name: str) -> list[Event]:
+def published_events(records: Sequence[Record], name: str) -> list[Event]:
     """One turn that holds the results as if they had been called for."""
     calls = [ToolUse(_id(record, place), _tool(record), {}) for place, record in enumerate(records)]
     return [TurnStarted(user(f"Results imported from {name}.")), *_called(calls, records), TurnEnded("done")]

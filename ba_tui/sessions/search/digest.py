@@ -17,7 +17,7 @@ from ba_tui.resources import open_regular
 from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.migrations import OURS, SCHEMA_VERSION, Record, Schema
 from ba_tui.sessions.records import HEADER, MAIN, Header, loads, number, read_header, version_of
-from ba_tui.sessions.standing import Timeline
+from ba_tui.sessions.timeline import Timeline
 
 _PREVIEW = 120
 _PROMPT = 4_000
@@ -50,7 +50,7 @@ class Digest:
     words: str = ""
     """Title and prompts, case folded, for searching."""
     course: str = ""
-    """Which turns stand; see standing."""
+    """Which turns stand; see timeline."""
     read: int = 0
     guard: bytes = b""
 

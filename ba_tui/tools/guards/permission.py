@@ -144,7 +144,7 @@ class _Consent:
             case _:
                 call = replace(call, profile=ask.profile)
                 call.branch.emit(self._by_reply("allow", reply, ask, args, call))
-                keep_rule(self.gate.remember, reply, ask.rule, call)
+                await keep_rule(self.gate.remember, reply, ask.rule, call)
                 result = await self.tool.run(args, call)
         if reply.by == "nobody":
             return replace(result, text=f"{reply.text} The rule {ask.by} lets it run then.\n{result.text}")
@@ -195,7 +195,7 @@ class _Consent:
                 call = replace(call, steps=steps)
         call = replace(call, profile=verdict.profile)
         call.branch.emit(self._by_reply("allow", reply, Ask("", rule), edited, call))
-        keep_rule(self.gate.remember, reply, rule, call)
+        await keep_rule(self.gate.remember, reply, rule, call)
         result = await outcome(self.tool, edited, call)
         shown = json.dumps(clean_json(edited), ensure_ascii=False)
         return replace(
@@ -203,13 +203,13 @@ class _Consent:
         )
 
 
-def keep_rule(remember: Remember, reply: Reply, suggested: str | None, call: Call) -> None:
-    """The rule that a person's answer asks for; that one could not be kept is told, and the call goes on."""
+async def keep_rule(remember: Remember, reply: Reply, suggested: str | None, call: Call) -> None:
+    """Keep the rule that a person's answer asks for, off the loop. When it can't be kept, say so and go on."""
     rule = reply.rule or suggested
     if reply.choice not in {"session", "always"} or rule is None:
         return
     try:
-        remember(rule, "always" if reply.choice == "always" else "session")
+        await asyncio.to_thread(remember, rule, "always" if reply.choice == "always" else "session")
     except BaError as error:
         call.branch.emit(Notice(f"The rule {rule} could not be kept: {error}", "warning", error.hint))
 

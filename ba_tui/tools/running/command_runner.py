@@ -1,6 +1,6 @@
 """Runs commands in the profile that they were allowed in, and looks afterwards at what they did to protected files.
 
-What confines is permissions/sandbox.py; processes are the room processes'; who may leave the sandbox is judged before.
+What confines is permissions/sandbox; processes are the room processes'; who may leave the sandbox is judged before.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which hosts a confined command may reach: decided once for each, by rules or by the person, and kept for the audit.
 
-The connections themselves are egress_proxy.py's; what confines the command is permissions/sandbox.py.
+The connections themselves are egress_proxy.py's; what confines the command is permissions/sandbox.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class HostDecisions:
                 "",
                 f"the person said no{f': {said}' if said else ''}" if who == "person" else said,
             )
-        keep_rule(self.network.remember, reply, ask.rule, self._call)
+        await keep_rule(self.network.remember, reply, ask.rule, self._call)
         return self._note(address, "allow", who, ask.by)
 
     def _note(

@@ -1,6 +1,6 @@
 """Web addresses: what a text from a model really names, and which machines may be asked.
 
-Pure: names are looked up and connections made in web_client.py, which checks every address it is about to use here.
+Pure: names are looked up and connections made in client.py, which checks every address it is about to use here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The search engines that web_search can ask, each as its makers document it, behind one small protocol.
 
-Which one is asked, and what the model reads of it, is web_search.py.
+Which one is asked, and what the model reads of it, is search.py.
 """
 
 from __future__ import annotations

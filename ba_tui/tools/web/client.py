@@ -1,6 +1,6 @@
 """Asks web servers: names looked up, each address checked before it is connected to, everything bounded.
 
-What may be asked is web_addresses.py; what the bytes mean is web_text.py.
+What may be asked is addresses.py; what the bytes mean is text.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tool web_fetch: a page as Markdown, any other text as it is, and what came instead when it is neither.
 
-How servers are asked is web_client.py, how bytes become text web_text.py.
+How servers are asked is client.py, how bytes become text text.py.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ba_tui.core.values import frozen
 from ba_tui.processes.terminal_text import shortened, unescaped
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.web.client import WebClient, WebReply
+from ba_tui.tools.web.declarations import FETCH, web_tool
 from ba_tui.tools.web.pages import FOREIGN, fetched, moved, refusals_told
 from ba_tui.tools.web.text import decoded, is_html, read_page
-from ba_tui.tools.web.tools import FETCH, web_tool
 
 SHOWN = 20_000
 """Characters for the pane; the whole is in the text."""

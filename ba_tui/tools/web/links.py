@@ -1,6 +1,6 @@
 """The tool extract_links: where a page, or a text at hand, leads to.
 
-How pages are got is web_pages.py, how links are found page_reader.py.
+How pages are got is pages.py, how links are found page_reader.py.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.web.addresses import WebAddress, read_address
 from ba_tui.tools.web.client import WebClient
+from ba_tui.tools.web.declarations import FETCH, web_tool
 from ba_tui.tools.web.pages import FOREIGN, fetched, moved, refusals_told
 from ba_tui.tools.web.text import PageLink, decoded, read_links
-from ba_tui.tools.web.tools import FETCH, web_tool
 
 DEFAULT_LIMIT = 100
 

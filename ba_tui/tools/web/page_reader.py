@@ -1,6 +1,6 @@
 """Reads one web page in a process of its own: Markdown, links or search results of HTML that nobody vouches for.
 
-A script without imports of ours: one JSON object in, one out. Who starts, limits and ends it is web_text.py.
+A script without imports of ours: one JSON object in, one out. Who starts, limits and ends it is text.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Gets pages for the web tools: what is worth loading, and what it means when a server declines.
 
-How servers are asked is web_client.py; what is made of a page is the tools' business.
+How servers are asked is client.py; what is made of a page is the tools' business.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tool web_search: asks the search engine that the settings choose, or says how to choose one.
 
-How each engine is asked is web_backends.py.
+How each engine is asked is backends.py.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ba_tui.tools.failed import Failed
 from ba_tui.tools.web.addresses import read_address
 from ba_tui.tools.web.backends import ENGINES, Backend, SearchService, WebHit
 from ba_tui.tools.web.client import WebClient
+from ba_tui.tools.web.declarations import SEARCH, SearchChoice, web_tool
 from ba_tui.tools.web.pages import FOREIGN, refusals_told
-from ba_tui.tools.web.tools import SEARCH, SearchChoice, web_tool
 
 DEFAULT_COUNT = 8
 SNIPPET_CHARS = 400

@@ -1,6 +1,6 @@
 """Makes text of what web servers send: the character set found out, HTML read by page_reader.py in its own process.
 
-How the bytes come is web_client.py.
+How the bytes come is client.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Declares web_fetch, extract_links and web_search without their code.
 
-That comes in with the first call, in web.py, links.py and web_search.py: most sessions never need it.
+That comes in with the first call, in fetch.py, links.py and search.py: most sessions never need it.
 """
 
 from __future__ import annotations
@@ -12,26 +12,10 @@ from functools import cache
 from typing import Any
 
 from ba_tui.core.results import ToolResult
-from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.tools.definitions import Definition
-
-_NEEDS = ("httpx2", "justhtml")
-FETCH = ToolFacts("web", target="url", tags=("web", "network"), bulky=True, needs=_NEEDS)
-SEARCH = ToolFacts("web", target="query", tags=("web", "network", "search"), needs=_NEEDS)
-SECONDS = 60.0
-"""For a request, reading what came, and some slack."""
-
-
-@frozen
-class SearchChoice:
-    """What the settings say: the ``backend``, its ``url`` and the environment variable of its key, each or none."""
-
-    backend: str = ""
-    url: str = ""
-    api_key_env: str = ""
-    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Where the key is looked for."""
+from ba_tui.tools.web.declarations import FETCH, SEARCH, SearchChoice, web_tool
 
 
 @frozen
@@ -63,12 +47,6 @@ def web_tools(definitions: Mapping[str, Definition], web: WebOptions) -> tuple[T
         _known(definitions["web_fetch"], "web_fetch", FETCH, made),
         _known(definitions["extract_links"], "extract_links", FETCH, made),
         _known(definitions["web_search"], "web_search", SEARCH, made),
-    )
-
-
-def web_tool(definition: Definition, name: str, facts: ToolFacts, run: Callable[..., Any]) -> Tool:
-    return Tool(
-        name, definition.description, definition.input_schema, run, Effect.NETWORK, SECONDS, facts, idempotent=True
     )
 
 

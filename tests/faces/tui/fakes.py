@@ -12,14 +12,14 @@ from pathlib import Path
 from ba_tui.core.agent import Agent
 from ba_tui.core.conversation import Conversation, Doors
 from ba_tui.core.errors import SessionLocked, SessionNotFound, StorageError, UsageError
-from ba_tui.core.events import TRANSIENT, Event, MessageDone, Mode, Notice, TextDelta, Titled, TurnStarted
+from ba_tui.core.events import Event, MessageDone, Mode, Notice, TextDelta, Titled
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.ports.brain import Admitted, Inventory
 from ba_tui.core.ports.context import Condenser, ContextPart
 from ba_tui.core.ports.jobs import Job
 from ba_tui.core.ports.mentions import Suggestion, Weight
 from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
-from ba_tui.core.ports.sessions import Imported, Outline, SessionInfo
+from ba_tui.core.ports.sessions import Imported, Outline, SavedRequest, SessionInfo
 from ba_tui.core.ports.setup import LocalServer
 from ba_tui.core.ports.tools import ToolFigures, ToolLine
 from ba_tui.core.ports.trust import Trusting
@@ -27,6 +27,7 @@ from ba_tui.core.provider import ModelInfo, ModelRequest, Prices, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener
+from tests.faces.tui.journal import Memory
 
 MODELS = (
     ModelInfo("demo/tour", "demo", "tour", window=200_000, prices=Prices(0, 0, 0, 0)),
@@ -34,31 +35,6 @@ MODELS = (
     ModelInfo("openai/qwen3-coder", "openai", "qwen3-coder", window=131_072),
 )
 STEP = str | Message | BaseException | asyncio.Event
-
-
-class Memory:
-    """A journal without a file."""
-
-    def __init__(self, events: Sequence[Event] = ()) -> None:
-        self.events = list(events)
-        self.closed = False
-
-    def append(self, event: Event) -> None:
-        if not isinstance(event, TRANSIENT):
-            self.events.append(event)
-
-    def read(self) -> list[Event]:
-        return list(self.events)
-
-    def tail(self, limit: int) -> list[Event]:
-        first = max(0, len(self.events) - limit)
-        starts = [index for index, event in enumerate(self.events) if isinstance(event, TurnStarted) and index >= first]
-        return self.events[starts[0] :] if starts else []
-
-    def sync(self) -> None: ...
-
-    def close(self) -> None:
-        self.closed = True
 
 
 @dataclass
@@ -229,6 +205,12 @@ class Shelf:
 
     def outline(self, id: str) -> Outline:
         return Outline(Usage())
+
+    def requests(self, id: str) -> Sequence[SavedRequest]:
+        return ()
+
+    def request(self, id: str, number: int, *, response: bool = False) -> bytes:
+        raise UsageError(f"Session {id} has no saved requests.")
 
     def export(self, id: str, format: str, *, with_secrets: bool = False) -> Iterator[str]:
         yield f"{format} of {id} with {len(self.journals[id].events)} events\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.permissions.policy import Ask
-from ba_tui.permissions.shell.command_text import risks_of, words
+from ba_tui.permissions.shell.command_text import risks_of, split_words
 from ba_tui.permissions.verdicts import JudgedCall
 from tests.permissions.toolset import SHELL, judge, lines, policy
 
@@ -143,5 +143,5 @@ MONSTERS = {
 @pytest.mark.parametrize("command", MONSTERS.values(), ids=MONSTERS.keys())
 def test_monstrous_commands_ask_or_are_refused(root: Path, command: str) -> None:
     assert judge(policy(root), SHELL, command) == "ask"
-    assert len(words(command)) <= 1_000
+    assert len(split_words(command)) <= 1_000
     assert risks_of(command, outside=False)[0] == "runs a command"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +22,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
+from ba_tui.permissions.rules.approvals import Approvals
 from ba_tui.tools.editing.disk import write_bytes
 from ba_tui.tools.guards.permission import Gate, permission
 
@@ -29,12 +32,12 @@ SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "require
 class Room:
     """A real turn with one tool behind the guard; the person gives ``reply`` as soon as they are asked, if any."""
 
-    def __init__(self, root: Path, *rules: RuleLine) -> None:
+    def __init__(self, root: Path, *rules: RuleLine, approvals: Approvals | None = None) -> None:
         self.events: list[Event] = []
         self.reply: Reply | None = None
         self.asked = asyncio.Event()
         self.ran: list[Mapping[str, Any]] = []
-        self.policy = Policy(Workspace(root), rules)
+        self.policy = Policy(Workspace(root), rules, approvals=approvals)
         self.turn = Turn(self.hear)
         gate = Gate(self.policy.judge, self.policy.remember, lambda _: root)
         facts = ToolFacts(target="path", paths=("path",))
@@ -171,3 +174,25 @@ async def test_a_link_that_comes_after_the_judgement_is_not_followed(tmp_path: P
     result = await room.call(permission(gate)(tool), "link/a")
     assert result.text == "real/a"
     assert [(folder / "a").read_text() for folder in (root / "real", other)] == ["after", "before"]
+
+
+async def test_no_file_is_written_on_the_loop_while_a_rule_is_given(tmp_path: Path) -> None:
+    approvals = Approvals(tmp_path / "home" / "approvals.yaml", tmp_path)
+    room = Room(tmp_path, RuleLine("write_file", "ask", "test"), approvals=approvals)
+    room.reply = Reply("always", rule="write_file(a)")
+    loop, opened, watching = threading.get_ident(), list[int](), True
+
+    def watch(event: str, args: tuple[Any, ...]) -> None:
+        # An audit hook stays until the process ends, so it is made idle at the end of the test.
+        if watching and event in {"open", "os.rename", "os.mkdir"} and str(approvals.path.parent) in str(args[0]):
+            opened.append(threading.get_ident())
+
+    sys.addaudithook(watch)
+    result = await room.call(room.write)
+    watching = False
+    assert result.text == "ran"
+    assert "write_file(a)" in approvals.path.read_text()
+    assert opened
+    assert loop not in opened
+    assert (await room.call(room.write)).text == "ran"
+    assert room.judged()[-1] == ("allow", "rule", "write_file(a)")

@@ -14,8 +14,8 @@ from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.validate import validate
 from ba_tui.tools.web.addresses import AddressReach
 from ba_tui.tools.web.client import WebClient
+from ba_tui.tools.web.declarations import SearchChoice
 from ba_tui.tools.web.search import web_search_tool
-from ba_tui.tools.web.tools import SearchChoice
 from tests.tools.conftest import Desk, answering_call
 from tests.tools.web.web_server import Page, Request, WebServer, names, web
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from ba_tui.permissions.paths import PathRefused
 
 if TYPE_CHECKING:
-    from ba_tui.permissions.rules.rule import Seen
+    from ba_tui.permissions.touched import TouchedPath
 
 LARGEST_INDEX = 64_000_000
 LONGEST_LINK = 4_096
 
 
-def foreign_repository(place: Path, see: Callable[[str, Path], Sequence[Seen]]) -> bool:
+def foreign_repository(place: Path, see: Callable[[str, Path], Sequence[TouchedPath]]) -> bool:
     """Whether git would take its settings, in ``place``, from a repository that is not that of a workspace's folder.
 
     What has a ``HEAD`` may be a bare one, and a ``commondir`` sends git elsewhere; git needs little else.

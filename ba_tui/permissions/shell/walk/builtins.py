@@ -1,6 +1,6 @@
 """Builtins of the shell that run text as code, change how the rest is read, or compute with what a word says.
 
-Programs that run others stand in ``shell_wrappers``. What cannot be known here is trouble.
+Programs that run others stand in ``wrappers``. What cannot be known here is trouble.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Commands found inside other commands, as values.
 
-``shell_wrappers`` and ``shell_builtins`` find them, ``shell_walk`` goes on with them.
+``wrappers`` and ``builtins`` find them, ``walker`` goes on with them.
 """
 
 from __future__ import annotations

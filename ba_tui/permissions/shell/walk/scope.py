@@ -1,6 +1,6 @@
 """Where a command stands while it is walked: what is known there, what it runs under, what a shell there would read.
 
-``shell_walk`` walks; folders stand in ``shell_folders``.
+``walker`` walks; folders stand in ``folders``.
 """
 
 from __future__ import annotations

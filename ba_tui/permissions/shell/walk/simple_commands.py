@@ -1,6 +1,6 @@
 """What a shell command really runs: every simple command in it, at any depth, through every program that runs others.
 
-Pure: nothing is looked up or started. Reading stands in ``shell_syntax`` and ``shell_words``; judging elsewhere.
+Pure: nothing is looked up or started. Reading stands in ``shell.parser`` and ``shell.words``; judging elsewhere.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a shell command really runs, as values: simple commands, their words, their redirections.
 
-How they are found stands in ``shell_grammar``; what is thought of them in the files that judge.
+How they are found stands in ``simple_commands``; what is thought of them in the files that judge.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The variables of a command whose value is certain wherever they stand, and those whose unknown value is used.
 
-``shell_walk`` says where variables are set and used; nothing else in the command may set them then.
+``walker`` says where variables are set and used; nothing else in the command may set them then.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What words come to as far as that is certain: quotes gone, braces unfolded, variables whose value is known put in.
 
-Reading them stands in ``shell_words``. What is not certain has no text.
+Reading them stands in ``shell.words``. What is not certain has no text.
 """
 
 from __future__ import annotations

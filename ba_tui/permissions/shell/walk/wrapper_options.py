@@ -1,6 +1,6 @@
 """The options of programs that run other programs, as data, and how such a command line is read.
 
-What is run then stands in ``shell_wrappers``. An option that is not listed is trouble: its value might be the command.
+What is run then stands in ``wrappers``. An option that is not listed is trouble: its value might be the command.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a command that runs another one runs: its words or its text, and what it runs under.
 
-The option tables stand in ``shell_options``, builtins that take code as text in ``shell_builtins``.
+The option tables stand in ``wrapper_options``, builtins that take code as text in ``builtins``.
 """
 
 from __future__ import annotations

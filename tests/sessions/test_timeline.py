@@ -13,7 +13,7 @@ from ba_tui.core.rewinding import course, prefix
 from ba_tui.core.transcript import Transcript
 from ba_tui.sessions.exports.outline import Survey
 from ba_tui.sessions.journal import JournalFile
-from ba_tui.sessions.standing import Timeline, standing
+from ba_tui.sessions.timeline import Timeline, current_events
 from tests.sessions.shelf import folder_of, library, stored, turn
 
 A = "20261121-120000-ab12"
@@ -52,7 +52,7 @@ def test_what_stands_is_the_same_for_lists_first_paints_and_exports(
 ) -> None:
     stored(tmp_path, A, events)
     shelf = library(tmp_path)
-    assert prompts([*standing(events, Survey(events).course)]) == stand
+    assert prompts([*current_events(events, Survey(events).timeline)]) == stand
     assert [stop.prompt.text for stop in course(events).stops] == stand
     info = shelf.find(A)
     assert info.turns == len(stand)
@@ -75,7 +75,7 @@ def test_a_fork_counts_the_turns_that_stand(tmp_path: Path, upto: int | None, st
     stored(tmp_path, A, BACK)
     shelf = library(tmp_path)
     copy = JournalFile.peek(folder_of(tmp_path, shelf.fork(A, upto).id)).read()
-    assert prompts([*standing(copy, Survey(copy).course)]) == stand
+    assert prompts([*current_events(copy, Survey(copy).timeline)]) == stand
     said = [message.text for message in Transcript(events=copy).messages if message.role == "user" and message.text]
     assert said == stand
     with pytest.raises(UsageError, match="2 turns"):

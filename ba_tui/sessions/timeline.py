@@ -55,7 +55,7 @@ class Timeline:
         return found[::-1]
 
 
-def followed(events: Iterable[Event], course: Timeline) -> Iterator[Event]:
+def follow(events: Iterable[Event], course: Timeline) -> Iterator[Event]:
     """``events`` as they are; the ``last`` of ``course`` is the turn that the one given belongs to."""
     for event in events:
         match event:
@@ -68,20 +68,20 @@ def followed(events: Iterable[Event], course: Timeline) -> Iterator[Event]:
         yield event
 
 
-def standing(events: Iterable[Event], whole: Timeline) -> Iterator[Event]:
+def current_events(events: Iterable[Event], whole: Timeline) -> Iterator[Event]:
     """``events`` without those of turns that were taken back; the Rewound events themselves stay. ``whole`` is the
     course after all of them, so that none need be held."""
     kept = {0, *whole.numbers()}
     course = Timeline()
-    return (event for event in followed(events, course) if course.last in kept)
+    return (event for event in follow(events, course) if course.last in kept)
 
 
-def standing_lines(lines: Iterable[bytes]) -> list[bytes]:
+def current_lines(lines: Iterable[bytes]) -> list[bytes]:
     """The same for the lines of a file, without the rewinds and without reading the rest as events."""
     course = Timeline()
     owned: list[tuple[int, bytes]] = []
     for line in lines:
-        if (turn := rewound_by(line)) is not None:
+        if (turn := rewind_target(line)) is not None:
             course.rewind(turn)
             continue
         if starts_turn(line):
@@ -91,7 +91,7 @@ def standing_lines(lines: Iterable[bytes]) -> list[bytes]:
     return [line for owner, line in owned if owner in kept]
 
 
-def starts(lines: Iterable[bytes]) -> list[int]:
+def turn_starts(lines: Iterable[bytes]) -> list[int]:
     """Where the turns that stand begin among ``lines``, oldest first."""
     course = Timeline()
     places: list[int] = []
@@ -99,12 +99,12 @@ def starts(lines: Iterable[bytes]) -> list[int]:
         if starts_turn(line):
             course.begin()
             places.append(index)
-        elif (turn := rewound_by(line)) is not None:
+        elif (turn := rewind_target(line)) is not None:
             course.rewind(turn)
     return [places[number - 1] for number in course.numbers()]
 
 
-def rewound_by(line: bytes) -> int | None:
+def rewind_target(line: bytes) -> int | None:
     """The turn that the conversation stands at after this line; None for all lines but such a rewind."""
     if _REWOUND not in line[-64:]:
         return None

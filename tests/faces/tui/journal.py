@@ -1,0 +1,32 @@
+"""A journal in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ba_tui.core.events import TRANSIENT, Event, TurnStarted
+
+
+class Memory:
+    """A journal without a file."""
+
+    def __init__(self, events: Sequence[Event] = ()) -> None:
+        self.events = list(events)
+        self.closed = False
+
+    def append(self, event: Event) -> None:
+        if not isinstance(event, TRANSIENT):
+            self.events.append(event)
+
+    def read(self) -> list[Event]:
+        return list(self.events)
+
+    def tail(self, limit: int) -> list[Event]:
+        first = max(0, len(self.events) - limit)
+        starts = [index for index, event in enumerate(self.events) if isinstance(event, TurnStarted) and index >= first]
+        return self.events[starts[0] :] if starts else []
+
+    def sync(self) -> None: ...
+
+    def close(self) -> None:
+        self.closed = True

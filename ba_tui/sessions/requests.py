@@ -30,6 +30,8 @@ INDEX = "requests.jsonl"
 LIMIT = 256 * 1024 * 1024
 """Bytes that the requests of one session may take; later ones are not kept."""
 RESPONSE_LIMIT = 16 * 1024 * 1024
+DELAY = 0.25
+"""Seconds for which requests and responses wait to be written together."""
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 Chunk: TypeAlias = "tuple[()] | tuple[str, int, int]"
 """Bytes in the data file: their SHA-256, where they begin and how many they are; empty for no bytes."""
@@ -43,6 +45,7 @@ class RequestStore:
         self._limit = limit
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._closing = threading.Event()
         # From here on the writing thread's alone.
         self._files: tuple[int, ...] = ()
         self._size = 0
@@ -57,9 +60,11 @@ class RequestStore:
     def close(self) -> None:
         """Wait for what is being written."""
         if self._thread:
+            self._closing.set()
             self._queue.put(None)
             self._thread.join()
             self._thread = None
+            self._closing.clear()
 
     def submit(self, work: Callable[[], None]) -> None:
         """Do ``work`` in the writing thread, after all that was handed in before."""
@@ -73,6 +78,9 @@ class RequestStore:
 
     def _work(self) -> None:
         while work := self._queue.get():
+            if self._queue.empty():
+                # A step's next request is not held up by a thread that wakes: it writes between the steps.
+                self._closing.wait(DELAY)
             try:
                 if not self._stopped:
                     work()

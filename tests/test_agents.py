@@ -20,7 +20,7 @@ from ba_tui.core.events import MAIN, Event, ToolFinished
 from ba_tui.core.spawning import spawn
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.providers.tokens_calibration import Calibration
+from ba_tui.providers.tokens.calibration import Calibration
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.sessions.results.artifacts import Artifacts
 

@@ -12,8 +12,8 @@ from ba_tui.core.provider import ModelInfo
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
-from ba_tui.providers.token_counts import Tokens
-from ba_tui.providers.tokens_calibration import Calibration
+from ba_tui.providers.tokens.calibration import Calibration
+from ba_tui.providers.tokens.in_use import Tokens
 from ba_tui.tools.registry import Registry
 from tests.turns.test_loop import echo, tool
 

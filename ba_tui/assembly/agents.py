@@ -28,9 +28,9 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.secrets.sharing import PromptSecrets
 from ba_tui.providers.in_use import ModelInUse
 from ba_tui.providers.overriding import Overridden
-from ba_tui.providers.token_counts import Tokens
-from ba_tui.providers.tokens_calibration import Calibration
-from ba_tui.providers.tokens_registry import encoders_of
+from ba_tui.providers.tokens.calibration import Calibration
+from ba_tui.providers.tokens.in_use import Tokens
+from ba_tui.providers.tokens.registry import encoders_of
 from ba_tui.resources import bundled, project_root
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.tools.builtin.images import pixels

@@ -28,7 +28,7 @@ from ba_tui.settings import Loaded, Problem, Settings, load_settings
 from ba_tui.tools.registry import Registry
 
 if TYPE_CHECKING:
-    from ba_tui.providers.tokens_exact import ExactCounts
+    from ba_tui.providers.tokens.exact import ExactCounts
 
 
 def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, ours: bool = False) -> Doors:

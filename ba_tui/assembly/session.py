@@ -43,7 +43,7 @@ from ba_tui.permissions.rules.granted import GrantedRules
 from ba_tui.permissions.rules.rulebook import strangers
 from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.providers.in_use import ModelInUse
-from ba_tui.providers.tokens_calibration import RATIOS, Calibration
+from ba_tui.providers.tokens.calibration import RATIOS, Calibration
 from ba_tui.resources import project_root, user_home
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.requests import RequestStore

@@ -25,9 +25,9 @@ from ba_tui.core.values import frozen
 from ba_tui.resources import places, project_root
 
 if TYPE_CHECKING:
-    from ba_tui.providers.tokens_config import EncoderConfig
-    from ba_tui.providers.tokens_encodings import TokenEncoding
-    from ba_tui.providers.tokens_exact import ExactCounts
+    from ba_tui.providers.tokens.config import EncoderConfig
+    from ba_tui.providers.tokens.encodings import TokenEncoding
+    from ba_tui.providers.tokens.exact import ExactCounts
 
 STDIN = "-"
 PART = 1_000_000
@@ -107,8 +107,8 @@ class _Counter:
 
     def __init__(self, model: str | None, folder: Path) -> None:
         from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - --help must not wait for it
-        from ba_tui.providers.tokens_encodings import Encodings, encoding_of  # noqa: PLC0415
-        from ba_tui.providers.tokens_registry import encoders_of, load_encoders  # noqa: PLC0415
+        from ba_tui.providers.tokens.encodings import Encodings, encoding_of  # noqa: PLC0415
+        from ba_tui.providers.tokens.registry import encoders_of, load_encoders  # noqa: PLC0415
 
         self._folder = folder
         where, root = places(), project_root(folder)

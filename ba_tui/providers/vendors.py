@@ -15,7 +15,7 @@ from ba_tui.resources import bundled
 from ba_tui.settings import Settings
 
 if TYPE_CHECKING:
-    from ba_tui.providers.tokens_exact import ExactCounts
+    from ba_tui.providers.tokens.exact import ExactCounts
 
 
 def provider_for(
@@ -56,7 +56,7 @@ def exact_counts(model: str, url: str, prepared: Callable[[], tuple[Settings, Pr
     """Counts by the endpoint ``url``, with the key of the model's provider. Settings are read at the first count."""
     # Here, because its import can take longer than anybody waits for a count.
     from ba_tui.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - an SDK, and not everybody's
-    from ba_tui.providers.tokens_exact import ExactCounts  # noqa: PLC0415
+    from ba_tui.providers.tokens.exact import ExactCounts  # noqa: PLC0415
 
     async def ask(request: ModelRequest) -> int:
         settings, access = prepared()

@@ -19,9 +19,9 @@ from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.work import ActiveSkill
-from ba_tui.providers.token_counts import Tokens
-from ba_tui.providers.tokens_calibration import Calibration
-from ba_tui.providers.tokens_registry import encoders_of
+from ba_tui.providers.tokens.calibration import Calibration
+from ba_tui.providers.tokens.in_use import Tokens
+from ba_tui.providers.tokens.registry import encoders_of
 from ba_tui.resources import places
 from ba_tui.skills.activation import MARK
 

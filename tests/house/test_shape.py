@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import grimp
@@ -15,6 +16,7 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LONGEST = 400
+MOST_MODULES = 30
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "managers"}
 MODULES = sorted([*(CHECKOUT / "ba_tui").rglob("*.py"), *(CHECKOUT / "tests").rglob("*.py")])
 PACKAGES = [module for module in MODULES if module.name == "__init__.py" and "ba_tui" in module.parts]
@@ -41,6 +43,11 @@ def tracked_files() -> list[Path]:
 def test_no_file_is_longer_than_a_person_reads() -> None:
     lengths = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in MODULES}
     assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
+
+
+def test_no_folder_holds_more_modules_than_one_list_shows() -> None:
+    counted = Counter(name_of(path.parent) for path in MODULES)
+    assert {folder: count for folder, count in counted.items() if count > MOST_MODULES} == {}
 
 
 def test_no_module_is_a_drawer() -> None:

@@ -31,12 +31,12 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.trust.grants import Trust
-from ba_tui.providers.token_counts import Tokens
-from ba_tui.providers.tokens import Counts, DynamicTokenCounter, Scale
-from ba_tui.providers.tokens_calibration import RATIOS, Calibrating, Calibration
-from ba_tui.providers.tokens_config import Family
-from ba_tui.providers.tokens_estimate import estimate_characters, estimate_tokens
-from ba_tui.providers.tokens_registry import encoders_of
+from ba_tui.providers.tokens.calibration import RATIOS, Calibrating, Calibration
+from ba_tui.providers.tokens.config import Family
+from ba_tui.providers.tokens.counter import Counts, DynamicTokenCounter, Scale
+from ba_tui.providers.tokens.estimate import estimate_characters, estimate_tokens
+from ba_tui.providers.tokens.in_use import Tokens
+from ba_tui.providers.tokens.registry import encoders_of
 from ba_tui.resources import places
 from ba_tui.tools.builtin.images import pixels
 from tests.script import collect

@@ -10,7 +10,7 @@ from ba_tui.core.errors import BadRequest, UsageError
 from ba_tui.core.messages import Message, ToolOutput, ToolUse, user
 from ba_tui.core.provider import ModelInfo, ModelRequest
 from ba_tui.providers.anthropic import AnthropicProvider
-from ba_tui.providers.tokens_exact import ExactCounts
+from ba_tui.providers.tokens.exact import ExactCounts
 from tests.providers.counting_server import CountingServer
 from tests.providers.test_tokens import nothing
 

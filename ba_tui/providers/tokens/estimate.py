@@ -1,6 +1,6 @@
 """About how many tokens a text has, in a few milliseconds and without a vocabulary in memory.
 
-Pieces are cut as current tokenizers cut them and weighed by kind and length. Exact counts are tokens_encodings'.
+Pieces are cut as current tokenizers cut them and weighed by kind and length. Exact counts are encodings.py's.
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ from ba_tui.core.messages import (
 )
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
-from ba_tui.providers.tokens_config import Family
-from ba_tui.providers.tokens_estimate import estimate_tokens
-from ba_tui.providers.tokens_media import Pixels, document_text, document_tokens, picture_tokens, unmeasured
+from ba_tui.providers.tokens.config import Family
+from ba_tui.providers.tokens.estimate import estimate_tokens
+from ba_tui.providers.tokens.media import Pixels, document_text, document_tokens, picture_tokens, unmeasured
 
 OPENING, MESSAGE, CALL, OUTPUT, TOOL = 3, 4, 12, 8, 12
 """Tokens that stand around the words: of a conversation, a message, a call, its output, a tool."""

@@ -8,9 +8,9 @@ from pathlib import Path
 from ba_tui.core.messages import Message
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.tool import Tool
-from ba_tui.providers.tokens import DynamicTokenCounter, Scale
-from ba_tui.providers.tokens_calibration import Calibrating, Calibration
-from ba_tui.providers.tokens_registry import ModelEncoderRegistry, load_encoders
+from ba_tui.providers.tokens.calibration import Calibrating, Calibration
+from ba_tui.providers.tokens.counter import DynamicTokenCounter, Scale
+from ba_tui.providers.tokens.registry import ModelEncoderRegistry, load_encoders
 
 
 def _unmeasured(data: bytes) -> tuple[int, int] | None:

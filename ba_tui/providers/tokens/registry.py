@@ -1,6 +1,6 @@
 """Which model is counted how: the files token_encoders.yaml in layers, and what Python code adds.
 
-What counting means is tokens_encodings' and tokens_estimate's business.
+What counting means is the business of encodings.py and estimate.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ba_tui.core.errors import UsageError
-from ba_tui.providers.tokens_config import EncoderConfig, Family
+from ba_tui.providers.tokens.config import EncoderConfig, Family
 from ba_tui.resources import Places, bundled, there
 
 if TYPE_CHECKING:

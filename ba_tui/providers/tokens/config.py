@@ -1,6 +1,6 @@
 """EncoderConfig: how one model's tokens are counted, as token_encoders.yaml says it.
 
-Which model gets which stands in tokens_registry.
+Which model gets which stands in registry.py.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ba_tui.core.messages import Document, Image
 from ba_tui.core.text.patterns import regex
-from ba_tui.providers.tokens_config import Family
+from ba_tui.providers.tokens.config import Family
 
 Pixels = Callable[[bytes], tuple[int, int] | None]
 """Width and height of a picture from its first bytes; None when they can't be read."""

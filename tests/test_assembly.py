@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ba_tui.assembly import connect, trust
-from ba_tui.core.conversation import Conversation, Doors
+from ba_tui.core.conversation import Conversation, Services
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Asked, Event, Notice, ToolFinished, TurnEnded
 from ba_tui.core.questions import Reply
@@ -33,13 +33,13 @@ def folder(tmp_path: Path) -> Path:
     return work
 
 
-def doors(folder: Path, **flags: Any) -> Doors:
+def services(folder: Path, **flags: Any) -> Services:
     given: Mapping[str, object] = {"model": f"scripted:{folder}/a.yaml", **flags}
     return connect(given, folder)
 
 
 async def test_a_session_is_found_again_with_its_model_and_mode(folder: Path):
-    talk = doors(folder).library.create()
+    talk = services(folder).library.create()
     talk.set_mode("plan")
     await collect(talk.say("hello"))
     await talk.close()
@@ -54,7 +54,7 @@ async def test_a_session_is_found_again_with_its_model_and_mode(folder: Path):
 
 
 async def test_flags_win_over_what_a_session_had(folder: Path):
-    talk = doors(folder).library.create()
+    talk = services(folder).library.create()
     talk.set_mode("plan")
     await collect(talk.say("hello"))
     await talk.close()
@@ -69,7 +69,7 @@ async def test_flags_win_over_what_a_session_had(folder: Path):
 async def test_a_step_leaves_no_stream_open_behind_it(folder: Path):
     """What is not closed when it is left, the event loop is told of, and closes in a task of its own."""
     left: list[Any] = []
-    talk = doors(folder).library.create()
+    talk = services(folder).library.create()
     await talk.warm()
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(finalizer=left.append)
@@ -83,7 +83,7 @@ async def test_a_step_leaves_no_stream_open_behind_it(folder: Path):
 
 async def test_instructions_go_with_the_first_prompt_once_and_show_in_the_context(folder: Path):
     (folder / "AGENTS.md").write_text("Use tabs.")
-    talk = doors(folder).library.create()
+    talk = services(folder).library.create()
     assert told(talk) == [("AGENTS.md", "goes with the next prompt", "Use tabs.")]
     await collect(talk.say("hello"))
     await collect(talk.say("again"))
@@ -102,7 +102,7 @@ def told(talk: Conversation) -> list[tuple[str, str, str]]:
 
 
 async def test_the_context_tells_system_tools_and_window(folder: Path):
-    parts = {part.label: part.tokens for part in doors(folder).library.create().context()}
+    parts = {part.label: part.tokens for part in services(folder).library.create().context()}
     assert parts["System prompt"] > 200
     assert parts["Tools"] > 500
     assert parts["Kept for the answer"] > 0
@@ -111,19 +111,19 @@ async def test_the_context_tells_system_tools_and_window(folder: Path):
 async def test_a_system_prompt_of_the_persons_own(folder: Path):
     (folder / "mine.md").write_text("Speak like a pirate.")
     flags = {"system_prompt_file": str(folder / "mine.md"), "append_system_prompt": "Be brief."}
-    parts = {part.label: part.tokens for part in doors(folder, **flags).library.create().context()}
+    parts = {part.label: part.tokens for part in services(folder, **flags).library.create().context()}
     assert parts["System prompt"] < 20
     with pytest.raises(UsageError, match=r"gone\.md"):
-        doors(folder, system_prompt_file=str(folder / "gone.md")).library.create()
+        services(folder, system_prompt_file=str(folder / "gone.md")).library.create()
     os.mkfifo(folder / "pipe.md")
     with pytest.raises(UsageError, match=r"pipe\.md can't be read: it is not a regular file"):
-        doors(folder, system_prompt_file=str(folder / "pipe.md")).library.create()
+        services(folder, system_prompt_file=str(folder / "pipe.md")).library.create()
 
 
 async def test_a_home_that_cannot_be_written_costs_only_the_saving(folder: Path, monkeypatch: pytest.MonkeyPatch):
     (folder / "file").write_text("")
     monkeypatch.setenv("BA_HOME", str(folder / "file" / "home"))
-    talk = doors(folder).library.create()
+    talk = services(folder).library.create()
     events = await collect(talk.say("hello"))
     assert isinstance(events[-1], TurnEnded)
     assert events[-1].reason == "done"
@@ -133,14 +133,14 @@ async def test_a_home_that_cannot_be_written_costs_only_the_saving(folder: Path,
 
 def test_a_broken_models_file_is_told_and_left_out(folder: Path, ba_home: Path):
     (ba_home / "models.yaml").write_text("models: [{match: 1}]\n")
-    (notice,) = doors(folder).notices
+    (notice,) = services(folder).notices
     assert "models.yaml" in notice.text
     with pytest.raises(UsageError, match=r"models\.yaml"):
         connect({}, folder, strict=True)
 
 
 def test_models_of_other_providers_are_not_offered(folder: Path):
-    assert {info.provider for info in doors(folder).catalogue.models()} <= {"anthropic", "openai"}
+    assert {info.provider for info in services(folder).catalogue.models()} <= {"anthropic", "openai"}
 
 
 async def test_the_first_request_is_small_and_keeps_further_tools_within_reach(

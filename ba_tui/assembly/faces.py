@@ -11,7 +11,7 @@ from ba_tui.assembly.rooms import session_rooms
 from ba_tui.assembly.session import conversation, unknown_tools
 from ba_tui.assembly.start import StartOptions, Startup, trust_for
 from ba_tui.assembly.tools import SessionScope, SessionTools
-from ba_tui.core.conversation import Doors
+from ba_tui.core.conversation import Services
 from ba_tui.core.events import Notice
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.text.wording import sentence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ba_tui.providers.tokens.exact import ExactCounts
 
 
-def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, ours: bool = False) -> Doors:
+def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, ours: bool = False) -> Services:
     """Everything a face needs, for ``cwd``. ``strict`` is for runs that nobody attends: wrong settings are an error,
     and in a folder that is not trusted the mode and the rules that the person gave decide, not reads only.
     ``ours``: the folder was made by ba, so nobody need be asked about it.
@@ -47,7 +47,7 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, our
     if not ours:
         notices += untrusted_notices(trust.look(project_root(cwd)), attended=not strict)
     settings = start.settings
-    return Doors(
+    return Services(
         start.library,
         ModelChoices(start.catalog, settings.providers),
         start.access,

@@ -122,9 +122,9 @@ async def _print(flags: dict[str, object], start: Start, folder: Path, timeout: 
     from ba_tui.assembly import connect  # noqa: PLC0415 - only where it is used: --help stays quick
     from ba_tui.faces.headless import Printer, speak  # noqa: PLC0415
 
-    doors = connect(flags, folder, strict=True)
-    printer = Printer(doors.output_format, sys.stdout, sys.stderr)
-    code = await speak(doors, Start(start.prompt, start.resume, start.fork), printer, timeout)
+    services = connect(flags, folder, strict=True)
+    printer = Printer(services.output_format, sys.stdout, sys.stderr)
+    code = await speak(services, Start(start.prompt, start.resume, start.fork), printer, timeout)
     return output_failed(printer.lost, wanted=True) if printer.lost else code
 
 

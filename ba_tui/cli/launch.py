@@ -12,7 +12,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.start import Start
 
 if TYPE_CHECKING:
-    from ba_tui.core.conversation import Doors
+    from ba_tui.core.conversation import Services
 
 Flags = Mapping[str, object]
 NO_FLAGS: Flags = {}
@@ -37,7 +37,7 @@ def open_app(
     color = start.color and not os.environ.get("NO_COLOR")
     begin = Start(start.prompt, start.resume, start.fork, theme, color)
 
-    def connect() -> Doors:
+    def connect() -> Services:
         from ba_tui.assembly import connect as assemble  # noqa: PLC0415 - after the first paint, in a thread
 
         return assemble(flags, folder, ours=ours)

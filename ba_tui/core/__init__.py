@@ -1,1 +1,1 @@
-"""The vocabulary: values, events, the loop and the door for faces. Imports nothing of ours and does no I/O."""
+"""The vocabulary: values, events, the loop and what faces are given. Imports nothing of ours and does no I/O."""

@@ -1,4 +1,4 @@
-"""The only door for faces: a Conversation to talk to, a Library to find conversations in, and what surrounds them."""
+"""What faces are given: a Conversation to talk to, a Library to find conversations in, and what surrounds them."""
 
 from __future__ import annotations
 
@@ -325,7 +325,7 @@ Upkeep = Callable[[], Coroutine[None, None, None]]
 
 
 @frozen
-class Doors:
+class Services:
     """All that a face is given. ``notices``: what start-up has to say (unknown settings, files not loaded)."""
 
     library: Library
@@ -341,7 +341,7 @@ class Doors:
     """How a person who looks elsewhere is called: ``bell``, ``osc9``, ``osc777`` or ``off``."""
 
 
-Connect = Callable[[], Doors]
+Connect = Callable[[], Services]
 
 
 def _shielded(listener: Listener) -> Listener:

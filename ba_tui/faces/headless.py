@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
-from ba_tui.core.conversation import Conversation, Doors, begin
+from ba_tui.core.conversation import Conversation, Services, begin
 from ba_tui.core.errors import BaError, ErrorInfo, SessionNotFound
 from ba_tui.core.events import (
     Asked,
@@ -321,12 +321,12 @@ def denial(question: Question) -> Reply:
     return Reply("deny", words.get(question.kind, ""), by="nobody")
 
 
-async def speak(doors: Doors, start: Start, printer: Printer, timeout: float | None = None) -> int:
+async def speak(services: Services, start: Start, printer: Printer, timeout: float | None = None) -> int:
     """Run ``start`` to its end, or until its output is lost, and print it; returns the exit code."""
-    for notice in doors.notices:
+    for notice in services.notices:
         printer.event(notice)
     try:
-        conversation = begin(doors.library, start)
+        conversation = begin(services.library, start)
     except BaError as error:
         printer.failed(error)
         return USAGE if isinstance(error, SessionNotFound) or error.kind == "usage" else INFRASTRUCTURE
@@ -334,7 +334,7 @@ async def speak(doors: Doors, start: Start, printer: Printer, timeout: float | N
         for event in await conversation.history():
             if isinstance(event, Notice) and event.damage:
                 printer.event(event)
-        missing = doors.setup.missing(conversation.model)
+        missing = services.setup.missing(conversation.model)
         if missing:
             printer.failed(BaError(missing))
             return USAGE

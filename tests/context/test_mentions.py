@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ba_tui.assembly import connect, trust
 from ba_tui.context.mentions import named
-from ba_tui.core.conversation import Conversation, Doors
+from ba_tui.core.conversation import Conversation, Services
 from ba_tui.core.events import Event, Notice
 from ba_tui.core.messages import Image
 from tests.script import collect
@@ -38,13 +38,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def doors(folder: Path) -> Doors:
+async def services(folder: Path) -> Services:
     return connect({"model": f"scripted:{folder}/script.yaml"}, folder)
 
 
 @pytest.fixture
-async def talk(doors: Doors) -> AsyncIterator[Conversation]:
-    conversation = doors.library.create()
+async def talk(services: Services) -> AsyncIterator[Conversation]:
+    conversation = services.library.create()
     yield conversation
     await conversation.close()
 
@@ -124,7 +124,7 @@ async def test_a_secret_file_is_refused_and_secrets_in_others_are_taken_out(talk
 
 
 async def test_a_file_from_elsewhere_is_copied_and_named_by_its_copy(
-    talk: Conversation, doors: Doors, tmp_path: Path, ba_home: Path
+    talk: Conversation, services: Services, tmp_path: Path, ba_home: Path
 ):
     other = tmp_path / "other.txt"
     other.write_text("from elsewhere\n")
@@ -135,7 +135,7 @@ async def test_a_file_from_elsewhere_is_copied_and_named_by_its_copy(
     assert copy.read_text() == "from elsewhere\n"
     again = notes(await collect(talk.say("and again @attachments/other.txt")))
     assert "from elsewhere" in again
-    fork = doors.library.open(doors.library.fork(talk.id).id)
+    fork = services.library.open(services.library.fork(talk.id).id)
     assert "from elsewhere" in notes(await collect(fork.say("and here @attachments/other.txt")))
     await fork.close()
 
@@ -186,9 +186,11 @@ async def test_too_much_is_not_attached_and_the_person_is_told(talk: Conversatio
     assert [(weight.name, weight.tokens > 1_000) for weight in weights] == [("big0.txt", True)]
 
 
-async def test_a_tool_that_is_mentioned_is_there_and_a_session_comes_as_its_digest(talk: Conversation, doors: Doors):
+async def test_a_tool_that_is_mentioned_is_there_and_a_session_comes_as_its_digest(
+    talk: Conversation, services: Services
+):
     await collect(talk.say("remember the word marmalade"))
-    other = doors.library.create()
+    other = services.library.create()
     events = await collect(other.say(f"go on from @session:{talk.id} with @tool:calculator"))
     assert "remember the word marmalade" in notes(events)
     assert f"session {talk.id}: remember the word marmalade, 1 turn" in notes(events)
@@ -235,11 +237,13 @@ async def test_words_that_join_a_running_turn_bring_what_they_mention(talk: Conv
     assert "spaced words" in notes(await collect(turn))
 
 
-async def test_what_came_with_a_prompt_is_there_when_the_session_is_opened_again(talk: Conversation, doors: Doors):
+async def test_what_came_with_a_prompt_is_there_when_the_session_is_opened_again(
+    talk: Conversation, services: Services
+):
     await collect(talk.say("see @src/app.py:1-2"))
     said = [message.text for message in talk.transcript.messages]
     await talk.close()
-    again = doors.library.open(talk.id)
+    again = services.library.open(talk.id)
     events = await again.history()
     assert [message.text for message in again.transcript.messages] == said
     assert "1\tline 1" in notes(events)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.conversation import Conversation, Doors
+from ba_tui.core.conversation import Conversation, Services
 from ba_tui.core.errors import AuthFailed, SessionNotFound
 from ba_tui.core.events import Compressed, Notice, TextDelta
 from ba_tui.core.messages import Message, Text, Thinking, Usage
@@ -59,8 +59,8 @@ async def run(
     out, err = io.StringIO(), io.StringIO()
     tool = Tool("asks", "Asks.", {"type": "object"}, asks)
     talk = conversation(Script(*steps), tool, max_loops=5)
-    doors = Doors(Shelf(talk), None, Ready(missing), [Notice("Unknown setting.", "warning")])  # type: ignore[arg-type]
-    code = await speak(doors, start or Start("hello"), Printer(format, out, err), timeout)
+    services = Services(Shelf(talk), None, Ready(missing), [Notice("Unknown setting.", "warning")])  # type: ignore[arg-type]
+    code = await speak(services, start or Start("hello"), Printer(format, out, err), timeout)
     return code, out.getvalue(), err.getvalue()
 
 

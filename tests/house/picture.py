@@ -12,7 +12,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from ba_tui.assembly import connect
-from ba_tui.core.conversation import Doors
+from ba_tui.core.conversation import Services
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.app import BaApp
 from ba_tui.resources import bundled
@@ -41,10 +41,10 @@ async def draw(place: Path) -> str:
     os.environ.update(BA_HOME=str(place / "home"), HOME=str(place))
     folder = Path(shutil.copytree(DEMO / "data", place / "sales"))
 
-    def doors() -> Doors:
+    def services() -> Services:
         return connect({"model": "demo"}, folder, ours=True)
 
-    app = BaApp(doors, Start("Is South really our best region?", theme="dark"))
+    app = BaApp(services, Start("Is South really our best region?", theme="dark"))
     async with app.run_test(size=SIZE) as pilot:
         await shown(app, pilot, "Yes, once")
         await pilot.pause(0.7)

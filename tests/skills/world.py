@@ -52,8 +52,8 @@ class World:
     def open(self, *steps: dict[str, Any], session: str = "", **flags: object) -> Conversation:
         script = self.home / "script.yaml"
         script.write_text(json.dumps({"steps": [*steps, *[{"say": "Done."}] * 4]}), "utf-8")
-        doors = connect({"model": f"scripted:{script}", **flags}, self.project)
-        return doors.library.open(session) if session else doors.library.create()
+        services = connect({"model": f"scripted:{script}", **flags}, self.project)
+        return services.library.open(session) if session else services.library.create()
 
 
 async def said(conversation: Conversation, prompt: str, answer: Answer | None = None) -> list[Event]:

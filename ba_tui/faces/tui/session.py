@@ -1,4 +1,4 @@
-"""The session that is open: doors, conversation, and what the person chose before its first prompt.
+"""The session that is open: services, conversation, and what the person chose before its first prompt.
 
 No widgets. ``assemble`` is slow and meant for a thread.
 """
@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from ba_tui.core.conversation import Connect, Conversation, Doors, begin
+from ba_tui.core.conversation import Connect, Conversation, Services, begin
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Mode, Notice
 from ba_tui.core.provider import ModelInfo
@@ -33,7 +33,7 @@ class OpenSession:
     def __init__(self, connect: Connect, start: Start) -> None:
         self._connect = connect
         self.start = start
-        self.doors: Doors | None = None
+        self.services: Services | None = None
         self.conversation: Conversation | None = None
         self.started = False
         """True once the session holds a turn."""
@@ -57,7 +57,7 @@ class OpenSession:
     @property
     def notify(self) -> str:
         """How a person who looks elsewhere is called."""
-        return self.doors.notify if self.doors else "bell"
+        return self.services.notify if self.services else "bell"
 
     @property
     def modes(self) -> Sequence[Mode]:
@@ -65,11 +65,11 @@ class OpenSession:
         return self.live[1].permissions.modes()
 
     @property
-    def live(self) -> tuple[Doors, Conversation]:
+    def live(self) -> tuple[Services, Conversation]:
         """Raises UsageError until ``assemble`` has come back."""
-        if self.doors is None or self.conversation is None:
+        if self.services is None or self.conversation is None:
             raise UsageError("ba is still starting.", "Try again in a moment.")
-        return self.doors, self.conversation
+        return self.services, self.conversation
 
     def resume_hint(self) -> str:
         """How to come back to this session; empty when there is nothing to come back to."""
@@ -83,25 +83,25 @@ class OpenSession:
         return hint
 
     def assemble(self) -> list[Notice]:
-        """Make the doors and the first conversation; returns what the person should be told.
+        """Make the services and the first conversation; returns what the person should be told.
 
         Raises:
             BaError: nothing could be made; calling again tries again.
         """
-        doors = self.doors or self._connect()
-        notices = list(doors.notices)
+        services = self.services or self._connect()
+        notices = list(services.notices)
         try:
-            conversation, started = self._first(doors)
+            conversation, started = self._first(services)
         except BaError as error:
             notices.append(Notice(str(error), "warning", f"A new session is open instead. {error.hint}".strip()))
-            conversation, started = doors.library.create(), False
-        self.doors, self.conversation, self.started = doors, conversation, started
+            conversation, started = services.library.create(), False
+        self.services, self.conversation, self.started = services, conversation, started
         return notices
 
-    def _first(self, doors: Doors) -> tuple[Conversation, bool]:
+    def _first(self, services: Services) -> tuple[Conversation, bool]:
         if self.start.resume in {None, "pick"}:
-            return doors.library.create(), False
-        return begin(doors.library, self.start), True
+            return services.library.create(), False
+        return begin(services.library, self.start), True
 
     async def change(self, id: str | None) -> None:
         """Open another session, or a new one, and close this one. A new one keeps the mode and the model.
@@ -109,10 +109,10 @@ class OpenSession:
         Raises:
             StorageError: the other can't be opened; this one stays open.
         """
-        doors, old = self.live
+        services, old = self.live
         if id is not None and id == old.id:
             return
-        work = partial(doors.library.open, id) if id is not None else doors.library.create
+        work = partial(services.library.open, id) if id is not None else services.library.create
         mode, model = self.mode, old.model
         new = await asyncio.to_thread(work)
         await old.close()
@@ -125,22 +125,22 @@ class OpenSession:
                 self.use_model(model)
 
     async def reopen(self) -> Sequence[Notice]:
-        """Make the doors anew and open the same session through them: the folder is trusted now, or no more.
+        """Make the services anew and open the same session through them: the folder is trusted now, or no more.
 
         Raises:
             BaError: nothing could be made; the session stays open as it is.
         """
         _, old = self.live
-        doors = await asyncio.to_thread(self._connect)
-        notices = list(doors.notices)
+        services = await asyncio.to_thread(self._connect)
+        notices = list(services.notices)
         await old.close()
         try:
-            work = partial(doors.library.open, old.id) if self.started else doors.library.create
+            work = partial(services.library.open, old.id) if self.started else services.library.create
             new = await asyncio.to_thread(work)
         except BaError as error:
             notices.append(Notice(str(error), "warning", f"A new session is open instead. {error.hint}".strip()))
-            new, self.started = await asyncio.to_thread(doors.library.create), False
-        self.doors, self.conversation = doors, new
+            new, self.started = await asyncio.to_thread(services.library.create), False
+        self.services, self.conversation = services, new
         if self._mode:
             new.permissions.set_mode(self._mode)
         if self._model:

@@ -99,7 +99,7 @@ def world(tmp_path: Path) -> World:
 
 
 @pytest.fixture
-def doors(world: World) -> threading.Event:
+def services(world: World) -> threading.Event:
     """There is no session before it is set."""
     opened = threading.Event()
 

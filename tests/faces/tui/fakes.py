@@ -10,7 +10,7 @@ from dataclasses import replace as changed
 from pathlib import Path
 
 from ba_tui.core.agent import Agent
-from ba_tui.core.conversation import Conversation, Doors
+from ba_tui.core.conversation import Conversation, Services
 from ba_tui.core.errors import SessionLocked, SessionNotFound, StorageError, UsageError
 from ba_tui.core.events import Event, MessageDone, Mode, Notice, TextDelta, Titled
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
@@ -376,6 +376,6 @@ class World:
         self.shelf = Shelf(self.brain, self.cwd)
         self.brain.inventory = Inventory(self.tool_shelf, None, self.job_shelf, mentions=self.names)
 
-    def connect(self) -> Doors:
+    def connect(self) -> Services:
         self.gate()
-        return Doors(self.shelf, Models(), self.ways, self.notices, trust=self.trust)
+        return Services(self.shelf, Models(), self.ways, self.notices, trust=self.trust)

@@ -274,13 +274,13 @@ async def test_a_command_that_fails_is_a_line(world: World, monkeypatch: pytest.
 
 @pytest.mark.parametrize(("theme", "told"), [("nosuch", ["There is no theme 'nosuch'."]), ("auto", [])])
 async def test_a_theme_that_there_is_not_is_told_once_the_session_is_shown(
-    world: World, doors: threading.Event, theme: str, told: list[str]
+    world: World, services: threading.Event, theme: str, told: list[str]
 ) -> None:
     async with running(world, Start(theme=theme), ready=False) as hand:
         await hand.until(lambda: hand.app.chat)
         await hand.app.load_themes()
         await hand.pilot.pause()
-        doors.set()
+        services.set()
         await hand.opened()
         assert hand.said() == told
 

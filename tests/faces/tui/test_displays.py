@@ -9,7 +9,7 @@ from typing import Any, Literal, cast, get_args
 
 import pytest
 
-from ba_tui.core.conversation import Doors
+from ba_tui.core.conversation import Services
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Display, ToolResult
@@ -95,8 +95,8 @@ async def test_a_new_type_is_shown_by_a_question() -> None:
 async def test_a_new_type_is_printed_as_the_text_that_the_model_reads(format: str) -> None:
     out, err = io.StringIO(), io.StringIO()
     talk = conversation(Script(says("", ("draw", {})), says("A boat.")), DRAW)
-    doors = Doors(Shelf(talk), None, Ready(), [])  # type: ignore[arg-type]
-    assert await speak(doors, Start("draw"), Printer(format, out, err), None) == 0
+    services = Services(Shelf(talk), None, Ready(), [])  # type: ignore[arg-type]
+    assert await speak(services, Start("draw"), Printer(format, out, err), None) == 0
     assert "A boat." in out.getvalue()
     if format == "stream-json":
         lines = [json.loads(text) for text in out.getvalue().splitlines()]

@@ -97,7 +97,7 @@ def after_a_kill(state: Path, copy: Path, cwd: Path) -> SavedInput:
 
 
 async def test_what_is_written_before_there_is_a_session_outlives_a_kill(
-    world: World, doors: threading.Event, state: Path, tmp_path: Path
+    world: World, services: threading.Event, state: Path, tmp_path: Path
 ) -> None:
     world.script.turns = [["one"]]
     async with running(world, ready=False) as hand:
@@ -105,7 +105,7 @@ async def test_what_is_written_before_there_is_a_session_outlives_a_kill(
         await hand.type("a draft")
         kept = SavedInput("a draft", ("queued",))
         await hand.until(lambda: after_a_kill(state, tmp_path / "copy", Path.cwd()) == kept)
-        doors.set()
+        services.set()
         await hand.until(lambda: "one" in hand.said())
         # The session may be in another folder than the shell.
         await hand.until(lambda: after_a_kill(state, tmp_path / "copy", world.cwd) == SavedInput("a draft"))

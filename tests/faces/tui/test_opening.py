@@ -93,10 +93,10 @@ async def test_an_enter_at_the_end_of_what_comes_early_sends_it(world: World, ke
 
 
 async def test_names_are_offered_for_what_was_typed_early_as_soon_as_they_are_known(
-    world: World, doors: threading.Event
+    world: World, services: threading.Event
 ) -> None:
     async with running(world, ready=False) as hand:
         await hand.press("@")
         assert not hand.chat.composer.popup.display
-        doors.set()
+        services.set()
         await hand.until(lambda: hand.chat.composer.popup.display)

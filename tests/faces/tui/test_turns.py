@@ -28,11 +28,11 @@ async def test_a_prompt_is_answered(world: World) -> None:
         await hand.until(lambda: "↑11.2k ↓80" in hand.status)
 
 
-async def test_enter_before_the_session_is_there_waits_and_is_sent(world: World, doors: threading.Event) -> None:
+async def test_enter_before_the_session_is_there_waits_and_is_sent(world: World, services: threading.Event) -> None:
     async with running(world, ready=False) as hand:
         await hand.send("early")
         assert list(hand.chat.turns.waiting) == ["early"]
-        doors.set()
+        services.set()
         await hand.opened()
         await hand.until(lambda: "Done." in hand.said())
         assert hand.said()[0] == "early"
@@ -71,13 +71,15 @@ async def test_nothing_is_lost_that_is_typed_and_sent_while_the_app_starts(world
         assert "".join((*said, hand.text)).replace("\n", "") == typed
 
 
-async def test_what_was_typed_before_the_doors_open_warms_the_model_too(world: World, doors: threading.Event) -> None:
+async def test_what_was_typed_before_the_doors_open_warms_the_model_too(
+    world: World, services: threading.Event
+) -> None:
     async with running(world, ready=False) as hand:
         await hand.press("x")
         await hand.until(lambda: hand.text == "x")
         await hand.press("backspace")
         await hand.until(lambda: not hand.text)
-        doors.set()
+        services.set()
         await hand.until(lambda: world.brain.warmed)
 
 

@@ -25,9 +25,9 @@ async def clear(chat: Actions, _: str) -> None:
 async def resume(chat: Actions, words: str) -> None:
     """With ``words`` the session they find; without, the picker."""
     _refuse_while_busy(chat)
-    doors, _ = chat.session.live
+    services, _ = chat.session.live
     if words:
-        info = await asyncio.to_thread(doors.library.find, words)
+        info = await asyncio.to_thread(services.library.find, words)
         await _change(chat, info.id)
         return
     from ba_tui.faces.tui.screens.sessions import SessionPicker  # noqa: PLC0415 - most runs never show it
@@ -65,7 +65,7 @@ def rename(chat: SessionActions, title: str) -> None:
 
 async def export(chat: SessionActions, argument: str) -> None:
     """``[md|html|json|jsonl] [file]``; a file that exists is not overwritten."""
-    doors, conversation = chat.session.live
+    services, conversation = chat.session.live
     if not chat.session.started:
         raise UsageError("This session is still empty.", "Export it after the first turn.")
     words = argument.split(maxsplit=1)
@@ -76,7 +76,7 @@ async def export(chat: SessionActions, argument: str) -> None:
     path = conversation.cwd / (Path(rest).expanduser() if rest else Path(f"ba-{conversation.id}.{format}"))
     if path.exists():
         raise UsageError(f"{path} exists.", f"Name another file: /export {format} <file>.")
-    pieces = await asyncio.to_thread(doors.library.export, conversation.id, format)
+    pieces = await asyncio.to_thread(services.library.export, conversation.id, format)
     await asyncio.to_thread(save_whole, path, pieces)
     chat.tell(Notice(f"Exported to {path}."))
 

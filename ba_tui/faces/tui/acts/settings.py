@@ -12,11 +12,11 @@ from ba_tui.faces.tui.session import MEANING
 
 
 async def model(chat: Actions, name: str) -> None:
-    doors, conversation = chat.session.live
+    services, conversation = chat.session.live
     if not name:
         from ba_tui.faces.tui.screens.models import model_picker  # noqa: PLC0415 - most runs never show it
 
-        models = await asyncio.to_thread(doors.catalogue.models)
+        models = await asyncio.to_thread(services.catalogue.models)
         chosen = await chat.ba.push_screen_wait(model_picker(models, conversation.model))
         if not chosen:
             return
@@ -77,8 +77,8 @@ async def theme(chat: Actions, name: str) -> None:
     if name not in app.theme_names:
         raise UsageError(f"There is no theme {name!r}.", f"Themes: {', '.join(app.theme_names)}.")
     app.theme = name
-    doors, _ = chat.session.live
-    await asyncio.to_thread(doors.setup.remember, "theme", name)
+    services, _ = chat.session.live
+    await asyncio.to_thread(services.setup.remember, "theme", name)
     chat.activity.hint(f"Theme: {name}.")
 
 
@@ -86,11 +86,11 @@ async def setup(chat: Actions, _: str) -> None:
     """The ways to a first answer; what was achieved is checked again afterwards."""
     from ba_tui.faces.tui.screens.welcome import Welcome  # noqa: PLC0415 - most runs never show it
 
-    doors, conversation = chat.session.live
+    services, conversation = chat.session.live
     app = chat.ba
     if any(isinstance(screen, Welcome) for screen in app.screen_stack):
         return
-    welcome = Welcome(doors.setup, conversation.model, chat.turns.missing, chat.composer.prompt.take)
+    welcome = Welcome(services.setup, conversation.model, chat.turns.missing, chat.composer.prompt.take)
     outcome = await chat.ba.push_screen_wait(welcome)
     if outcome == "tour":
         await app.leave_for("demo")
@@ -98,7 +98,7 @@ async def setup(chat: Actions, _: str) -> None:
         if outcome != conversation.model:
             chat.session.use_model(outcome)
         chat.show_facts()
-        chat.turns.missing = await asyncio.to_thread(doors.setup.missing, conversation.model)
+        chat.turns.missing = await asyncio.to_thread(services.setup.missing, conversation.model)
         if not chat.turns.missing:
             chat.activity.hint(f"Ready: {conversation.model}.")
     chat.composer.prompt.focus()

@@ -22,12 +22,12 @@ async def settle(chat: Actions, notices: Sequence[Notice] = ()) -> Sequence[Noti
 
     Returns what the person should be told now, or None when they would rather leave.
     """
-    doors, conversation = chat.session.live
+    services, conversation = chat.session.live
     root = project_root(conversation.cwd)
     chat.session.reads_only = root in chat.session.refused
-    if doors.trust is None or chat.session.reads_only:
+    if services.trust is None or chat.session.reads_only:
         return notices
-    seen = await asyncio.to_thread(doors.trust.look, root)
+    seen = await asyncio.to_thread(services.trust.look, root)
     if seen.state == "trusted":
         return notices
     verdict = await _ask(chat, seen, starting=True)
@@ -38,29 +38,29 @@ async def settle(chat: Actions, notices: Sequence[Notice] = ()) -> Sequence[Noti
         chat.session.refused.add(root)
         chat.session.reads_only = True
         return notices
-    return await _grant(chat, doors.trust, seen, notices)
+    return await _grant(chat, services.trust, seen, notices)
 
 
 async def trust(chat: Actions, _: str) -> None:
     """Show how the folder stands, and change it."""
     if chat.turns.busy:
         raise UsageError("A turn is running.", "Press Esc to interrupt it first.")
-    doors, conversation = chat.session.live
-    if doors.trust is None:
+    services, conversation = chat.session.live
+    if services.trust is None:
         raise UsageError("ba made this folder itself; there is nothing to trust.")
     root = project_root(conversation.cwd)
-    seen = await asyncio.to_thread(doors.trust.look, root)
+    seen = await asyncio.to_thread(services.trust.look, root)
     match await _ask(chat, seen, starting=False):
         case "trust":
             chat.session.refused.discard(root)
-            notices = await _grant(chat, doors.trust, seen, ())
+            notices = await _grant(chat, services.trust, seen, ())
         case "revoke":
-            await asyncio.to_thread(doors.trust.revoke, root)
+            await asyncio.to_thread(services.trust.revoke, root)
             chat.session.refused.add(root)
             notices = await chat.session.reopen()
         case _:
             return
-    now = await asyncio.to_thread(doors.trust.look, root)
+    now = await asyncio.to_thread(services.trust.look, root)
     chat.session.reads_only = now.state != "trusted"
     await chat.show_session()
     for notice in notices:
@@ -76,8 +76,8 @@ async def _ask(chat: Actions, seen: TrustState, *, starting: bool) -> TrustAnswe
 
 async def _grant(chat: Actions, trusting: Trusting, seen: TrustState, notices: Sequence[Notice]) -> Sequence[Notice]:
     """Trust what was seen, and open the session anew with all that the folder brings."""
-    doors, _ = chat.session.live
-    kept = [notice for notice in notices if notice not in doors.notices]
+    services, _ = chat.session.live
+    kept = [notice for notice in notices if notice not in services.notices]
     try:
         await asyncio.to_thread(trusting.grant, seen)
         return [*kept, *await chat.session.reopen()]

@@ -116,7 +116,7 @@ class ChatScreen(Screen[None]):
             return
         if (told := await trust.settle(self, notices)) is None:
             return
-        doors, start = self.session.live[0], self.session.start
+        services, start = self.session.live[0], self.session.start
         drafts, saved = await writing.begin(self)
         await self.show_session()
         for notice in (*told, *self.session.untold):
@@ -125,8 +125,8 @@ class ChatScreen(Screen[None]):
             self.turns.waiting.appendleft(start.prompt)
         writing.bring_back(self, drafts, saved)
         self.turns.ready = True
-        if doors.upkeep:
-            self.run_worker(doors.upkeep, group="upkeep", exclusive=True, exit_on_error=False)
+        if services.upkeep:
+            self.run_worker(services.upkeep, group="upkeep", exclusive=True, exit_on_error=False)
         await self.check_setup()
         if start.resume == "pick":
             self.call_command("resume")
@@ -177,8 +177,8 @@ class ChatScreen(Screen[None]):
 
     async def check_setup(self) -> None:
         """Offer the ways on when the model can't be asked yet."""
-        doors, conversation = self.session.live
-        self.turns.missing = await asyncio.to_thread(doors.setup.missing, conversation.model)
+        services, conversation = self.session.live
+        self.turns.missing = await asyncio.to_thread(services.setup.missing, conversation.model)
         if self.turns.missing:
             self.call_command("setup")
         elif self.composer.touched:

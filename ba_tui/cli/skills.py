@@ -122,13 +122,13 @@ def install(  # noqa: PLR0913 - typer reads one parameter a flag
 
     Its scripts run later, each when a model asks for it and you, or your rules, allow it.
     """
-    from ba_tui.skills.install import fetch, install_skill, stage  # noqa: PLC0415 - see list_
+    from ba_tui.skills.install import fetch, install_skill, staged_copy  # noqa: PLC0415 - see list_
 
     root = project_root(folder_of(cwd))
     target = _skills_folder(root, project=project)
     with tempfile.TemporaryDirectory(prefix="ba-skill-") as near:
         chosen = _chosen(fetch(source, Path(near, "from")), source, only or [])
-        candidates = [stage(folder, Path(near, "new")) for folder in chosen]
+        candidates = [staged_copy(folder, Path(near, "new")) for folder in chosen]
         # All or none: a repository that is half installed helps nobody.
         for candidate in candidates:
             _tell(candidate, facts=not json_)

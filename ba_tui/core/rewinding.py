@@ -127,7 +127,7 @@ class TurnHistory:
         return next((id for _, id in self.since(number)), "")
 
 
-def course(events: Sequence[Event]) -> TurnHistory:
+def turn_history(events: Sequence[Event]) -> TurnHistory:
     """Where a session stands."""
     every: dict[int, RewindStop] = {}
     early: dict[int, str] = {}
@@ -196,7 +196,7 @@ class Plan:
 
 def planned(events: Sequence[Event], wanted: RewindRequest) -> Plan:
     """Where the conversation stands after the rewind, and which files with it. Raises UsageError when it can't be."""
-    known = course(events)
+    known = turn_history(events)
     if wanted.turn is None:
         return _undone(events, known, wanted)
     stop = known.find(wanted.turn)
@@ -246,7 +246,7 @@ class Past:
 
     async def course(self) -> TurnHistory:
         """The turns that stand, and what can be taken back."""
-        return await asyncio.to_thread(lambda: course(self._read()))
+        return await asyncio.to_thread(lambda: turn_history(self._read()))
 
     async def rewind(self, turn: int | None, scope: RewindScope = "both") -> RewindResult:
         """Stand again as before turn ``turn``; None takes the newest rewind back. Goes on when the caller is cancelled.

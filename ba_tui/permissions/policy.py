@@ -19,7 +19,7 @@ from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.asking import key_of, named, risks, suggested
 from ba_tui.permissions.bounds import BYPASS, MODES, RESTRICTED, BoundLevel, Bounds
 from ba_tui.permissions.paths import PathRefused, Workspace
-from ba_tui.permissions.rules.answers import GivenRules
+from ba_tui.permissions.rules.answers import PersonRules
 from ba_tui.permissions.rules.approvals import Approvals
 from ba_tui.permissions.rules.conditions import terms_text
 from ba_tui.permissions.rules.hit_counts import add_hits, read_hits
@@ -29,7 +29,7 @@ from ba_tui.permissions.touched import TouchedPath
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, as_reader
 
 if TYPE_CHECKING:
-    from ba_tui.permissions.shell.judging import FileCover, Holding
+    from ba_tui.permissions.shell.judging import FileCover, ProfileChoice
 
 REMEMBERED_ASKS = 32
 PLAN = (
@@ -63,7 +63,7 @@ class Policy:
         read, problems = read_rules(rules)
         offered = [rule for rule in read if rule.layer == "project" and rule.verdict == "allow"]
         self._rules = [rule for rule in read if rule not in offered]
-        self._given = GivenRules(approvals, bounds.own, offered)
+        self._given = PersonRules(approvals, bounds.own, offered)
         self.problems = (*problems, *self._given.problems)
         self._hits: Counter[Rule] = Counter()
         self._asked: deque[tuple[Subject, str]] = deque(maxlen=REMEMBERED_ASKS)
@@ -270,7 +270,7 @@ class Policy:
             return ""
         return PLAN if planned else f"The agent {request.agent} is limited to: {', '.join(sorted(ceiling.effects))}."
 
-    def _apart(self, request: JudgedCall, subject: Subject, held: Holding) -> Allow | None:
+    def _apart(self, request: JudgedCall, subject: Subject, held: ProfileChoice) -> Allow | None:
         """The list of commands as steps, where each may run unasked but not all of them together."""
         tool, args, cwd = request.tool, request.args, request.cwd
         if args.get("background") or not (held.why or (subject.lack and judging().alone(subject))):
@@ -289,7 +289,7 @@ class Policy:
                 cwd = moved
         return Allow(by, WORKING, tuple(steps)) if steps else None
 
-    def _unheld(self, held: Holding, subject: Subject, cwd: Path) -> str:
+    def _unheld(self, held: ProfileChoice, subject: Subject, cwd: Path) -> str:
         """Why a command that rules or its reading allow asks all the same; empty when it need not."""
         if held.exact:
             return ""

@@ -35,7 +35,7 @@ from ba_tui.core.provider import ModelInfo, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.providers.bounds import Load
 from ba_tui.providers.faults import ModelService, cut, from_event, no_answer
-from ba_tui.providers.shapes import arguments, call_id, call_name, clean, count, encode, fields, items, words
+from ba_tui.providers.shapes import arguments, call_id, call_name, clean, count, encode, fields, items, text_of
 
 log = logging.getLogger(__name__)
 VENDOR = "anthropic"
@@ -92,7 +92,7 @@ def block_to_wire(block: Block, *, own: bool, model: ModelInfo) -> dict[str, Any
         case ToolOutput():
             return _output_to_wire(block, model)
         case Opaque():
-            return block.raw if block.vendor == VENDOR and words(block.raw.get("type")) else None
+            return block.raw if block.vendor == VENDOR and text_of(block.raw.get("type")) else None
 
 
 def _output_to_wire(block: ToolOutput, model: ModelInfo) -> dict[str, Any]:
@@ -125,15 +125,15 @@ def block_from_wire(raw: Mapping[str, Any]) -> Block:
     match raw.get("type"):
         case "text":
             citations = tuple(clean_json(cited) for cited in items(raw.get("citations")) if fields(cited))
-            return Text(clean(words(raw.get("text"))), citations)
+            return Text(clean(text_of(raw.get("text"))), citations)
         case "thinking":
-            return Thinking(clean(words(raw.get("thinking"))), clean_text(words(raw.get("signature"))) or None)
+            return Thinking(clean(text_of(raw.get("thinking"))), clean_text(text_of(raw.get("signature"))) or None)
         case "redacted_thinking":
-            return RedactedThinking(clean_text(words(raw.get("data"))))
+            return RedactedThinking(clean_text(text_of(raw.get("data"))))
         case "tool_use":
             given, malformed = arguments(raw.get("input"))
             text = None if malformed is None else clean_text(malformed)
-            id, name = clean_text(words(raw.get("id"))), clean_text(words(raw.get("name")))
+            id, name = clean_text(text_of(raw.get("id"))), clean_text(text_of(raw.get("name")))
             return ToolUse(id, name, clean_json(given), text)
         case "tool_result":
             return _output_from_wire(raw)
@@ -146,16 +146,16 @@ def block_from_wire(raw: Mapping[str, Any]) -> Block:
 def _output_from_wire(raw: Mapping[str, Any]) -> ToolOutput:
     content = raw.get("content")
     parts = [block_from_wire(fields(part)) for part in items(content)]
-    text = words(content) or "".join(part.text for part in parts if isinstance(part, Text))
+    text = text_of(content) or "".join(part.text for part in parts if isinstance(part, Text))
     attachments = tuple(part for part in parts if isinstance(part, Image | Document))
-    return ToolOutput(words(raw.get("tool_use_id")), clean(text), raw.get("is_error") is True, attachments)
+    return ToolOutput(text_of(raw.get("tool_use_id")), clean(text), raw.get("is_error") is True, attachments)
 
 
 def _media_from_wire(raw: Mapping[str, Any]) -> Image | Document | None:
     source = fields(raw.get("source"))
-    media_type, data = words(source.get("media_type")), words(source.get("data"))
+    media_type, data = text_of(source.get("media_type")), text_of(source.get("data"))
     if raw.get("type") == "image" and source.get("type") == "url":
-        return Image("", url=words(source.get("url")))
+        return Image("", url=text_of(source.get("url")))
     if source.get("type") == "text":
         data = base64.b64encode(data.encode("utf-8", "replace")).decode("ascii")
     elif source.get("type") != "base64":
@@ -166,7 +166,7 @@ def _media_from_wire(raw: Mapping[str, Any]) -> Image | Document | None:
         return None
     if raw.get("type") == "image":
         return Image(media_type, data)
-    return Document(media_type, data, words(raw.get("title")))
+    return Document(media_type, data, text_of(raw.get("title")))
 
 
 def usage_from_wire(raw: Mapping[str, Any]) -> Usage:
@@ -210,7 +210,7 @@ class AnthropicReply:
                     for chunk in self._start(index, fields(raw))
                 ]
             case "message_delta":
-                self._stop = words(fields(data.get("delta")).get("stop_reason")) or self._stop
+                self._stop = text_of(fields(data.get("delta")).get("stop_reason")) or self._stop
                 self._bill(fields(data.get("usage")))
             case "message_stop":
                 self.done = True
@@ -254,24 +254,24 @@ class AnthropicReply:
         self._load.kept(raw)
         self._at[index] = len(self._blocks)
         self._blocks.append(raw)
-        if text := words(raw.get("text")):
+        if text := text_of(raw.get("text")):
             self._load.words(text)
             yield TextDelta(clean_text(text))
-        if text := words(raw.get("thinking")):
+        if text := text_of(raw.get("thinking")):
             self._load.words(text)
             yield ThinkingDelta(clean_text(text))
         if raw.get("type") == "tool_use":
             self._load.call(raw.get("input"))
-            id = clean_text(words(raw.get("id")))
+            id = clean_text(text_of(raw.get("id")))
             # A server that gives no id, or one id twice, leaves it to us: answers are paired by it.
             new = id and id not in self._ids and id not in self._taken
             raw["id"] = id if new else f"toolu_{new_id()[:24]}"
             self._ids.add(raw["id"])
-            yield ToolInputDelta(raw["id"], clean_text(words(raw.get("name"))), 0)
+            yield ToolInputDelta(raw["id"], clean_text(text_of(raw.get("name"))), 0)
 
     def _delta(self, index: int, delta: dict[str, Any]) -> Iterable[ReplyChunk]:
         if index not in self._at:
-            if words(delta.get("type")) not in {"text_delta", "thinking_delta"}:
+            if text_of(delta.get("type")) not in {"text_delta", "thinking_delta"}:
                 what = "The answer is broken: the model server sent a part of nothing."
                 raise ConnectionLost(what, "Send the request again.")
             block = {"type": delta["type"].removesuffix("_delta")}
@@ -292,7 +292,7 @@ class AnthropicReply:
                 self._load.arguments(size, text)
                 self._write(index, "input", text)
                 if raw.get("type") == "tool_use":
-                    id, name = clean_text(words(raw.get("id"))), clean_text(words(raw.get("name")))
+                    id, name = clean_text(text_of(raw.get("id"))), clean_text(text_of(raw.get("name")))
                     return (ToolInputDelta(id, name, size),)
             case {"type": "citations_delta", "citation": citation}:
                 self._load.kept(citation)
@@ -325,13 +325,13 @@ class AnthropicReply:
         for key, pieces in self._pieces.get(index, {}).items():
             text = pieces.getvalue()
             if key != "input":
-                raw[key] = words(raw.get(key)) + text
+                raw[key] = text_of(raw.get(key)) + text
             elif text.strip():
                 raw[key] = text
         if raw.get("type") == "tool_use":
             if index == len(self._blocks) - 1 and stop not in _FINISHED and not raw.get("input"):
                 # Cut before its first argument: what reads as a call without arguments was never finished.
-                return ToolUse(raw["id"], clean_text(words(raw.get("name"))), {}, "")
+                return ToolUse(raw["id"], clean_text(text_of(raw.get("name"))), {}, "")
         elif isinstance(raw.get("input"), str):
             given, malformed = arguments(raw["input"])
             raw["input"] = given if malformed is None else malformed

@@ -29,7 +29,7 @@ from ba_tui.core.messages import clean_text
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line, sentence
 from ba_tui.core.values import frozen
-from ba_tui.providers.shapes import decode, fields, items, words
+from ba_tui.providers.shapes import decode, fields, items, text_of
 
 LONGEST = 300
 READ = 4_000
@@ -305,9 +305,9 @@ def _stated(body: object) -> tuple[str, str]:
         return "", inner
     found = fields(inner) or outer
     code = " ".join(str(found[key]) for key in ("type", "code") if found.get(key))
-    text = next((said for key in ("message", "msg", "status_msg") if (said := words(found.get(key)))), "")
-    text = text or words(outer.get("message"))
-    raw = words(fields(found.get("metadata")).get("raw"))
+    text = next((said for key in ("message", "msg", "status_msg") if (said := text_of(found.get(key)))), "")
+    text = text or text_of(outer.get("message"))
+    raw = text_of(fields(found.get("metadata")).get("raw"))
     return code, f"{text}: {raw}" if raw and raw not in text else text
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.setup import LocalServer
-from ba_tui.providers.shapes import decode, fields, items, words
+from ba_tui.providers.shapes import decode, fields, items, text_of
 
 PORTS: Mapping[str, int] = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080}
 TIMEOUT = 0.4
@@ -32,7 +32,7 @@ async def _ask(name: str, port: int, timeout: float) -> LocalServer | None:
         return None
     if not isinstance(listed.get("data"), list):
         return None
-    names = (words(fields(model).get("id")) for model in items(listed["data"]))
+    names = (text_of(fields(model).get("id")) for model in items(listed["data"]))
     models = tuple(f"openai/{clean_text(model)}" for model in names if model)
     return LocalServer(name, f"http://127.0.0.1:{port}/v1", models)
 

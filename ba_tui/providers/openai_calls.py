@@ -14,7 +14,7 @@ from typing import Any
 from ba_tui.core.events import ToolInputDelta
 from ba_tui.core.messages import Opaque, ToolUse, clean_json, clean_text, new_id
 from ba_tui.providers.bounds import Load
-from ba_tui.providers.shapes import LONGEST_NAME, arguments, fields, words
+from ba_tui.providers.shapes import LONGEST_NAME, arguments, fields, text_of
 
 VENDOR = "openai"
 EXTRA = "tool_call_extra"
@@ -73,7 +73,7 @@ class Calls:
     def feed(self, raw: dict[str, Any]) -> ToolInputDelta:
         """Take a piece. Which call's: by its index, else by its id, else that of the one that is open."""
         function = fields(raw.get("function")) or raw
-        id, name = clean_text(words(raw.get("id"))[:LONGEST_ID]), clean_text(words(function.get("name")))
+        id, name = clean_text(text_of(raw.get("id"))[:LONGEST_ID]), clean_text(text_of(function.get("name")))
         given = function.get("arguments")
         call = self._find(raw.get("index"), id, name, more=bool(given) and given != "")
         # The name comes whole or in pieces, and some servers repeat with every piece what there is of it.

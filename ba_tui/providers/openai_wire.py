@@ -31,7 +31,7 @@ from ba_tui.core.tool import Tool
 from ba_tui.providers.bounds import Load
 from ba_tui.providers.faults import ModelService, cut, from_event, no_answer
 from ba_tui.providers.openai_calls import EXTRA, VENDOR, Calls
-from ba_tui.providers.shapes import call_id, call_name, clean, count, encode, fields, items, words
+from ba_tui.providers.shapes import call_id, call_name, clean, count, encode, fields, items, text_of
 
 ID_LENGTH = 40
 UNSEEN = "[A picture was here; this model can't see pictures.]"
@@ -84,7 +84,7 @@ def _assistant_to_wire(message: Message, reasoning: ReasoningField | None) -> di
     # What a server added is for that server alone: another would refuse a field that it does not know.
     own = [block.raw for block in message.blocks if isinstance(block, Opaque) and block.vendor == VENDOR]
     opaque = own if reasoning else []
-    extras = {words(raw.get("id")): fields(raw.get("extra")) for raw in opaque if raw.get("type") == EXTRA}
+    extras = {text_of(raw.get("id")): fields(raw.get("extra")) for raw in opaque if raw.get("type") == EXTRA}
     calls = [
         {
             "id": call_id(call.id, ID_LENGTH),
@@ -190,7 +190,7 @@ class OpenAIReply:
             if fields(choice.get("error")):
                 raise from_event(self._service, choice)
             yield from self._said(fields(choice.get("delta")) or self._unsaid(choice))
-            self._stop = words(choice.get("finish_reason")).lower() or self._stop
+            self._stop = text_of(choice.get("finish_reason")).lower() or self._stop
             self._bill(choice.get("usage"))
 
     def take(self, body: dict[str, Any]) -> None:
@@ -240,7 +240,7 @@ class OpenAIReply:
         content = delta.get("content")
         for part in items(content) or [content]:
             yield from self._part(part)
-        if refusal := words(delta.get("refusal")):
+        if refusal := text_of(delta.get("refusal")):
             self._refused = True
             yield self._speak(refusal)
         for raw in map(fields, items(delta.get("tool_calls"))):
@@ -252,7 +252,7 @@ class OpenAIReply:
     def _think(self, delta: dict[str, Any]) -> Iterable[ReplyChunk]:
         details = items(delta.get(DETAILS))
         for key in _REASONING:
-            if thought := words(delta.get(key)):
+            if thought := text_of(delta.get(key)):
                 yield self._ponder(key, thought)
                 break
         else:
@@ -269,10 +269,10 @@ class OpenAIReply:
 
     def _part(self, part: object) -> Iterable[ReplyChunk]:
         raw = fields(part)
-        text = words(part) or words(raw.get("text"))
+        text = text_of(part) or text_of(raw.get("text"))
         if raw.get("type") == "thinking":
             inner = raw.get("thinking")
-            thought = words(inner) or "".join(words(fields(piece).get("text")) for piece in items(inner))
+            thought = text_of(inner) or "".join(text_of(fields(piece).get("text")) for piece in items(inner))
             if thought:
                 yield self._ponder("content", thought)
         elif text:
@@ -290,7 +290,7 @@ class OpenAIReply:
             return message
         if "delta" in choice:
             return {}
-        said, content = self._text.getvalue(), words(message.get("content"))
+        said, content = self._text.getvalue(), text_of(message.get("content"))
         return {"content": content[len(said) :]} if content.startswith(said) else message
 
     def _complete(self) -> bool:
@@ -299,7 +299,7 @@ class OpenAIReply:
 
 
 def _words_of(detail: Mapping[str, Any]) -> str:
-    return words(detail.get("text")) or words(detail.get("summary"))
+    return text_of(detail.get("text")) or text_of(detail.get("summary"))
 
 
 class _Details:
@@ -323,8 +323,8 @@ class _Details:
             if key != self._key:
                 self._join(last)
                 self._key = key
-            self._load.words(words(new.get(key)))
-            self._words.write(words(new.get(key)))
+            self._load.words(text_of(new.get(key)))
+            self._words.write(text_of(new.get(key)))
             self._load.update(last, {name: value for name, value in new.items() if value is not None and name != key})
             return
         self._join(last)
@@ -337,5 +337,5 @@ class _Details:
 
     def _join(self, last: dict[str, Any]) -> None:
         if grown := self._words.getvalue():
-            last[self._key] = words(last.get(self._key)) + grown
+            last[self._key] = text_of(last.get(self._key)) + grown
         self._key, self._words = "", io.StringIO()

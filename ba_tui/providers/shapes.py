@@ -34,7 +34,7 @@ def items(value: object) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
-def words(value: object) -> str:
+def text_of(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 

@@ -115,7 +115,7 @@ def name_of(folder: Path) -> str:
     return id_of(_head(folder)[0])
 
 
-def stage(folder: Path, into: Path) -> SkillCandidate:
+def staged_copy(folder: Path, into: Path) -> SkillCandidate:
     """A copy of the skill in ``folder`` within ``into``, checked. Reads and writes the disk.
 
     Raises:

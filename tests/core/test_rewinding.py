@@ -12,7 +12,7 @@ from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.events import Checkpointed, Event, MessageDone, ModeChanged, Rewound, TurnEnded, TurnStarted
 from ba_tui.core.messages import user
 from ba_tui.core.results import StateChange
-from ba_tui.core.rewinding import Restored, course
+from ba_tui.core.rewinding import Restored, turn_history
 from ba_tui.core.transcript import Transcript
 from tests.script import Memory, Script, collect, conversation, says
 
@@ -23,34 +23,34 @@ def turn(number: int, checkpoint: str = "") -> list[Event]:
 
 
 def standing(events: Sequence[Event]) -> list[int]:
-    return [stop.number for stop in course(events).stops]
+    return [stop.number for stop in turn_history(events).stops]
 
 
 def test_the_course_follows_rewinds_and_their_taking_back():
     events = [*turn(1), *turn(2, "c2"), *turn(3), *turn(4, "c4")]
     assert standing(events) == [1, 2, 3, 4]
-    assert course(events).files_before(1) == "c2"
-    assert course(events).files_before(3) == "c4"
+    assert turn_history(events).files_before(1) == "c2"
+    assert turn_history(events).files_before(3) == "c4"
     events.append(Rewound(turns=2, files="c4", undo="u"))
     assert standing(events) == [1, 2]
-    assert course(events).files_before(2) == "c2"
+    assert turn_history(events).files_before(2) == "c2"
     events += turn(5, "c5")
     assert standing(events) == [1, 2, 5]
-    assert course(events).since(2) == [(2, "c2"), (5, "c5")]
+    assert turn_history(events).since(2) == [(2, "c2"), (5, "c5")]
     assert standing([*events, Rewound(turns=4)]) == [1, 2, 3, 4]
     assert standing([*events, Rewound(turns=0)]) == []
     assert standing([*events, Rewound(turns=0), Rewound(turns=5)]) == [1, 2, 5]
     assert standing([*events, Rewound(files="c2", undo="v")]) == [1, 2, 5]
-    assert course(events).first == "c2"
+    assert turn_history(events).first == "c2"
     with pytest.raises(UsageError, match="no turn 3"):
-        course(events).find(3)
+        turn_history(events).find(3)
 
 
 def test_a_checkpoint_may_come_before_its_turn_begins():
     early = [*turn(1), Checkpointed("e2", 2)]
-    assert course([*early, *turn(2)]).files_before(2) == "e2"
-    assert course([*early, *turn(2, "c2")]).files_before(2) == "c2", "the newer one, after a restart or in a copy"
-    assert course([*early, *turn(2, "c2"), Checkpointed("d2", 2)]).files_before(2) == "c2"
+    assert turn_history([*early, *turn(2)]).files_before(2) == "e2"
+    assert turn_history([*early, *turn(2, "c2")]).files_before(2) == "c2", "the newer one, after a restart or in a copy"
+    assert turn_history([*early, *turn(2, "c2"), Checkpointed("d2", 2)]).files_before(2) == "c2"
 
 
 class Files:

@@ -9,7 +9,7 @@ import pytest
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Checkpointed, Compressed, Event, Judged, Notice, Rewound, TurnStarted
 from ba_tui.core.messages import user
-from ba_tui.core.rewinding import course, prefix
+from ba_tui.core.rewinding import prefix, turn_history
 from ba_tui.core.transcript import Transcript
 from ba_tui.sessions.exports.outline import Survey
 from ba_tui.sessions.journal import JournalFile
@@ -53,7 +53,7 @@ def test_what_stands_is_the_same_for_lists_first_paints_and_exports(
     stored(tmp_path, A, events)
     shelf = library(tmp_path)
     assert prompts([*current_events(events, Survey(events).timeline)]) == stand
-    assert [stop.prompt.text for stop in course(events).stops] == stand
+    assert [stop.prompt.text for stop in turn_history(events).stops] == stand
     info = shelf.find(A)
     assert info.turns == len(stand)
     assert info.preview == (stand[-1] if stand else "")
@@ -102,12 +102,12 @@ def test_the_price_of_a_compression_is_part_of_the_cost(tmp_path: Path) -> None:
 
 
 def test_a_course_is_the_same_after_it_was_kept() -> None:
-    course = Timeline()
+    turn_history = Timeline()
     for step in (0, 0, 0, 1, 0, 3, 0):
         if step:
-            course.rewind(step)
+            turn_history.rewind(step)
         else:
-            course.begin()
-        course = Timeline.load(course.dump())
-    assert (course.numbers(), course.begun) == ([1, 2, 3, 5], 5)
+            turn_history.begin()
+        turn_history = Timeline.load(turn_history.dump())
+    assert (turn_history.numbers(), turn_history.begun) == ([1, 2, 3, 5], 5)
     assert Timeline.load("").numbers() == []

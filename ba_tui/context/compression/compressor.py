@@ -162,7 +162,7 @@ class Compressor:
     async def undo(self, branch: Branch) -> None:
         """See core.ports.context.Condenser."""
         events = await self._means.events()
-        back = await asyncio.to_thread(_ways().undone, events, branch.transcript)
+        back = await asyncio.to_thread(_strategies().undone, events, branch.transcript)
         if back is None:
             raise UsageError("There is no compression to take back.", "/compact compresses.")
         messages, start = uncounted(back[0]), back[1]
@@ -251,7 +251,7 @@ class Compressor:
         summarizer, count = self._means.summarizer, self._means.gauge.count
         keep = Keep(self._choices.keep_rounds, task.starts)
         room = task.target - self._choices.summary_tokens
-        parts = _ways().split(task.messages, keep, room, count) if summarizer else None
+        parts = _strategies().split(task.messages, keep, room, count) if summarizer else None
         many = len(task.messages) >= self._choices.summarize_from
         cost = summarizer.expected(parts.source) if summarizer and parts and many else None
         return choose(self._choices, Case(len(task.messages), cost, self._means.budget.left())), parts
@@ -272,35 +272,35 @@ class Compressor:
         keep = Keep(self._choices.keep_rounds, task.starts)
         count = self._means.gauge.count
         if way == "truncate":
-            return self._checked(task, _ways().truncate(task.messages, task.target, count, keep))
-        return self._checked(task, _ways().extract(task.messages, task.target, count, keep, task.focus))
+            return self._checked(task, _strategies().truncate(task.messages, task.target, count, keep))
+        return self._checked(task, _strategies().extract(task.messages, task.target, count, keep, task.focus))
 
     def _with_summary(self, task: Task, parts: Split, summary: Summary) -> Compression:
         messages = (*self._noted(task, parts, summary), *parts.rest)
         count, keep = self._means.gauge.count, Keep(parts.keep, task.starts)
         kept = _kept(parts, summary)
         if count(messages) > task.target:
-            made = _ways().extract(messages, task.target, count, keep)
+            made = _strategies().extract(messages, task.target, count, keep)
             kept += "; long results of these were shortened" if made.stubs else ""
             messages = made.messages
         return self._checked(task, Compression(messages, turn_start(messages, task.starts), kept))
 
     def _noted(self, task: Task, parts: Split, summary: Summary) -> tuple[Message, ...]:
-        notes = _ways().with_summary(summary, task.todos, parts.source, task.starts)
-        return opening(_ways().within(notes, task.target, self._means.gauge.count))
+        notes = _strategies().with_summary(summary, task.todos, parts.source, task.starts)
+        return opening(_strategies().within(notes, task.target, self._means.gauge.count))
 
     def _checked(self, task: Task, made: Compression) -> Compression:
         """What goes out always fits and is always sound."""
         count = self._means.gauge.count
-        wrong = _ways().faults(made.messages, task.messages)
+        wrong = _strategies().faults(made.messages, task.messages)
         if wrong:
             log.error("a compression broke a rule: %s", wrong[0])
-            made = _ways().truncate(task.messages, task.target, count, Keep(0, task.starts))
-        if wrong and _ways().faults(made.messages, task.messages):
-            messages = _ways().fit(task.messages, task.target, count, task.starts)
+            made = _strategies().truncate(task.messages, task.target, count, Keep(0, task.starts))
+        if wrong and _strategies().faults(made.messages, task.messages):
+            messages = _strategies().fit(task.messages, task.target, count, task.starts)
             made = Compression(messages, 0, "the last words of the person")
         if count(made.messages) > task.limit:
-            messages = _ways().fit(made.messages, task.target, count, task.starts)
+            messages = _strategies().fit(made.messages, task.target, count, task.starts)
             made = Compression(messages, turn_start(messages, task.starts), made.kept, made.stubs)
         return made
 
@@ -345,11 +345,11 @@ class Compressor:
     def _begin_draft(self, name: str, parts: Split, done: Compressed) -> None:
         """The turn goes on with what rules kept; the summary takes its place when it has come."""
         work = self._summary(parts.source, "")
-        if (draft := _ways().drafted(parts, done.messages)) is None:
+        if (draft := _strategies().drafted(parts, done.messages)) is None:
             work.close()
             return
         task = asyncio.get_running_loop().create_task(work)
-        self._drafts[name] = _ways().SummaryDraft(task, draft, parts)
+        self._drafts[name] = _strategies().SummaryDraft(task, draft, parts)
 
     async def _adopt(self, branch: Branch) -> None:
         """Let a summary that has come take the place of what rules kept, if that still opens the conversation."""
@@ -364,7 +364,7 @@ class Compressor:
             self._owe(error)
             return
         transcript = branch.transcript
-        rest = _ways().placed(draft, transcript.messages)
+        rest = _strategies().placed(draft, transcript.messages)
         if rest is None:
             self._owed += summary.bill
             return
@@ -374,18 +374,18 @@ class Compressor:
         made = Compression(messages, turn_start(messages, task.starts), _kept(draft.parts, summary))
         gauge = self._means.gauge
         after = round(task.ratio * gauge.estimate(messages))
-        if _ways().faults(messages, given) or after > gauge.room * self._choices.target:
+        if _strategies().faults(messages, given) or after > gauge.room * self._choices.target:
             self._owed += summary.bill
             return
         self._again.add(branch.name)
         branch.emit(self._event(task, made, "summarize", after, summary.bill))
 
 
-def _ways():
+def _strategies():
     """Not before something is compressed: most conversations never are."""
-    from ba_tui.context.compression import ways  # noqa: PLC0415
+    from ba_tui.context.compression import strategies  # noqa: PLC0415
 
-    return ways
+    return strategies
 
 
 def _kept(parts: Split, summary: Summary) -> str:

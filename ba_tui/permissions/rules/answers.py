@@ -22,7 +22,7 @@ from ba_tui.resources import Places
 SESSION = "this session"
 
 
-class GivenRules:
+class PersonRules:
     """Rules are given and taken back in threads, as files are written for them, while calls are judged in others.
 
     ``problems``: kept answers that can't be used, one line each.

@@ -34,7 +34,7 @@ ALONE = "git changes its own files only when it runs alone; put the other comman
 
 
 @frozen
-class Holding:
+class ProfileChoice:
     """``unasked``: what the command gets when rules or its reading allow it, ``approved``: when the person or a mode
     does. ``why`` it must not run unasked although rules cover each part; ``reads``: it is allowed as a reader only;
     ``exact``: a rule says just this command."""
@@ -46,21 +46,21 @@ class Holding:
     exact: bool = False
 
 
-def hold(subject: Subject, allows: Sequence[Rule], stored: tuple[Path, ...] = ()) -> Holding:
+def hold(subject: Subject, allows: Sequence[Rule], stored: tuple[Path, ...] = ()) -> ProfileChoice:
     """``allows`` are the allow rules for the tool whose conditions hold; ``stored``: files with secrets that git
     stores, which nobody but the person, or a rule for just this command, shows to it."""
     parts = subject.parts
     gits = [part for part in parts if program(part) == "git" and not part.harmless]
     approved = Profile("working", bool(gits), any(map(_installs, parts)), *_elsewhere(parts), stored)
     if any(rule.pattern == subject.command for rule in allows):
-        return Holding(approved, approved, exact=True)
+        return ProfileChoice(approved, approved, exact=True)
     ruled = [any(_covers(rule, part) for rule in allows) for part in parts]
     plain = all(part.plain_reader for part in parts)
     if not all(ruled) and all(part.harmless and not part.writes for part in parts):
         reading = Profile("reading", readable=approved.readable, plain=plain)
-        return Holding(reading, approved, reads=True)
+        return ProfileChoice(reading, approved, reads=True)
     whys = (_mixed(parts, ruled) or _together(parts, gits), seen_by_git(stored))
-    return Holding(replace(approved, unhidden=()), approved, "; ".join(filter(None, whys)))
+    return ProfileChoice(replace(approved, unhidden=()), approved, "; ".join(filter(None, whys)))
 
 
 def leave(subject: Subject, rules: Sequence[Rule]) -> Rule | None:

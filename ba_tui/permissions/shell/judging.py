@@ -5,7 +5,15 @@ What each part does stands in its own file.
 
 from ba_tui.permissions.rules.covering import Covered, FileCover, cover, offered, risks
 from ba_tui.permissions.sandbox.git_settings import exposed, stored_secrets
-from ba_tui.permissions.sandbox.profile_choice import Holding, alone, hold, leave, outer_offer, program, seen_by_git
+from ba_tui.permissions.sandbox.profile_choice import (
+    ProfileChoice,
+    alone,
+    hold,
+    leave,
+    outer_offer,
+    program,
+    seen_by_git,
+)
 from ba_tui.permissions.secrets.protected_reads import keeper
 from ba_tui.permissions.shell.judgement import secrets_in, study
 from ba_tui.permissions.shell.walk.chain import folder_after, links
@@ -14,7 +22,7 @@ from ba_tui.permissions.sql import classify
 __all__ = [
     "Covered",
     "FileCover",
-    "Holding",
+    "ProfileChoice",
     "alone",
     "classify",
     "cover",

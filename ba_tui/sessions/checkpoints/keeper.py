@@ -15,12 +15,12 @@ from typing import Literal
 from ba_tui.core.errors import StorageError
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.results import Diff, Diffs
-from ba_tui.core.rewinding import FileChange, Restored, course
+from ba_tui.core.rewinding import FileChange, Restored, turn_history
 from ba_tui.resources import Places, folder_slug, project_root, user_home
 from ba_tui.sessions.checkpoints.git import GitWatch
 from ba_tui.sessions.checkpoints.restoring import Contents, check, restore
 from ba_tui.sessions.checkpoints.shadow import (
-    KeptCheckpoint,
+    SavedCheckpoint,
     ShadowLimits,
     Snapshot,
     Store,
@@ -111,7 +111,7 @@ class SessionCheckpoints:
             store.keep(done.after, f"{self._session}/left-{undo}", self._session, 0)
         return Restored(tuple(done.done), tuple(done.left))
 
-    def _read(self, id: str) -> KeptCheckpoint:
+    def _read(self, id: str) -> SavedCheckpoint:
         self._store.ready()
         kept = self._store.read(id)
         if kept is None:
@@ -126,11 +126,11 @@ class SessionCheckpoints:
         self._fit()
         return self._store.snapshot()
 
-    def _end(self, begun: KeptCheckpoint) -> KeptCheckpoint | None:
+    def _end(self, begun: SavedCheckpoint) -> SavedCheckpoint | None:
         """How the turn left the files that began with ``begun``."""
         return self._store.read(f"refs/ba/{begun.session}/end-{begun.turn}")
 
-    def _by_hand(self, ends: Sequence[KeptCheckpoint | None], later: Sequence[str]) -> set[str]:
+    def _by_hand(self, ends: Sequence[SavedCheckpoint | None], later: Sequence[str]) -> set[str]:
         """Paths that changed between the turns: after each end and before the next change of a later turn."""
         found: set[str] = set()
         for end, tree in zip(ends, later, strict=True):
@@ -148,7 +148,7 @@ class SessionCheckpoints:
             for change in self._store.changed(before, after)
         ]
 
-    def _unlike(self, now: Snapshot, target: KeptCheckpoint, known: set[str]) -> list[FileChange]:
+    def _unlike(self, now: Snapshot, target: SavedCheckpoint, known: set[str]) -> list[FileChange]:
         """What a rewind changes beside contents: rights of files, and empty folders."""
         if now.traits is None or target.traits is None:
             return []
@@ -182,7 +182,7 @@ def checkpoints_for(where: Places, cwd: Path, session: str, max_file_mb: float) 
 def session_start(where: Places, info: SessionInfo) -> str:
     """The id of a session's first checkpoint; empty when it changed no files. Raises StorageError."""
     folder = where.sessions / folder_slug(info.cwd) / info.id
-    return course(JournalFile.peek(folder, running=bool(info.locked_by)).read()).first
+    return turn_history(JournalFile.peek(folder, running=bool(info.locked_by)).read()).first
 
 
 def _columns(line: bytes) -> tuple[bytes, bytes, bytes]:

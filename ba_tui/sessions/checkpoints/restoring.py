@@ -16,7 +16,7 @@ from pathlib import Path
 from ba_tui.core.errors import StorageError
 from ba_tui.processes.streams import PipedChild
 from ba_tui.resources import temporary_name, unfinished
-from ba_tui.sessions.checkpoints.shadow import KeptCheckpoint, Snapshot, Store, TreeChange, TreeEntry
+from ba_tui.sessions.checkpoints.shadow import SavedCheckpoint, Snapshot, Store, TreeChange, TreeEntry
 from ba_tui.sessions.checkpoints.traits import FILES, Traits, changed
 
 LINK = "120000"
@@ -68,7 +68,7 @@ def digest(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def restore(store: Store, now: KeptCheckpoint, target: KeptCheckpoint) -> RestoredFiles:
+def restore(store: Store, now: SavedCheckpoint, target: SavedCheckpoint) -> RestoredFiles:
     """Make the files those of ``target``; ``now`` is what they are. Call it with the store's lock held.
 
     Raises:
@@ -117,7 +117,7 @@ def _ignored(store: Store, paths: Sequence[bytes]) -> set[bytes]:
     return set(said.split(b"\0"))
 
 
-def _verify(store: Store, target: KeptCheckpoint, result: RestoredFiles) -> None:
+def _verify(store: Store, target: SavedCheckpoint, result: RestoredFiles) -> None:
     """Look once more: whatever differs and was not left on purpose is told too."""
     known = {path for path, _ in result.left}
     result.after = store.snapshot()

@@ -91,7 +91,7 @@ class Snapshot:
 
 
 @frozen
-class KeptCheckpoint:
+class SavedCheckpoint:
     """A checkpoint as stored."""
 
     id: str
@@ -303,7 +303,7 @@ class Store:
         self.git("update-ref", f"refs/ba/{ref}", id)
         return id
 
-    def read(self, name: str) -> KeptCheckpoint | None:
+    def read(self, name: str) -> SavedCheckpoint | None:
         """A checkpoint by its id or ref; None when there is no such one."""
         try:
             text = self.git("cat-file", "commit", name)
@@ -313,7 +313,9 @@ class Store:
             tree = head.split(b"\n")[0].removeprefix(b"tree ").decode()
             self.git("cat-file", "-e", tree)
             traits = read_traits(note.get("traits"))
-            return KeptCheckpoint(id, tree, str(note["session"]), int(note["turn"]), frozenset(note["skipped"]), traits)
+            return SavedCheckpoint(
+                id, tree, str(note["session"]), int(note["turn"]), frozenset(note["skipped"]), traits
+            )
         except (StorageError, ValueError, KeyError, TypeError):
             return None
 

@@ -25,7 +25,7 @@ LIFETIME = 3600.0
 
 
 @frozen
-class KeptResult:
+class CachedResult:
     """A result, the files it came from and when that was (seconds of the clock)."""
 
     result: ToolResult
@@ -42,7 +42,7 @@ class Memory:
         self._resolve = resolve
         self._clock = clock
         self._lifetime = lifetime
-        self._kept: TTLCache[str, KeptResult] | None = None
+        self._kept: TTLCache[str, CachedResult] | None = None
 
     def key(self, tool: Tool, args: Mapping[str, Any]) -> tuple[str, frozenset[str]] | None:
         """The call with the state of its files; None when that can't be told."""
@@ -75,7 +75,7 @@ class Memory:
         return replace(kept.result, text=f"{kept.result.text}\n{note}", meta=meta)
 
     def keep(self, key: str, paths: frozenset[str], result: ToolResult) -> None:
-        self._cache()[key] = KeptResult(result, paths, self._clock())
+        self._cache()[key] = CachedResult(result, paths, self._clock())
 
     def forget(self, tool: Tool, args: Mapping[str, Any]) -> None:
         """After a call that changes something: what depends on its files, or all of it when those are unknown."""
@@ -93,7 +93,7 @@ class Memory:
         for key in [key for key, kept in self._kept.items() if kept.paths & files]:
             self._kept.pop(key, None)
 
-    def _cache(self) -> TTLCache[str, KeptResult]:
+    def _cache(self) -> TTLCache[str, CachedResult]:
         if self._kept is None:
             from cachetools import TTLCache  # noqa: PLC0415 - loads with the first call that can be remembered
 

@@ -22,7 +22,7 @@ from ba_tui.core.ports.permissions import Permissions, RuleLine
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.inspector.rows import visible
 from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of, rendered
-from ba_tui.faces.tui.screens.rule import GivenRule, RuleForm
+from ba_tui.faces.tui.screens.rule import ChosenRule, RuleForm
 from ba_tui.faces.tui.session import MEANING
 
 KEYS = "a add · d d remove · Enter change · m mode · / or letters find · Esc closes"
@@ -197,13 +197,13 @@ class PermissionsScreen(Picker):
         self._open_form(None)
 
     def _open_form(self, line: RuleLine | None) -> None:
-        def given(rule: GivenRule | None) -> None:
+        def given(rule: ChosenRule | None) -> None:
             if rule is not None:
                 self._change(lambda: self._give(rule, line))
 
         app_of(self).push_screen(RuleForm(line), given)
 
-    def _give(self, rule: GivenRule, old: RuleLine | None) -> str:
+    def _give(self, rule: ChosenRule, old: RuleLine | None) -> str:
         """In a thread. The new rule stands before the old one goes, so that nothing is lost on the way."""
         made = self._permissions.add(rule.rule, rule.verdict, rule.scope)
         if old is None or (made.rule, made.verdict, made.layer) == (old.rule, old.verdict, old.layer):

@@ -27,7 +27,7 @@ KEYS = "Tab next · ← → choose · Enter keeps it · Esc leaves all as it was
 
 
 @frozen
-class GivenRule:
+class ChosenRule:
     """What the person wants."""
 
     rule: str
@@ -68,7 +68,7 @@ class OneOf(Static, Generic[T], can_focus=True):
         self.at = (self.at + by) % len(self._values)
 
 
-class RuleForm(ModalScreen[GivenRule | None]):
+class RuleForm(ModalScreen[ChosenRule | None]):
     """A new rule, or ``line`` to be changed."""
 
     CSS_PATH = "../styles/screens.tcss"
@@ -125,4 +125,4 @@ class RuleForm(ModalScreen[GivenRule | None]):
         if fault := rule_fault(rule):
             self.query_one(".keys", Static).update(Content.styled(fault, "$text-error"))
             return
-        self.dismiss(GivenRule(rule, self._verdict.value, self._scope.value))
+        self.dismiss(ChosenRule(rule, self._verdict.value, self._scope.value))

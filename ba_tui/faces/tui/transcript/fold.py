@@ -41,9 +41,9 @@ from ba_tui.faces.tui.transcript.records import (
     ToolRow,
     compaction,
     finished,
-    parts,
     prompt_of,
     queued,
+    records_of,
 )
 from ba_tui.faces.tui.transcript.turn_records import TurnRecords
 
@@ -220,7 +220,7 @@ class Records:
             return
         self.settle()
         self._unretry()
-        finals = list(parts(message))
+        finals = list(records_of(message))
         if self._drafts == list(range(len(self.items) - len(self._drafts), len(self.items))):
             start = self._drafts[0] if self._drafts else len(self.items)
             for index, record in zip(range(start, len(self.items)), finals, strict=False):

@@ -151,7 +151,7 @@ def compaction(event: Compressed) -> Compaction:
     return Compaction(event.strategy, event.before, event.after, event.cost, event.kept, "\n\n".join(notes))
 
 
-def parts(message: Message) -> Iterable[Record]:
+def records_of(message: Message) -> Iterable[Record]:
     """The records of one answer, in the order it was given; neighbouring words are one record."""
     words = ""
     thoughts = ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -135,6 +134,9 @@ async def stream(argv: Sequence[str], environment: Mapping[str, str], memory: in
     Raises:
         OSError: it could not be started.
     """
+    if memory is not None and sys.platform == "linux":
+        # Before its first step: a limit that is set from outside comes too late for a quick one.
+        argv = ("/bin/sh", "-c", 'ulimit -d "$0" 2>/dev/null; exec "$@"', str(memory // 1024), *argv)
     process = await asyncio.create_subprocess_exec(
         *argv,
         stdin=asyncio.subprocess.DEVNULL,
@@ -144,9 +146,6 @@ async def stream(argv: Sequence[str], environment: Mapping[str, str], memory: in
         env=dict(environment),
         start_new_session=True,
     )
-    if memory is not None and sys.platform == "linux":
-        with suppress(OSError):
-            resource.prlimit(process.pid, resource.RLIMIT_DATA, (memory, memory))
     return StreamedChild(process)
 
 

@@ -85,7 +85,7 @@ def test_the_first_paint_waits_for_nothing_heavy(tmp_path: Path) -> None:
         "ANTHROPIC_API_KEY": "test",
     }
     with Terminal([sys.executable, "-m", "ba_tui"], tmp_path, env) as terminal:
-        terminal.until(lambda screen: SIGN in screen)
+        terminal.until(lambda screen: SIGN in screen and note.exists())
     names = note.read_text("utf-8").split()
     loaded = {*names, *(name.partition(".")[0] for name in names)}
     heavy = {

@@ -24,7 +24,6 @@ from ba_tui.core.ports.sessions import Imported, Outline, SavedRequest, SessionI
 from ba_tui.core.text.patterns import regex
 from ba_tui.sessions import lock
 from ba_tui.sessions.foreign import one_line, redacted
-from ba_tui.sessions.forks import copy_turns
 from ba_tui.sessions.journal import JournalFile, unreadable
 from ba_tui.sessions.lock import Lock
 from ba_tui.sessions.records import FILE, Header, read_header
@@ -136,6 +135,8 @@ class SessionLibrary:
             raise
 
     def fork(self, id: str, upto: int | None = None) -> SessionInfo:
+        from ba_tui.sessions.forks import copy_turns  # noqa: PLC0415 - most sessions are not forks
+
         key = self._key(id)
         source = self._root / key
         info = self._info(key)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import shlex
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from ba_tui.permissions.shell.command_parts import CommandPart
+if TYPE_CHECKING:
+    from ba_tui.permissions.shell.command_parts import CommandPart
 
 ANY = ("*", ":*")
 

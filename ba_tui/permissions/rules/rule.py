@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLayer, RuleLine
@@ -22,9 +22,11 @@ from ba_tui.permissions.egress import domains as hosts
 from ba_tui.permissions.paths import folded
 from ba_tui.permissions.rules.command_rules import ANY, catches, pattern_problem, permits
 from ba_tui.permissions.rules.conditions import NO_TERMS, Misfit, Terms, read_terms
-from ba_tui.permissions.shell.command_parts import CommandPart
 from ba_tui.permissions.sql import KINDS
 from ba_tui.permissions.touched import TouchedPath
+
+if TYPE_CHECKING:
+    from ba_tui.permissions.shell.command_parts import CommandPart
 
 RuleAnswer: TypeAlias = Literal["allow", "ask", "deny"]
 

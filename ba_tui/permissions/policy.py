@@ -129,7 +129,7 @@ class Policy:
             if lack and stored:
                 lack = f"{lack.rstrip('.')}; {judging().seen_by_git(stored)}"
             if tried and not lack:
-                lack = f"`{judging().program(subject.parts[-1])}` tried to write {tried}"
+                lack = f"`{judging().program(subject.commands[-1])}` tried to write {tried}"
             subject = replace(subject, lack=lack, offer=judging().offered(subject, covered.lacks))
             by = covered.by[0] if covered.by else None
         if args.get(OUTER) is True and subject.tool in COMMAND_TOOLS and self.bounds.confined():
@@ -143,7 +143,7 @@ class Policy:
         if shell and request.ceiling.outside and (outer := self._leaving(subject)):
             self._hits[outer] += 1
             return Allow(outer.text, OUTSIDE)
-        rule = (by if not subject.lack else None) if subject.parts or subject.lack else self._first("allow", subject)
+        rule = (by if not subject.lack else None) if subject.commands or subject.lack else self._first("allow", subject)
         if not (rule and rule.narrow) and (why := self.bounds.suspicion(tool, args)):
             return replace(self._ask(why, subject, cwd), profile=approved)
         if held and not tried and (apart := self._apart(request, subject, held)):
@@ -298,11 +298,11 @@ class Policy:
             return f"it only reads as far as ba can tell, but nothing would hold it to that: {why}"
         if held.why:
             return held.why
-        return judging().exposed(subject.parts, cwd)
+        return judging().exposed(subject.commands, cwd)
 
     def _stored(self, subject: Subject, cwd: Path) -> tuple[Path, ...]:
         """The files with secrets that a git call would take for changed if the sandbox hid them from it."""
-        return judging().stored_secrets(subject.parts, cwd) if subject.parts and self.bounds.confined() else ()
+        return judging().stored_secrets(subject.commands, cwd) if subject.commands and self.bounds.confined() else ()
 
     def _by_mode(self, subject: Subject, cwd: Path) -> Judgement:
         why = self._doubt(subject, cwd)
@@ -317,7 +317,7 @@ class Policy:
         """Why the mode asks; empty when it allows."""
         if subject.outside:
             return "it is outside the workspace"
-        if subject.effect is Effect.READ or (subject.parts and not subject.lack):
+        if subject.effect is Effect.READ or (subject.commands and not subject.lack):
             return ""
         if "unknown" in subject.kinds:
             return "what its SQL does can't be told"
@@ -361,7 +361,7 @@ class Policy:
 
     def _only_reads(self, subject: Subject) -> bool:
         """Whether it would only read if a sandbox held it; without one it asks."""
-        return bool(subject.parts) and not judging().cover(subject, (), replace(self._files(), unheld=str)).lacks
+        return bool(subject.commands) and not judging().cover(subject, (), replace(self._files(), unheld=str)).lacks
 
     def _files(self) -> FileCover:
         def may(tool: str, effect: Effect) -> Callable[[TouchedPath], bool]:

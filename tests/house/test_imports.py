@@ -19,7 +19,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 LATER = {
     "ba_tui.context.compression.extract",
     "ba_tui.context.compression.fact_check",
-    "ba_tui.permissions.shell.command_parts",
+    "ba_tui.permissions.shell.resolved_command",
     "ba_tui.permissions.shell.judgement",
     "ba_tui.permissions.shell.walk.walker",
     "ba_tui.processes.children",

@@ -41,7 +41,7 @@ ReadHistory: TypeAlias = Callable[[], Awaitable[Sequence[Event]]]
 
 def recall_tool(definition: Definition, history: ReadHistory) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        from ba_tui.tools.builtin.history_search import rounds, search, words_of  # noqa: PLC0415 - not before a search
+        from ba_tui.tools.builtin.history_search import rounds, search, terms_of  # noqa: PLC0415 - not before a search
 
         events = await history()
         found = await asyncio.to_thread(rounds, events, leaving_out=NAME)
@@ -49,19 +49,19 @@ def recall_tool(definition: Definition, history: ReadHistory) -> Tool:
         if "round" in args:
             first, last = int(args["round"]), int(args.get("to", args["round"]))
             return _whole(found, first, last, person=bool(args.get("person")))
-        words = len(words_of(query))
-        if not words:
+        terms = len(terms_of(query))
+        if not terms:
             return _overview(found)
         matches = await asyncio.to_thread(search, found, query)
-        return _listed(matches, query, words, int(args.get("limit", DEFAULT_LIMIT)), len(found))
+        return _listed(matches, query, terms, int(args.get("limit", DEFAULT_LIMIT)), len(found))
 
     facts = ToolFacts("tasks", target="query", tags=("memory",), repeatable=True, bulky=True)
     return Tool(NAME, definition.description, definition.input_schema, run, facts=facts)
 
 
-def _listed(matches: Sequence[Match], query: str, words: int, limit: int, total: int) -> ToolResult:
-    """``words``: how many different ones the query has; ``total``: how many rounds were searched."""
-    full = sum(match.words == words for match in matches)
+def _listed(matches: Sequence[Match], query: str, terms: int, limit: int, total: int) -> ToolResult:
+    """``terms``: how many different ones the query has; ``total``: how many rounds were searched."""
+    full = sum(match.terms == terms for match in matches)
     if not matches:
         text = f"None of the {count(total, 'round')} of this session holds {query!r}. Try other or fewer words."
         return ToolResult(text, summary="no match")
@@ -69,7 +69,7 @@ def _listed(matches: Sequence[Match], query: str, words: int, limit: int, total:
     head += f", {len(matches) - full} more with some of them." if len(matches) > full else "."
     lines = [head]
     for match in matches[:limit]:
-        note = "" if match.words == words else f" · {match.words} of {words} words"
+        note = "" if match.terms == terms else f" · {match.terms} of {terms} words"
         lines.append(f"\n{_title(match.round)}{note}")
         lines += [f"- {part.who}: {excerpt}" for part, excerpt in match.parts[:PARTS]]
         if len(match.parts) > PARTS:

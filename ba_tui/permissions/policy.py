@@ -18,14 +18,13 @@ from ba_tui.core.profiles import OUTSIDE, WORKING, ProfileStep
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.asking import key_of, named, risks, suggested
 from ba_tui.permissions.bounds import BYPASS, MODES, RESTRICTED, BoundLevel, Bounds
-from ba_tui.permissions.paths import PathRefused, Workspace
+from ba_tui.permissions.paths import PathRefused, TouchedPath, Workspace
 from ba_tui.permissions.rules.answers import PersonRules
 from ba_tui.permissions.rules.approvals import Approvals
 from ba_tui.permissions.rules.conditions import terms_text
 from ba_tui.permissions.rules.hit_counts import add_hits, read_hits
 from ba_tui.permissions.rules.rule import COMMAND_TOOLS, OUTER, SHELL_TOOLS, Rule, Subject, read_rule, read_rules
 from ba_tui.permissions.subjects import Subjects, judging
-from ba_tui.permissions.touched import TouchedPath
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, as_reader
 
 if TYPE_CHECKING:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import PathRefused, Workspace
+from ba_tui.permissions.paths import PathRefused, TouchedPath, Workspace
 from ba_tui.permissions.rules.rule import CODE_TOOLS, SHELL_TOOLS, Subject
 from ba_tui.permissions.sandbox.protected_files import is_protected
 from ba_tui.permissions.secrets.hard_links import holds_secret
 from ba_tui.permissions.shell.command_text import named_paths, without_operators
-from ba_tui.permissions.touched import TouchedPath
 from ba_tui.resources import Places
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from ba_tui.core.questions import Risk
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import TouchedPath
 from ba_tui.permissions.rules.command_rules import names_all, permits
 from ba_tui.permissions.rules.rule import SHELL_TOOLS, Rule, Subject
 from ba_tui.permissions.shell.command_text import LONGEST_RULE, findings, rememberable
 from ba_tui.permissions.shell.programs.known_commands import known
 from ba_tui.permissions.shell.resolved_command import FolderRead, ResolvedCommand
-from ba_tui.permissions.touched import TouchedPath
 
 _SYSTEM = regex(
     r"/(?:usr|lib|lib32|lib64|bin|sbin|sys/fs/cgroup|sys/devices/system)(?:/.*)?"

@@ -19,11 +19,10 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Effect
 from ba_tui.core.values import frozen
 from ba_tui.permissions.egress import domains as hosts
-from ba_tui.permissions.paths import folded
+from ba_tui.permissions.paths import TouchedPath, folded
 from ba_tui.permissions.rules.command_rules import ANY, catches, pattern_problem, permits
 from ba_tui.permissions.rules.conditions import NO_TERMS, Misfit, Terms, read_terms
 from ba_tui.permissions.sql import KINDS
-from ba_tui.permissions.touched import TouchedPath
 
 if TYPE_CHECKING:
     from ba_tui.permissions.shell.resolved_command import ResolvedCommand

@@ -13,10 +13,9 @@ from pathlib import Path
 from ba_tui.core.profiles import Profile
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import is_secret
+from ba_tui.permissions.paths import TouchedPath, is_secret
 from ba_tui.permissions.sandbox.git_history import ALWAYS, OFFLINE, PATTERNS, ask_git, past_secrets
 from ba_tui.permissions.shell.resolved_command import ResolvedCommand
-from ba_tui.permissions.touched import TouchedPath
 
 MENTIONS = regex(r"\bgit\b")
 HOOKED = regex(r"\b(?:commit|merge|push|pull|rebase|checkout|switch|am|cherry-pick|revert)\b")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from ba_tui.core.profiles import Profile
 from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import TouchedPath
 from ba_tui.permissions.rules.command_rules import permits
 from ba_tui.permissions.rules.covering import Lack, offered
 from ba_tui.permissions.rules.rule import OUTER, SHELL_TOOLS, Rule, Subject
 from ba_tui.permissions.shell.resolved_command import ResolvedCommand
-from ba_tui.permissions.touched import TouchedPath
 from ba_tui.resources import user_home
 
 INSTALLING = {

@@ -13,12 +13,11 @@ from pathlib import Path
 
 from ba_tui.core.tool import Effect
 from ba_tui.permissions.egress.domains import PREFIX
-from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.paths import TouchedPath, Workspace
 from ba_tui.permissions.rules.conditions import NO_TERMS
 from ba_tui.permissions.rules.rule import CLASSES, Rule, Subject
 from ba_tui.permissions.shell.programs.word_paths import MOST_LOOKED_AT
 from ba_tui.permissions.shell.resolved_command import FolderRead
-from ba_tui.permissions.touched import TouchedPath
 
 
 def keeper(workspace: Workspace, rules: Sequence[Rule]) -> Callable[[FolderRead], str]:

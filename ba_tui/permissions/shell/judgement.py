@@ -12,11 +12,10 @@ from collections.abc import Sequence as Several
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import PathRefused
+from ba_tui.permissions.paths import PathRefused, TouchedPath
 from ba_tui.permissions.shell.programs.call_reading import read_call, unresolved
 from ba_tui.permissions.shell.programs.call_results import Beyond, CallReading
 from ba_tui.permissions.shell.programs.filter_scripts import OPEN_VARIABLES
@@ -39,10 +38,7 @@ from ba_tui.permissions.shell.resolved_command import FolderRead, ResolvedComman
 from ba_tui.permissions.shell.walk.expansion import expand_script
 from ba_tui.permissions.shell.walk.values import ExpandedCommand, ExpandedScript, InputSource, KnownListing, ShellWord
 
-if TYPE_CHECKING:
-    from ba_tui.permissions.touched import TouchedPath
-
-See = Callable[[str, Path], "Several[TouchedPath]"]
+See = Callable[[str, Path], Several[TouchedPath]]
 """The paths that a text names from a folder, as written and as links lead. Raises PathRefused."""
 
 LONGEST_SHOWN = 60
@@ -144,9 +140,9 @@ class _Resolution:
     ground: _Ground
     stops: list[str] = field(default_factory=list[str])
     surplus: list[Surplus] = field(default_factory=list[Surplus])
-    reads: list[TouchedPath] = field(default_factory=list["TouchedPath"])
-    writes: list[TouchedPath] = field(default_factory=list["TouchedPath"])
-    named: list[TouchedPath] = field(default_factory=list["TouchedPath"])
+    reads: list[TouchedPath] = field(default_factory=list[TouchedPath])
+    writes: list[TouchedPath] = field(default_factory=list[TouchedPath])
+    named: list[TouchedPath] = field(default_factory=list[TouchedPath])
     below: list[FolderRead] = field(default_factory=list[FolderRead])
     redirected: bool = False
 

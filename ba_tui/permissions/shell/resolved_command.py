@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import TouchedPath
 from ba_tui.permissions.shell.walk.values import InputSource
-from ba_tui.permissions.touched import TouchedPath
 
 
 @frozen

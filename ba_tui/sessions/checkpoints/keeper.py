@@ -193,6 +193,16 @@ def session_start(where: Places, info: SessionInfo) -> str:
     return turn_history(JournalFile.peek(folder, running=bool(info.locked_by)).read()).first
 
 
+def session_patch(where: Places, info: SessionInfo, max_file_mb: float, *, stat: bool = False) -> bytes:
+    """What changed in files since a session began, as a patch or as a line a file; empty when it changed none.
+
+    Raises:
+        StorageError: the session or its checkpoints can't be read.
+    """
+    first = session_start(where, info)
+    return checkpoints_for(where, info.cwd, info.id, max_file_mb).patch(first, stat=stat) if first else b""
+
+
 def _columns(line: bytes) -> tuple[bytes, bytes, bytes]:
     parts = line.split(b"\t", 2)
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else (b"0", b"0", b"")

@@ -26,7 +26,8 @@ from ba_tui.permissions.trust.grants import Trust
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
 from ba_tui.resources import places
 from ba_tui.settings import HookLine, Settings
-from ba_tui.settings.model import CommandSettings, HookGroup
+from ba_tui.settings.sections.hooks import HookGroup
+from ba_tui.settings.sections.permissions import CommandSettings
 from ba_tui.tools.running.outside import judge_host
 from ba_tui.tools.web.addresses import read_address
 from tests.permissions.toolset import EDIT

@@ -84,7 +84,7 @@ async def test_one_checkpoint_a_turn_before_the_first_change_and_back_again(fold
     await made.close()
     library = connect({}, folder, strict=True).library
     copy = library.open(library.fork(made.id).id)
-    assert [stop.number for stop in (await copy.past.course()).stops] == [1, 2, 3]
+    assert [stop.number for stop in (await copy.past.history()).stops] == [1, 2, 3]
     await copy.past.rewind(2, "files")
     assert files(folder) == {name: text for name, text in middle.items() if name != "c.txt"}
     await copy.close()

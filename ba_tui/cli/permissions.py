@@ -237,9 +237,9 @@ def _commands(tool: Tool, text: str) -> list[str]:
     """Every simple command that would run; the text itself where that can't be told, or is code."""
     from ba_tui.core.tool import Effect  # noqa: PLC0415 - see list_
     from ba_tui.permissions.rules.rule import CODE_TOOLS  # noqa: PLC0415
-    from ba_tui.permissions.shell.walk.simple_commands import analyse  # noqa: PLC0415
+    from ba_tui.permissions.shell.walk.expansion import expand_script  # noqa: PLC0415
 
     if tool.effect is not Effect.EXECUTE:
         return []
-    found = () if tool.name in CODE_TOOLS else analyse(text).commands
+    found = () if tool.name in CODE_TOOLS else expand_script(text).commands
     return list(dict.fromkeys(" ".join(word.raw for word in one.argv) or one.text for one in found)) or [text]

@@ -138,7 +138,7 @@ async def test_files_it_changes_are_kept_for_a_rewind(work: Work):
     await said(talk, "hello")
     await said(talk, "/make")
     assert (work.folder / "made").exists()
-    stops = (await talk.past.course()).stops
+    stops = (await talk.past.history()).stops
     assert [bool(stop.checkpoint) for stop in stops] == [False, True]
     await talk.past.rewind(2)
     assert not (work.folder / "made").exists()

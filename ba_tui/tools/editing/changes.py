@@ -18,9 +18,8 @@ from ba_tui.core.tool import Call, Concern, Effect, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.disk import write_bytes
-from ba_tui.tools.editing.documents import plain_lines
+from ba_tui.tools.editing.documents import plain_lines, shared_ends
 from ba_tui.tools.editing.seen import SeenFiles
-from ba_tui.tools.editing.splicing import shared_ends
 
 MAX_WHOLE_CHARS = 256_000
 """Characters up to which a Diff holds both texts whole; beyond, only the surroundings of the change."""

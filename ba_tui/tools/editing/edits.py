@@ -17,10 +17,9 @@ from ba_tui.tools.builtin.binary_kinds import no_text
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.changes import PlannedChange, change_tool
 from ba_tui.tools.editing.disk import read_bytes
-from ba_tui.tools.editing.documents import FileEncoding, binary_kind, detect, plain_lines
+from ba_tui.tools.editing.documents import FileEncoding, binary_kind, detect, plain_lines, spliced
 from ba_tui.tools.editing.placeholders import refuse_placeholders
 from ba_tui.tools.editing.seen import SeenFiles
-from ba_tui.tools.editing.splicing import spliced
 from ba_tui.tools.failed import Failed
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
+from ba_tui.tools.editing.documents import Splice
 from ba_tui.tools.editing.indentation import indent_of, reindented, written_beside, written_for
-from ba_tui.tools.editing.splicing import Splice
 from ba_tui.tools.failed import Failed
 
 SHOWN_LINES = 8

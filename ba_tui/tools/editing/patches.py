@@ -21,14 +21,13 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.builtin.binary_kinds import no_text
 from ba_tui.tools.editing.changes import PlannedChange
 from ba_tui.tools.editing.disk import mode_of, read_bytes
-from ba_tui.tools.editing.documents import FileEncoding, binary_kind, detect, line_end, plain_lines
+from ba_tui.tools.editing.documents import FileEncoding, binary_kind, detect, line_end, plain_lines, spliced
 from ba_tui.tools.editing.edits import encoded
 from ba_tui.tools.editing.hunks import Placed, place
 from ba_tui.tools.editing.patch_formats import read_patch
 from ba_tui.tools.editing.patch_parts import FilePatch, Hunk
 from ba_tui.tools.editing.placeholders import refuse_placeholders
 from ba_tui.tools.editing.seen import SeenFiles
-from ba_tui.tools.editing.splicing import spliced
 from ba_tui.tools.editing.transaction import FileStep, commit
 from ba_tui.tools.failed import Failed
 

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ba_tui.core.values import frozen
-from ba_tui.tools.editing.documents import plain_lines
-from ba_tui.tools.editing.splicing import shared_ends
+from ba_tui.tools.editing.documents import plain_lines, shared_ends
 from ba_tui.tools.failed import Failed
 
 CHANGED_HINT = "Read it again, then make the change on what it holds now."

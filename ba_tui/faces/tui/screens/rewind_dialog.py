@@ -52,22 +52,22 @@ class Going:
     talks: bool = True
 
 
-def going_back(course: TurnHistory, number: int) -> Going:
+def going_back(history: TurnHistory, number: int) -> Going:
     """To before turn ``number``. Raises UsageError when it does not stand."""
-    stop = course.find(number)
-    taken = sum(other.number >= number for other in course.stops)
+    stop = history.find(number)
+    taken = sum(other.number >= number for other in history.stops)
     turns = "This prompt is" if taken == 1 else f"This prompt and {taken - 1} after it are"
     words = " ".join(stop.prompt.text.split())
     lead = f"{turns} taken back; its words come back into the input. It can be undone."
-    return Going(f"Rewind to before “{words}”", lead, course.files_before(number), tuple(course.since(number)))
+    return Going(f"Rewind to before “{words}”", lead, history.files_before(number), tuple(history.since(number)))
 
 
-def going_forth(course: TurnHistory) -> Going | None:
+def going_forth(history: TurnHistory) -> Going | None:
     """Taking the newest rewind back; None when there is none."""
-    if course.newest is None:
+    if history.newest is None:
         return None
-    event = course.newest.event
-    after = [stop for stop in course.stops if stop.index > course.newest.index]
+    event = history.newest.event
+    after = [stop for stop in history.stops if stop.index > history.newest.index]
     are = "1 turn since then is" if len(after) == 1 else f"{len(after)} turns since then are"
     lost = f" {are} taken back." if after else ""
     since = tuple((stop.number, stop.checkpoint) for stop in after if stop.checkpoint)

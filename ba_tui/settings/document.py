@@ -19,6 +19,7 @@ from ba_tui.ingress import FileRefused, Read
 from ba_tui.resources import bundled, read_regular
 
 SIZE = 1_000_000
+TEXT = "tag:yaml.org,2002:str"
 SHOWN = 60
 
 KeyPath: TypeAlias = tuple[str | int, ...]
@@ -170,6 +171,8 @@ class _Reading:
         return self._plain(node)
 
     def _plain(self, node: yaml.Node) -> Any:
+        if node.tag == TEXT and isinstance(node.value, str):
+            return node.value
         construct = cast("Callable[..., Any]", self._loader.construct_object)
         return construct(node, deep=True)
 

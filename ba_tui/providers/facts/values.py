@@ -84,7 +84,8 @@ class Doubts:
         if first is None or last is None or not all(_fair(each, unit) for each in numbers if each is not None):
             return self._wrong("price", name, next(t for t, n in zip(told, numbers, strict=True) if not _fair(n, unit)))
         read, write = (first if each is None else each for each in cached)
-        return Prices(*(round(each * unit, 6) for each in (first, last, read, write)))
+        first, last, read, write = (round(each * unit, 6) for each in (first, last, read, write))
+        return Prices(first, last, read, write)
 
     def lines(self) -> tuple[str, ...]:
         """A line for each kind of value that was wrong."""

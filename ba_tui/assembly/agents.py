@@ -118,7 +118,8 @@ class AgentBuilder:
         parts.model.choose(model)
         provider = parts.model.provider(model)
         if parts.main:
-            provider = Overridden(provider, self._tools.skills.model, parts.model.provider)
+            wanted = parts.model.wanted(self._tools.skills.model, lambda: self._tools.permissions.mode)
+            provider = Overridden(provider, wanted, parts.model.provider)
         fitting = Fitting(provider, parts.compressor)
         spec = parts.spec
         around = self._interceptors(parts, attaching)

@@ -52,6 +52,8 @@ WINDOW = 200_000
 """Tokens of a window that nobody told: what hosted models have nearly all. They refuse what is too long."""
 LOCAL_WINDOW = 8_192
 """The same for a model on a server of the person's own, which may drop the beginning of a prompt without a word."""
+LOCAL_OUTPUT = 2_048
+"""Tokens that are kept free for its answer then."""
 
 
 @frozen

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
-from ba_tui.core.provider import ModelInfo, Prices
+from ba_tui.core.provider import LOCAL_OUTPUT, LOCAL_WINDOW, ModelInfo, Prices
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
+from ba_tui.providers.facts.values import ModelFacts
 from ba_tui.resources import Places, bundled, there
 
 if TYPE_CHECKING:
@@ -64,8 +65,25 @@ class CatalogLayer:
     small: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+@frozen
+class Serving:
+    """Who serves a model: ``host``, where it is not the provider's own; ``local``: it is the person's own machine or
+    network; ``resold``: its prices are its own affair. ``told``: what it said of the model."""
+
+    host: str = ""
+    local: bool = False
+    resold: bool = False
+    told: ModelFacts | None = None
+
+
+VENDOR = Serving()
+HOSTED = ModelInfo("", "", "")
+LOCAL = ModelInfo("", "", "", window=LOCAL_WINDOW, max_output=LOCAL_OUTPUT)
+"""What is assumed of a model that nobody tells anything of."""
+
+
 class ModelCatalog:
-    """``layers``, the most telling first."""
+    """``layers``, the most telling first; the last is what ships with ba, over which servers have their say."""
 
     def __init__(self, layers: Sequence[CatalogLayer]) -> None:
         self._layers = layers
@@ -82,11 +100,8 @@ class ModelCatalog:
     def _names(self) -> Sequence[str]:
         return list(dict.fromkeys(name for layer in self._layers for entry in layer.entries for name in entry.names))
 
-    def find(self, name: str, host: str = "", *, resold: bool = False) -> ModelInfo:
+    def find(self, name: str, serving: Serving = VENDOR) -> ModelInfo:
         """For ``provider/model``, a bare name that we know, ``demo`` or ``scripted:FILE``.
-
-        ``host``: the server that is asked, where it is not the provider's own. ``resold``: it is not the vendor's, so
-        its prices are not known.
 
         Raises:
             UsageError: it can't be a model; the nearest names are in the hint.
@@ -97,12 +112,14 @@ class ModelCatalog:
             return ModelInfo(given, provider, model or given, family="scripted", vision=True, thinking=True, known=True)
         provider, slash, model = given.partition("/")
         if provider in KINDS and model:
-            return self._info(provider, model, host, resold=resold)
+            return self._info(provider, model, serving)
         given = given if slash else self._newest(given) or given
-        owner = None if slash else next((entry.provider for _, entry in self._entries(given) if entry.provider), None)
+        owner = (
+            None if slash else next((entry.provider for entry in _merged(self._fitting(given)) if entry.provider), None)
+        )
         if owner is None:
             raise self._unknown(given)
-        return self._info(owner, given, host, resold=resold)
+        return self._info(owner, given, serving)
 
     def _newest(self, word: str) -> str | None:
         """What Claude Code's short names mean: ``sonnet`` is the newest Claude Sonnet, which is listed first."""
@@ -110,16 +127,18 @@ class ModelCatalog:
             (name for name in self._names() if word.isalpha() and name.startswith(f"claude-{word.lower()}-")), None
         )
 
-    def _info(self, provider: str, model: str, host: str, *, resold: bool) -> ModelInfo:
-        found = self._entries(model)
-        if not found:
-            return ModelInfo(f"{provider}/{model}", provider, model)
-        entries = [entry for _, entry in found]
-        assumed = ModelInfo("", "", "")
-        owner = next((entry.provider for entry in entries if entry.provider), provider)
-        vendor = next((entry.host for entry in entries if entry.host), "")
+    def _info(self, provider: str, model: str, serving: Serving) -> ModelInfo:
+        layers = self._fitting(model)
+        listed = _merged(layers)
+        owner = next((entry.provider for entry in listed if entry.provider), provider)
+        vendor = next((entry.host for entry in listed if entry.host), "")
         # A reseller asks its own price: the vendor's is told for the vendor's own name and host only.
-        own = "/" not in model and (host == vendor if vendor else owner == provider and not resold)
+        own = "/" not in model and (serving.host == vendor if vendor else owner == provider and not serving.resold)
+        *theirs, ours = layers
+        told = [_entry_of(serving.told)] if serving.told else []
+        entries = [*_merged(theirs), *told, *ours]
+        assumed = LOCAL if serving.local and not any(entry.window for entry in entries) else HOSTED
+        priced = [*(layer[0] for layer in theirs if layer), *told, *(ours[:1] if own else ())]
         return ModelInfo(
             f"{provider}/{model}",
             provider,
@@ -127,23 +146,23 @@ class ModelCatalog:
             family=next((entry.family for entry in entries if entry.family), assumed.family),
             window=next((entry.window for entry in entries if entry.window), assumed.window),
             max_output=next((entry.output for entry in entries if entry.output), assumed.max_output),
-            prices=next((entry.prices for best, entry in found if best and entry.prices), None) if own else None,
-            # Nobody said that it can't see pictures: it is asked rather than kept from them.
-            vision=next((entry.vision for entry in entries if entry.vision is not None), True),
-            thinking=next((entry.thinking for entry in entries if entry.thinking is not None), False),
+            prices=next((entry.prices for entry in priced if entry.prices), None),
+            # Nobody said that it can't see pictures: it is asked rather than kept from them. So with the others.
+            vision=next((entry.vision for entry in entries if entry.vision is not None), bool(entries)),
+            thinking=next((entry.thinking for entry in entries if entry.thinking is not None), not listed),
             temperature=next((entry.temperature for entry in entries if entry.temperature is not None), True),
             known=any(entry.window for entry in entries),
         )
 
-    def _entries(self, model: str) -> list[tuple[bool, ModelEntry]]:
-        """Those that fit, layer by layer, the closest first; with whether it is the closest of its layer."""
+    def _fitting(self, model: str) -> list[list[ModelEntry]]:
+        """Those that fit, by layer, the closest first."""
         name = _plain(model.rpartition("/")[2].partition(":")[0])
-        found: list[tuple[bool, ModelEntry]] = []
+        layers: list[list[ModelEntry]] = []
         for layer in self._layers:
             fitting = [(closeness, entry) for entry in layer.entries if (closeness := entry.fit(name)) >= 0]
             fitting.sort(key=itemgetter(0), reverse=True)
-            found += [(place == 0, entry) for place, (_, entry) in enumerate(fitting)]
-        return found
+            layers.append([entry for _, entry in fitting])
+        return layers
 
     def _unknown(self, given: str) -> UsageError:
         provider, slash, model = given.partition("/")
@@ -156,6 +175,22 @@ class ModelCatalog:
         return UsageError(
             f"There is no model {given!r}.", f"{meant}Any other is named with its provider: openai/MODEL."
         )
+
+
+def _merged(layers: Iterable[Sequence[ModelEntry]]) -> list[ModelEntry]:
+    return [entry for layer in layers for entry in layer]
+
+
+def _entry_of(told: ModelFacts) -> ModelEntry:
+    return ModelEntry(
+        (told.name,),
+        window=told.window,
+        output=told.max_output,
+        prices=told.prices,
+        vision=told.vision,
+        thinking=told.thinking,
+        temperature=told.temperature,
+    )
 
 
 def _plain(name: str) -> str:

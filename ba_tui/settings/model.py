@@ -34,10 +34,14 @@ def _no_yaml_switch(value: object) -> object:
 
 SandboxMode = Annotated[Literal["required", "auto", "off"], FieldCheck(_no_yaml_switch, first=True)]
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
+Temperature = Annotated[float, NUMBER, Ge(0), Le(2), FieldCheck(finite)]
 Kind = Literal["anthropic", "openai", "scripted"]
 Notify = Literal["bell", "osc9", "osc777", "off"]
 OutputFormat = Literal["text", "json", "stream-json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+PerMinute = Annotated[Whole, Ge(1), Le(1_000_000_000)]
 
 
 @frozen
@@ -61,6 +65,28 @@ class ModelProfile(SettingsGroup):
     api_key_env: str | None = field(
         default=None,
         metadata=about("The environment variable that holds the API key; not set for servers that need none."),
+    )
+    requests_per_minute: PerMinute | None = field(
+        default=None, metadata=about("Requests that are sent within a minute at most; further ones wait.")
+    )
+    tokens_per_minute: PerMinute | None = field(
+        default=None, metadata=about("Tokens, in and out, within a minute; once they are used up, requests wait.")
+    )
+
+
+@frozen
+class ModelSlot(SettingsGroup):
+    """A model for one kind of work, and how it is asked."""
+
+    model: str = field(default="", metadata=about("The model, as PROVIDER/MODEL."))
+    temperature: Temperature | None = field(
+        default=None, metadata=about("How freely it answers, from 0 to 2; by default the model's own.")
+    )
+    max_tokens: Annotated[Whole, Ge(1)] | None = field(
+        default=None, metadata=about("The longest answer to ask it for, in tokens; by default what fits the work.")
+    )
+    effort: Effort | None = field(
+        default=None, metadata=about("How hard it should think; by default the vendor's own setting.")
     )
 
 
@@ -236,9 +262,6 @@ class CompressionSettings(SettingsGroup):
         default=0.10,
         metadata=about("With auto: US dollars an hour for summaries. A model without a price is not asked."),
     )
-    model: str = field(
-        default="", metadata=about("The model that writes summaries; the conversation's own when empty.")
-    )
     summary_tokens: Annotated[Whole, Ge(200), Le(20_000)] = field(
         default=2_000, metadata=about("The longest summary, in tokens.")
     )
@@ -276,6 +299,22 @@ class Settings(SettingsGroup):
     effort: Effort | None = field(
         default=None,
         metadata=about("How hard a model that can think should think; by default the vendor's own setting."),
+    )
+    temperature: Temperature | None = field(
+        default=None, metadata=about("How freely the model answers, from 0 to 2; by default the model's own.")
+    )
+    small: ModelSlot = field(
+        default=ModelSlot(),
+        metadata=about("The model for small work, such as summaries; by default the vendor's cheap one (models.yaml)."),
+    )
+    reasoning: ModelSlot = field(
+        default=ModelSlot(), metadata=about("The model that answers in plan mode; by default the main one.")
+    )
+    fallback_model: str = field(
+        default="", metadata=about("The model that answers while the main one is overloaded, as PROVIDER/MODEL.")
+    )
+    fallback_after: Annotated[Whole, Ge(1), Le(5)] = field(
+        default=3, metadata=about("Answers in a row that say so before the fallback model is asked.")
     )
     providers: dict[str, ModelProfile] = field(
         default_factory=dict[str, ModelProfile],

@@ -25,7 +25,7 @@ def test_a_full_name_and_a_bare_one_are_the_same_model(catalog: ModelCatalog) ->
     assert info.id == "anthropic/claude-sonnet-4-5-20250929"
     assert info.name == "claude-sonnet-4-5-20250929"
     assert (info.window, info.known, info.vision) == (200_000, True, True)
-    assert info.prices == Prices(3, 15, 0.3, 3.75)
+    assert info.prices == Prices(3, 15, 0.3, 3.75, date="2026-10-26")
 
 
 def test_the_closest_pattern_wins(catalog: ModelCatalog) -> None:

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Coroutine, Mapping
-from dataclasses import field
-from typing import Any, Literal
+from collections.abc import AsyncGenerator, Coroutine
+from typing import Any
 from urllib.parse import quote
 
 import httpx2
 
 from ba_tui.core.errors import BadRequest, ModelNotFound, ProviderError
-from ba_tui.core.values import frozen
 from ba_tui.providers.facts.reading import llama_props, model_list, ollama_show, single_model
+from ba_tui.providers.facts.servers import ModelServer
 from ba_tui.providers.facts.values import Listed, ModelFacts, merged
-from ba_tui.providers.faults import ModelService, check_key, check_url, from_network, from_response
+from ba_tui.providers.faults import check_url, from_network, from_response
 from ba_tui.providers.shapes import decode
 
 TIMEOUT = 10.0
@@ -26,62 +25,8 @@ TIMEOUT = 10.0
 MB = 2**20
 LARGEST = 8 * MB
 """Bytes of one answer, decompressed. The longest list known has 2 MB."""
-ANTHROPIC, OPENAI = "https://api.anthropic.com", "https://api.openai.com/v1"
-VERSION = "2023-06-01"
 NOT_FOUND = 404
 CURE = "Check base_url: it must lead to the API, and not to a page for people."
-
-
-@frozen
-class ModelServer:
-    """Whom to ask: the wire format, its address (the vendor's own when empty), its key and the key's variable."""
-
-    kind: Literal["anthropic", "openai"]
-    url: str = ""
-    key: str | None = field(default=None, repr=False)
-    variable: str = ""
-
-    @property
-    def base(self) -> str:
-        """Up to and including ``/v1``."""
-        url = (self.url or (ANTHROPIC if self.kind == "anthropic" else OPENAI)).rstrip("/")
-        return f"{url}/v1" if self.kind == "anthropic" and not url.endswith("/v1") else url
-
-    @property
-    def models(self) -> str:
-        """The address of its list of models; Anthropic's would be a page of 20."""
-        return f"{self.base}/models?limit=1000" if self.kind == "anthropic" else f"{self.base}/models"
-
-    @property
-    def root(self) -> str:
-        return self.base.removesuffix("/v1")
-
-    @property
-    def host(self) -> str:
-        return self.service().host
-
-    @property
-    def own(self) -> bool:
-        """Whether it is a server of the person's own or their network's: nobody else is reached without TLS."""
-        return self.base.startswith("http://")
-
-    @property
-    def tells(self) -> bool:
-        """OpenAI itself tells names and nothing else."""
-        return self.base != OPENAI
-
-    def service(self, model: str = "") -> ModelService:
-        return ModelService(ModelService("", "", self.base, "").host, self.variable, self.base, model, self.key or "")
-
-    def headers(self) -> Mapping[str, str]:
-        """Raises AuthFailed for a key that can't be sent, such as one with a line break."""
-        plain = {"accept": "application/json"}
-        if not self.key:
-            return plain
-        check_key(self.key, self.variable)
-        if self.kind == "anthropic":
-            return {**plain, "x-api-key": self.key, "anthropic-version": VERSION}
-        return {**plain, "authorization": f"Bearer {self.key}"}
 
 
 async def ask_models(server: ModelServer, timeout: float = TIMEOUT) -> Listed:

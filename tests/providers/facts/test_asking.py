@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from ba_tui.core.errors import AuthFailed, BadRequest, ConnectionLost, ModelNotFound, ProviderError, UsageError
-from ba_tui.providers.facts.asking import LARGEST, ModelServer, ask_facts, ask_models
+from ba_tui.providers.facts.asking import LARGEST, ask_facts, ask_models
+from ba_tui.providers.facts.servers import ModelServer
 from ba_tui.providers.facts.values import ModelFacts
 from tests.loopback.replies import JSON, Raw
 from tests.loopback.server import ModelServer as Loopback

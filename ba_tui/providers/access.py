@@ -38,7 +38,7 @@ class ProviderAccess:
         self._infos: dict[str, tuple[int, ModelInfo]] = {}
         self.facts = KnownFacts(places.cache / FILE)
         self.limits = RateLimits()
-        self.slots = Slots(loaded, catalog, self)
+        self.slots = Slots(loaded, catalog, self.model, self.profile)
 
     def default_model(self) -> str:
         """The model of the settings; when nobody chose it and it has no key, the first of a provider that has one."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.ports.setup import SLOTS
 from ba_tui.core.provider import ModelInfo
 from ba_tui.providers.catalog import ModelCatalog
-from ba_tui.settings import Loaded, Settings
-
-if TYPE_CHECKING:
-    from ba_tui.providers.access import ProviderAccess
+from ba_tui.settings import Loaded, ModelProfile, Settings
 
 SlotName: TypeAlias = Literal["main", "small", "reasoning"]
 SMALL: SlotName = "small"
@@ -24,12 +21,20 @@ PLAN = "plan"
 
 
 class Slots:
-    """As the settings say, until the person chooses otherwise."""
+    """As the settings say, until the person chooses otherwise. ``model`` finds one by its name, ``profile`` the way to
+    it."""
 
-    def __init__(self, loaded: Loaded, catalog: ModelCatalog, access: ProviderAccess) -> None:
+    def __init__(
+        self,
+        loaded: Loaded,
+        catalog: ModelCatalog,
+        model: Callable[[str], ModelInfo],
+        profile: Callable[[ModelInfo], ModelProfile],
+    ) -> None:
         self._loaded = loaded
         self._catalog = catalog
-        self._access = access
+        self._model = model
+        self._profile = profile
         self._chosen: dict[str, str] = {}
 
     def choose(self, slot: str, model: str) -> None:
@@ -80,10 +85,10 @@ class Slots:
 
     def _cheap(self, main: ModelInfo) -> ModelInfo | None:
         """The cheap model of the vendor of ``main``, where the vendor itself is asked and it costs no more."""
-        name, profile = self._catalog.small(main.provider), self._access.profile(main)
+        name, profile = self._catalog.small(main.provider), self._profile(main)
         if not name or profile.kind != main.provider or profile.base_url or not (main.known and main.prices):
             return None
-        small = self._access.model(name)
+        small = self._model(name)
         return small if small.prices and small.prices.input <= main.prices.input else None
 
     def _set(self, slot: SlotName) -> ModelInfo | None:
@@ -91,7 +96,7 @@ class Slots:
 
     def _found(self, key: str, name: str) -> ModelInfo | None:
         try:
-            return self._access.model(name) if name else None
+            return self._model(name) if name else None
         except UsageError as error:
             place = self._loaded.sources.get(key, "")
             raise UsageError(f"{place}: {key}: {error}", error.hint) from error

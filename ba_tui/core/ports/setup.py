@@ -8,7 +8,7 @@ from typing import Protocol
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.values import frozen
 
-SLOTS: Mapping[str, str] = {"small": "small work, such as summaries", "reasoning": "answers in plan mode"}
+SLOTS: Mapping[str, str] = {"small": "small work such as summaries", "reasoning": "answers in plan mode"}
 """The slots beside the model of the conversation, and what each is for."""
 
 

@@ -38,11 +38,12 @@ async def _slot(chat: Actions, slot: str, name: str) -> None:
     setup, what = services.setup, f"{slot.capitalize()} model"
     if not name:
         now = setup.in_slot(slot, conversation.model)
-        name = await _picked(chat, services.catalogue.models, now, f"{what}, for {SLOTS[slot]}")
+        name = await _picked(chat, services.catalogue.models, now, what)
         if not name:
             return
     await asyncio.to_thread(setup.remember, f"{slot}.model", "" if name == DEFAULT else name)
-    chat.activity.hint(f"{what}: {setup.in_slot(slot, conversation.model)}, from now on.")
+    chosen = setup.in_slot(slot, conversation.model)
+    chat.activity.hint(f"{what}: {chosen}, from now on, for {SLOTS[slot]}.")
 
 
 async def _picked(chat: Actions, listed: Callable[[], Sequence[ModelInfo]], current: str, title: str) -> str:

@@ -19,7 +19,7 @@ def model_picker(models: Sequence[ModelInfo], current: str, title: str = "Model"
         )
         for model in models
     ]
-    return Picker(f"{title} · window · price per million tokens in / out", choices)
+    return Picker(f"{title} · window · $ per million tokens in / out", choices)
 
 
 def price(prices: Prices | None) -> str:

@@ -140,6 +140,7 @@ class ProviderAccess:
         set_value(self._places, f"providers.{name}.kind", "openai")
         set_value(self._places, f"providers.{name}.base_url", server.base_url)
         self._added[name] = ModelProfile(kind="openai", base_url=server.base_url)
+        self._infos.clear()
         chosen = f"{name}/{model.partition('/')[2] or model}"
         set_value(self._places, "model", chosen)
         return chosen

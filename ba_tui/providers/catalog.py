@@ -148,7 +148,7 @@ class ModelCatalog:
             max_output=next((entry.output for entry in entries if entry.output), assumed.max_output),
             prices=next((entry.prices for entry in priced if entry.prices), None),
             # Nobody said that it can't see pictures: it is asked rather than kept from them. So with the others.
-            vision=next((entry.vision for entry in entries if entry.vision is not None), bool(entries)),
+            vision=next((entry.vision for entry in entries if entry.vision is not None), bool(listed)),
             thinking=next((entry.thinking for entry in entries if entry.thinking is not None), not listed),
             temperature=next((entry.temperature for entry in entries if entry.temperature is not None), True),
             known=any(entry.window for entry in entries),

@@ -69,26 +69,30 @@ class ModelInUse:
         """
         slots = self._access.slots
         if name.startswith(IN_SLOT):
-            return self._answering(slots.reasoning(), slots.settings(REASONING), own=True)
-        info = self._access.model(name)
-        own = self._answering(info, self._settings, own=info.id == self._chosen)
-        fallback = self._settings.fallback_model
-        if info.id != self._chosen or not fallback or self._access.model(fallback).id == info.id:
-            return own
-        return WithFallback(own, fallback, self._simply)
+            info, settings = slots.reasoning(), slots.settings(REASONING)
+            self._check(info, settings)
+            return self._answering(info, settings)
+        info, settings = self._access.model(name), self._settings
+        if info.id != self._chosen:
+            return self._answering(info, settings)
+        self._check(info, settings)
+        fallback = slots.fallback()
+        if not fallback or fallback == info.id:
+            return self._answering(info, settings)
+        return WithFallback(self._answering(info, settings, settings.fallback_after), fallback, self._falling_back)
 
-    def _simply(self, name: str) -> Provider:
-        return self._answering(self._access.model(name), self._settings, own=False)
-
-    def _answering(self, info: ModelInfo, settings: Settings, *, own: bool) -> Provider:
-        """``own``: the settings are for this model, so that it must take all of them."""
+    def _check(self, info: ModelInfo, settings: Settings) -> None:
+        """The settings are for this model, so it must take all of them. Raises UsageError."""
         profile = self._access.profile(info)
-        if own and profile.kind != SCRIPTED:
+        if profile.kind != SCRIPTED:
             check_options(info, settings, profile.kind)
 
+    def _falling_back(self, name: str) -> Provider:
+        return self._answering(self._access.model(name), self._settings)
+
+    def _answering(self, info: ModelInfo, settings: Settings, overloads: int = 0) -> Provider:
         def made(known: ModelInfo) -> Provider:
             return provider_for(known, settings, self._access, self._recorder(known.id))
 
-        overloads = settings.fallback_after if own and settings.fallback_model else 0
-        limits = Limits(self._access.limits.of(info.provider, profile), overloads)
-        return Persistent(Informed(info.id, self._access, made), limits=limits)
+        rate = self._access.limits.of(info.provider, self._access.profile(info))
+        return Persistent(Informed(info.id, self._access, made), limits=Limits(rate, overloads))

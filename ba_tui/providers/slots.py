@@ -55,6 +55,14 @@ class Slots:
             return found
         raise UsageError("No model is set for reasoning.", "Set one: /model reasoning PROVIDER/MODEL.")
 
+    def fallback(self) -> str:
+        """The id of the fallback model; empty where none was set, or one that can't be."""
+        try:
+            found = self._found("fallback_model", self._loaded.settings.fallback_model)
+        except UsageError:
+            return ""
+        return found.id if found else ""
+
     def problems(self, *, strict: bool) -> Sequence[Notice]:
         """Settings that name a model that can't be, with their place. Raises the first when ``strict``."""
         found: list[UsageError] = []

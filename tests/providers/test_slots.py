@@ -81,6 +81,7 @@ def test_a_slot_that_names_no_model_is_told_with_its_place(tmp_path: Path):
     small, fallback = way.slots.problems(strict=False)
     assert f"{places().settings}:3: small.model: There is no provider 'anthropc'" in small.text
     assert f"{places().settings}:4: fallback_model: There is no model 'nope'" in fallback.text
+    assert way.slots.fallback() == ""
     with pytest.raises(UsageError, match=r"config\.yaml:3"):
         way.slots.problems(strict=True)
 

@@ -70,16 +70,16 @@ async def ask_facts(server: ModelServer, name: str, timeout: float = TIMEOUT) ->
 @contextlib.asynccontextmanager
 async def _questions(server: ModelServer, timeout: float) -> AsyncGenerator[_Questions]:
     check_url(server.base)
-    # No certificates are read for an address without TLS: nobody leads on from there.
-    verify = not server.own
+    headers = server.headers()
+
+    def client() -> httpx2.AsyncClient:
+        # No certificates are read for an address without TLS: nobody leads on from there.
+        return httpx2.AsyncClient(follow_redirects=False, timeout=timeout, verify=not server.own, headers=headers)
+
     try:
-        async with (
-            asyncio.timeout(timeout),
-            httpx2.AsyncClient(
-                follow_redirects=False, timeout=timeout, verify=verify, headers=server.headers()
-            ) as client,
-        ):
-            yield _Questions(server, client)
+        # Reading the certificates takes longer than the event loop may be held up.
+        async with asyncio.timeout(timeout), await asyncio.to_thread(client) as made:
+            yield _Questions(server, made)
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
         raise from_network(server.service(), error) from error
 

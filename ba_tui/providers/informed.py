@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from typing import cast
 
 from ba_tui.core.errors import BaError
@@ -93,7 +94,8 @@ async def learn(access: ProviderAccess, info: ModelInfo) -> Sequence[Notice]:
     listed = await ask_facts(server, info.name)
     told = listed.find(info.name)
     if told:
-        await asyncio.to_thread(access.facts.learn, server, told)
+        # Under the name that was asked for: the server's own may have a tag behind it.
+        await asyncio.to_thread(access.facts.learn, server, replace(told, name=info.name))
     return _notices(access.model(info.id), server, listed)
 
 

@@ -69,6 +69,16 @@ async def test_window_and_price_count_from_the_second_request_on(tmp_path: Path,
     await again.close()
 
 
+async def test_a_model_that_is_asked_for_without_its_tag_is_known_under_that_name(
+    tmp_path: Path, model_server: Serve
+) -> None:
+    server = model_server([Step(say="One.")], pages=listing(id="some-model:latest", context_length=16_384))
+    conversation = talk(tmp_path, server)
+    await said(conversation, "first")
+    await conversation.close()
+    assert conversation.model_info().window == 16_384
+
+
 async def test_a_window_that_nobody_tells_is_small_and_said_once(tmp_path: Path, model_server: Serve) -> None:
     server = model_server([Step(say=f"{number}.") for number in range(3)], pages=listing())
     conversation = talk(tmp_path, server)

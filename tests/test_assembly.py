@@ -318,7 +318,7 @@ async def test_what_of_context_files_was_not_read_is_told_once(tmp_path: Path, m
     trust_folder(tmp_path)
     with ModelServer([Step(say="One."), Step(say="Two.")]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
-        talk = connect({"model": "openai/any"}, tmp_path).library.create()
+        talk = connect({"model": "openai/gpt-oss"}, tmp_path).library.create()
         events = [*await collect(talk.say("hello")), *await collect(talk.say("again"))]
         await talk.close()
     told = [(event.text, event.hint) for event in events if isinstance(event, Notice)]

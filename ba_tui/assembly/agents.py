@@ -102,7 +102,8 @@ class AgentBuilder:
         parts.model.choose(model)
         provider = parts.model.provider(model)
         if parts.main:
-            provider = Overridden(provider, self._tools.skills.model, parts.model.provider)
+            wanted = parts.model.wanted(self._tools.skills.model, lambda: self._tools.policy.mode)
+            provider = Overridden(provider, wanted, parts.model.provider)
         fitting, spec = Fitting(provider, parts.window.compressor), parts.spec
         return Agent(fitting, parts.tools, spec.prompt, self._interceptors(parts, attaching), spec.ceiling)
 

@@ -66,6 +66,7 @@ class Startup:
         clear_unfinished(self.where)
         self.catalog, self.catalog_notices = chosen_catalog(self.where, strict=options.strict)
         self.access = ProviderAccess(self.loaded, self.catalog, self.where)
+        self.catalog_notices += self.access.slots.problems(strict=options.strict)
         self.budget = SummaryBudget(settings.compression.hourly_budget)
         keep, limits = settings.environment.keep, limits_for(settings)
         self.shell = Shell(shutil.which("bash"), os.environ, self.access.variables(), keep, limits)

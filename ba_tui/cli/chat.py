@@ -18,6 +18,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.start import Start
 
 Format = Literal["text", "json", "stream-json"]
+Effort = Literal["low", "medium", "high", "xhigh", "max"]
 Mode = Literal["default", "accept-edits", "plan", "auto", "bypass"]
 
 
@@ -38,6 +39,16 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     fork: Annotated[bool, typer.Option("--fork", help="Go on in a copy; the session itself stays as it is.")] = False,
     model: Annotated[
         str | None, typer.Option("--model", "-m", metavar="PROVIDER/MODEL", help="The model to ask.")
+    ] = None,
+    small_model: Annotated[
+        str | None, typer.Option(metavar="PROVIDER/MODEL", help="The model for small work, such as summaries.")
+    ] = None,
+    reasoning_model: Annotated[
+        str | None, typer.Option(metavar="PROVIDER/MODEL", help="The model that answers in plan mode.")
+    ] = None,
+    effort: Annotated[Effort | None, typer.Option(help="How hard the model should think.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option(min=0, max=2, metavar="0-2", help="How freely the model answers.")
     ] = None,
     permission_mode: Annotated[Mode | None, typer.Option(help="What may run without asking.")] = None,
     yes_bypass_as_root: Annotated[
@@ -82,6 +93,10 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
         raise UsageError("--fork goes on in a copy of a session, and none is named.", "Add -c, or -r ID.")
     flags: dict[str, object] = {
         "model": model,
+        "small.model": small_model,
+        "reasoning.model": reasoning_model,
+        "effort": effort,
+        "temperature": temperature,
         "permission_mode": permission_mode,
         "output_format": output_format,
         "permissions.allow": allow,

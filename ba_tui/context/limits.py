@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ba_tui.core.errors import StopTurn, UsageError
-from ba_tui.core.events import Compressed, Event, MessageDone
-from ba_tui.core.messages import Message
-from ba_tui.core.provider import ModelInfo
+from ba_tui.core.errors import StopTurn
+from ba_tui.core.events import Compressed, Event, MessageDone, Notice
+from ba_tui.core.messages import Message, Usage
+from ba_tui.core.provider import ASSUMED, ModelInfo
 from ba_tui.core.turn import Branch
+
+SET_PRICES = (
+    "Set them in your models.yaml: "
+    "models: [{match: [NAME], prices: {input: …, output: …, cache_read: …, cache_write: …}}]."
+)
 
 
 class Spending:
@@ -16,21 +21,22 @@ class Spending:
 
     def __init__(self) -> None:
         self.cost = 0.0
-        """US dollars, as far as prices are known."""
+        """US dollars; what had no price, at ``ASSUMED`` prices."""
         self.tokens = 0
 
     def apply(self, event: Event) -> None:
         match event:
             case MessageDone(message=message, cost=cost):
-                self.cost += cost or 0.0
-                if message.usage:
-                    self.tokens += message.usage.prompt + message.usage.output
+                self._add(message.usage, cost)
             case Compressed(cost=cost, usage=usage):
-                self.cost += cost or 0.0
-                if usage:
-                    self.tokens += usage.prompt + usage.output
+                self._add(usage, cost)
             case _:
                 pass
+
+    def _add(self, usage: Usage | None, cost: float | None) -> None:
+        self.cost += cost if cost is not None else ASSUMED.cost(usage or Usage())
+        if usage:
+            self.tokens += usage.prompt + usage.output
 
 
 class BudgetLimits:
@@ -43,15 +49,13 @@ class BudgetLimits:
         self._model = model
         self._max_cost = max_cost
         self._max_tokens = max_tokens
+        self._warned: set[str] = set()
 
     async def before(self, branch: Branch) -> None:
-        """Raises StopTurn at a limit, UsageError when max_cost can't be kept because a price is not known."""
+        """Raises StopTurn at a limit."""
         spent = self._spending
         if self._max_cost is not None:
-            model = self._model()
-            if model.prices is None:
-                hint = "Use max_tokens, or give its prices in models.yaml."
-                raise UsageError(f"The prices of {model.id} are not known, so max_cost can't be kept.", hint)
+            self._warn(branch)
             if spent.cost >= self._max_cost:
                 text = f"Stopped at the limit of ${self._max_cost:g}: this session has cost ${spent.cost:.4g}."
                 raise StopTurn(text, "Raise max_cost, or open the session again.")
@@ -61,3 +65,15 @@ class BudgetLimits:
 
     async def after(self, reply: Message, branch: Branch) -> None:
         """An answer that came is kept."""
+
+    def _warn(self, branch: Branch) -> None:
+        """Say once of each model that has no price what its tokens are taken to cost."""
+        model = self._model()
+        if model.prices or model.id in self._warned:
+            return
+        self._warned.add(model.id)
+        text = (
+            f"The prices of {model.id} are not known. For max_cost its tokens count ${ASSUMED.input:g} in and "
+            f"${ASSUMED.output:g} out per million."
+        )
+        branch.emit(Notice(text, "warning", SET_PRICES.replace("NAME", model.name)))

@@ -70,6 +70,7 @@ class Conversation:
         self._journal = journal
         self._brain = brain
         self._agents: dict[str, Agent] = {}
+        self._making = asyncio.Lock()
         self._folded: asyncio.Task[list[Event]] | None = None
         self._turn: Turn | None = None
         self._followers = Followers()
@@ -205,10 +206,12 @@ class Conversation:
 
     async def _agent(self, model: str = "") -> Agent:
         model = model or self.model
-        if model not in self._agents:
-            await self._dismiss()
-            self._agents = {model: await asyncio.to_thread(self._brain.agent, model)}
-        return self._agents[model]
+        # The first prompt may come while the agent is made ahead.
+        async with self._making:
+            if model not in self._agents:
+                await self._dismiss()
+                self._agents = {model: await asyncio.to_thread(self._brain.agent, model)}
+            return self._agents[model]
 
     async def _dismiss(self) -> None:
         for agent in self._agents.values():

@@ -79,7 +79,10 @@ class ToolInputDelta(Signed):
 
 @frozen
 class Retrying(Signed):
-    """The request failed and is sent again after ``delay`` seconds; ``attempt`` of ``attempts``."""
+    """The request failed and is sent again after ``delay`` seconds; ``attempt`` of ``attempts``.
+
+    ``attempts`` 0: nothing failed, it only waits for a rate limit.
+    """
 
     reason: str
     delay: float

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol, TypeAlias
 
-from ba_tui.core.events import Compressed, MessageRestarted, Retrying, TextDelta, ThinkingDelta, ToolInputDelta
+from ba_tui.core.events import (
+    Compressed,
+    MessageRestarted,
+    Notice,
+    Retrying,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+)
 from ba_tui.core.messages import Message, Usage
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
@@ -13,15 +21,23 @@ from ba_tui.core.values import frozen
 
 @frozen
 class Prices:
-    """US dollars per million tokens."""
+    """US dollars per million tokens, of the price list of ``date`` (ISO; empty when not known).
+
+    A request whose prompt has more than ``above`` tokens costs ``long`` prices as a whole, where there are any.
+    """
 
     input: float
     output: float
     cache_read: float
     cache_write: float
+    date: str = ""
+    above: int = 0
+    long: Prices | None = None
 
     def cost(self, usage: Usage) -> float:
-        """US dollars for ``usage``."""
+        """US dollars for ``usage`` of one request."""
+        if self.long and usage.prompt > self.above:
+            return self.long.cost(usage)
         return (
             usage.input * self.input
             + usage.output * self.output
@@ -30,22 +46,34 @@ class Prices:
         ) / 1_000_000
 
 
+ASSUMED = Prices(10, 50, 10, 12.5)
+"""What a limit in dollars takes a model to cost whose prices are not known: as much as the dearest ones."""
+WINDOW = 200_000
+"""Tokens of a window that nobody told: what hosted models have nearly all. They refuse what is too long."""
+LOCAL_WINDOW = 8_192
+"""The same for a model on a server of the person's own, which may drop the beginning of a prompt without a word."""
+LOCAL_OUTPUT = 2_048
+"""Tokens that are kept free for its answer then."""
+
+
 @frozen
 class ModelInfo:
     """Facts of one model. ``id`` is what people write (``anthropic/claude-…``), ``name`` what the vendor is sent.
 
-    ``window`` and ``max_output`` in tokens; ``prices`` None when unknown, and then no cost is ever shown.
+    ``window`` and ``max_output`` in tokens; ``prices`` None when unknown, and then no cost is ever shown. ``thinking``:
+    takes an effort; ``temperature``: takes one.
     """
 
     id: str
     provider: str
     name: str
     family: str = "custom"
-    window: int = 200_000
+    window: int = WINDOW
     max_output: int = 8_192
     prices: Prices | None = None
     vision: bool = False
     thinking: bool = False
+    temperature: bool = True
     known: bool = False
     """False when nothing told us about this model and ``window`` is an assumption."""
 
@@ -60,8 +88,10 @@ class ModelRequest:
     call_tools: bool = True
 
 
-ReplyChunk: TypeAlias = TextDelta | ThinkingDelta | ToolInputDelta | Retrying | MessageRestarted | Compressed | Message
-"""Compressed: the prompt was too long, so this is what was sent instead."""
+ReplyChunk: TypeAlias = (
+    TextDelta | ThinkingDelta | ToolInputDelta | Retrying | MessageRestarted | Compressed | Notice | Message
+)
+"""Compressed: the prompt was too long, so this is what was sent instead. Notice: what the person should know of it."""
 
 
 class Provider(Protocol):

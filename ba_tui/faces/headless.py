@@ -224,8 +224,9 @@ class Printer:
         match event:
             case ToolStarted(call=call, target=target):
                 self.say(f"{call.name} {target}".rstrip())
-            case Retrying(reason=reason, delay=delay):
-                self.say(f"{reason} Trying again in {max(1, round(delay))} s.")
+            case Retrying(reason=reason, delay=delay, attempts=attempts):
+                what = "Trying again" if attempts else "Next request"
+                self.say(f"{reason} {what} in {max(1, round(delay))} s.")
             case Compressed(before=before, after=after):
                 self.say(f"Compressed the conversation: {before:,} to {after:,} tokens.")
             case Notice(text=text, hint=hint):
@@ -267,6 +268,8 @@ def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "tool_result", {**fields, "duration_ms": round(duration * 1000)}
             if result.changes and result.changes.todos is not None:
                 yield "todo", {"items": [asdict(todo) for todo in result.changes.todos]}
+        case Retrying(reason=reason, attempts=0):
+            yield "notice", {"level": "info", "message": reason, "hint": ""}
         case Retrying(reason=reason):
             yield "error", {"message": reason, "retrying": True, "delay_s": event.delay}
         case Compressed(strategy=strategy, before=before, after=after, cost=cost, kept=kept, usage=usage):

@@ -10,11 +10,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.setup import LocalServer
+from ba_tui.core.ports.setup import SLOTS, LocalServer
 from ba_tui.core.provider import ModelInfo
 from ba_tui.providers import local
-from ba_tui.providers.catalog import ModelCatalog
+from ba_tui.providers.catalog import ModelCatalog, Serving
+from ba_tui.providers.facts.known import FILE, KnownFacts
+from ba_tui.providers.facts.servers import ModelServer
 from ba_tui.providers.faults import is_loopback
+from ba_tui.providers.rate_limits import RateLimits
+from ba_tui.providers.slots import SMALL, Slots
 from ba_tui.resources import Places
 from ba_tui.settings import Loaded, ModelProfile, read_key, save_key, set_value
 
@@ -31,6 +35,10 @@ class ProviderAccess:
         self._catalog = catalog
         self._places = places
         self._added: dict[str, ModelProfile] = {}
+        self._infos: dict[str, tuple[int, ModelInfo]] = {}
+        self.facts = KnownFacts(places.cache / FILE)
+        self.limits = RateLimits()
+        self.slots = Slots(loaded, catalog, self.model, self.profile)
 
     def default_model(self) -> str:
         """The model of the settings; when nobody chose it and it has no key, the first of a provider that has one."""
@@ -46,21 +54,44 @@ class ProviderAccess:
         return next((info.id for info in self._catalog.models() if info.provider == provider), "")
 
     def model(self, name: str) -> ModelInfo:
-        """Facts of ``name``. Raises UsageError when it can't be a model, or no such provider is set up."""
-        provider, slash, rest = name.strip().partition("/")
+        """Facts of ``name``: what its server told, else what models.yaml says.
+
+        Raises:
+            UsageError: it can't be a model, or no such provider is set up.
+        """
+        version, info = self._infos.get(name, (-1, None))
+        if info is None or version != self.facts.version:
+            info = self._found(name.strip())
+            self._infos[name] = (self.facts.version, info)
+        return info
+
+    def _found(self, name: str) -> ModelInfo:
+        provider, slash, rest = name.partition("/")
         profile = self._profiles().get(provider) if slash and rest else None
         if profile is None or profile.kind == provider:
             info = self._catalog.find(name)
+            if profile := self._profiles().get(info.provider):
+                info = self._catalog.find(info.id, self._serving(info, profile))
         elif profile.kind == SCRIPTED:
             info = replace(self._catalog.find(f"{SCRIPTED}:{rest}"), id=name, provider=provider)
         else:
-            # What a server of the person's own asks for a model is its own affair, so no price is assumed.
-            facts = self._catalog.find(f"{profile.kind}/{rest}")
-            info = replace(facts, id=name, provider=provider, prices=None)
+            serving = self._serving(ModelInfo(name, provider, rest), profile)
+            info = replace(self._catalog.find(f"{profile.kind}/{rest}", serving), id=name, provider=provider)
         if info.provider in self._profiles() or info.provider in {DEMO, SCRIPTED}:
             return info
         known = ", ".join(sorted(self._profiles()))
         raise UsageError(f"There is no provider {info.provider!r} for {name!r}.", f"Providers: {known}.")
+
+    def _serving(self, info: ModelInfo, profile: ModelProfile) -> Serving:
+        server = _server(profile)
+        told = self.facts.find(server, info.name)
+        # What a server of the person's own asks for a model is its own affair, so no price is assumed.
+        return Serving(server.hostname, server.own, info.provider != profile.kind, told)
+
+    def server(self, info: ModelInfo) -> ModelServer | None:
+        """Whom to ask for facts of a model; None for scripts. Raises StorageError."""
+        profile = self.profile(info)
+        return None if profile.kind == SCRIPTED else _server(profile, self.key(info.provider, profile))
 
     def profile(self, info: ModelInfo) -> ModelProfile:
         return self._profiles().get(info.provider) or ModelProfile(kind="scripted")
@@ -109,12 +140,29 @@ class ProviderAccess:
         set_value(self._places, f"providers.{name}.kind", "openai")
         set_value(self._places, f"providers.{name}.base_url", server.base_url)
         self._added[name] = ModelProfile(kind="openai", base_url=server.base_url)
+        self._infos.clear()
         chosen = f"{name}/{model.partition('/')[2] or model}"
         set_value(self._places, "model", chosen)
         return chosen
 
+    def in_slot(self, slot: str, main: str) -> str:
+        """See core.ports.setup.Setup."""
+        info = self.model(main)
+        return self.slots.small(info).id if slot == SMALL else self.slots.named(slot) or info.id
+
     def remember(self, key: str, value: str) -> None:
+        """See core.ports.setup.Setup."""
+        slot = key.removesuffix(".model")
+        if slot in SLOTS:
+            value = self.model(value).id if value else ""
         set_value(self._places, key, value)
+        if slot in SLOTS:
+            self.slots.choose(slot, value)
 
     def _profiles(self) -> dict[str, ModelProfile]:
         return {**self._settings.providers, **self._added}
+
+
+def _server(profile: ModelProfile, key: str | None = None) -> ModelServer:
+    kind = "anthropic" if profile.kind == "anthropic" else "openai"
+    return ModelServer(kind, profile.base_url or "", key, profile.api_key_env or "the key of this provider")

@@ -7,25 +7,29 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import field
+from datetime import date, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
-from ba_tui.core.provider import ModelInfo, Prices
+from ba_tui.core.provider import LOCAL_OUTPUT, LOCAL_WINDOW, ModelInfo, Prices
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
+from ba_tui.providers.facts.values import ModelFacts
 from ba_tui.resources import Places, bundled, there
 
 if TYPE_CHECKING:
     from ba_tui.providers.marked_yaml import YamlNode
 
-KEYS = ("match", "provider", "family", "window", "output", "prices", "vision", "thinking")
+KEYS = ("match", "provider", "host", "family", "window", "output", "prices", "vision", "thinking", "temperature")
 KINDS = ("anthropic", "openai")
 SCRIPTED = "scripted:"
 _WILD = regex(r"[*?\[]")
-PRICES = ("input", "output", "cache_read", "cache_write")
+RATES = ("input", "output", "cache_read", "cache_write")
 
 
 @frozen
@@ -34,34 +38,69 @@ class ModelEntry:
 
     patterns: tuple[str, ...]
     provider: str | None = None
+    host: str | None = None
     family: str | None = None
     window: int | None = None
     output: int | None = None
     prices: Prices | None = None
     vision: bool | None = None
     thinking: bool | None = None
+    temperature: bool | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(pattern for pattern in self.patterns if not set(pattern) & set("*?["))
 
     def fit(self, name: str) -> int:
-        """How closely a pattern fits ``name``: the length of the longest, -1 when none does."""
-        return max((len(pattern) for pattern in self.patterns if _fits(name, _plain(pattern))), default=-1)
+        """How closely a pattern fits ``name``: the length of the longest, more for the name itself; -1: none does."""
+        fitting = (pattern for pattern in map(_plain, self.patterns) if _fits(name, pattern))
+        return max((len(name) + 1 if pattern == name else len(pattern) - 1 for pattern in fitting), default=-1)
+
+
+@frozen
+class CatalogLayer:
+    """One file: its entries, and each vendor's model for small work."""
+
+    entries: tuple[ModelEntry, ...] = ()
+    small: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@frozen
+class Serving:
+    """Who serves a model: ``host``, where it is not the provider's own; ``local``: it is the person's own machine or
+    network; ``resold``: its prices are its own affair. ``told``: what it said of the model."""
+
+    host: str = ""
+    local: bool = False
+    resold: bool = False
+    told: ModelFacts | None = None
+
+
+VENDOR = Serving()
+HOSTED = ModelInfo("", "", "")
+LOCAL = ModelInfo("", "", "", window=LOCAL_WINDOW, max_output=LOCAL_OUTPUT)
+"""What is assumed of a model that nobody tells anything of."""
 
 
 class ModelCatalog:
-    """``layers`` of entries, the most telling first."""
+    """``layers``, the most telling first; the last is what ships with ba, over which servers have their say."""
 
-    def __init__(self, layers: Sequence[Sequence[ModelEntry]]) -> None:
+    def __init__(self, layers: Sequence[CatalogLayer]) -> None:
         self._layers = layers
 
     def models(self) -> tuple[ModelInfo, ...]:
         """All models that have a name of their own."""
-        names = {name: None for layer in self._layers for entry in layer for name in entry.names}
-        return tuple(self.find(name) for name in names)
+        return tuple(self.find(name) for name in self._names())
 
-    def find(self, name: str) -> ModelInfo:
+    def small(self, provider: str) -> str:
+        """The id of the vendor's model for small work; empty when none is named."""
+        name = next((layer.small[provider] for layer in self._layers if provider in layer.small), "")
+        return f"{provider}/{name}" if name else ""
+
+    def _names(self) -> Sequence[str]:
+        return list(dict.fromkeys(name for layer in self._layers for entry in layer.entries for name in entry.names))
+
+    def find(self, name: str, serving: Serving = VENDOR) -> ModelInfo:
         """For ``provider/model``, a bare name that we know, ``demo`` or ``scripted:FILE``.
 
         Raises:
@@ -73,26 +112,33 @@ class ModelCatalog:
             return ModelInfo(given, provider, model or given, family="scripted", vision=True, thinking=True, known=True)
         provider, slash, model = given.partition("/")
         if provider in KINDS and model:
-            return self._info(provider, model)
+            return self._info(provider, model, serving)
         given = given if slash else self._newest(given) or given
-        owner = None if slash else next((entry.provider for entry in self._entries(given) if entry.provider), None)
+        owner = (
+            None if slash else next((entry.provider for entry in _merged(self._fitting(given)) if entry.provider), None)
+        )
         if owner is None:
             raise self._unknown(given)
-        return self._info(owner, given)
+        return self._info(owner, given, serving)
 
     def _newest(self, word: str) -> str | None:
         """What Claude Code's short names mean: ``sonnet`` is the newest Claude Sonnet, which is listed first."""
-        names = (name for layer in self._layers for entry in layer for name in entry.names)
-        return next((name for name in names if word.isalpha() and name.startswith(f"claude-{word.lower()}-")), None)
+        return next(
+            (name for name in self._names() if word.isalpha() and name.startswith(f"claude-{word.lower()}-")), None
+        )
 
-    def _info(self, provider: str, model: str) -> ModelInfo:
-        entries = self._entries(model)
-        if not entries:
-            return ModelInfo(f"{provider}/{model}", provider, model)
-        assumed = ModelInfo("", "", "")
-        owner = next((entry.provider for entry in entries if entry.provider), provider)
-        # A reseller asks its own price: the vendor's is told for the vendor's own name only.
-        own = owner == provider and "/" not in model
+    def _info(self, provider: str, model: str, serving: Serving) -> ModelInfo:
+        layers = self._fitting(model)
+        listed = _merged(layers)
+        owner = next((entry.provider for entry in listed if entry.provider), provider)
+        vendor = next((entry.host for entry in listed if entry.host), "")
+        # A reseller asks its own price: the vendor's is told for the vendor's own name and host only.
+        own = "/" not in model and (serving.host == vendor if vendor else owner == provider and not serving.resold)
+        *theirs, ours = layers
+        told = [_entry_of(serving.told)] if serving.told else []
+        entries = [*_merged(theirs), *told, *ours]
+        assumed = LOCAL if serving.local and not any(entry.window for entry in entries) else HOSTED
+        priced = [*(layer[0] for layer in theirs if layer), *told, *(ours[:1] if own else ())]
         return ModelInfo(
             f"{provider}/{model}",
             provider,
@@ -100,18 +146,23 @@ class ModelCatalog:
             family=next((entry.family for entry in entries if entry.family), assumed.family),
             window=next((entry.window for entry in entries if entry.window), assumed.window),
             max_output=next((entry.output for entry in entries if entry.output), assumed.max_output),
-            prices=next((entry.prices for entry in entries if entry.prices), None) if own else None,
-            # Nobody said that it can't see pictures: it is asked rather than kept from them.
-            vision=next((entry.vision for entry in entries if entry.vision is not None), True),
-            thinking=next((entry.thinking for entry in entries if entry.thinking is not None), False),
-            known=True,
+            prices=next((entry.prices for entry in priced if entry.prices), None),
+            # Nobody said that it can't see pictures: it is asked rather than kept from them. So with the others.
+            vision=next((entry.vision for entry in entries if entry.vision is not None), bool(listed)),
+            thinking=next((entry.thinking for entry in entries if entry.thinking is not None), not listed),
+            temperature=next((entry.temperature for entry in entries if entry.temperature is not None), True),
+            known=any(entry.window for entry in entries),
         )
 
-    def _entries(self, model: str) -> list[ModelEntry]:
-        """The best entry of each layer."""
+    def _fitting(self, model: str) -> list[list[ModelEntry]]:
+        """Those that fit, by layer, the closest first."""
         name = _plain(model.rpartition("/")[2].partition(":")[0])
-        best = (max(layer, key=lambda entry: entry.fit(name), default=None) for layer in self._layers)
-        return [entry for entry in best if entry and entry.fit(name) >= 0]
+        layers: list[list[ModelEntry]] = []
+        for layer in self._layers:
+            fitting = [(closeness, entry) for entry in layer.entries if (closeness := entry.fit(name)) >= 0]
+            fitting.sort(key=itemgetter(0), reverse=True)
+            layers.append([entry for _, entry in fitting])
+        return layers
 
     def _unknown(self, given: str) -> UsageError:
         provider, slash, model = given.partition("/")
@@ -119,12 +170,27 @@ class ModelCatalog:
             near = difflib.get_close_matches(provider, KINDS, 1)
             hint = f"Did you mean “{near[0]}/{model}”?" if near else "See “providers” in the settings."
             return UsageError(f"There is no provider {provider!r}.", hint)
-        names = [name for layer in self._layers for entry in layer for name in entry.names]
-        near = difflib.get_close_matches(_plain(given), names, 2, 0.5)
+        near = difflib.get_close_matches(_plain(given), self._names(), 2, 0.5)
         meant = f"Did you mean {' or '.join(near)}? " if near else ""
         return UsageError(
             f"There is no model {given!r}.", f"{meant}Any other is named with its provider: openai/MODEL."
         )
+
+
+def _merged(layers: Iterable[Sequence[ModelEntry]]) -> list[ModelEntry]:
+    return [entry for layer in layers for entry in layer]
+
+
+def _entry_of(told: ModelFacts) -> ModelEntry:
+    return ModelEntry(
+        (told.name,),
+        window=told.window,
+        output=told.max_output,
+        prices=told.prices,
+        vision=told.vision,
+        thinking=told.thinking,
+        temperature=told.temperature,
+    )
 
 
 def _plain(name: str) -> str:
@@ -172,14 +238,16 @@ class ModelChoices:
         return [info for info in self._catalog.models() if info.provider in self._providers]
 
 
-def _read(path: Path) -> list[ModelEntry]:
+def _read(path: Path) -> CatalogLayer:
     from ba_tui.providers.marked_yaml import read_yaml  # noqa: PLC0415 - loads yaml
 
     top = read_yaml(path)
     if top is None:
-        return []
-    found = top.mapping(("models",))
-    return [_entry(node) for node in found["models"].sequence()] if "models" in found else []
+        return CatalogLayer()
+    found = top.mapping(("models", "small"))
+    entries = tuple(_entry(node) for node in found["models"].sequence()) if "models" in found else ()
+    small = {name: node.text() for name, node in found["small"].mapping(KINDS).items()} if "small" in found else {}
+    return CatalogLayer(entries, small)
 
 
 def _entry(node: YamlNode) -> ModelEntry:
@@ -192,12 +260,14 @@ def _entry(node: YamlNode) -> ModelEntry:
     return ModelEntry(
         tuple(pattern.text() for pattern in found["match"].sequence()),
         provider,
+        found["host"].text() if "host" in found else None,
         found["family"].text() if "family" in found else None,
         _tokens(found["window"]) if "window" in found else None,
         _tokens(found["output"]) if "output" in found else None,
         _prices(found["prices"]) if "prices" in found else None,
         found["vision"].flag() if "vision" in found else None,
         found["thinking"].flag() if "thinking" in found else None,
+        found["temperature"].flag() if "temperature" in found else None,
     )
 
 
@@ -209,7 +279,27 @@ def _tokens(node: YamlNode) -> int:
 
 
 def _prices(node: YamlNode) -> Prices:
-    found = node.mapping(PRICES)
-    if len(found) < len(PRICES):
-        raise node.wrong(f"US dollars per million tokens for each of {', '.join(PRICES)}")
-    return Prices(*(found[key].number() for key in PRICES))
+    found = node.mapping((*RATES, "date", "above"))
+    rates = _rates(node, found)
+    above = found["above"].mapping(("tokens", *RATES)) if "above" in found else None
+    if above is not None and "tokens" not in above:
+        raise found["above"].wrong("prices for prompts of more than so many “tokens”")
+    return Prices(
+        *rates,
+        date=_date(found["date"]) if "date" in found else "",
+        above=_tokens(above["tokens"]) if above else 0,
+        long=Prices(*_rates(found["above"], above)) if above else None,
+    )
+
+
+def _rates(node: YamlNode, found: Mapping[str, YamlNode]) -> tuple[float, float, float, float]:
+    if any(key not in found for key in RATES):
+        raise node.wrong(f"US dollars per million tokens for each of {', '.join(RATES)}")
+    first, second, third, fourth = (found[key].number() for key in RATES)
+    return first, second, third, fourth
+
+
+def _date(node: YamlNode) -> str:
+    if not isinstance(node.value, date) or isinstance(node.value, datetime):
+        raise node.wrong("a day, such as 2026-10-26")
+    return node.value.isoformat()

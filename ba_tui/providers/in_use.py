@@ -6,10 +6,16 @@ from collections.abc import Callable
 
 from ba_tui.core.ports.exchanges import Recorder
 from ba_tui.core.provider import ModelInfo, Provider
-from ba_tui.providers.access import ProviderAccess
-from ba_tui.providers.retrying import Persistent
+from ba_tui.providers.access import SCRIPTED, ProviderAccess
+from ba_tui.providers.fallback import WithFallback
+from ba_tui.providers.informed import Informed
+from ba_tui.providers.retrying import Limits, Persistent
+from ba_tui.providers.slots import PLAN, REASONING, check_options
 from ba_tui.providers.vendors import provider_for
 from ba_tui.settings import Settings
+
+IN_SLOT = f"{REASONING}="
+"""Before the name of a model that is asked as the slot reasoning is: with its effort and temperature."""
 
 
 class ModelInUse:
@@ -19,14 +25,15 @@ class ModelInUse:
         self._access = access
         self._settings = settings
         self._recorder = recorder
-        self._chosen: ModelInfo | None = None
+        self._chosen = ""
 
     def choose(self, name: str) -> None:
         """Raises UsageError when ``name`` can't be a model."""
-        self._chosen = self._access.model(name)
+        self._chosen = self._access.model(name).id
 
     def info(self) -> ModelInfo:
-        return self._chosen or self._access.model(self._access.default_model())
+        """With all that is known of it by now."""
+        return self._access.model(self._chosen or self._access.default_model())
 
     def longest(self) -> int:
         """Tokens that an answer may have."""
@@ -34,19 +41,58 @@ class ModelInUse:
         return min(self._settings.max_output_tokens or most, most)
 
     def sees_pictures(self) -> bool:
-        return self._chosen is not None and self._chosen.vision
+        return bool(self._chosen) and self.info().vision
 
     def reads_documents(self) -> bool:
         """Whether its provider takes whole PDF files."""
-        return (
-            self._chosen is not None and self._chosen.vision and self._access.profile(self._chosen).kind == "anthropic"
-        )
+        return self.sees_pictures() and self._access.profile(self.info()).kind == "anthropic"
 
     def filled(self, tokens: int) -> float:
         """The share of the window, from 0 to 1, that ``tokens`` fill; 0 while no model is chosen."""
-        return tokens / self._chosen.window if self._chosen and self._chosen.window else 0.0
+        return tokens / self.info().window if self._chosen else 0.0
+
+    def wanted(self, skills: Callable[[], str], mode: Callable[[], str]) -> Callable[[], str]:
+        """What says which model answers a request in place of the one chosen, empty for none: the one that ``skills``
+        name, or in plan mode that of the slot reasoning."""
+
+        def name() -> str:
+            planned = self._access.slots.named(REASONING) if mode() == PLAN else ""
+            return skills() or (IN_SLOT + planned if planned else "")
+
+        return name
 
     def provider(self, name: str) -> Provider:
-        """A new connection to the model ``name``. May import an SDK. Raises UsageError, AuthFailed."""
-        info = self._access.model(name)
-        return Persistent(provider_for(info, self._settings, self._access, self._recorder(info.id)))
+        """A new connection to the model ``name``, as ``wanted`` says it. May import an SDK.
+
+        Raises:
+            UsageError: it can't be asked with these settings. AuthFailed: there is no key.
+        """
+        slots = self._access.slots
+        if name.startswith(IN_SLOT):
+            info, settings = slots.reasoning(), slots.settings(REASONING)
+            self._check(info, settings)
+            return self._answering(info, settings)
+        info, settings = self._access.model(name), self._settings
+        if info.id != self._chosen:
+            return self._answering(info, settings)
+        self._check(info, settings)
+        fallback = slots.fallback()
+        if not fallback or fallback == info.id:
+            return self._answering(info, settings)
+        return WithFallback(self._answering(info, settings, settings.fallback_after), fallback, self._falling_back)
+
+    def _check(self, info: ModelInfo, settings: Settings) -> None:
+        """The settings are for this model, so it must take all of them. Raises UsageError."""
+        profile = self._access.profile(info)
+        if profile.kind != SCRIPTED:
+            check_options(info, settings, profile.kind)
+
+    def _falling_back(self, name: str) -> Provider:
+        return self._answering(self._access.model(name), self._settings)
+
+    def _answering(self, info: ModelInfo, settings: Settings, overloads: int = 0) -> Provider:
+        def made(known: ModelInfo) -> Provider:
+            return provider_for(known, settings, self._access, self._recorder(known.id))
+
+        rate = self._access.limits.of(info.provider, self._access.profile(info))
+        return Persistent(Informed(info.id, self._access, made), limits=Limits(rate, overloads))

@@ -39,6 +39,8 @@ def provider_for(
     options: dict[str, Any] = {}
     if settings.max_output_tokens:
         options["max_tokens"] = min(settings.max_output_tokens, info.max_output)
+    if settings.temperature is not None and info.temperature:
+        options["temperature"] = settings.temperature
     if profile.kind == "anthropic":
         from ba_tui.providers.anthropic import AnthropicProvider  # noqa: PLC0415
 

@@ -25,7 +25,7 @@ from ba_tui.settings.plain import made
 from ba_tui.settings.project import narrow
 from ba_tui.settings.sections.hooks import HookGroup
 
-FLAGS = {"add_dirs": "--add-dir"}
+FLAGS = {"add_dirs": "--add-dir", "small.model": "--small-model", "reasoning.model": "--reasoning-model"}
 
 
 @frozen
@@ -217,7 +217,10 @@ def _flags(flags: Mapping[str, object]) -> Layer:
 
     def place(path: KeyPath) -> SettingPath:
         names = [str(part) for part in path if isinstance(part, str)]
-        return (f"flag {FLAGS.get(names[-1], '--' + names[-1].replace('_', '-'))}" if names else "flags", 0)
+        named = (
+            FLAGS.get(".".join(names)) or FLAGS.get(names[-1]) or f"--{names[-1].replace('_', '-')}" if names else ""
+        )
+        return (f"flag {named}" if named else "flags", 0)
 
     return Layer(data, place, Path.cwd() if _has_cwd() else Path("/"), kind="flag")
 

@@ -18,11 +18,10 @@ from ba_tui.settings.sections.context import CompressionSettings
 from ba_tui.settings.sections.group import SettingsGroup
 from ba_tui.settings.sections.hooks import HookGroup, hook_event
 from ba_tui.settings.sections.permissions import ChildEnvironment, CommandSettings, RuleSettings, SandboxMode
-from ba_tui.settings.sections.providers import ModelProfile
+from ba_tui.settings.sections.providers import Effort, ModelProfile, ModelSlot, Temperature
 from ba_tui.settings.sections.sessions import CheckpointSettings
 from ba_tui.settings.sections.web import WebSearch, WebSettings
 
-Effort = Literal["low", "medium", "high", "xhigh", "max"]
 Notify = Literal["bell", "osc9", "osc777", "off"]
 OutputFormat = Literal["text", "json", "stream-json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -41,6 +40,22 @@ class Settings(SettingsGroup):
     effort: Effort | None = field(
         default=None,
         metadata=about("How hard a model that can think should think; by default the vendor's own setting."),
+    )
+    temperature: Temperature | None = field(
+        default=None, metadata=about("How freely the model answers, from 0 to 2; by default the model's own.")
+    )
+    small: ModelSlot = field(
+        default=ModelSlot(),
+        metadata=about("The model for small work, such as summaries; by default the vendor's cheap one (models.yaml)."),
+    )
+    reasoning: ModelSlot = field(
+        default=ModelSlot(), metadata=about("The model that answers in plan mode; by default the main one.")
+    )
+    fallback_model: str = field(
+        default="", metadata=about("The model that answers while the main one is overloaded, as PROVIDER/MODEL.")
+    )
+    fallback_after: Annotated[Whole, Ge(1), Le(5)] = field(
+        default=3, metadata=about("Answers in a row that say so before the fallback model is asked.")
     )
     providers: dict[str, ModelProfile] = field(
         default_factory=dict[str, ModelProfile],

@@ -13,10 +13,11 @@ import pytest
 from ba_tui.assembly import connect
 from ba_tui.core.compacting import compact, undo_compact
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.events import Compressed, Event, MessageDone, TurnEnded
+from ba_tui.core.events import Compressed, Event, MessageDone, Notice, TurnEnded
 from ba_tui.core.messages import Usage
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Step
+from ba_tui.resources import places
 from tests.loopback import ModelServer, Status
 from tests.script import collect
 
@@ -30,6 +31,9 @@ def folder(tmp_path: Path) -> Path:
     (work / ".git").mkdir(parents=True)
     (work / "AGENTS.md").write_text("Use tabs.")
     trust_folder(work)
+    # Nobody asks the model server how large its window is.
+    places().config.mkdir(parents=True, exist_ok=True)
+    (places().config / "models.yaml").write_text("models: [{match: [some-model], window: 200000, output: 8192}]")
     return work
 
 
@@ -138,14 +142,17 @@ async def test_limits_stop_a_session(folder: Path, model_server: START) -> None:
     await conversation.close()
 
 
-async def test_a_cost_limit_needs_a_price(folder: Path, model_server: START) -> None:
-    server = model_server([Step(say="One.")])
+async def test_what_has_no_price_counts_by_its_tokens_under_a_cost_limit(folder: Path, model_server: START) -> None:
+    server = model_server([Step(say="One.", usage=Usage(90_000, 4_000)), Step(say="Two.")])
     conversation = talk(folder, server, max_cost=1.0)
-    end = (await said(conversation, 1))[-1]
+    events = await said(conversation, 2)
+    (notice,) = [event for event in events if isinstance(event, Notice)]
+    assert "prices of loop/some-model are not known" in notice.text
+    assert "models.yaml" in notice.hint
+    end = events[-1]
     assert isinstance(end, TurnEnded)
-    assert end.error is not None
-    assert "prices" in end.error.message
-    assert not server.requests
+    assert end.reason == "limit"
+    assert len(server.requests) == 1
     await conversation.close()
 
 

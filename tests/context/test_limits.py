@@ -12,9 +12,9 @@ from ba_tui.context.limits import BudgetLimits, Spending
 from ba_tui.context.reminders import NearlyFull, Refocus
 from ba_tui.core.compacting import compact
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.events import Compressed, Event, MessageDone, Steered, ToolFinished, TurnEnded, TurnStarted
+from ba_tui.core.events import Compressed, Event, MessageDone, Notice, Steered, ToolFinished, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Usage, user
-from ba_tui.core.provider import ModelInfo
+from ba_tui.core.provider import ASSUMED, ModelInfo
 from ba_tui.core.results import StateChange, ToolResult
 from ba_tui.core.work import Todo
 from tests.context.talk import MODEL, Room, compressions, count, history, told
@@ -55,15 +55,22 @@ async def test_at_max_tokens_too() -> None:
     assert (await spent(talk, spending, "second")).reason == "limit"
 
 
-async def test_a_cost_that_cannot_be_known_is_refused_before_anything_is_sent() -> None:
-    script = Script(says("One."))
+async def test_what_has_no_price_counts_its_tokens_and_says_so_once() -> None:
+    script = Script(told("One.", 50_000), told("Two.", 60_000), says("Three."))
     talk, spending = limited(script, replace(MODEL, prices=None), max_cost=1.0)
-    end = await spent(talk, spending, "first")
-    assert end.reason == "error"
-    assert end.error is not None
-    assert end.error.kind == "usage"
-    assert "prices" in end.error.message
-    assert not script.requests
+    seen: list[Event] = []
+    for prompt in ("first", "second", "third"):
+        events = await collect(talk.say(prompt))
+        seen += events
+        for event in events:
+            if isinstance(event, MessageDone):
+                event = replace(event, cost=None)
+            spending.apply(event)
+    (notice,) = [event for event in seen if isinstance(event, Notice)]
+    assert "prices" in notice.text
+    assert "models.yaml" in notice.hint
+    assert [event.reason for event in seen if isinstance(event, TurnEnded)] == ["done", "done", "limit"]
+    assert len(script.requests) == 2
 
 
 def test_summaries_and_sub_agents_count() -> None:
@@ -76,7 +83,8 @@ def test_summaries_and_sub_agents_count() -> None:
     ]
     for event in events:
         spending.apply(event)
-    assert spending.cost == pytest.approx(0.75)
+    unpriced = ASSUMED.cost(Usage(100, 10))
+    assert spending.cost == pytest.approx(0.75 + unpriced)
     assert spending.tokens == 116 + 44 + 110
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.messages import Usage
 from ba_tui.core.provider import Prices
 from ba_tui.providers.catalog import ModelCatalog, load_catalog
 
+FREE = "{input: 0, output: 0, cache_read: 0, cache_write: 0}"
 BUNDLED = Path(__file__).parents[2] / "config" / "models.yaml"
 
 
@@ -25,7 +28,7 @@ def test_a_full_name_and_a_bare_one_are_the_same_model(catalog: ModelCatalog) ->
     assert info.id == "anthropic/claude-sonnet-4-5-20250929"
     assert info.name == "claude-sonnet-4-5-20250929"
     assert (info.window, info.known, info.vision) == (200_000, True, True)
-    assert info.prices == Prices(3, 15, 0.3, 3.75)
+    assert info.prices == Prices(3, 15, 0.3, 3.75, date="2026-10-26")
 
 
 def test_the_closest_pattern_wins(catalog: ModelCatalog) -> None:
@@ -126,6 +129,13 @@ def test_a_later_file_changes_only_what_it_says(tmp_path: Path) -> None:
             3,
             "0 or more",
         ),
+        ("models:\n  - match: [x]\n    temperature: hot\n", 3, "true or false"),
+        (f"models:\n  - match: [x]\n    prices: {FREE[:-1]}, date: soon}}\n", 3, "a day, such as"),
+        (f"models:\n  - match: [x]\n    prices: {FREE.replace('output: 0', 'output: dear')}\n", 3, "0 or more"),
+        (f"models:\n  - match: [x]\n    prices: {FREE.replace('output: 0', 'output: .nan')}\n", 3, "0 or more"),
+        (f"models:\n  - match: [x]\n    prices: {FREE[:-1]}, above: {FREE}}}\n", 3, "“tokens”"),
+        (f"models:\n  - match: [x]\n    prices: {FREE[:-1]}, above: {{tokens: 5}}}}\n", 3, "US dollars"),
+        ("small: {openia: x}\n", 1, "unknown key"),
         ("models:\n  - match: [!!python/object:os.system x]\n", 2, "constructor"),
     ],
 )
@@ -163,6 +173,56 @@ def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
     path = tmp_path / "models.yaml"
     path.write_text("# nothing yet\n")
     assert load_catalog([BUNDLED, path]).models() == load_catalog([BUNDLED]).models()
+
+
+def test_every_listed_model_has_a_price_and_its_day(catalog: ModelCatalog) -> None:
+    for info in catalog.models():
+        assert info.prices, info.id
+        assert date(2026, 10, 1) <= date.fromisoformat(info.prices.date) <= date(2026, 12, 31), info.id
+        assert (
+            0 < info.prices.cache_read <= info.prices.input <= info.prices.cache_write * 1.01 < info.prices.output * 2
+        )
+        if info.prices.long:
+            assert info.prices.above >= 32_000
+            assert info.prices.long.input > info.prices.input
+
+
+def test_the_price_of_a_long_prompt_is_that_of_the_whole_request(catalog: ModelCatalog) -> None:
+    haiku = catalog.find("claude-haiku-5-5").prices
+    assert haiku
+    assert haiku.cost(Usage(100_000, 1_000_000)) == pytest.approx(0.51)
+    assert haiku.cost(Usage(1, 1_000_000, cache_read=100_000)) == pytest.approx(2.505, abs=0.001)
+
+
+@pytest.mark.parametrize("name", ["claude-opus-9", "gpt-6.9-sol", "gemini-9", "llama3", "qwen3-coder:30b", "gpt-oss"])
+def test_a_price_that_nobody_knows_is_not_guessed(catalog: ModelCatalog, name: str) -> None:
+    info = catalog.find(f"{'anthropic' if name.startswith('claude') else 'openai'}/{name}")
+    assert info.known
+    assert info.prices is None
+
+
+def test_an_entry_inherits_from_broader_ones_all_but_prices(tmp_path: Path) -> None:
+    path = tmp_path / "models.yaml"
+    path.write_text(
+        "models:\n"
+        f"  - match: [house-*]\n    provider: openai\n    window: 5000\n    temperature: false\n    prices: {FREE}\n"
+        "  - match: [house-big*]\n    output: 700\n"
+        "  - match: [house-big-2]\n    window: 9000\n"
+    )
+    info = load_catalog([path]).find("house-big-2")
+    assert (info.provider, info.window, info.max_output, info.temperature) == ("openai", 9000, 700, False)
+    assert info.prices is None
+
+
+def test_the_name_itself_goes_before_longer_patterns(catalog: ModelCatalog) -> None:
+    assert catalog.find("gpt-5").prices == catalog.find("gpt-5-2025-08-07").prices
+    assert catalog.find("gpt-4o").prices
+
+
+def test_each_vendor_has_a_model_for_small_work(catalog: ModelCatalog) -> None:
+    for provider in ("anthropic", "openai"):
+        assert catalog.find(catalog.small(provider)).prices
+    assert catalog.small("elsewhere") == ""
 
 
 @pytest.mark.parametrize("word", ["sonnet", "opus", "haiku"])

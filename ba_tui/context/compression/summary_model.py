@@ -8,14 +8,15 @@ from dataclasses import replace
 
 from ba_tui.core.errors import ProviderError, UsageError
 from ba_tui.core.provider import ModelInfo, Provider
-from ba_tui.providers.access import ProviderAccess
-from ba_tui.providers.retrying import Persistent
+from ba_tui.providers.access import SCRIPTED, ProviderAccess
+from ba_tui.providers.retrying import Limits, Persistent
+from ba_tui.providers.slots import SMALL, check_options
 from ba_tui.providers.vendors import provider_for
 from ba_tui.settings import Settings
 
 
 class SummaryModel:
-    """The one that the settings name for compression, or else the agent's ``own``."""
+    """The model for small work beside the agent's ``own``."""
 
     def __init__(self, settings: Settings, access: ProviderAccess, own: Callable[[], ModelInfo]) -> None:
         self._settings = settings
@@ -24,9 +25,9 @@ class SummaryModel:
         self._provider: Provider | None = None
 
     def model(self) -> ModelInfo:
-        name = self._settings.compression.model
+        """The agent's own where the one that was set can't be a model: the face has told that."""
         try:
-            return self._access.model(name) if name else self._own()
+            return self._access.slots.small(self._own())
         except UsageError:
             return self._own()
 
@@ -38,13 +39,17 @@ class SummaryModel:
         return self._provider
 
     def _made(self, info: ModelInfo) -> Provider:
+        chosen = self._access.slots.settings(SMALL)
+        profile = self._access.profile(info)
         # Twice the cap: some models think before they write.
-        tokens = 2 * self._settings.compression.summary_tokens
-        chosen = replace(self._settings, max_output_tokens=tokens, effort=None)
+        tokens = chosen.max_output_tokens or 2 * self._settings.compression.summary_tokens
         try:
-            return Persistent(provider_for(info, chosen, self._access))
+            if profile.kind != SCRIPTED:
+                check_options(info, chosen, profile.kind)
+            provider = provider_for(info, replace(chosen, max_output_tokens=tokens), self._access)
         except UsageError as error:
             raise ProviderError(str(error), error.hint) from error
+        return Persistent(provider, limits=Limits(self._access.limits.of(info.provider, profile)))
 
     async def close(self) -> None:
         if self._provider:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.values import frozen
+
+SLOTS: Mapping[str, str] = {"small": "small work such as summaries", "reasoning": "answers in plan mode"}
+"""The slots beside the model of the conversation, and what each is for."""
 
 
 @frozen
@@ -45,6 +48,11 @@ class Setup(Protocol):
         """Make a local server's model the default of later starts; returns its id."""
         ...
 
+    def in_slot(self, slot: str, main: str) -> str:
+        """The id of the model that does the work of ``slot`` in a conversation with ``main``. Raises UsageError."""
+        ...
+
     def remember(self, key: str, value: str) -> None:
-        """Set one preference (``theme``, ``model``) in the person's config.yaml. Raises StorageError, UsageError."""
+        """Set one preference (``theme``, ``model``) in the person's config.yaml. The model of a slot (``small.model``,
+        ``reasoning.model``; empty for its default) counts at once. Raises StorageError, UsageError."""
         ...

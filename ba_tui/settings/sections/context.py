@@ -41,9 +41,6 @@ class CompressionSettings(SettingsGroup):
         default=0.10,
         metadata=about("With auto: US dollars an hour for summaries. A model without a price is not asked."),
     )
-    model: str = field(
-        default="", metadata=about("The model that writes summaries; the conversation's own when empty.")
-    )
     summary_tokens: Annotated[Whole, Ge(200), Le(20_000)] = field(
         default=2_000, metadata=about("The longest summary, in tokens.")
     )

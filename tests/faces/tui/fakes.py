@@ -353,7 +353,12 @@ class Ways:
         self.reason = ""
         return model
 
+    def in_slot(self, slot: str, main: str) -> str:
+        return self.remembered.get(f"{slot}.model") or main
+
     def remember(self, key: str, value: str) -> None:
+        if key.endswith(".model") and not value.partition("/")[2] and value:
+            raise UsageError(f"There is no model {value!r}.")
         self.remembered[key] = value
 
 

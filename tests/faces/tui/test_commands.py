@@ -161,6 +161,23 @@ async def test_model_by_name_by_picker_and_unknown(world: World) -> None:
         assert not any(journal.events for journal in world.shelf.journals.values())
 
 
+async def test_the_model_of_a_slot_by_name_by_picker_and_back_to_its_default(world: World) -> None:
+    async with running(world) as hand:
+        await hand.send("/model small openai/qwen3-coder")
+        await hand.until(lambda: world.ways.remembered.get("small.model") == "openai/qwen3-coder")
+        await hand.send("/model reasoning nonsense")
+        await hand.until(lambda: any("nonsense" in text for text in hand.said()))
+        await hand.send("/model small")
+        await shown(hand, Picker)
+        await hand.until(lambda: "$3 / $15" in lines(hand))
+        await hand.press(*"sonnet")
+        await hand.press("enter")
+        await hand.until(lambda: "sonnet" in world.ways.remembered["small.model"])
+        await hand.send("/model small default")
+        await hand.until(lambda: world.ways.remembered["small.model"] == "")
+        assert "qwen" not in hand.status
+
+
 async def test_shift_tab_goes_round_the_modes(world: World) -> None:
     async with running(world) as hand:
         for mode in ("accept-edits", "plan", "auto", "default"):

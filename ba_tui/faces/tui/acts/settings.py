@@ -3,28 +3,55 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
+from ba_tui.core.ports.setup import SLOTS
+from ba_tui.core.provider import ModelInfo
 from ba_tui.faces.tui.acts.port import Actions, Room, SessionActions
 from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.faces.tui.session import MEANING
 
+DEFAULT = "default"
+"""In place of a model's name: what a slot has when nothing is set."""
 
-async def model(chat: Actions, name: str) -> None:
+
+async def model(chat: Actions, words: str) -> None:
+    """Choose the model of the conversation, or of a slot: ``small NAME``."""
     services, conversation = chat.session.live
+    first, _, rest = words.partition(" ")
+    if first in SLOTS:
+        await _slot(chat, first, rest.strip())
+        return
+    name = words or await _picked(chat, services.catalogue.models, conversation.model, "Model")
     if not name:
-        from ba_tui.faces.tui.screens.models import model_picker  # noqa: PLC0415 - most runs never show it
-
-        models = await asyncio.to_thread(services.catalogue.models)
-        chosen = await chat.ba.push_screen_wait(model_picker(models, conversation.model))
-        if not chosen:
-            return
-        name = chosen
+        return
     info = chat.session.use_model(name)
     chat.show_facts()
     chat.activity.hint(f"Model: {info.id}, from the next prompt on.")
     await chat.check_setup()
+
+
+async def _slot(chat: Actions, slot: str, name: str) -> None:
+    services, conversation = chat.session.live
+    setup, what = services.setup, f"{slot.capitalize()} model"
+    if not name:
+        now = setup.in_slot(slot, conversation.model)
+        name = await _picked(chat, services.catalogue.models, now, what)
+        if not name:
+            return
+    await asyncio.to_thread(setup.remember, f"{slot}.model", "" if name == DEFAULT else name)
+    chosen = setup.in_slot(slot, conversation.model)
+    chat.activity.hint(f"{what}: {chosen}, from now on, for {SLOTS[slot]}.")
+
+
+async def _picked(chat: Actions, listed: Callable[[], Sequence[ModelInfo]], current: str, title: str) -> str:
+    """The id of one of the models that ``listed`` gives; empty when the person chose none."""
+    from ba_tui.faces.tui.screens.models import model_picker  # noqa: PLC0415 - most runs never show it
+
+    models = await asyncio.to_thread(listed)
+    return await chat.ba.push_screen_wait(model_picker(models, current, title)) or ""
 
 
 def cycle_mode(chat: SessionActions, _: str) -> None:
@@ -104,7 +131,7 @@ async def setup(chat: Actions, _: str) -> None:
     chat.composer.prompt.focus()
 
 
-MODELS = Room({SlashCommand("model", "Choose the model", "[provider/model]"): model})
+MODELS = Room({SlashCommand("model", "Choose the model", "[small|reasoning] [provider/model]"): model})
 PERMISSIONS = Room(
     {
         SlashCommand("mode", "What may run without asking", "[name]"): mode,

@@ -9,8 +9,8 @@ from ba_tui.faces.tui.meters import short_count
 from ba_tui.faces.tui.screens.picker import Picker, PickerChoice
 
 
-def model_picker(models: Sequence[ModelInfo], current: str) -> Picker:
-    """Dismissed with the id of a model."""
+def model_picker(models: Sequence[ModelInfo], current: str, title: str = "Model") -> Picker:
+    """Dismissed with the id of a model. ``title``: what it is chosen for."""
     choices = [
         PickerChoice(
             model.id,
@@ -19,7 +19,7 @@ def model_picker(models: Sequence[ModelInfo], current: str) -> Picker:
         )
         for model in models
     ]
-    return Picker("Model, window, price per million tokens in / out", choices)
+    return Picker(f"{title} · window · $ per million tokens in / out", choices)
 
 
 def price(prices: Prices | None) -> str:

@@ -86,7 +86,8 @@ def rows(record: Record, look: Look, *, expanded: bool) -> list[PaintedLine]:
             return _compaction(record, look, expanded=expanded)
         case Retry(reason=reason, until=until, attempt=attempt, attempts=attempts):
             wait = max(0, round(until - look.now))
-            hint = f"Trying again in {wait} s ({attempt} of {attempts}). Esc stops." if wait else "Trying again…"
+            what, place = ("Trying again", f" ({attempt} of {attempts})") if attempts else ("Next request", "")
+            hint = f"{what} in {wait} s{place}. Esc stops." if wait else f"{what}…"
             return _said(look.palette.glyphs.retry, reason, hint, look, look.palette.warning)
         case End():
             return _end(record, look)

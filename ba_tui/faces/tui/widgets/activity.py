@@ -90,7 +90,7 @@ class Activity(Static):
                 self._say("Working")
             case Retrying(delay=delay, attempt=attempt, attempts=attempts):
                 # Why, the conversation says: here the way out has to fit behind it.
-                self._say(f"Trying again ({attempt} of {attempts})")
+                self._say(f"Trying again ({attempt} of {attempts})" if attempts else "Next request")
                 self._retry_at = time.monotonic() + delay
             case TurnEnded(agent="main"):
                 self._stop()

@@ -28,6 +28,7 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.secrets.sharing import PromptSecrets
 from ba_tui.providers.in_use import ModelInUse
 from ba_tui.providers.overriding import Overridden
+from ba_tui.providers.text_calls import TextCalls
 from ba_tui.providers.tokens.calibration import Calibration
 from ba_tui.providers.tokens.in_use import Tokens
 from ba_tui.providers.tokens.registry import encoders_of
@@ -160,6 +161,7 @@ class AgentBuilder:
             # Background work that has ended, and todos that are left, are facts that hooks may want to see.
             EndedShells(tools.shells),
             UnfinishedTodos(),
+            TextCalls(parts.tools.visible),
             tools.hooks,
             # All notes of the step are there: now the window is looked at, and compressed last of all.
             Refocus(compression.refocus_rounds),

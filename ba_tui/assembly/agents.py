@@ -18,6 +18,7 @@ from ba_tui.context.compression.summary_cache import SummaryCache
 from ba_tui.context.compression.summary_model import SummaryModel
 from ba_tui.context.limits import BudgetLimits, Spending
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
+from ba_tui.context.prompt_size import PromptSize
 from ba_tui.context.reminders import NearlyFull, Refocus
 from ba_tui.core.agent import Agent, Interceptor
 from ba_tui.core.agent_spec import AgentSpec
@@ -167,6 +168,7 @@ class AgentBuilder:
             Refocus(compression.refocus_rounds),
             NearlyFull(parts.gauge, compression.trigger, automatic=compression.enabled),
             parts.compressor,
+            PromptSize(parts.gauge),
             # Learns from the usage of the answer, with the request as it was really sent.
             parts.tokens.calibrating(parts.overhead.tokens, parts.tools.visible),
         )

@@ -15,6 +15,7 @@ from ba_tui.core.events import (
     Compressed,
     MessageDone,
     MessageRestarted,
+    PromptProgress,
     Retrying,
     Steered,
     TextDelta,
@@ -127,7 +128,7 @@ class Agent:
                             earlier = "".join(words) or earlier
                             words.clear()
                             branch.emit(chunk)
-                        case ThinkingDelta() | ToolInputDelta() | Retrying() | Compressed():
+                        case ThinkingDelta() | ToolInputDelta() | PromptProgress() | Retrying() | Compressed():
                             branch.emit(chunk)
         except (asyncio.CancelledError, ProviderError) as error:
             stop = "error" if isinstance(error, ProviderError) else "cancelled"

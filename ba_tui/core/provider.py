@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol, TypeAlias
 
-from ba_tui.core.events import Compressed, MessageRestarted, Retrying, TextDelta, ThinkingDelta, ToolInputDelta
+from ba_tui.core.events import (
+    Compressed,
+    MessageRestarted,
+    PromptProgress,
+    Retrying,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+)
 from ba_tui.core.messages import Message, Usage
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
@@ -60,7 +68,9 @@ class ModelRequest:
     call_tools: bool = True
 
 
-ReplyChunk: TypeAlias = TextDelta | ThinkingDelta | ToolInputDelta | Retrying | MessageRestarted | Compressed | Message
+ReplyChunk: TypeAlias = (
+    TextDelta | ThinkingDelta | ToolInputDelta | PromptProgress | Retrying | MessageRestarted | Compressed | Message
+)
 """Compressed: the prompt was too long, so this is what was sent instead."""
 
 

@@ -53,7 +53,8 @@ class Seen:
 class ModelServer:
     """Answers each model request with the next reply of ``script``; after the last, with ``last`` or an error 500.
 
-    ``models`` is what ``/v1/models`` lists. Conditions (``when``) of steps are not looked at.
+    ``models`` is what ``/v1/models`` lists; ``pages`` are answers by path, before all others.
+    Conditions (``when``) of steps are not looked at.
     """
 
     def __init__(
@@ -62,12 +63,16 @@ class ModelServer:
         *,
         last: Reply | None = None,
         models: Iterable[str] = ("loopback",),
+        pages: Mapping[str, Raw] | None = None,
         port: int = 0,
         rate: float = 0.0,
     ) -> None:
         self._replies = iter(script.steps if isinstance(script, ModelScript) else script)
         self._last = last or (script.last if isinstance(script, ModelScript) else None)
         self._models = tuple(models)
+        self._pages = pages or {}
+        self.asked: list[Seen] = []
+        """Requests for pages."""
         self._rate = rate
         self._wanted_port = port
         self._count = 0
@@ -155,6 +160,10 @@ class ModelServer:
 
     async def _answer(self, seen: Seen, writer: asyncio.StreamWriter) -> None:
         path = seen.path.split("?")[0]
+        if page := self._pages.get(path):
+            self.asked.append(seen)
+            await self._send(page, writer)
+            return
         if seen.method == "GET" and path == "/v1/models":
             listed = {"object": "list", "data": [{"id": name, "object": "model"} for name in self._models]}
             await self._send(Raw(json.dumps(listed).encode(), content_type=JSON), writer)

@@ -1,0 +1,196 @@
+"""Asking a model server which models it has and what it knows of them: bounded reads, time-outs, no redirects.
+
+How an answer is read is in ``reading``; errors are those of ``providers.faults``, one line each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from dataclasses import field
+from typing import Any, Literal
+from urllib.parse import quote
+
+import httpx2
+
+from ba_tui.core.errors import BadRequest, ModelNotFound, ProviderError
+from ba_tui.core.values import frozen
+from ba_tui.providers.facts.reading import llama_props, model_list, ollama_show, single_model
+from ba_tui.providers.facts.values import Listed, ModelFacts, merged
+from ba_tui.providers.faults import ModelService, check_key, check_url, from_network, from_response
+from ba_tui.providers.shapes import decode
+
+TIMEOUT = 10.0
+"""Seconds for all that is asked of one server."""
+MB = 2**20
+LARGEST = 8 * MB
+"""Bytes of one answer, decompressed. The longest list known has 2 MB."""
+ANTHROPIC, OPENAI = "https://api.anthropic.com", "https://api.openai.com/v1"
+VERSION = "2023-06-01"
+NOT_FOUND = 404
+CURE = "Check base_url: it must lead to the API, and not to a page for people."
+
+
+@frozen
+class ModelServer:
+    """Whom to ask: the wire format, its address (the vendor's own when empty), its key and the key's variable."""
+
+    kind: Literal["anthropic", "openai"]
+    url: str = ""
+    key: str | None = field(default=None, repr=False)
+    variable: str = ""
+
+    @property
+    def base(self) -> str:
+        """Up to and including ``/v1``."""
+        url = (self.url or (ANTHROPIC if self.kind == "anthropic" else OPENAI)).rstrip("/")
+        return f"{url}/v1" if self.kind == "anthropic" and not url.endswith("/v1") else url
+
+    @property
+    def models(self) -> str:
+        """The address of its list of models; Anthropic's would be a page of 20."""
+        return f"{self.base}/models?limit=1000" if self.kind == "anthropic" else f"{self.base}/models"
+
+    @property
+    def root(self) -> str:
+        return self.base.removesuffix("/v1")
+
+    @property
+    def host(self) -> str:
+        return self.service().host
+
+    @property
+    def own(self) -> bool:
+        """Whether it is a server of the person's own or their network's: nobody else is reached without TLS."""
+        return self.base.startswith("http://")
+
+    @property
+    def tells(self) -> bool:
+        """OpenAI itself tells names and nothing else."""
+        return self.base != OPENAI
+
+    def service(self, model: str = "") -> ModelService:
+        return ModelService(ModelService("", "", self.base, "").host, self.variable, self.base, model, self.key or "")
+
+    def headers(self) -> Mapping[str, str]:
+        """Raises AuthFailed for a key that can't be sent, such as one with a line break."""
+        plain = {"accept": "application/json"}
+        if not self.key:
+            return plain
+        check_key(self.key, self.variable)
+        if self.kind == "anthropic":
+            return {**plain, "x-api-key": self.key, "anthropic-version": VERSION}
+        return {**plain, "authorization": f"Bearer {self.key}"}
+
+
+async def ask_models(server: ModelServer, timeout: float = TIMEOUT) -> Listed:
+    """All models that ``server`` lists, with what it tells of them there.
+
+    Raises:
+        ProviderError: nobody answers in ``timeout`` seconds, or what comes is no list. UsageError: a wrong address.
+    """
+    async with _questions(server, timeout) as questions:
+        found = model_list(await questions.get(server.models), server.host)
+    if not found.models and found.problems:
+        raise BadRequest(found.problems[0], CURE)
+    return found
+
+
+async def ask_facts(server: ModelServer, name: str, timeout: float = TIMEOUT) -> Listed:
+    """All that ``server`` tells of the model ``name``; no model where it tells nothing.
+
+    Servers of one's own are asked in their own dialects as well: how large a window they were started with.
+
+    Raises:
+        ProviderError: nobody answers in ``timeout`` seconds, or what comes is no JSON. UsageError: a wrong address.
+    """
+    async with _questions(server, timeout) as questions:
+        if server.kind == "anthropic":
+            try:
+                entry = await questions.get(f"{server.base}/models/{quote(name, safe='')}")
+            except ModelNotFound:
+                return Listed()
+            return single_model(entry, server.host, name)
+        found = model_list(await questions.get(server.models), server.host, name)
+        told = found.find(name)
+        if not server.own or (told and told.window):
+            return found
+        more = await questions.own(name)
+    known = [each for listed in (found, *more) if (each := listed.find(name))]
+    problems = tuple(line for listed in (found, *more) for line in listed.problems)
+    return Listed((merged(ModelFacts(name), *known),) if known else (), problems)
+
+
+@contextlib.asynccontextmanager
+async def _questions(server: ModelServer, timeout: float) -> AsyncGenerator[_Questions]:
+    check_url(server.base)
+    # No certificates are read for an address without TLS: nobody leads on from there.
+    verify = not server.own
+    try:
+        async with (
+            asyncio.timeout(timeout),
+            httpx2.AsyncClient(
+                follow_redirects=False, timeout=timeout, verify=verify, headers=server.headers()
+            ) as client,
+        ):
+            yield _Questions(server, client)
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+        raise from_network(server.service(), error) from error
+
+
+class _Questions:
+    def __init__(self, server: ModelServer, client: httpx2.AsyncClient) -> None:
+        self._server = server
+        self._client = client
+
+    async def get(self, url: str) -> Any:
+        """Decoded JSON. Raises ProviderError, httpx2.HTTPError."""
+        return await self._ask("GET", url)
+
+    async def own(self, name: str) -> list[Listed]:
+        """What llama.cpp, Ollama and LM Studio tell at addresses of their own; the others answer with an error."""
+        root, host = self._server.root, self._server.host
+        show, running, props, listed = await asyncio.gather(
+            _or_nothing(self._ask("POST", f"{root}/api/show", {"model": name})),
+            _or_nothing(self.get(f"{root}/api/ps")),
+            _or_nothing(self.get(f"{root}/props")),
+            _or_nothing(self.get(f"{root}/api/v0/models")),
+        )
+        return [
+            *([model_list(listed, host, name)] if listed is not None else ()),
+            *([ollama_show(show, host, name, running)] if show is not None else ()),
+            *([llama_props(props, host, name)] if props is not None else ()),
+        ]
+
+    async def _ask(self, method: str, url: str, body: object = None) -> Any:
+        async with self._client.stream(method, url, json=body) as response:
+            data = await self._read(response)
+            service = self._server.service()
+            if response.status_code == NOT_FOUND:
+                raise ModelNotFound(f"{service.host} has no list of models.", CURE)
+            if not response.is_success:
+                raise from_response(service, response.status_code, response.headers, data)
+        try:
+            return await asyncio.to_thread(decode, data)
+        except ValueError as error:
+            page = data.lstrip()[:1] == b"<"
+            what = "a web page" if page else "something that is not JSON"
+            raise BadRequest(f"{self._server.host} answered with {what} instead of a list of models.", CURE) from error
+
+    async def _read(self, response: httpx2.Response) -> bytes:
+        body = bytearray()
+        async with contextlib.aclosing(response.aiter_bytes()) as pieces:
+            async for piece in pieces:
+                body += piece
+                if len(body) > LARGEST:
+                    what = f"{self._server.host} sent more than {LARGEST // MB} MB as a list of models."
+                    raise BadRequest(what, CURE)
+        return bytes(body)
+
+
+async def _or_nothing(question: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        return await question
+    except (ProviderError, httpx2.HTTPError):
+        return None

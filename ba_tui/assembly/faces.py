@@ -20,6 +20,7 @@ from ba_tui.permissions.trust.grants import Trust
 from ba_tui.permissions.trust.wording import untrusted_notices
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import ModelChoices, chosen_catalog
+from ba_tui.providers.setup import ProviderSetup
 from ba_tui.resources import places, project_root
 from ba_tui.sessions.checkpoints.keeper import checkpoints_for, session_start
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
@@ -50,7 +51,7 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, our
     return Services(
         start.library,
         ModelChoices(start.catalog, settings.providers),
-        start.access,
+        ProviderSetup(start.access, start.where),
         tuple(notices),
         settings.output_format,
         partial(upkeep, start.where),

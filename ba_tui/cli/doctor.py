@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 from pathlib import Path
@@ -12,17 +13,20 @@ import typer
 from ba_tui.cli.config import Cwd, folder_of, load, print_line, rule_problems
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.resources import places, project_root
+from ba_tui.settings import printable
 
 if TYPE_CHECKING:
+    from ba_tui.core.ports.rooms import CheckResult
     from ba_tui.settings import Loaded
 
+NAMED = 5
+"""Models of a server that are named."""
 MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 
 def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False, cwd: Cwd = None) -> int:
     """Check that everything ba needs works, and say how to mend it. Exit 1 when something does not."""
     from ba_tui.assembly.rooms import checked_rooms  # noqa: PLC0415 - --help must not pay for it
-    from ba_tui.core.ports.rooms import CheckResult  # noqa: PLC0415
     from ba_tui.observe.doctor import Patient, examine  # noqa: PLC0415
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
     from ba_tui.tools.builtin.search import find_ripgrep  # noqa: PLC0415
@@ -34,6 +38,7 @@ def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON objec
     place, model, tools = places(), _model(loaded), _tool_problems(folder)
     rooms = checked_rooms(loaded.settings, place, folder)
     checks = [finding for room in rooms for check in room.checks for finding in check()]
+    checks += _servers(loaded)
     patient = Patient(place, loaded, find_ripgrep(), problems, None, tools, checks, standing, model)
     for finding in examine(patient):
         findings.append(finding)
@@ -58,6 +63,29 @@ def _model(loaded: Loaded) -> str:
         return model_asked(loaded)
     except StorageError:
         return ""
+
+
+def _servers(loaded: Loaded) -> list[CheckResult]:
+    """The model servers that answer, with what they serve, and those of the settings that do not."""
+    from ba_tui.core.ports.rooms import CheckResult  # noqa: PLC0415 - see doctor
+    from ba_tui.providers.access import ProviderAccess  # noqa: PLC0415
+    from ba_tui.providers.catalog import chosen_catalog  # noqa: PLC0415
+    from ba_tui.providers.setup import ProviderSetup  # noqa: PLC0415
+
+    place = places()
+    access = ProviderAccess(loaded, chosen_catalog(place, strict=False)[0], place)
+    found: list[CheckResult] = []
+    for server in asyncio.run(ProviderSetup(access, place).servers()):
+        names = ", ".join(printable(model.id) for model in server.models[:NAMED])
+        more = len(server.models) - NAMED
+        names += f" and {more:,} more" if more > 0 else ""
+        where = f"{server.title} at {server.base_url}"
+        if server.models:
+            found.append(CheckResult("models", "ok", f"{where}: {names}"))
+        if server.trouble or not server.models:
+            trouble = printable(server.trouble) or "it has no model yet"
+            found.append(CheckResult("models", "warn", f"{where}: {trouble}", "/setup in the app, or ba config edit"))
+    return found or [CheckResult("models", "ok", "no model server on the usual ports of this machine")]
 
 
 def _tool_problems(folder: Path) -> list[tuple[str, str]]:

@@ -14,10 +14,10 @@ from ba_tui.faces.tui.session import MEANING
 async def model(chat: Actions, name: str) -> None:
     services, conversation = chat.session.live
     if not name:
-        from ba_tui.faces.tui.screens.models import model_picker  # noqa: PLC0415 - most runs never show it
+        from ba_tui.faces.tui.screens.models import ModelPicker  # noqa: PLC0415 - most runs never show it
 
         models = await asyncio.to_thread(services.catalogue.models)
-        chosen = await chat.ba.push_screen_wait(model_picker(models, conversation.model))
+        chosen = await chat.ba.push_screen_wait(ModelPicker(models, conversation.model, services.setup))
         if not chosen:
             return
         name = chosen
@@ -95,8 +95,7 @@ async def setup(chat: Actions, _: str) -> None:
     if outcome == "tour":
         await app.leave_for("demo")
     elif outcome:
-        if outcome != conversation.model:
-            chat.session.use_model(outcome)
+        chat.session.use_model(outcome)
         chat.show_facts()
         chat.turns.missing = await asyncio.to_thread(services.setup.missing, conversation.model)
         if not chat.turns.missing:
@@ -114,4 +113,4 @@ PERMISSIONS = Room(
 )
 CONTEXT = Room({SlashCommand("context", "What fills the window, with tokens", aliases=("status",)): context})
 THEMES = Room({SlashCommand("theme", "Choose the colours", "[name]"): theme})
-SETUP = Room({SlashCommand("setup", "Keys, local servers and the tour", aliases=("login", "connect")): setup})
+SETUP = Room({SlashCommand("setup", "Connect a model: key, server, tour", aliases=("login", "connect")): setup})

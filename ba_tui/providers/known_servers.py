@@ -5,7 +5,6 @@ Their addresses are in config/default.yaml. Light: a start with a local model lo
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -36,9 +35,11 @@ KNOWN: Mapping[str, KnownServer] = {
 
 def is_near(url: str) -> bool:
     """Whether ``url`` leads to this machine or its network by a plain address, so that asking it takes no time."""
+    from ipaddress import ip_address  # noqa: PLC0415 - most starts ask a vendor
+
     parts = urlsplit(url)
     try:
-        near = is_loopback(url) or ipaddress.ip_address(parts.hostname or "").is_private
+        near = is_loopback(url) or ip_address(parts.hostname or "").is_private
     except ValueError:
         near = False
     return near and parts.scheme == "http"

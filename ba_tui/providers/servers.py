@@ -167,15 +167,15 @@ class ServerSearch:
         try:
             listed = await _listed(server, LONG if named else SHORT)
         except AuthFailed:
-            return replace(plain, trouble=f"{server.host} wants an API key: type its address in /setup.")
+            return replace(plain, troubles=(f"{server.host} wants an API key: type its address in /setup.",))
         except (ProviderError, UsageError) as error:
-            return replace(plain, trouble=error.with_hint) if named else None
+            return replace(plain, troubles=(error.with_hint,)) if named else None
         return await self._found(plain, listed)
 
     async def _found(self, server: FoundServer, listed: Listed) -> FoundServer:
         # The catalogue is asked about each of maybe thousands.
         models = await asyncio.to_thread(lambda: tuple(self._facts(server.provider, each) for each in listed.models))
-        return replace(server, models=models, trouble=" ".join(listed.problems[:1]))
+        return replace(server, models=models, troubles=listed.problems)
 
 
 async def _listed(server: ModelServer, timeout: float) -> Listed:

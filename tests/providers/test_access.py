@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.messages import user
 from ba_tui.core.ports.setup import FoundServer
+from ba_tui.core.provider import ModelRequest
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import load_catalog
+from ba_tui.providers.scripted import Step
 from ba_tui.providers.setup import ProviderSetup
+from ba_tui.providers.vendors import provider_for
 from ba_tui.resources import bundled, places
 from ba_tui.settings import load_settings
 from tests.loopback import ModelServer, Raw
@@ -83,16 +87,22 @@ def test_a_server_that_does_not_run_says_how_to_start_it(tmp_path: Path, nobody:
 def test_a_server_that_runs_needs_no_settings(tmp_path: Path, model_server: Callable[..., ModelServer]):
     way = access(tmp_path, {"providers.ollama.base_url": model_server([]).openai_url})
     assert way.missing("ollama/llama3") == ""
-    assert not way.tells_progress(way.profile(way.model("ollama/llama3")))
 
 
-def test_llama_cpp_is_known_by_its_header(tmp_path: Path, model_server: Callable[..., ModelServer]):
-    server = model_server([], pages={"/v1/models": Raw(b"{}", headers={"Server": "llama.cpp"}, content_type=JSON)})
-    way = access(tmp_path, {"providers.mine.kind": "openai", "providers.mine.base_url": server.openai_url})
-    profile = way.profile(way.model("mine/qwen"))
-    assert not way.tells_progress(profile)
+@pytest.mark.parametrize(("header", "asked"), [("llama.cpp", True), ("uvicorn", None)])
+async def test_only_llama_cpp_is_asked_for_its_progress(
+    tmp_path: Path, model_server: Callable[..., ModelServer], header: str, asked: bool | None
+):
+    page = Raw(b"{}", headers={"Server": header}, content_type=JSON)
+    server = model_server([Step(say="Hello")], pages={"/v1/models": page})
+    loaded = load_settings({"providers.mine.base_url": server.openai_url}, places(), tmp_path)
+    way = ProviderAccess(loaded, load_catalog([bundled("config") / "models.yaml"]), places())
     assert way.missing("mine/qwen") == ""
-    assert way.tells_progress(profile)
+    provider = provider_for(way.model("mine/qwen"), loaded.settings, way)
+    async for _ in provider.stream(ModelRequest("", [user("Hi")], ())):
+        pass
+    await provider.close()
+    assert server.requests[0].json.get("return_progress") == asked
 
 
 def test_a_loopback_endpoint_needs_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -55,7 +55,7 @@ async def test_servers_on_the_usual_ports_are_found_with_their_models(
     found = await setup({"ollama": one.openai_url, "vllm": two.openai_url}).servers()
     assert [(server.provider, server.title) for server in found] == [("ollama", "Ollama"), ("vllm", "vLLM")]
     assert [model.id for model in found[0].models] == ["ollama/qwen2.5-coder:7b", "ollama/llama3.2"]
-    assert (found[0].base_url, found[0].trouble, found[1].models) == (one.openai_url, "", ())
+    assert (found[0].base_url, found[0].troubles, found[1].models) == (one.openai_url, (), ())
 
 
 async def test_nobody_on_the_usual_ports_is_no_trouble(setup: Callable[..., ProviderSetup]) -> None:
@@ -105,9 +105,10 @@ async def test_a_server_that_misbehaves_is_told_in_one_line(
     setup: Callable[..., ProviderSetup], model_server: START, pages: Mapping[str, Raw], line: str
 ) -> None:
     (found,) = await setup(mine=model_server([], pages=pages).openai_url).servers()
-    assert line in found.trouble
-    assert "\n" not in found.trouble
-    assert len(found.trouble) < 200
+    (told,) = found.troubles
+    assert line in told
+    assert "\n" not in told
+    assert len(told) < 200
 
 
 async def test_other_programs_on_a_usual_port_are_no_trouble(

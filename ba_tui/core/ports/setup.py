@@ -11,14 +11,14 @@ from ba_tui.core.values import frozen
 
 @frozen
 class FoundServer:
-    """A model server and what it offers. ``provider`` begins the ids of its models (``ollama/llama3``); ``trouble``
-    says in one line why it lists none, or what is wrong with some."""
+    """A model server and what it offers. ``provider`` begins the ids of its models (``ollama/llama3``);
+    ``troubles`` say in one line each why it lists none, or what is wrong with some."""
 
     provider: str
     title: str
     base_url: str
     models: tuple[ModelInfo, ...] = ()
-    trouble: str = ""
+    troubles: tuple[str, ...] = ()
 
 
 class Catalogue(Protocol):

@@ -46,7 +46,7 @@ class ModelPicker(_Models):
         listed = {choice.id for choice in self.choices}
         found = [model for server in servers for model in server.models if model.id not in listed]
         self.choices = [*(_choice(model, self._current) for model in found), *self.choices]
-        self.keys = next((f"{server.title}: {server.trouble}" for server in servers if server.trouble), KEYS)
+        self.keys = next((f"{server.title}: {line}" for server in servers for line in server.troubles), KEYS)
         self.refill()
 
 
@@ -54,7 +54,8 @@ class ServedModels(_Models):
     """The models of one server. Dismissed with the id of one."""
 
     def __init__(self, server: FoundServer) -> None:
-        super().__init__(f"Models of {server.title}", [_choice(model, "") for model in server.models])
+        models = [_choice(model, "") for model in server.models]
+        super().__init__(f"Models of {server.title}", models, keys=next(iter(server.troubles), KEYS))
 
 
 def _choice(model: ModelInfo, current: str) -> PickerChoice:

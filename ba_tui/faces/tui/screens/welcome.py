@@ -198,7 +198,7 @@ class Welcome(ModalScreen[str | None]):
             self._ask_key("", f"{error} Paste it, then Enter · Esc goes back")
             return
         if not server.models:
-            self._say(f"{server.base_url} answers, but offers no model. {server.trouble}".strip())
+            self._say(f"{server.base_url} answers, but offers no model. {' '.join(server.troubles)}".strip())
             return
         await self._use(server, server.models[0].id if len(server.models) == 1 else "", key)
 
@@ -286,7 +286,6 @@ def _offers(place: int, server: FoundServer) -> list[Option]:
     offers = [(f"Use {model.name} from {where}", f"server:{place}:{model.id}", False) for model in few]
     if len(server.models) > FEW:
         offers.append((f"Choose from {count(len(server.models), 'model')} of {where}", f"server:{place}:", False))
-    if server.trouble or not server.models:
-        trouble = server.trouble or "it has no model yet"
-        offers.append((f"{server.title}: {trouble}", f"trouble:{place}", True))
+    troubles = server.troubles or (() if server.models else ("it has no model yet",))
+    offers += [(f"{server.title}: {line}", f"trouble:{place}:{number}", True) for number, line in enumerate(troubles)]
     return [Option(paintable(text, newlines=False), id, disabled=off) for text, id, off in offers]

@@ -93,7 +93,7 @@ async def test_a_key_that_can_not_be_saved_says_why(world: World) -> None:
 
 def server(*models: str, provider: str = "ollama", title: str = "Ollama", trouble: str = "") -> FoundServer:
     infos = tuple(ModelInfo(f"openai/{name}", "openai", name) for name in models)
-    return FoundServer(provider, title, "http://127.0.0.1:11434/v1", infos, trouble)
+    return FoundServer(provider, title, "http://127.0.0.1:11434/v1", infos, (trouble,) if trouble else ())
 
 
 def rows(screen: Welcome) -> list[str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NAMED = 5
 """Models of a server that are named."""
-NO_MODEL, FIX = "it has no model yet", "/setup in the app, or ba config edit"
+FIX = "Type its address in /setup, or correct it: ba config edit."
 MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 
@@ -83,8 +83,8 @@ def _servers(loaded: Loaded) -> list[CheckResult]:
         where = f"{server.title} at {server.base_url}"
         if server.models:
             found.append(CheckResult("models", "ok", f"{where}: {names}"))
-        troubles = server.troubles or (() if server.models else (NO_MODEL,))
-        found += [CheckResult("models", "warn", f"{where}: {printable(line)}", FIX) for line in troubles]
+        troubles = server.troubles or (() if server.models else (f"{where} has no model yet.",))
+        found += [CheckResult("models", "warn", printable(line), FIX) for line in troubles]
     return found or [CheckResult("models", "ok", "no model server on the usual ports of this machine")]
 
 

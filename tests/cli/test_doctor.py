@@ -63,7 +63,7 @@ def test_model_servers_are_listed_with_what_they_serve(
     out = capsys.readouterr().out
     five = "ollama/m0, ollama/m1, ollama/m2, ollama/m3, ollama/m4 and 7 more"
     assert f"ok    models        Ollama at {many.openai_url}: {five}" in out
-    assert f"warn  models        box at {page.openai_url}: 127.0.0.1:{page.port} answered with a web page" in out
+    assert f"warn  models        127.0.0.1:{page.port} answered with a web page" in out
 
 
 def test_json_holds_every_finding(capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,9 +44,13 @@ class ModelPicker(_Models):
         except (BaError, OSError):
             servers = ()
         listed = {choice.id for choice in self.choices}
-        found = [model for server in servers for model in server.models if model.id not in listed]
-        self.choices = [*(_choice(model, self._current) for model in found), *self.choices]
-        self.keys = next((f"{server.title}: {line}" for server in servers for line in server.troubles), KEYS)
+        # Thousands of models stand behind those of the catalogue, the one in use before all others.
+        for server in sorted(servers, key=lambda server: len(server.models), reverse=True):
+            more = [_choice(model, self._current) for model in server.models if model.id not in listed]
+            parts = (self.choices, more) if len(more) > self.MOST else (more, self.choices)
+            self.choices = [choice for part in parts for choice in part]
+        self.choices = sorted(self.choices, key=lambda choice: not choice.current)
+        self.keys = next((line for server in servers for line in server.troubles), KEYS)
         self.refill()
 
 

@@ -286,6 +286,6 @@ def _offers(place: int, server: FoundServer) -> list[Option]:
     offers = [(f"Use {model.name} from {where}", f"server:{place}:{model.id}", False) for model in few]
     if len(server.models) > FEW:
         offers.append((f"Choose from {count(len(server.models), 'model')} of {where}", f"server:{place}:", False))
-    troubles = server.troubles or (() if server.models else ("it has no model yet",))
-    offers += [(f"{server.title}: {line}", f"trouble:{place}:{number}", True) for number, line in enumerate(troubles)]
+    troubles = server.troubles or (() if server.models else (f"{where} has no model yet.",))
+    offers += [(line, f"trouble:{place}:{number}", True) for number, line in enumerate(troubles)]
     return [Option(paintable(text, newlines=False), id, disabled=off) for text, id, off in offers]

@@ -58,6 +58,17 @@ async def test_servers_on_the_usual_ports_are_found_with_their_models(
     assert (found[0].base_url, found[0].troubles, found[1].models) == (one.openai_url, (), ())
 
 
+async def test_a_proxy_of_the_environment_hides_no_server_on_this_machine(
+    setup: Callable[..., ProviderSetup], model_server: START, nobody: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{nobody}")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    (found,) = await setup({"ollama": model_server([]).openai_url}).servers()
+    assert found.models
+
+
 async def test_nobody_on_the_usual_ports_is_no_trouble(setup: Callable[..., ProviderSetup]) -> None:
     assert await setup().servers() == []
 

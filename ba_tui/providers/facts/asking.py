@@ -18,7 +18,7 @@ from ba_tui.core.errors import BadRequest, ModelNotFound, ProviderError
 from ba_tui.core.values import frozen
 from ba_tui.providers.facts.reading import llama_props, model_list, ollama_show, single_model
 from ba_tui.providers.facts.values import Listed, ModelFacts, merged
-from ba_tui.providers.faults import ModelService, check_key, check_url, from_network, from_response
+from ba_tui.providers.faults import ModelService, check_key, check_url, from_network, from_response, is_loopback
 from ba_tui.providers.shapes import decode
 
 TIMEOUT = 10.0
@@ -127,11 +127,13 @@ async def _questions(server: ModelServer, timeout: float) -> AsyncGenerator[_Que
     check_url(server.base)
     # No certificates are read for an address without TLS: nobody leads on from there.
     verify = not server.own
+    # No proxy leads to this machine, whatever the environment says.
+    proxied = not is_loopback(server.base)
     try:
         async with (
             asyncio.timeout(timeout),
             httpx2.AsyncClient(
-                follow_redirects=False, timeout=timeout, verify=verify, headers=server.headers()
+                follow_redirects=False, timeout=timeout, verify=verify, headers=server.headers(), trust_env=proxied
             ) as client,
         ):
             yield _Questions(server, client)

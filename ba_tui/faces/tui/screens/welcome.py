@@ -102,8 +102,8 @@ class Welcome(ModalScreen[str | None]):
             options += _offers(place, server)
         options.append(Option("Type the address of a model server", "address"))
         options.append(Option("Set environment variables: show how", "variables"))
-        if note:
-            options.append(Option(note, "note", disabled=True))
+        notes = [note] if note else [line for server in self._servers for line in _troubles(server)]
+        options += [Option(paintable(line, newlines=False), disabled=True) for line in notes]
         ways.clear_options()
         ways.add_options(options)
         ways.highlighted = min(before, len(options) - 1)
@@ -280,12 +280,18 @@ class Welcome(ModalScreen[str | None]):
 
 
 def _offers(place: int, server: FoundServer) -> list[Option]:
-    """What ``server`` has, in a few rows: its models, a choice among many, or why it has none."""
-    where = f"{server.title} at {server.base_url}"
+    """What ``server`` has, in a few rows: its models, or a choice among many."""
     few = server.models if len(server.models) <= FEW else ()
-    offers = [(f"Use {model.name} from {where}", f"server:{place}:{model.id}", False) for model in few]
+    offers = [(f"Use {model.name} from {_where(server)}", model.id) for model in few]
     if len(server.models) > FEW:
-        offers.append((f"Choose from {count(len(server.models), 'model')} of {where}", f"server:{place}:", False))
-    troubles = server.troubles or (() if server.models else (f"{where} has no model yet.",))
-    offers += [(line, f"trouble:{place}:{number}", True) for number, line in enumerate(troubles)]
-    return [Option(paintable(text, newlines=False), id, disabled=off) for text, id, off in offers]
+        offers.append((f"Choose from {count(len(server.models), 'model')} of {_where(server)}", ""))
+    return [Option(paintable(text, newlines=False), f"server:{place}:{model}") for text, model in offers]
+
+
+def _troubles(server: FoundServer) -> Sequence[str]:
+    """What keeps models of ``server`` from being used, a line each."""
+    return server.troubles or (() if server.models else (f"{_where(server)} has no model yet.",))
+
+
+def _where(server: FoundServer) -> str:
+    return f"{server.title} at {server.base_url}"

@@ -17,7 +17,7 @@ KEYS = "Enter chooses · Esc closes"
 class _Models(Picker):
     """Shows a part of thousands; typing brings the others."""
 
-    MOST = 100
+    MOST = 50
 
     def refill(self) -> None:
         super().refill()

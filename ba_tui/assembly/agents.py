@@ -13,6 +13,7 @@ from ba_tui.context.compression.agent_window import AgentWindow, WindowSources
 from ba_tui.context.compression.overflow import Fitting
 from ba_tui.context.limits import BudgetLimits, Spending
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
+from ba_tui.context.prompt_size import PromptSize
 from ba_tui.context.reminders import NearlyFull, Refocus
 from ba_tui.core.agent import Agent, Interceptor
 from ba_tui.core.agent_spec import AgentSpec
@@ -23,6 +24,7 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.secrets.sharing import PromptSecrets
 from ba_tui.providers.in_use import ModelInUse
 from ba_tui.providers.overriding import Overridden
+from ba_tui.providers.text_calls import TextCalls
 from ba_tui.providers.tokens.calibration import Calibration
 from ba_tui.providers.tokens.registry import encoders_of
 from ba_tui.resources import project_root
@@ -143,11 +145,13 @@ class AgentBuilder:
             # Background work that has ended, and todos that are left, are facts that hooks may want to see.
             EndedShells(tools.guarded.shells),
             UnfinishedTodos(),
+            TextCalls(parts.tools.visible),
             tools.hooks,
             # All notes of the step are there: now the window is looked at, and compressed last of all.
             Refocus(compression.refocus_rounds),
             NearlyFull(window.gauge, compression.trigger, automatic=compression.enabled),
             window.compressor,
+            PromptSize(window.gauge),
             # Learns from the usage of the answer, with the request as it was really sent.
             window.tokens.calibrating(window.overhead.tokens, parts.tools.visible),
         )

@@ -13,6 +13,7 @@ from ba_tui.core.conversation import Services
 from ba_tui.core.events import Notice
 from ba_tui.permissions.trust.wording import untrusted_notices
 from ba_tui.providers.catalog import ModelChoices
+from ba_tui.providers.setup import ProviderSetup
 from ba_tui.resources import project_root
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.upkeep import upkeep
@@ -36,8 +37,8 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, our
         notices += untrusted_notices(trust.look(project_root(cwd)), attended=not strict)
     models, clean_up = ModelChoices(start.catalog, settings.providers), partial(upkeep, start.where)
     return Services(
-        start.library, models, start.access, tuple(notices), settings.output_format, clean_up,
-        trust if asks else None, settings.notify,
+        start.library, models, ProviderSetup(start.access, start.where), tuple(notices), settings.output_format,
+        clean_up, trust if asks else None, settings.notify,
     )  # fmt: skip
 
 

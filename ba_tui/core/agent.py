@@ -16,6 +16,7 @@ from ba_tui.core.events import (
     MessageDone,
     MessageRestarted,
     Notice,
+    PromptProgress,
     Retrying,
     Steered,
     TextDelta,
@@ -128,7 +129,9 @@ class Agent:
                             earlier = "".join(words) or earlier
                             words.clear()
                             branch.emit(chunk)
-                        case ThinkingDelta() | ToolInputDelta() | Retrying() | Compressed() | Notice():
+                        case (
+                            ThinkingDelta() | ToolInputDelta() | PromptProgress() | Retrying() | Compressed() | Notice()
+                        ):
                             branch.emit(chunk)
         except (asyncio.CancelledError, ProviderError) as error:
             stop = "error" if isinstance(error, ProviderError) else "cancelled"

@@ -71,6 +71,7 @@ class Conversation:
         self._brain = brain
         self._agents: dict[str, Agent] = {}
         self._making = asyncio.Lock()
+        self._renewed = False
         self._folded: asyncio.Task[list[Event]] | None = None
         self._turn: Turn | None = None
         self._followers = Followers()
@@ -208,8 +209,9 @@ class Conversation:
         model = model or self.model
         # The first prompt may come while the agent is made ahead.
         async with self._making:
-            if model not in self._agents:
+            if self._renewed or model not in self._agents:
                 await self._dismiss()
+                self._renewed = False
                 self._agents = {model: await asyncio.to_thread(self._brain.agent, model)}
             return self._agents[model]
 
@@ -219,9 +221,9 @@ class Conversation:
         self._agents = {}
 
     def use_model(self, name: str) -> ModelInfo:
-        """From the next turn on. Raises UsageError for a model that can't be."""
+        """From the next turn on, over a new connection: its key may be new. Raises UsageError for an unknown model."""
         info = self._brain.model(name)
-        self.model = info.id
+        self.model, self._renewed = info.id, True
         self._record(ModelChanged(info.id))
         return info
 

@@ -78,6 +78,17 @@ class ToolInputDelta(Signed):
 
 
 @frozen
+class PromptProgress(Signed):
+    """The model reads the prompt of about ``total`` tokens. It has read ``done`` and needs ``left`` more seconds; None
+    where the server does not tell."""
+
+    total: int
+    done: int | None = None
+    left: float | None = None
+    type: Literal["prompt_progress"] = "prompt_progress"
+
+
+@frozen
 class Retrying(Signed):
     """The request failed and is sent again after ``delay`` seconds; ``attempt`` of ``attempts``.
 
@@ -265,6 +276,7 @@ Event: TypeAlias = Annotated[
     | TextDelta
     | ThinkingDelta
     | ToolInputDelta
+    | PromptProgress
     | Retrying
     | MessageRestarted
     | MessageDone
@@ -286,7 +298,7 @@ Event: TypeAlias = Annotated[
     ByType(),
 ]
 
-TRANSIENT = (TextDelta, ThinkingDelta, ToolInputDelta, Retrying, MessageRestarted, ToolProgress)
+TRANSIENT = (TextDelta, ThinkingDelta, ToolInputDelta, PromptProgress, Retrying, MessageRestarted, ToolProgress)
 
 
 @cache

@@ -9,6 +9,7 @@ from ba_tui.core.events import (
     Compressed,
     MessageRestarted,
     Notice,
+    PromptProgress,
     Retrying,
     TextDelta,
     ThinkingDelta,
@@ -89,7 +90,15 @@ class ModelRequest:
 
 
 ReplyChunk: TypeAlias = (
-    TextDelta | ThinkingDelta | ToolInputDelta | Retrying | MessageRestarted | Compressed | Notice | Message
+    TextDelta
+    | ThinkingDelta
+    | ToolInputDelta
+    | PromptProgress
+    | Retrying
+    | MessageRestarted
+    | Compressed
+    | Notice
+    | Message
 )
 """Compressed: the prompt was too long, so this is what was sent instead. Notice: what the person should know of it."""
 

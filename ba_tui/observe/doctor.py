@@ -130,7 +130,7 @@ def _key(patient: Patient, name: str, profile: ModelProfile) -> Iterator[CheckRe
     elif not is_loopback(profile.base_url or "") and (profile.api_key_env or not profile.base_url):
         variable = profile.api_key_env or "the environment variable"
         yield CheckResult(
-            "key", "warn", f"none for {name}", f"Set {variable}, or start ba and paste it. Without one: ba demo"
+            "key", "warn", f"none for {name}", f"Set {variable}, or paste one in /setup. Without one: ba demo"
         )
 
 

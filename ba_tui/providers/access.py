@@ -1,26 +1,29 @@
 """The way to a model: which provider profile serves it, whether there is a key, and what to do when there is none.
 
-Implements core.choices.Setup. No vendor file is imported here; assembly does that, late.
+No vendor file is imported here; assembly does that, late. What a person adds is the business of ``setup``.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.setup import SLOTS, LocalServer
 from ba_tui.core.provider import ModelInfo
-from ba_tui.providers import local
 from ba_tui.providers.catalog import ModelCatalog, Serving
 from ba_tui.providers.facts.known import FILE, KnownFacts
 from ba_tui.providers.facts.servers import ModelServer
 from ba_tui.providers.faults import is_loopback
+from ba_tui.providers.known_servers import KNOWN, LLAMA_CPP, LLAMA_CPP_OWNER, is_near, server_header
 from ba_tui.providers.rate_limits import RateLimits
-from ba_tui.providers.slots import SMALL, Slots
+from ba_tui.providers.slots import Slots
 from ba_tui.resources import Places
-from ba_tui.settings import Loaded, ModelProfile, read_key, save_key, set_value
+from ba_tui.settings import Loaded, ModelProfile, read_key
+
+if TYPE_CHECKING:
+    from ba_tui.providers.facts.values import ModelFacts
 
 DEMO = "demo"
 SCRIPTED = "scripted"
@@ -34,21 +37,24 @@ class ProviderAccess:
         self._chosen = loaded.sources.get("model") not in {"bundled", "default"}
         self._catalog = catalog
         self._places = places
+        self._sources = loaded.sources
         self._added: dict[str, ModelProfile] = {}
         self._infos: dict[str, tuple[int, ModelInfo]] = {}
         self.facts = KnownFacts(places.cache / FILE)
         self.limits = RateLimits()
         self.slots = Slots(loaded, catalog, self.model, self.profile)
+        self._llama_cpp: set[str] = set()
+        """Addresses where llama.cpp answered."""
 
     def default_model(self) -> str:
         """The model of the settings; when nobody chose it and it has no key, the first of a provider that has one."""
         model = self._settings.model
         if self._chosen or not self.missing(model):
             return model
-        for name in self._settings.providers:
-            if self.ready(name) and (first := self.first_model(name)):
-                return first
-        return model
+        first: dict[str, str] = {}
+        for info in self._catalog.models():
+            first.setdefault(info.provider, info.id)
+        return next((first[name] for name in self._settings.providers if name in first and self.ready(name)), model)
 
     def first_model(self, provider: str) -> str:
         return next((info.id for info in self._catalog.models() if info.provider == provider), "")
@@ -67,19 +73,19 @@ class ProviderAccess:
 
     def _found(self, name: str) -> ModelInfo:
         provider, slash, rest = name.partition("/")
-        profile = self._profiles().get(provider) if slash and rest else None
+        profile = self.profiles().get(provider) if slash and rest else None
         if profile is None or profile.kind == provider:
             info = self._catalog.find(name)
-            if profile := self._profiles().get(info.provider):
+            if profile := self.profiles().get(info.provider):
                 info = self._catalog.find(info.id, self._serving(info, profile))
         elif profile.kind == SCRIPTED:
             info = replace(self._catalog.find(f"{SCRIPTED}:{rest}"), id=name, provider=provider)
         else:
             serving = self._serving(ModelInfo(name, provider, rest), profile)
             info = replace(self._catalog.find(f"{profile.kind}/{rest}", serving), id=name, provider=provider)
-        if info.provider in self._profiles() or info.provider in {DEMO, SCRIPTED}:
+        if info.provider in self.profiles() or info.provider in {DEMO, SCRIPTED}:
             return info
-        known = ", ".join(sorted(self._profiles()))
+        known = ", ".join(sorted(self.profiles()))
         raise UsageError(f"There is no provider {info.provider!r} for {name!r}.", f"Providers: {known}.")
 
     def _serving(self, info: ModelInfo, profile: ModelProfile) -> Serving:
@@ -94,7 +100,7 @@ class ProviderAccess:
         return None if profile.kind == SCRIPTED else _server(profile, self.key(info.provider, profile))
 
     def profile(self, info: ModelInfo) -> ModelProfile:
-        return self._profiles().get(info.provider) or ModelProfile(kind="scripted")
+        return self.profiles().get(info.provider) or ModelProfile(kind="scripted")
 
     def key(self, provider: str, profile: ModelProfile) -> str | None:
         """Raises StorageError when the key file is there and can't be understood."""
@@ -103,11 +109,11 @@ class ProviderAccess:
 
     def variables(self) -> frozenset[str]:
         """The environment variables that hold keys; no child process gets them."""
-        return frozenset(profile.api_key_env for profile in self._profiles().values() if profile.api_key_env)
+        return frozenset(profile.api_key_env for profile in self.profiles().values() if profile.api_key_env)
 
     def ready(self, provider: str) -> bool:
         """Whether ``provider`` can be asked: it has a key, or an address that was set on purpose needs none."""
-        profile = self._profiles().get(provider)
+        profile = self.profiles().get(provider)
         if profile is None:
             return False
         url = profile.base_url
@@ -116,50 +122,68 @@ class ProviderAccess:
         return self.key(provider, profile) is not None
 
     def missing(self, model: str) -> str:
-        """See core.choices.Setup."""
+        """See core.ports.setup.Setup."""
         try:
             info = self.model(model)
         except UsageError as error:
             return error.with_hint
         profile = self.profile(info)
-        if profile.kind == "scripted" or self.ready(info.provider):
+        if profile.kind == "scripted":
             return ""
+        if self.ready(info.provider):
+            return self._silent(info.provider, profile)
         variable = profile.api_key_env
-        way = f"Set {variable}, paste a key in ba, or take the tour: ba demo." if variable else "Set its base_url."
+        way = f"Set {variable}, paste one in /setup, or take the tour: ba demo." if variable else "Set its base_url."
         return f"There is no API key for {info.provider} yet. {way}"
 
-    async def local_servers(self) -> Sequence[LocalServer]:
-        return await local.local_servers()
+    def _silent(self, provider: str, profile: ModelProfile) -> str:
+        """How to start a server on this machine that does not answer; what it is, is learned on the way."""
+        url = profile.base_url or ""
+        if profile.kind != "openai" or not is_near(url):
+            return ""
+        header = server_header(url)
+        if header == LLAMA_CPP:
+            self._llama_cpp.add(url)
+        if header is not None or provider not in KNOWN:
+            return ""
+        known = KNOWN[provider]
+        return f"{known.title} is not running: nothing answers at {urlsplit(url).netloc}. Start it: {known.start}"
 
-    def save_key(self, provider: str, key: str) -> str:
-        return save_key(provider, key, self._places)
+    def tells_progress(self, profile: ModelProfile) -> bool:
+        """Whether the server is known to be llama.cpp, which tells how far it has read a prompt when it is asked to."""
+        return profile.base_url in self._llama_cpp
 
-    def use_server(self, server: LocalServer, model: str) -> str:
-        """Keep ``server`` as a provider and ``model`` as the default; returns the model's id."""
-        name = re.sub(r"[^a-z0-9]+", "-", server.name.lower()).strip("-")
-        set_value(self._places, f"providers.{name}.kind", "openai")
-        set_value(self._places, f"providers.{name}.base_url", server.base_url)
-        self._added[name] = ModelProfile(kind="openai", base_url=server.base_url)
+    def named(self) -> frozenset[str]:
+        """The providers whose address the person chose."""
+        chosen = (name for name in self.profiles() if self._sources.get(f"providers.{name}.base_url") != "bundled")
+        return frozenset(chosen)
+
+    def add(self, name: str, profile: ModelProfile) -> None:
+        """A provider that counts from now on."""
+        self._added[name] = profile
         self._infos.clear()
-        chosen = f"{name}/{model.partition('/')[2] or model}"
-        set_value(self._places, "model", chosen)
-        return chosen
 
-    def in_slot(self, slot: str, main: str) -> str:
-        """See core.ports.setup.Setup."""
-        info = self.model(main)
-        return self.slots.small(info).id if slot == SMALL else self.slots.named(slot) or info.id
+    def served(self, provider: str, facts: ModelFacts) -> ModelInfo:
+        """A model as its server tells of it, and as the catalogue does where the server is silent."""
+        profile = self.profiles().get(provider)
+        if profile and profile.base_url and facts.owner == LLAMA_CPP_OWNER:
+            self._llama_cpp.add(profile.base_url)
+        if profile:
+            info = self.model(f"{provider}/{facts.name}")
+        else:
+            # What a server of the person's own asks for a model is its own affair, so no price is assumed.
+            found = self._catalog.find(f"openai/{facts.name}")
+            info = replace(found, id=f"{provider}/{facts.name}", provider=provider, prices=None)
+        return replace(
+            info,
+            window=facts.window or info.window,
+            max_output=facts.max_output or info.max_output,
+            prices=facts.prices or info.prices,
+            known=info.known or facts.window is not None,
+        )
 
-    def remember(self, key: str, value: str) -> None:
-        """See core.ports.setup.Setup."""
-        slot = key.removesuffix(".model")
-        if slot in SLOTS:
-            value = self.model(value).id if value else ""
-        set_value(self._places, key, value)
-        if slot in SLOTS:
-            self.slots.choose(slot, value)
-
-    def _profiles(self) -> dict[str, ModelProfile]:
+    def profiles(self) -> Mapping[str, ModelProfile]:
+        """All providers by name."""
         return {**self._settings.providers, **self._added}
 
 

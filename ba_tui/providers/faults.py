@@ -264,7 +264,7 @@ def _by_status(service: ModelService, status: int, code: str, text: str, again: 
         return BadRequest(f"{service.name} refuses for want of credit{tail}", "Top up the account, or use /model.")
     if status in {401, 403}:
         verb = "does not accept the API key" if status == 401 else "does not allow this"
-        cure = f"Check {service.variable}: {service.host} must know it."
+        cure = f"Paste another key in /setup, or correct {service.variable}."
         return AuthFailed(f"{service.name} {verb} ({status}){tail}", cure)
     if status == 413 or (status != 429 and _TOO_LONG.search(f"{code} {text}")):
         hint = "Start afresh with /clear, or choose a model with a larger window."

@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
-from ba_tui.core.events import TextDelta, ThinkingDelta
+from ba_tui.core.events import PromptProgress, TextDelta, ThinkingDelta
 from ba_tui.core.messages import (
     Block,
     Document,
@@ -182,6 +182,8 @@ class OpenAIReply:
         if data.get("error") or name == "error" or data.get("object") == "error" or groq.get("error"):
             raise from_event(self._service, data if data.get("error") or not groq else groq)
         self._bill(data.get("usage"), groq.get("usage"))
+        if reading := fields(data.get("prompt_progress")):
+            yield _progress(reading)
         if "choices" not in data:
             self._load.ignored(name or data.get("object") or data.get("type"))
         for choice in map(fields, items(data.get("choices"))):
@@ -300,6 +302,14 @@ class OpenAIReply:
 
 def _words_of(detail: Mapping[str, Any]) -> str:
     return text_of(detail.get("text")) or text_of(detail.get("summary"))
+
+
+def _progress(reading: Mapping[str, Any]) -> PromptProgress:
+    """What llama.cpp tells while it reads the prompt; ``cache`` of its tokens were there before."""
+    total, done, cached = (count(reading.get(key)) for key in ("total", "processed", "cache"))
+    seconds = count(reading.get("time_ms")) / 1000
+    left = seconds * (total - done) / (done - cached) if cached < done <= total else None
+    return PromptProgress(total, min(done, total), left)
 
 
 class _Details:

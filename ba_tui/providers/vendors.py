@@ -51,6 +51,8 @@ def provider_for(
 
     if settings.effort and info.thinking:
         options["reasoning_effort"] = settings.effort
+    if access.tells_progress(profile):
+        options["return_progress"] = True
     return OpenAIProvider(info, api_key=key, base_url=url, options=options, transfer=transfer)
 
 

@@ -2,7 +2,7 @@
 
 from ba_tui.settings.document import Problem, SettingsDocument, printable, read_document
 from ba_tui.settings.editing import add_item, remove_item, set_value
-from ba_tui.settings.keys import Key, read_key, save_key
+from ba_tui.settings.keys import Key, read_key, save_key, sound_key
 from ba_tui.settings.layers import HookLine, Loaded, as_data, leaves, load_settings, setting_files
 from ba_tui.settings.model import Settings
 from ba_tui.settings.sections.context import CompressionSettings
@@ -34,4 +34,5 @@ __all__ = [
     "save_key",
     "set_value",
     "setting_files",
+    "sound_key",
 ]

@@ -41,6 +41,25 @@ def read_key(provider: str, variable: str | None, places: Places, env: Mapping[s
     return Key(value.strip(), str(places.keys)) if isinstance(value, str) and value.strip() else None
 
 
+def sound_key(text: str) -> str:
+    """``text`` as a key, without the space around it.
+
+    Raises:
+        UsageError: it can't be a key. What it holds is not shown.
+    """
+    key = text.strip()
+    wrong = (
+        "is empty" if not key
+        else "contains a line break" if len(key.splitlines()) > 1
+        else "contains a space" if any(map(str.isspace, key))
+        else "contains a character that no key has" if not (key.isascii() and key.isprintable())
+        else ""
+    )  # fmt: skip
+    if wrong:
+        raise UsageError(f"The key {wrong}.", "Copy it again, alone and on one line.")
+    return key
+
+
 def save_key(provider: str, key: str, places: Places) -> str:
     """Keep ``key`` for later starts; says where it went.
 
@@ -48,9 +67,7 @@ def save_key(provider: str, key: str, places: Places) -> str:
         UsageError: it can't be a key.
         StorageError: it could not be kept.
     """
-    key = key.strip()
-    if not key or not key.isascii() or not key.isprintable() or " " in key:
-        raise UsageError("That is not an API key.", "Paste it alone, on one line.")
+    key = sound_key(key)
     if _into_keyring(provider, key, places):
         return "the system's keyring"
     with exclusive(places.config):

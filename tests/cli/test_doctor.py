@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,11 @@ import pytest
 from ba_tui.cli.main import run
 from ba_tui.observe.logs import start_logging
 from ba_tui.resources import places
+from tests.loopback import ModelServer, Raw
+from tests.loopback.fixtures import model_server
 from tests.program import Program
+
+__all__ = ["model_server"]
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +49,21 @@ def test_the_model_that_would_be_asked_is_looked_at(
     out = capsys.readouterr().out
     assert "there is one for openai, from OPENAI_API_KEY" in out
     assert "none for anthropic" not in out
+
+
+def test_model_servers_are_listed_with_what_they_serve(
+    ba_home: Path, capsys: pytest.CaptureFixture[str], model_server: Callable[..., ModelServer]
+) -> None:
+    many = model_server([], models=[f"m{number}" for number in range(12)])
+    page = model_server([], pages={"/v1/models": Raw(b"<html>", content_type="text/html")})
+    (ba_home / "config.yaml").write_text(
+        f"providers:\n  ollama: {{base_url: '{many.openai_url}'}}\n  box: {{base_url: '{page.openai_url}'}}\n"
+    )
+    assert run(["doctor"]) == 0
+    out = capsys.readouterr().out
+    five = "ollama/m0, ollama/m1, ollama/m2, ollama/m3, ollama/m4 and 7 more"
+    assert f"ok    models        Ollama at {many.openai_url}: {five}" in out
+    assert f"warn  models        127.0.0.1:{page.port} answered with a web page" in out
 
 
 def test_json_holds_every_finding(capsys: pytest.CaptureFixture[str]) -> None:

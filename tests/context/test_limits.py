@@ -9,10 +9,21 @@ import pytest
 
 from ba_tui.context.compression.gauge import Gauge
 from ba_tui.context.limits import BudgetLimits, Spending
+from ba_tui.context.prompt_size import PromptSize
 from ba_tui.context.reminders import NearlyFull, Refocus
 from ba_tui.core.compacting import compact
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.events import Compressed, Event, MessageDone, Notice, Steered, ToolFinished, TurnEnded, TurnStarted
+from ba_tui.core.events import (
+    Compressed,
+    Event,
+    MessageDone,
+    Notice,
+    PromptProgress,
+    Steered,
+    ToolFinished,
+    TurnEnded,
+    TurnStarted,
+)
 from ba_tui.core.messages import Message, Usage, user
 from ba_tui.core.provider import ASSUMED, ModelInfo
 from ba_tui.core.results import StateChange, ToolResult
@@ -139,6 +150,16 @@ async def test_the_model_hears_once_that_the_window_fills() -> None:
     talk = conversation(script, interceptors=(NearlyFull(gauge, 0.8, automatic=True),))
     heard = [len(reminders(await collect(talk.say("go on")), "% full")) for _ in range(5)]
     assert heard == [0, 1, 0, 0, 1]
+
+
+async def test_people_who_wait_are_told_how_large_the_prompt_is() -> None:
+    gauge = Gauge(lambda: MODEL, lambda: 1_900, count, size=lambda: 8_000)
+    talk = conversation(Script(told("One.", 6_800), says("Two.")), interceptors=(PromptSize(gauge),))
+    heard = [
+        event for _ in range(2) for event in await collect(talk.say("go on!!!")) if event.type == "prompt_progress"
+    ]
+    assert all(isinstance(event, PromptProgress) and event.done is None for event in heard)
+    assert [event.total for event in heard if isinstance(event, PromptProgress)] == [2_002, 2_005]
 
 
 def test_the_room_keeps_an_answer_free_but_never_more_than_half() -> None:

@@ -84,6 +84,7 @@ SAMPLES: tuple[Event, ...] = (
     events.TextDelta("x"),
     events.ThinkingDelta("x"),
     events.ToolInputDelta("1", "grep", 10),
+    events.PromptProgress(12_000, 2_048, 14.5),
     events.Retrying("Overloaded.", 1.5, 1, 5),
     events.MessageRestarted(),
     events.MessageDone(MESSAGE, 0.25),

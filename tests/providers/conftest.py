@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
 from typing import Any
 
 import pytest
@@ -23,6 +24,16 @@ from tests.loopback.hostile import HostileServer
 
 __all__ = ["model_server"]
 CLAUDE = ModelInfo("anthropic/claude-test", "anthropic", "claude-test", vision=True, thinking=True, known=True)
+
+
+@pytest.fixture
+def nobody() -> Generator[int]:
+    """A port where nobody listens: it is taken, but no connection is accepted."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
 GPT = ModelInfo("openai/gpt-test", "openai", "gpt-test", vision=True, known=True)
 
 Connect = Callable[..., AnthropicProvider | OpenAIProvider]

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.setup import LocalServer
+from ba_tui.core.messages import user
+from ba_tui.core.ports.setup import FoundServer
+from ba_tui.core.provider import ModelRequest
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import load_catalog
+from ba_tui.providers.scripted import Step
+from ba_tui.providers.setup import ProviderSetup
+from ba_tui.providers.vendors import provider_for
 from ba_tui.resources import bundled, places
 from ba_tui.settings import load_settings
+from tests.loopback import ModelServer, Raw
+from tests.loopback.replies import JSON
 
 
 def access(tmp_path: Path, flags: Mapping[str, object] | None = None) -> ProviderAccess:
@@ -40,22 +47,62 @@ def test_a_model_that_was_chosen_stays_chosen(tmp_path: Path, monkeypatch: pytes
 
 def test_a_key_that_is_pasted_counts_at_once_and_later(tmp_path: Path):
     way = access(tmp_path)
-    where = way.save_key("anthropic", "k-1234567890")
+    where = ProviderSetup(way, places()).save_key("anthropic", "k-1234567890")
     assert Path(where).stat().st_mode & 0o077 == 0
     assert way.missing("anthropic/claude-x") == ""
     assert access(tmp_path).missing("anthropic/claude-x") == ""
 
 
-def test_a_local_server_becomes_the_default_of_later_starts(tmp_path: Path):
-    server = LocalServer("LM Studio", "http://127.0.0.1:1234/v1", ("openai/qwen",))
+def test_a_key_that_a_variable_hides_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "old")
+    where = ProviderSetup(access(tmp_path), places()).save_key("anthropic", "k-1234567890")
+    assert where.endswith(", but ANTHROPIC_API_KEY holds another key and comes first")
+
+
+def test_a_server_becomes_the_default_of_later_starts_with_its_key(tmp_path: Path):
+    server = FoundServer("gpubox", "gpubox", "http://gpubox:8000/v1")
     way = access(tmp_path)
-    chosen = way.use_server(server, "openai/qwen")
-    assert (chosen, way.missing(chosen)) == ("lm-studio/qwen", "")
+    chosen = ProviderSetup(way, places()).use_server(server, "gpubox/qwen", "k-123")
+    assert (chosen, way.missing(chosen)) == ("gpubox/qwen", "")
     later = access(tmp_path)
-    assert later.default_model() == "lm-studio/qwen"
-    info = later.model("lm-studio/qwen")
-    assert later.profile(info).base_url == "http://127.0.0.1:1234/v1"
+    assert later.default_model() == "gpubox/qwen"
+    info = later.model("gpubox/qwen")
+    assert later.profile(info).base_url == "http://gpubox:8000/v1"
+    assert later.key("gpubox", later.profile(info)) == "k-123"
     assert info.prices is None
+
+
+@pytest.mark.parametrize(
+    ("model", "line"),
+    [
+        ("ollama/llama3", "Ollama is not running: nothing answers at 127.0.0.1:{port}. Start it: ollama serve"),
+        ("vllm/org/model", "vLLM is not running: nothing answers at 127.0.0.1:{port}. Start it: vllm serve MODEL"),
+    ],
+)
+def test_a_server_that_does_not_run_says_how_to_start_it(tmp_path: Path, nobody: int, model: str, line: str):
+    flags = {f"providers.{model.partition('/')[0]}.base_url": f"http://127.0.0.1:{nobody}/v1"}
+    assert access(tmp_path, flags).missing(model) == line.format(port=nobody)
+
+
+def test_a_server_that_runs_needs_no_settings(tmp_path: Path, model_server: Callable[..., ModelServer]):
+    way = access(tmp_path, {"providers.ollama.base_url": model_server([]).openai_url})
+    assert way.missing("ollama/llama3") == ""
+
+
+@pytest.mark.parametrize(("header", "asked"), [("llama.cpp", True), ("uvicorn", None)])
+async def test_only_llama_cpp_is_asked_for_its_progress(
+    tmp_path: Path, model_server: Callable[..., ModelServer], header: str, asked: bool | None
+):
+    page = Raw(b"{}", headers={"Server": header}, content_type=JSON)
+    server = model_server([Step(say="Hello")], pages={"/v1/models": page})
+    loaded = load_settings({"providers.mine.base_url": server.openai_url}, places(), tmp_path)
+    way = ProviderAccess(loaded, load_catalog([bundled("config") / "models.yaml"]), places())
+    assert way.missing("mine/qwen") == ""
+    provider = provider_for(way.model("mine/qwen"), loaded.settings, way)
+    async for _ in provider.stream(ModelRequest("", [user("Hi")], ())):
+        pass
+    await provider.close()
+    assert server.requests[0].json.get("return_progress") == asked
 
 
 def test_a_loopback_endpoint_needs_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -54,9 +54,9 @@ async def fails(provider: Any) -> ProviderError:
     ("status", "expected", "cure"),
     [
         (400, BadRequest, "/model"),
-        (401, AuthFailed, "key"),
+        (401, AuthFailed, "/setup"),
         (402, BadRequest, "Top up"),
-        (403, AuthFailed, "key"),
+        (403, AuthFailed, "/setup"),
         (404, ModelNotFound, "/model"),
         (408, Overloaded, "again"),
         (409, Overloaded, "again"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ba_tui.core.errors import ConnectionLost
-from ba_tui.core.events import ToolInputDelta
+from ba_tui.core.events import PromptProgress, ToolInputDelta
 from ba_tui.core.messages import (
     Text,
     Thinking,
@@ -194,3 +194,25 @@ async def test_usage_may_come_in_an_extra_of_groq(model_server: START, connect: 
     last = {**delta("stop"), "x_groq": {"usage": {"prompt_tokens": 3, "completion_tokens": 4}}}
     raw = events(delta(content="x"), last, "[DONE]")
     assert (await collect(connect("openai", model_server([raw])).stream(ASK)))[-1].usage == Usage(3, 4)
+
+
+async def test_how_far_a_server_has_read_the_prompt_is_passed_on(connect: Connect, model_server: START) -> None:
+    told = [(12_000, 4_000, 4_000, 0), (12_000, 4_000, 6_000, 3_000), (12_000, 4_000, 12_000, 12_000)]
+    keys = ("total", "cache", "processed", "time_ms")
+    reading = [{**delta(role="assistant"), "prompt_progress": dict(zip(keys, row, strict=True))} for row in told]
+    server = model_server([events(*reading, delta(content="Hello"), delta("stop"), "[DONE]")])
+    chunks = await collect(connect("openai", server).stream(ASK))
+    progress = [(each.total, each.done, each.left) for each in chunks if isinstance(each, PromptProgress)]
+    assert progress == [(12_000, 4_000, None), (12_000, 6_000, 9.0), (12_000, 12_000, 0.0)]
+    assert chunks[-1].text == "Hello"
+
+
+@pytest.mark.parametrize("reading", [7, [], {"total": "many"}, {"total": -1, "processed": 9}, {"processed": 1e300}])
+async def test_progress_that_makes_no_sense_harms_nothing(
+    connect: Connect, model_server: START, reading: object
+) -> None:
+    odd = {**delta(role="assistant"), "prompt_progress": reading}
+    server = model_server([events(odd, delta("stop", content="Hello"), "[DONE]")])
+    chunks = await collect(connect("openai", server).stream(ASK))
+    assert chunks[-1].text == "Hello"
+    assert all(each.left is None and each.done == 0 for each in chunks if isinstance(each, PromptProgress))

@@ -14,6 +14,7 @@ from ba_tui.providers.catalog import chosen_catalog
 from ba_tui.providers.facts.servers import ModelServer
 from ba_tui.providers.facts.values import ModelFacts
 from ba_tui.providers.in_use import ModelInUse
+from ba_tui.providers.setup import ProviderSetup
 from ba_tui.resources import places
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.settings import load_settings
@@ -45,31 +46,34 @@ def in_use(tmp_path: Path, flags: Mapping[str, object]) -> ModelInUse:
     ],
 )
 def test_small_work_goes_to_the_vendors_cheap_model_or_to_the_main_one(tmp_path: Path, main: str, small: str):
-    assert access(tmp_path, LOCAL).in_slot("small", main) == small
+    assert ProviderSetup(access(tmp_path, LOCAL), places()).in_slot("small", main) == small
 
 
 def test_a_vendors_own_variable_for_its_address_means_another_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
-    assert access(tmp_path).in_slot("small", "anthropic/claude-sonnet-5-5") == "anthropic/claude-sonnet-5-5"
+    assert (
+        ProviderSetup(access(tmp_path), places()).in_slot("small", "anthropic/claude-sonnet-5-5")
+        == "anthropic/claude-sonnet-5-5"
+    )
 
 
 def test_a_slot_is_set_by_flag_and_by_the_person_for_later_starts(tmp_path: Path):
     flags = {"small.model": "openai/gpt-5-nano", "small.temperature": 0.5, "small.max_tokens": 900}
     way = access(tmp_path, flags)
-    assert way.in_slot("small", "anthropic/claude-opus-5") == "openai/gpt-5-nano"
+    assert ProviderSetup(way, places()).in_slot("small", "anthropic/claude-opus-5") == "openai/gpt-5-nano"
     small = way.slots.settings("small")
     assert (small.temperature, small.max_output_tokens, small.effort) == (0.5, 900, None)
-    way.remember("small.model", "haiku")
-    assert way.in_slot("small", "anthropic/claude-opus-5") == "anthropic/claude-haiku-5-5"
+    ProviderSetup(way, places()).remember("small.model", "haiku")
+    assert ProviderSetup(way, places()).in_slot("small", "anthropic/claude-opus-5") == "anthropic/claude-haiku-5-5"
     assert access(tmp_path).slots.named("small") == "anthropic/claude-haiku-5-5"
-    way.remember("small.model", "")
-    assert way.in_slot("small", "openai/gpt-6-sol") == "openai/gpt-6-luna"
+    ProviderSetup(way, places()).remember("small.model", "")
+    assert ProviderSetup(way, places()).in_slot("small", "openai/gpt-6-sol") == "openai/gpt-6-luna"
 
 
 def test_an_unknown_model_is_not_kept(tmp_path: Path):
     way = access(tmp_path)
     with pytest.raises(UsageError):
-        way.remember("reasoning.model", "nowhere/x")
+        ProviderSetup(way, places()).remember("reasoning.model", "nowhere/x")
     assert way.slots.named("reasoning") == ""
     assert not places().settings.exists()
 

@@ -53,10 +53,22 @@ def test_open_rights_are_told(ba_home: Path) -> None:
     assert "chmod 600" in problem.hint
 
 
-@pytest.mark.parametrize("key", ["", "  ", "two words", "line\nbreak", "schlüssel", "esc\x1b[31m"])
-def test_what_is_no_key_is_refused(ba_home: Path, key: str) -> None:
-    with pytest.raises(UsageError, match="not an API key"):
+@pytest.mark.parametrize(
+    ("key", "wrong"),
+    [
+        ("", "is empty"),
+        ("  ", "is empty"),
+        ("two words", "contains a space"),
+        ("line\nbreak", "contains a line break"),
+        ("line\r\nbreak", "contains a line break"),
+        ("schlüssel", "contains a character that no key has"),
+        ("esc\x1b[31m", "contains a character that no key has"),
+    ],
+)
+def test_what_is_no_key_is_refused_and_not_shown(ba_home: Path, key: str, wrong: str) -> None:
+    with pytest.raises(UsageError, match=wrong) as refused:
         save_key("one", key, places())
+    assert not key.strip() or key not in refused.value.with_hint
     assert not (ba_home / "keys.yaml").exists()
 
 

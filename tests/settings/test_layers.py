@@ -28,11 +28,14 @@ def mine(home: Path, text: str) -> Path:
     return path
 
 
+LOCAL = {"ollama", "lmstudio", "llamacpp", "vllm"}
+
+
 def test_nothing_set_is_what_is_bundled(project: Path) -> None:
     found = loaded(project)
     assert found.warnings == ()
     assert found.settings.model.startswith("anthropic/")
-    assert set(found.settings.providers) == {"anthropic", "openai"}
+    assert set(found.settings.providers) == {"anthropic", "openai", *LOCAL}
     assert found.sources["model"] == "bundled"
     assert found.sources["effort"] == "default"
 
@@ -152,7 +155,7 @@ def test_what_is_right_in_a_file_counts_beside_what_is_wrong(ba_home: Path, proj
 def test_a_provider_with_a_mistake_is_left_out_whole(ba_home: Path, project: Path) -> None:
     mine(ba_home, "providers:\n  anthropic: {base_url: gateway.internal}\n  mine: {base_url: nowhere}\n")
     found = loaded(project)
-    assert set(found.settings.providers) == {"openai"}
+    assert set(found.settings.providers) == {"openai", *LOCAL}
     assert len(found.errors) == 2
 
 

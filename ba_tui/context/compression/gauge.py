@@ -23,6 +23,8 @@ MANY = 50
 """Messages that are not counted on the event loop: a long conversation was opened."""
 FEW = 8
 """Messages of a conversation that has just begun."""
+BYTES = 4
+"""About so many of a prompt make a token."""
 BRANCHES = 8
 _WINDOW = regex(
     r"(?:>|max(?:imum)?(?: model| context| prompt| input| allowed)*(?: length| size| tokens| limit| window)*"
@@ -65,10 +67,9 @@ class Gauge:
     def spacious(self, messages: Sequence[Message], share: float) -> bool:
         """Whether they certainly take less than ``share`` of the room. Counts nothing, so that the first request of a
         conversation need not wait for that: a token stands for a byte or more."""
-        blocks = [block for message in messages[: FEW + 1] for block in message.blocks]
-        if self._size is None or len(messages) > FEW or not all(isinstance(block, Text) for block in blocks):
+        if self._size is None or not _plain(messages):
             return False
-        return self._size() + sum(len(message.text.encode()) for message in messages) + HIDDEN < share * self.room
+        return self._size() + _bytes(messages) + HIDDEN < share * self.room
 
     def used(self, messages: Sequence[Message]) -> int:
         """Tokens that a request with ``messages`` takes."""
@@ -80,6 +81,13 @@ class Gauge:
                     told = ours
                 return told + self._counted(tuple(messages[place + 1 :]))
         return self.estimate(messages)
+
+    def about(self, messages: Sequence[Message]) -> int:
+        """About how many tokens a request with ``messages`` takes, for people: a conversation that has just begun is
+        not counted."""
+        if self._size is None or not _plain(messages):
+            return self.used(messages)
+        return (self._size() + _bytes(messages)) // BYTES
 
     async def ready(self, messages: Sequence[Message]) -> None:
         """So that ``used`` takes no time afterwards."""
@@ -122,6 +130,16 @@ class Gauge:
         sizes = [size for size in sizes if size >= SMALLEST]
         if sizes:
             self._told[self._model().id] = min(sizes)
+
+
+def _plain(messages: Sequence[Message]) -> bool:
+    """Whether they are few, and only text."""
+    blocks = (block for message in messages[: FEW + 1] for block in message.blocks)
+    return len(messages) <= FEW and all(isinstance(block, Text) for block in blocks)
+
+
+def _bytes(messages: Sequence[Message]) -> int:
+    return sum(len(message.text.encode()) for message in messages)
 
 
 def uncounted(messages: Sequence[Message]) -> tuple[Message, ...]:

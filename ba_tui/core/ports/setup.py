@@ -13,12 +13,15 @@ SLOTS: Mapping[str, str] = {"small": "small work such as summaries", "reasoning"
 
 
 @frozen
-class LocalServer:
-    """A model server found on loopback, and the ids (``openai/…``) it offers."""
+class FoundServer:
+    """A model server and what it offers. ``provider`` begins the ids of its models (``ollama/llama3``);
+    ``troubles`` say in one line each why it lists none, or what is wrong with some."""
 
-    name: str
+    provider: str
+    title: str
     base_url: str
-    models: tuple[str, ...]
+    models: tuple[ModelInfo, ...] = ()
+    troubles: tuple[str, ...] = ()
 
 
 class Catalogue(Protocol):
@@ -31,21 +34,40 @@ class Setup(Protocol):
     """The way to a first answer."""
 
     def missing(self, model: str) -> str:
-        """Why ``model`` can't be asked yet, as one line; empty when it can."""
+        """Why ``model`` can't be asked yet, as one line; empty when it can. May ask a server on this machine: call it
+        off the loop."""
         ...
 
     def first_model(self, provider: str) -> str:
         """The id of the model to begin with at ``provider``; empty when none is known."""
         ...
 
-    async def local_servers(self) -> Sequence[LocalServer]: ...
-
-    def save_key(self, provider: str, key: str) -> str:
-        """Keep an API key for later starts; says where it went. Raises StorageError."""
+    async def servers(self) -> Sequence[FoundServer]:
+        """The model servers on this machine's usual ports, and those of the settings, as they answer now."""
         ...
 
-    def use_server(self, server: LocalServer, model: str) -> str:
-        """Make a local server's model the default of later starts; returns its id."""
+    async def find_server(self, address: str, key: str = "") -> FoundServer:
+        """The server at ``address`` (``HOST:PORT``, a URL, or ``NAME URL``) with its models.
+
+        Raises:
+            AuthFailed: it wants a key, or another one. UsageError, ProviderError: it is none, or its name is taken.
+        """
+        ...
+
+    async def check_key(self, provider: str, key: str) -> None:
+        """Ask ``provider`` once whether it takes ``key``.
+
+        Raises:
+            UsageError: it can't be a key. AuthFailed: it is refused. ProviderError: that could not be found out.
+        """
+        ...
+
+    def save_key(self, provider: str, key: str) -> str:
+        """Keep an API key for later starts; says where it went. Raises StorageError, UsageError."""
+        ...
+
+    def use_server(self, server: FoundServer, model: str, key: str = "") -> str:
+        """Make a server's model the default of later starts, and keep the server and its key; returns its id."""
         ...
 
     def in_slot(self, slot: str, main: str) -> str:

@@ -24,6 +24,11 @@ def short_count(number: int) -> str:
     return f"{number / 1_000_000:.1f}M"
 
 
+def duration(seconds: int) -> str:
+    """``14 s``, ``2 min 5 s``."""
+    return f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
+
+
 def money(cost: float | None) -> str:
     """US dollars; a dash when it is not known."""
     if cost is None:

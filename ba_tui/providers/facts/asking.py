@@ -17,7 +17,7 @@ from ba_tui.core.errors import BadRequest, ModelNotFound, ProviderError
 from ba_tui.providers.facts.reading import llama_props, model_list, ollama_show, single_model
 from ba_tui.providers.facts.servers import ModelServer
 from ba_tui.providers.facts.values import Listed, ModelFacts, merged
-from ba_tui.providers.faults import check_url, from_network, from_response
+from ba_tui.providers.faults import check_url, from_network, from_response, is_loopback
 from ba_tui.providers.shapes import decode
 
 TIMEOUT = 10.0
@@ -74,7 +74,11 @@ async def _questions(server: ModelServer, timeout: float) -> AsyncGenerator[_Que
 
     def client() -> httpx2.AsyncClient:
         # No certificates are read for an address without TLS: nobody leads on from there.
-        return httpx2.AsyncClient(follow_redirects=False, timeout=timeout, verify=not server.own, headers=headers)
+        # No proxy leads to this machine, whatever the environment says.
+        proxied = not is_loopback(server.base)
+        return httpx2.AsyncClient(
+            follow_redirects=False, timeout=timeout, verify=not server.own, headers=headers, trust_env=proxied
+        )
 
     try:
         # Reading the certificates takes longer than the event loop may be held up.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ba_tui.core.agent import Agent
 from ba_tui.core.conversation import Conversation, Services
-from ba_tui.core.errors import SessionLocked, SessionNotFound, StorageError, UsageError
+from ba_tui.core.errors import BaError, SessionLocked, SessionNotFound, StorageError, UsageError
 from ba_tui.core.events import Event, MessageDone, Mode, Notice, TextDelta, Titled
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.ports.brain import Admitted, Inventory
@@ -20,7 +20,7 @@ from ba_tui.core.ports.jobs import Job
 from ba_tui.core.ports.mentions import Suggestion, Weight
 from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
 from ba_tui.core.ports.sessions import Imported, Outline, SavedRequest, SessionInfo
-from ba_tui.core.ports.setup import LocalServer
+from ba_tui.core.ports.setup import FoundServer
 from ba_tui.core.ports.tools import ToolFigures, ToolLine
 from ba_tui.core.ports.trust import Trusting
 from ba_tui.core.provider import ModelInfo, ModelRequest, Prices, ReplyChunk
@@ -327,7 +327,12 @@ class Names:
 @dataclass
 class Ways:
     reason: str = ""
-    servers: Sequence[LocalServer] = ()
+    found: Sequence[FoundServer] = ()
+    at: dict[str, FoundServer | BaError] = field(default_factory=dict[str, "FoundServer | BaError"])
+    """Servers by what is typed for them and the key, or why there is none."""
+    refusals: list[BaError] = field(default_factory=list[BaError])
+    """What the next checks of a key end with."""
+    checked: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     keys: list[tuple[str, str]] = field(default_factory=list)
     remembered: dict[str, str] = field(default_factory=dict)
     used: list[str] = field(default_factory=list)
@@ -339,8 +344,19 @@ class Ways:
     def first_model(self, provider: str) -> str:
         return next((info.id for info in MODELS if info.provider == provider), "")
 
-    async def local_servers(self) -> Sequence[LocalServer]:
-        return self.servers
+    async def servers(self) -> Sequence[FoundServer]:
+        return self.found
+
+    async def find_server(self, address: str, key: str = "") -> FoundServer:
+        found = self.at[f"{address} {key}".strip()]
+        if isinstance(found, BaError):
+            raise found
+        return found
+
+    async def check_key(self, provider: str, key: str) -> None:
+        self.checked.append((provider, key))
+        if self.refusals:
+            raise self.refusals.pop(0)
 
     def save_key(self, provider: str, key: str) -> str:
         if self.full:
@@ -348,8 +364,9 @@ class Ways:
         self.keys.append((provider, key))
         return "~/.config/ba/keys.yaml"
 
-    def use_server(self, server: LocalServer, model: str) -> str:
+    def use_server(self, server: FoundServer, model: str, key: str = "") -> str:
         self.used.append(model)
+        self.keys += [(server.provider, key)] if key else []
         self.reason = ""
         return model
 

@@ -15,7 +15,8 @@ from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.ports.jobs import Job
 from ba_tui.core.ports.permissions import RuleLine
-from ba_tui.core.ports.setup import LocalServer
+from ba_tui.core.ports.setup import FoundServer
+from ba_tui.core.provider import ModelInfo
 from ba_tui.core.results import Diff, StateChange, Todos, ToolResult
 from ba_tui.core.start import Start
 from ba_tui.core.work import Todo
@@ -105,7 +106,8 @@ def test_completion(snap_compare: Any, world: World, size: tuple[int, int]) -> N
 @pytest.mark.parametrize("size", SIZES)
 def test_first_start(snap_compare: Any, world: World, size: tuple[int, int]) -> None:
     world.ways.reason = "There is no key for anthropic/claude-sonnet-4-5."
-    world.ways.servers = (LocalServer("Ollama", "http://127.0.0.1:11434", ("openai/qwen3-coder",)),)
+    model = ModelInfo("openai/qwen3-coder", "openai", "qwen3-coder")
+    world.ways.found = (FoundServer("ollama", "Ollama", "http://127.0.0.1:11434/v1", (model,)),)
 
     async def scene(hand: Hand) -> None:
         await hand.until(lambda: hand.app.screen is not hand.chat)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
 from ba_tui.core.ports.setup import SLOTS
-from ba_tui.core.provider import ModelInfo
 from ba_tui.faces.tui.acts.port import Actions, Room, SessionActions
 from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.faces.tui.session import MEANING
@@ -19,12 +17,12 @@ DEFAULT = "default"
 
 async def model(chat: Actions, words: str) -> None:
     """Choose the model of the conversation, or of a slot: ``small NAME``."""
-    services, conversation = chat.session.live
+    _, conversation = chat.session.live
     first, _, rest = words.partition(" ")
     if first in SLOTS:
         await _slot(chat, first, rest.strip())
         return
-    name = words or await _picked(chat, services.catalogue.models, conversation.model, "Model")
+    name = words or await _picked(chat, conversation.model, "Model")
     if not name:
         return
     info = chat.session.use_model(name)
@@ -38,7 +36,7 @@ async def _slot(chat: Actions, slot: str, name: str) -> None:
     setup, what = services.setup, f"{slot.capitalize()} model"
     if not name:
         now = setup.in_slot(slot, conversation.model)
-        name = await _picked(chat, services.catalogue.models, now, what)
+        name = await _picked(chat, now, what)
         if not name:
             return
     await asyncio.to_thread(setup.remember, f"{slot}.model", "" if name == DEFAULT else name)
@@ -46,12 +44,13 @@ async def _slot(chat: Actions, slot: str, name: str) -> None:
     chat.activity.hint(f"{what}: {chosen}, from now on, for {SLOTS[slot]}.")
 
 
-async def _picked(chat: Actions, listed: Callable[[], Sequence[ModelInfo]], current: str, title: str) -> str:
-    """The id of one of the models that ``listed`` gives; empty when the person chose none."""
-    from ba_tui.faces.tui.screens.models import model_picker  # noqa: PLC0415 - most runs never show it
+async def _picked(chat: Actions, current: str, title: str) -> str:
+    """The id of one of the models that can be chosen; empty when the person chose none."""
+    from ba_tui.faces.tui.screens.models import ModelPicker  # noqa: PLC0415 - most runs never show it
 
-    models = await asyncio.to_thread(listed)
-    return await chat.ba.push_screen_wait(model_picker(models, current, title)) or ""
+    services, _ = chat.session.live
+    models = await asyncio.to_thread(services.catalogue.models)
+    return await chat.ba.push_screen_wait(ModelPicker(models, current, services.setup, title)) or ""
 
 
 def cycle_mode(chat: SessionActions, _: str) -> None:
@@ -122,8 +121,7 @@ async def setup(chat: Actions, _: str) -> None:
     if outcome == "tour":
         await app.leave_for("demo")
     elif outcome:
-        if outcome != conversation.model:
-            chat.session.use_model(outcome)
+        chat.session.use_model(outcome)
         chat.show_facts()
         chat.turns.missing = await asyncio.to_thread(services.setup.missing, conversation.model)
         if not chat.turns.missing:
@@ -141,4 +139,4 @@ PERMISSIONS = Room(
 )
 CONTEXT = Room({SlashCommand("context", "What fills the window, with tokens", aliases=("status",)): context})
 THEMES = Room({SlashCommand("theme", "Choose the colours", "[name]"): theme})
-SETUP = Room({SlashCommand("setup", "Keys, local servers and the tour", aliases=("login", "connect")): setup})
+SETUP = Room({SlashCommand("setup", "Connect a model: key, server, tour", aliases=("login", "connect")): setup})

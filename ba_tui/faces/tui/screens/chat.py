@@ -178,9 +178,14 @@ class ChatScreen(Screen[None]):
     async def check_setup(self) -> None:
         """Offer the ways on when the model can't be asked yet."""
         services, conversation = self.session.live
-        self.turns.missing = await asyncio.to_thread(services.setup.missing, conversation.model)
+        before, self.turns.missing = (
+            self.turns.missing,
+            await asyncio.to_thread(services.setup.missing, conversation.model),
+        )
         if self.turns.missing:
             self.call_command("setup")
+        elif before:
+            self.activity.hint(f"{conversation.model} is ready: press Enter.")
         elif self.composer.touched:
             self._warm()
 
@@ -220,7 +225,8 @@ class ChatScreen(Screen[None]):
     def _refused(self, text: str, error: BaError | None) -> None:
         self.composer.put_back(text)
         if error is None:
-            self.call_command("setup")
+            # A server may have been started meanwhile.
+            self.run_worker(self.check_setup, group="setup", exclusive=True, exit_on_error=False)
         elif error.kind != PromptRefused.kind:
             # That one is told where its turn ends.
             self.tell(Notice(str(error), "error", error.hint))

@@ -49,6 +49,8 @@ class Picker(ModalScreen[str | None]):
 
     FILTERED: ClassVar[bool] = True
     """False: nothing is typed, and letters are keys."""
+    MOST: ClassVar[int] = 1_000_000
+    """Rows that are shown at a time."""
     CSS_PATH = "../styles/screens.tcss"
     VERTICAL_BREAKPOINTS = LOW
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -110,7 +112,7 @@ class Picker(ModalScreen[str | None]):
         """Show what matches, the cursor where it was."""
         options = self.query_one(OptionList)
         before = self.highlighted
-        matching = self.matching()
+        matching = self.matching()[: self.MOST]
         width = max(20, options.size.width - 4)
         options.clear_options()
         options.add_options(Option(row, id=choice.id) for choice, row in rendered(matching, width))

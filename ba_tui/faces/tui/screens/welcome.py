@@ -1,6 +1,6 @@
 """The first start: why no model can be asked yet, and the ways on. The conversation stays readable behind it.
 
-Keys typed here go to ``Setup.save_key`` and nowhere else: they are never shown, logged or kept in a widget.
+Keys typed here go to ``Setup`` and nowhere else: they are never shown, logged or kept in a widget.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from ba_tui.core.errors import BaError
-from ba_tui.core.ports.setup import LocalServer, Setup
+from ba_tui.core.errors import AuthFailed, BaError, ProviderError
+from ba_tui.core.ports.setup import FoundServer, Setup
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.faces.tui.screens.picker import LOW
+from ba_tui.core.text.wording import count
+from ba_tui.faces.tui.screens.models import ServedModels
+from ba_tui.faces.tui.screens.picker import LOW, app_of
+from ba_tui.faces.tui.widgets.key_input import KeyInput
 
 BACK = "↑ ↓ scroll · Esc goes back"
 VARIABLES = """Set one of these before you start ba, and it is used at once:
@@ -33,6 +36,11 @@ VARIABLES = """Set one of these before you start ba, and it is used at once:
 PREFIXES = (("sk-ant-", "anthropic"), ("sk-", "openai"))
 KEYS = "↑ ↓ Enter choose · Esc goes on without a model"
 READY = "↑ ↓ Enter choose · Esc closes"
+KEPT = "Kept in a file that only you can read · Enter saves · Esc goes back"
+TYPED = "Enter looks for its models · NAME before the address to name it · Esc goes back"
+FEW = 3
+"""Models of a server that are offered one by one."""
+NOBODY = "No model server answers on the usual ports (Ollama, LM Studio, llama.cpp, vLLM)."
 
 
 class Welcome(ModalScreen[str | None]):
@@ -52,8 +60,12 @@ class Welcome(ModalScreen[str | None]):
         self._setup = setup
         self._model = model
         self._missing = missing
-        self._servers: Sequence[LocalServer] = ()
+        self._servers: Sequence[FoundServer] = ()
         self._provider = ""
+        """Whose key is asked for; empty for the server at ``_address``."""
+        self._address = ""
+        self._unchecked = ""
+        """A key that could not be checked; Enter saves it."""
         self._keys = KEYS if missing else READY
 
     def compose(self) -> ComposeResult:
@@ -62,25 +74,24 @@ class Welcome(ModalScreen[str | None]):
             reason = self._missing or f"{self._model} is ready."
             yield Static(paintable(reason), classes="lead", markup=False)
             yield OptionList(id="ways", compact=True, markup=False)
-            yield Input(id="key", password=True, placeholder="Paste the key, then Enter", compact=True)
+            yield KeyInput()
+            yield Input(id="address", placeholder="127.0.0.1:8080 or https://HOST/v1", compact=True)
             with VerticalScroll(id="variables"):
                 yield Static(VARIABLES, markup=False)
             yield Static(self._keys, classes="keys", markup=False)
 
     def on_mount(self) -> None:
-        self.query_one("#key", Input).cursor_blink = False
+        self.query_one("#address", Input).cursor_blink = False
         self._show("ways")
-        self._fill("Looking for local model servers …")
+        self._fill("Looking for model servers …")
         self.run_worker(self._look, group="servers", exit_on_error=False)
 
     async def _look(self) -> None:
         try:
-            self._servers = await self._setup.local_servers()
+            self._servers = await self._setup.servers()
         except (BaError, OSError):
             self._servers = ()
-        bare = " and ".join(server.name for server in self._servers if not server.models)
-        none = "" if self._servers else "No local server found (Ollama, LM Studio, llama.cpp)."
-        self._fill(f"Found, but without a model yet: {bare}." if bare else none)
+        self._fill("" if self._servers else NOBODY)
 
     def _fill(self, note: str) -> None:
         ways = self.query_one("#ways", OptionList)
@@ -88,10 +99,11 @@ class Welcome(ModalScreen[str | None]):
         options = [Option("Guided tour: two minutes, scripted model, sample data", "tour")]
         options += [Option("Paste an Anthropic key", "key:anthropic"), Option("Paste an OpenAI key", "key:openai")]
         for place, server in enumerate(self._servers):
-            options += [Option(_offer(server, model), f"{place}:{model}") for model in server.models[:8]]
+            options += _offers(place, server)
+        options.append(Option("Type the address of a model server", "address"))
         options.append(Option("Set environment variables: show how", "variables"))
-        if note:
-            options.append(Option(note, "note", disabled=True))
+        notes = [note] if note else [line for server in self._servers for line in _troubles(server)]
+        options += [Option(paintable(line, newlines=False), disabled=True) for line in notes]
         ways.clear_options()
         ways.add_options(options)
         ways.highlighted = min(before, len(options) - 1)
@@ -127,12 +139,12 @@ class Welcome(ModalScreen[str | None]):
         self.dismiss(None)
 
     def _show(self, part: str) -> None:
-        for id in ("ways", "key", "variables"):
+        for id in ("ways", "key", "address", "variables"):
             self.query_one(f"#{id}").display = id == part
         self.query_one(f"#{part}").focus()
 
     def _say(self, text: str) -> None:
-        self.query_one(".keys", Static).update(text)
+        self.query_one(".keys", Static).update(paintable(text, newlines=False))
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
@@ -145,48 +157,99 @@ class Welcome(ModalScreen[str | None]):
         elif way == "variables":
             self._show("variables")
             self._say(BACK)
+        elif way == "address":
+            self._show("address")
+            self._say(TYPED)
         elif way == "key":
             self._ask_key(rest)
-        elif way.isdecimal():
-            server = self._servers[int(way)]
-            self.run_worker(partial(self._use, server, rest), group="use", exclusive=True, exit_on_error=False)
+        elif way == "server":
+            place, _, model = rest.partition(":")
+            self._work(self._use, self._servers[int(place)], model)
 
-    def _ask_key(self, provider: str) -> None:
-        self._provider = provider
-        self._show("key")
-        self._say("Kept in a file that only you can read · Enter saves · Esc goes back")
+    def _work(self, step: Callable[..., Awaitable[None]], *args: object) -> None:
+        """One step at a time; Esc stops it."""
+        self.run_worker(partial(self._told, step, *args), group="step", exclusive=True, exit_on_error=False)
 
-    async def _use(self, server: LocalServer, model: str) -> None:
+    async def _told(self, step: Callable[..., Awaitable[None]], *args: object) -> None:
         try:
-            chosen = await asyncio.to_thread(self._setup.use_server, server, model)
+            await step(*args)
         except BaError as error:
             self._say(error.with_hint)
+
+    def _ask_key(self, provider: str, say: str = KEPT) -> None:
+        self._provider, self._unchecked = provider, ""
+        self._show("key")
+        self._say(say)
+
+    # A server
+
+    @on(Input.Submitted, "#address")
+    def _address_typed(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._address = event.value.strip()
+        if self._address:
+            self._work(self._find)
+
+    async def _find(self, key: str = "") -> None:
+        self._say(f"Asking {self._address} for its models …")
+        try:
+            server = await self._setup.find_server(self._address, key)
+        except AuthFailed as error:
+            self._ask_key("", f"{error} Paste it, then Enter · Esc goes back")
             return
-        self.dismiss(chosen)
+        if not server.models:
+            self._say(f"{server.base_url} answers, but offers no model. {' '.join(server.troubles)}".strip())
+            return
+        await self._use(server, server.models[0].id if len(server.models) == 1 else "", key)
+
+    async def _use(self, server: FoundServer, model: str, key: str = "") -> None:
+        """Keep ``server`` and ``model``; an empty one is chosen first."""
+        if not model:
+            chosen = await app_of(self).push_screen_wait(ServedModels(server))
+            if not chosen:
+                return
+            model = chosen
+        self.dismiss(await asyncio.to_thread(self._setup.use_server, server, model, key))
+
+    # A key
+
+    @on(KeyInput.Refused)
+    def _no_key(self, event: KeyInput.Refused) -> None:
+        event.stop()
+        self._say("That is not a key: it contains a line break or a space. Copy it again, alone.")
 
     @on(Input.Submitted, "#key")
-    def _typed(self, event: Input.Submitted) -> None:
+    def _key_typed(self, event: Input.Submitted) -> None:
         event.stop()
-        key = event.value.strip()
+        key, self._unchecked, unchecked = event.value.strip(), "", self._unchecked
         event.input.value = ""
-        if not key:
+        if unchecked and not key:
+            self._work(self._save, unchecked)
+        elif not key:
             self._say("Nothing was pasted.")
-        elif any(character.isspace() or not character.isprintable() for character in key):
-            self._say("That is no key: it holds spaces or line breaks.")
+        elif not self._provider:
+            self._work(self._find, key)
         else:
-            self.run_worker(partial(self._save, key), group="use", exclusive=True, exit_on_error=False)
+            self._work(self._check, key)
+
+    async def _check(self, key: str) -> None:
+        """Ask the key's provider whether it takes it, then save it."""
+        provider = self._owner(key)
+        self._say("Checking the key …")
+        try:
+            await self._setup.check_key(provider, key)
+        except AuthFailed:
+            raise
+        except ProviderError as error:
+            self._unchecked = key
+            self._say(f"Not checked: {error} Enter saves the key all the same · Esc goes back")
+            return
+        await self._save(key)
 
     async def _save(self, key: str) -> None:
-        # A key pasted under the wrong name tells its vendor by its beginning.
-        provider = next((name for prefix, name in PREFIXES if key.startswith(prefix)), self._provider)
-        if self._provider == "openai" and not key.startswith("sk-ant-"):
-            provider = "openai"
-        try:
-            where = await asyncio.to_thread(self._setup.save_key, provider, key)
-            served = await asyncio.to_thread(self._served, provider)
-        except BaError as error:
-            self._say(error.with_hint)
-            return
+        provider = self._owner(key)
+        where = await asyncio.to_thread(self._setup.save_key, provider, key)
+        served = await asyncio.to_thread(self._served, provider)
         if served:
             self.notify(f"The key was saved in {where}.", markup=False)
             self.dismiss(served)
@@ -194,20 +257,41 @@ class Welcome(ModalScreen[str | None]):
             self._show("ways")
             self._say(f"Saved in {where}. Esc, then choose a model with /model.")
 
+    def _owner(self, key: str) -> str:
+        """A key pasted under the wrong name tells its vendor by its beginning."""
+        if self._provider == "openai" and not key.startswith("sk-ant-"):
+            return "openai"
+        return next((name for prefix, name in PREFIXES if key.startswith(prefix)), self._provider)
+
     def _served(self, provider: str) -> str:
         """What can be asked now: the model that was wanted, else the first one of the key's vendor."""
         models = (self._model, self._setup.first_model(provider))
         return next((model for model in models if model and not self._setup.missing(model)), "")
 
     def action_back(self) -> None:
-        if self.query_one("#key").display or self.query_one("#variables").display:
-            self.query_one("#key", Input).value = ""
-            self._show("ways")
-            self._say(self._keys)
-        else:
+        if self.query_one("#ways").display:
             self.dismiss(None)
+            return
+        self.workers.cancel_group(self, "step")  # pyright: ignore[reportUnknownMemberType] - Worker is generic
+        self._unchecked = ""
+        self.query_one("#key", Input).value = ""
+        self._show("ways")
+        self._say(self._keys)
 
 
-def _offer(server: LocalServer, model: str) -> str:
-    name = model.partition("/")[2] or model
-    return paintable(f"Use {name} from {server.name} at {server.base_url}", newlines=False)
+def _offers(place: int, server: FoundServer) -> list[Option]:
+    """What ``server`` has, in a few rows: its models, or a choice among many."""
+    few = server.models if len(server.models) <= FEW else ()
+    offers = [(f"Use {model.name} from {_where(server)}", model.id) for model in few]
+    if len(server.models) > FEW:
+        offers.append((f"Choose from {count(len(server.models), 'model')} of {_where(server)}", ""))
+    return [Option(paintable(text, newlines=False), f"server:{place}:{model}") for text, model in offers]
+
+
+def _troubles(server: FoundServer) -> Sequence[str]:
+    """What keeps models of ``server`` from being used, a line each."""
+    return server.troubles or (() if server.models else (f"{_where(server)} has no model yet.",))
+
+
+def _where(server: FoundServer) -> str:
+    return f"{server.title} at {server.base_url}"

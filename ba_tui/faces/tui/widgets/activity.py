@@ -6,6 +6,7 @@ Its clock runs at TICKS Hz and only during a turn. The row is always one line hi
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from textual.content import Content
 from textual.timer import Timer
@@ -16,6 +17,7 @@ from ba_tui.core.events import (
     Asked,
     Event,
     MessageDone,
+    PromptProgress,
     Retrying,
     TextDelta,
     ThinkingDelta,
@@ -26,23 +28,28 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.faces.tui.meters import short_count
+from ba_tui.faces.tui.meters import duration, short_count
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 INDENT = "  "
 """Words stand below words, in the column behind the signs."""
 HINT_SECONDS = 3.0
 TICKS = 4
+SLOW = 3.0
+"""Seconds after which a model that has not begun to answer counts as a slow reader."""
 
 
 class Activity(Static):
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(id="activity", markup=False)
+        self._clock = clock
         self._word = ""
         self._busy = False
         self._started = 0.0
         self._frame = 0
         self._retry_at: float | None = None
+        self._reading: PromptProgress | None = None
+        self._reading_since = 0.0
         self._tick: Timer | None = None
         self._hint = ""
         self._note = ""
@@ -88,10 +95,15 @@ class Activity(Static):
                 self._say("Waiting for you")
             case ToolFinished() | MessageDone() | Answered():
                 self._say("Working")
+            case PromptProgress(agent="main"):
+                if self._reading is None:
+                    self._say("Working")
+                    self._reading_since = self._clock()
+                self._reading = event
             case Retrying(delay=delay, attempt=attempt, attempts=attempts):
                 # Why, the conversation says: here the way out has to fit behind it.
                 self._say(f"Trying again ({attempt} of {attempts})" if attempts else "Next request")
-                self._retry_at = time.monotonic() + delay
+                self._retry_at = self._clock() + delay
             case TurnEnded(agent="main"):
                 self._stop()
             case _:
@@ -99,7 +111,8 @@ class Activity(Static):
 
     def begin(self) -> None:
         """A turn is on its way; what looks at its prompt may take a while before anything else happens."""
-        self._busy, self._started, self._word, self._retry_at = True, time.monotonic(), "Working", None
+        self._busy, self._started, self._word = True, self._clock(), "Working"
+        self._retry_at = self._reading = None
         if self._tick is None:
             self._tick = self.set_interval(1 / TICKS, self._advance)
         self._draw()
@@ -118,7 +131,7 @@ class Activity(Static):
 
     def _say(self, word: str) -> None:
         # Drawn by the next tick: events may come by the thousand.
-        self._word, self._retry_at = paintable(word[:200], newlines=False), None
+        self._word, self._retry_at, self._reading = paintable(word[:200], newlines=False), None, None
 
     def _advance(self) -> None:
         self._frame += 1
@@ -128,14 +141,26 @@ class Activity(Static):
         if self._hint:
             self.update(Content.styled(INDENT + self._hint, "$warning"), layout=False)
         elif self._busy:
-            seconds = int(time.monotonic() - self._started)
+            seconds = int(self._clock() - self._started)
             word = self._word
             if self._retry_at is not None:
-                word = f"{word} in {max(0, round(self._retry_at - time.monotonic()))} s"
-            elapsed = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
+                word = f"{word} in {max(0, round(self._retry_at - self._clock()))} s"
+            if self._reading and (waited := self._clock() - self._reading_since) >= SLOW:
+                word = _reading(self._reading, int(waited), seconds)
+            elapsed = duration(seconds)
             mark = "…" if word == "Waiting for you" else FRAMES[self._frame % len(FRAMES)]
             note = f" · {self._note}" if self._note else ""
             quiet = (f"  {elapsed} · Esc interrupts{note}", "$text-muted")
             self.update(Content.assemble((f"{mark} {word}", "$accent"), quiet), layout=False)
         else:
             self.update(Content.styled(INDENT + self._note, "$text-muted"), layout=False)
+
+
+def _reading(progress: PromptProgress, waited: int, elapsed: int) -> str:
+    """How far the model is with the prompt. What it took so far stands here when the turn began earlier."""
+    words = f"Reading {'≈' if progress.done is None else ''}{short_count(progress.total)} tokens"
+    if progress.done and progress.total:
+        words += f", {100 * progress.done // progress.total} %"
+    if progress.left:
+        words += f", {duration(round(progress.left))} left"
+    return words if elapsed - waited < SLOW else f"{words} ({duration(waited)})"

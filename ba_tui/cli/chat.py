@@ -116,9 +116,9 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
 
         check_bypass(yes_bypass_as_root)
     if trust:
-        from ba_tui.assembly import trust as grant  # noqa: PLC0415 - only where it is used: --help stays quick
+        from ba_tui.permissions.trust.grants import trust_folder  # noqa: PLC0415 - only where it is used
 
-        grant(folder)
+        trust_folder(folder)
     # Where the locale says ASCII, Python has taken the bytes of other letters apart.
     words = os.fsencode(" ".join(prompt or ())).decode("utf-8", "surrogateescape")
     start = Start(words, "last" if continue_ else resume, fork, theme or "", not no_color)

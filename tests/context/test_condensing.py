@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from ba_tui.assembly import connect, trust
+from ba_tui.assembly import connect
 from ba_tui.core.compacting import compact, undo_compact
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Compressed, Event, MessageDone, Notice, TurnEnded
 from ba_tui.core.messages import Usage
+from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Step
 from ba_tui.resources import places
 from tests.loopback import ModelServer, Status
@@ -29,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     work = tmp_path / "work"
     (work / ".git").mkdir(parents=True)
     (work / "AGENTS.md").write_text("Use tabs.")
-    trust(work)
+    trust_folder(work)
     # Nobody asks the model server how large its window is.
     places().config.mkdir(parents=True, exist_ok=True)
     (places().config / "models.yaml").write_text("models: [{match: [some-model], window: 200000, output: 8192}]")

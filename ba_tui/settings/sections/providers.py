@@ -1,0 +1,56 @@
+"""Ways to models, and the slots of models beside the main one."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+
+from ba_tui.core.values import frozen
+from ba_tui.settings.fields import NUMBER, Address, FieldCheck, Whole, about, finite
+from ba_tui.settings.sections.group import SettingsGroup
+
+Kind = Literal["anthropic", "openai", "scripted"]
+Effort = Literal["low", "medium", "high", "xhigh", "max"]
+Temperature = Annotated[float, NUMBER, Ge(0), Le(2), FieldCheck(finite)]
+PerMinute = Annotated[Whole, Ge(1), Le(1_000_000_000)]
+
+
+@frozen
+class ModelProfile(SettingsGroup):
+    """A way to models: whose wire format, at which address, with which key."""
+
+    kind: Kind = field(
+        default="openai",
+        metadata=about("The wire format: anthropic, openai (any OpenAI-compatible server) or scripted."),
+    )
+    base_url: Address | None = field(
+        default=None, metadata=about("The server's address; the vendor's own when not set.")
+    )
+    api_key_env: str | None = field(
+        default=None,
+        metadata=about("The environment variable that holds the API key; not set for servers that need none."),
+    )
+    requests_per_minute: PerMinute | None = field(
+        default=None, metadata=about("Requests that are sent within a minute at most; further ones wait.")
+    )
+    tokens_per_minute: PerMinute | None = field(
+        default=None, metadata=about("Tokens, in and out, within a minute; once they are used up, requests wait.")
+    )
+
+
+@frozen
+class ModelSlot(SettingsGroup):
+    """A model for one kind of work, and how it is asked."""
+
+    model: str = field(default="", metadata=about("The model, as PROVIDER/MODEL."))
+    temperature: Temperature | None = field(
+        default=None, metadata=about("How freely it answers, from 0 to 2; by default the model's own.")
+    )
+    max_tokens: Annotated[Whole, Ge(1)] | None = field(
+        default=None, metadata=about("The longest answer to ask it for, in tokens; by default what fits the work.")
+    )
+    effort: Effort | None = field(
+        default=None, metadata=about("How hard it should think; by default the vendor's own setting.")
+    )

@@ -1,4 +1,4 @@
-"""Ways to models, and the slots of models beside the main one."""
+"""Ways to models, and the models for kinds of work."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 
 from ba_tui.core.conversation import Conversation, Services
 from ba_tui.core.errors import AuthFailed, SessionNotFound
-from ba_tui.core.events import Compressed, Notice, TextDelta
+from ba_tui.core.events import Compressed, Notice, Retrying, TextDelta
 from ba_tui.core.messages import Message, Text, Thinking, Usage
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Question
@@ -224,3 +224,14 @@ async def test_a_session_that_is_not_there_is_exit_1(resume: str):
 async def test_escape_sequences_of_the_model_never_reach_stdout():
     _, out, err = await run(says("a\x1b]0;pwned\x07b\x9b31mc"))
     assert not set(out + err) & {"\x1b", "\x07", "\x9b"}
+
+
+@pytest.mark.parametrize("format", ["text", "stream-json"])
+async def test_a_wait_for_a_rate_limit_is_told_and_no_error(format: Any):
+    out, err = io.StringIO(), io.StringIO()
+    printer = Printer(format, out, err)
+    printer.begin(conversation(Script()))
+    printer.event(Retrying("mine is limited to 2 requests a minute in the settings.", 20.0, 0, 0))
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [line["type"] for line in lines] == ([] if format == "text" else ["init", "notice"])
+    assert ("in the settings. Next request in 20 s." in err.getvalue()) == (format == "text")

@@ -262,6 +262,13 @@ async def test_nothing_ticks_when_nothing_runs() -> None:
         assert not any("overloaded" in row for row in rows(view))
 
 
+async def test_a_wait_for_a_rate_limit_is_no_failed_attempt() -> None:
+    app = Sample()
+    async with app.run_test(size=(60, 12)):
+        feed(app.query_one(TranscriptView), [TurnStarted(user("x")), Retrying("mine is limited.", 21.0, 0, 0)])
+        assert any("Next request in 2" in row for row in rows(app.query_one(TranscriptView)))
+
+
 async def test_the_mouse_selects_source_text() -> None:
     app = Sample()
     async with app.run_test(size=(40, 12)) as pilot:

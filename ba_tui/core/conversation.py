@@ -112,7 +112,7 @@ class Conversation:
         return events
 
     async def warm(self) -> None:
-        """Do ahead what the first prompt needs: fold the history, import the SDK of the model."""
+        """Do ahead what the first prompt needs: fold the history, and start to connect to the model."""
         await self.history()
         if not self.busy:
             await self._agent()
@@ -208,6 +208,7 @@ class Conversation:
         if model not in self._agents:
             await self._dismiss()
             self._agents = {model: await asyncio.to_thread(self._brain.agent, model)}
+            self._agents[model].provider.connect()
         return self._agents[model]
 
     async def _dismiss(self) -> None:

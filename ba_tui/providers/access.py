@@ -14,6 +14,7 @@ from ba_tui.core.ports.setup import LocalServer
 from ba_tui.core.provider import ModelInfo
 from ba_tui.providers import local
 from ba_tui.providers.catalog import ModelCatalog
+from ba_tui.providers.credentials import TOKENS, anthropic_without_key
 from ba_tui.providers.faults import is_loopback
 from ba_tui.resources import Places
 from ba_tui.settings import Loaded, ModelProfile, read_key, save_key, set_value
@@ -72,7 +73,8 @@ class ProviderAccess:
 
     def variables(self) -> frozenset[str]:
         """The environment variables that hold keys; no child process gets them."""
-        return frozenset(profile.api_key_env for profile in self._profiles().values() if profile.api_key_env)
+        named = (profile.api_key_env for profile in self._profiles().values() if profile.api_key_env)
+        return TOKENS.union(named)
 
     def ready(self, provider: str) -> bool:
         """Whether ``provider`` can be asked: it has a key, or an address that was set on purpose needs none."""
@@ -81,6 +83,8 @@ class ProviderAccess:
             return False
         url = profile.base_url
         if url and (is_loopback(url) or profile.api_key_env is None):
+            return True
+        if profile.kind == "anthropic" and anthropic_without_key(url):
             return True
         return self.key(provider, profile) is not None
 

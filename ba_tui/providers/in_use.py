@@ -47,6 +47,6 @@ class ModelInUse:
         return tokens / self._chosen.window if self._chosen and self._chosen.window else 0.0
 
     def provider(self, name: str) -> Provider:
-        """A new connection to the model ``name``. May import an SDK. Raises UsageError, AuthFailed."""
+        """A new connection to the model ``name``. Call it off the loop. Raises UsageError, AuthFailed."""
         info = self._access.model(name)
         return Persistent(provider_for(info, self._settings, self._access, self._recorder(info.id)))

@@ -71,7 +71,7 @@ def test_print_mode_never_loads_the_app(tmp_path: Path) -> None:
             tmp_path, "-p", "hello", BA_MODEL="anthropic/test", ANTHROPIC_API_KEY="test", ANTHROPIC_BASE_URL=server.url
         )
     assert "httpx2" in loaded
-    assert loaded & {"textual", "chromadb", "anthropic", "openai", "tiktoken"} == set()
+    assert loaded & {"textual", "chromadb", "anthropic", "openai", "tiktoken", "typer", "pydantic"} == set()
     assert loaded & LATER == set()
 
 

@@ -17,7 +17,6 @@ from ba_tui.cli.streams import FULL, output_failed
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.text.wording import with_hint
 
-
 MOST_WORDS = 3
 """Words of a line that may be a command with a slip; a longer one is a prompt."""
 PASS = ("--help", "-h", "--install-completion", "--show-completion")

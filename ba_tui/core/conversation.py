@@ -208,7 +208,7 @@ class Conversation:
         if model not in self._agents:
             await self._dismiss()
             self._agents = {model: await asyncio.to_thread(self._brain.agent, model)}
-            self._agents[model].provider.connect()
+        self._agents[model].provider.connect()
         return self._agents[model]
 
     async def _dismiss(self) -> None:

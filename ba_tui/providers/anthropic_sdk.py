@@ -17,6 +17,7 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.providers.credentials import Endpoint, anthropic_headers
 
 LONGEST = 300
+REFUSED = 401
 CURE = "Sign in again with the tool that wrote the profile, or set ANTHROPIC_API_KEY."
 
 
@@ -36,20 +37,28 @@ def signed_in() -> Endpoint | None:
         return None
     # What the profile adds, such as its workspace.
     headers = anthropic_headers(dict(client._credential_headers))
-    return Endpoint(str(client.base_url), headers, auth=ChainAuth(client.custom_auth), close=client.close)
+    return Endpoint(str(client.base_url), headers, auth=ChainAuth(client), close=client.close)
 
 
 class ChainAuth(httpx2.Auth):
-    """Signs each request as the SDK does, and words what goes wrong."""
+    """Signs each request as the SDK does: with a new token once the old one was refused. Words what goes wrong."""
 
-    def __init__(self, chain: httpx2.Auth) -> None:
-        self._chain = chain
+    def __init__(self, client: anthropic.AsyncAnthropic) -> None:
+        self._client = client
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Raises AuthFailed, or ConnectionLost when the server of tokens can't be reached."""
-        flow = self._chain.async_auth_flow(request)
+        response = yield await self._signed(request)
+        if response.status_code == REFUSED and self._client._token_cache:
+            self._client._token_cache.invalidate()
+            del request.headers["Authorization"]
+            yield await self._signed(request)
+
+    async def _signed(self, request: httpx2.Request) -> httpx2.Request:
+        assert self._client.custom_auth
+        flow = self._client.custom_auth.async_auth_flow(request)
         try:
-            signed = await anext(flow)
+            return await anext(flow)
         except anthropic.AnthropicError as error:
             said = one_line(str(error), LONGEST)
             if isinstance(error.__cause__, httpx2.HTTPError):
@@ -57,4 +66,3 @@ class ChainAuth(httpx2.Auth):
             raise AuthFailed(f"No token for Anthropic: {said}", CURE) from error
         finally:
             await flow.aclose()
-        yield signed

@@ -112,8 +112,8 @@ class EarlyTransport(httpx2.AsyncHTTPTransport):
         )
 
     def begin(self, url: httpx2.URL) -> None:
-        """Start to connect to ``url`` unless a connection is open."""
-        if self._pool.connections:
+        """Start to connect to ``url`` unless a connection can be used again, or is in use."""
+        if not all(connection.has_expired() for connection in self._pool.connections):
             return
         secure = url.scheme == "https"
         port = url.port or (443 if secure else 80)

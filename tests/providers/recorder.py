@@ -22,6 +22,8 @@ class RecordingServer:
         self.requests: list[Seen] = []
         self.exchanges: list[Seen] = []
         self.opened = 0
+        self.refused = 0
+        """How many of the next requests are answered with 401."""
         self._writers: list[asyncio.StreamWriter] = []
         self.closed = asyncio.Event()
         self.port = 0
@@ -58,7 +60,11 @@ class RecordingServer:
         token = seen.path.endswith("/oauth/token")
         (self.exchanges if token else self.requests).append(seen)
         data, kind = (json.dumps(TOKEN).encode(), "application/json") if token else (ENDED, "text/event-stream")
-        writer.write(f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data)
+        status = "401 No" if self.refused and not token else "200 OK"
+        self.refused -= status != "200 OK"
+        writer.write(
+            f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data
+        )
 
 
 @asynccontextmanager

@@ -185,6 +185,19 @@ async def test_the_identity_of_a_workload(monkeypatch: pytest.MonkeyPatch) -> No
     assert [exchange.json["assertion"] for exchange in server.exchanges] == ["who-i-am", "who-i-am"]
 
 
+async def test_a_token_that_is_refused_is_exchanged_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with recording() as server:
+        federation(monkeypatch, server.url)
+        server.refused = 1
+        await ours("anthropic")
+        assert (len(server.exchanges), len(server.requests)) == (2, 2)
+        assert server.requests[0].body == server.requests[1].body
+        assert server.requests[1].headers["authorization"] == "Bearer token-of-the-exchange"
+        server.refused = 5
+        await ours("anthropic")
+    assert len(server.requests) == 4
+
+
 def federation(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
     monkeypatch.setenv("ANTHROPIC_IDENTITY_TOKEN", "who-i-am")

@@ -281,7 +281,7 @@ class ChatScreen(Screen[None]):
 
     @on(Composer.Touched)
     def _warm(self) -> None:
-        """The person writes: import what the first prompt will need."""
+        """The person writes: load what the first prompt will need, and connect to the model."""
         if self.session.conversation and not self.turns.missing:
             self.run_worker(self._warm_up, group="warm", exclusive=True, exit_on_error=False)
 

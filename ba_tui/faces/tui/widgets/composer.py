@@ -47,7 +47,7 @@ class Composer(Vertical):
         """Up on empty input while prompts wait: the newest should come back for editing."""
 
     class Touched(Message):
-        """The person began to type."""
+        """The person began to type a prompt."""
 
     def __init__(self) -> None:
         super().__init__(id="composer")
@@ -175,8 +175,8 @@ class Composer(Vertical):
     @on(PromptInput.Changed)
     def _changed(self, event: PromptInput.Changed) -> None:
         event.stop()
-        if not self.touched and self.prompt.text:
-            self.touched = True
+        began, self.touched = not self.touched, bool(self.prompt.text)
+        if began and self.touched:
             self.post_message(self.Touched())
         if not self.prompt.text:
             self._place = None

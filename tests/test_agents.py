@@ -11,7 +11,7 @@ import pytest
 from ba_tui.assembly.agents import AgentBuilder, SessionLine
 from ba_tui.assembly.session import conversation
 from ba_tui.assembly.start import StartOptions, Startup
-from ba_tui.assembly.tools import SessionScope, SessionTools
+from ba_tui.assembly.tools import SessionTools
 from ba_tui.context.limits import Spending
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
 from ba_tui.core.agent_spec import AgentSpec, Budget
@@ -23,6 +23,7 @@ from ba_tui.core.turn import Branch, Turn
 from ba_tui.providers.tokens.calibration import Calibration
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.tools.session import SessionScope
 
 CHILD = """\
 steps:
@@ -90,7 +91,7 @@ async def test_a_child_with_a_lower_ceiling_works_while_main_goes_on(house: Hous
     assert list(house.results(MAIN).values()) == [False]
     assert (root / "mine.txt").read_text() == "yes"
     assert not (root / "new.txt").exists()
-    await main.close()
+    await main.window.close()
     await house.tools.close()
 
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from ba_tui.assembly import connect, trust
+from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation, Services
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Asked, Event, Notice, ToolFinished, TurnEnded
 from ba_tui.core.questions import Reply
+from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Step
 from tests.loopback import ModelServer
 from tests.script import collect
@@ -29,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     (work / ".git" / "HEAD").write_text("ref: refs/heads/topic\n")
     (work / "a.yaml").write_text(SCRIPT)
     (work / "b.yaml").write_text(SCRIPT)
-    trust(work)
+    trust_folder(work)
     return work
 
 
@@ -175,7 +176,7 @@ async def test_a_tool_of_the_projects_own_runs_once_it_is_trusted(folder: Path):
     assert (notice.text, "ba trust" in notice.hint) == (
         "This folder is not trusted, so what it brings is off: tools.", True,
     )  # fmt: skip
-    trust(folder)
+    trust_folder(folder)
     found = connect({"model": f"scripted:{folder}/own.yaml"}, folder)
     assert found.notices == ()
     talk = found.library.create()
@@ -284,7 +285,7 @@ async def test_context_files_of_a_folder_that_nobody_trusts_are_told_to_the_pers
         (request,) = server.requests
         assert b"Mine." in request.body
         assert b"heirs." not in request.body
-    trust(tmp_path)
+    trust_folder(tmp_path)
     assert connect({"model": "openai/any"}, tmp_path).notices == ()
 
 
@@ -295,7 +296,7 @@ def test_settings_of_a_folder_that_nobody_trusts_end_no_run(tmp_path: Path, text
     (tmp_path / ".ba").mkdir()
     (tmp_path / ".ba" / "config.yaml").write_text(text)
     assert any("config.yaml" in notice.text for notice in connect({}, tmp_path, strict=True).notices)
-    trust(tmp_path)
+    trust_folder(tmp_path)
     with pytest.raises(UsageError, match=r"config\.yaml"):
         connect({}, tmp_path, strict=True)
 
@@ -304,7 +305,7 @@ def test_a_settings_file_that_leads_out_of_the_project_is_not_read(tmp_path: Pat
     (tmp_path / "work" / ".ba").mkdir(parents=True)
     (tmp_path / "own.yaml").write_text("append_system_prompt: words from elsewhere\n")
     (tmp_path / "work" / ".ba" / "config.yaml").symlink_to(tmp_path / "own.yaml")
-    trust(tmp_path / "work")
+    trust_folder(tmp_path / "work")
     found = connect({}, tmp_path / "work")
     assert "was not read: it leads to" in found.notices[0].text
     talk = found.library.create()
@@ -314,7 +315,7 @@ def test_a_settings_file_that_leads_out_of_the_project_is_not_read(tmp_path: Pat
 async def test_what_of_context_files_was_not_read_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "AGENTS.md").write_text(f"@.env\n{'long ' * 8_000}")
     (tmp_path / ".env").write_text("WORDS=in a file of secrets\n")
-    trust(tmp_path)
+    trust_folder(tmp_path)
     with ModelServer([Step(say="One."), Step(say="Two.")]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         talk = connect({"model": "openai/any"}, tmp_path).library.create()

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.assembly.start import started_by_hooks
 from ba_tui.core.events import Mode
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.profiles import WORKING
 from ba_tui.core.tool import Call
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
+from ba_tui.hooks.found import found_hooks
 from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
@@ -21,11 +21,13 @@ from ba_tui.permissions.rules.rulebook import all_rules, bundled_rules
 from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
 from ba_tui.permissions.sandbox.confinement import find
 from ba_tui.permissions.sandbox.from_settings import sandbox_for
+from ba_tui.permissions.session import started_files
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
 from ba_tui.resources import places
 from ba_tui.settings import HookLine, Settings
-from ba_tui.settings.model import CommandSettings, HookGroup
+from ba_tui.settings.sections.hooks import HookGroup
+from ba_tui.settings.sections.permissions import CommandSettings
 from ba_tui.tools.running.outside import judge_host
 from ba_tui.tools.web.addresses import read_address
 from tests.permissions.toolset import EDIT
@@ -98,7 +100,8 @@ def test_commands_and_file_tools_leave_alone_what_hooks_start(tmp_path: Path) ->
     guard.parent.mkdir()
     guard.write_text("echo fine\n")
     hooks = (HookLine("pre_tool", HookGroup(command="$BA_PROJECT_DIR/scripts/guard.sh --all"), "test"),)
-    workspace = Workspace(tmp_path, started=started_by_hooks(hooks, tmp_path, Trust(places()).trusted))
+    found, _ = found_hooks(hooks, tmp_path, Trust(places()).trusted)
+    workspace = Workspace(tmp_path, started=started_files(tmp_path, [hook.command for hook in found]))
     edits = Policy(workspace, bundled_rules(), "accept-edits")
     assert isinstance(edits.judge(JudgedCall(EDIT, {"path": "scripts/guard.sh"}, tmp_path)), Ask)
     assert isinstance(edits.judge(JudgedCall(EDIT, {"path": "scripts/other.sh"}, tmp_path)), Allow)

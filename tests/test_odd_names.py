@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from ba_tui.assembly import connect, trust
+from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Asked, Event, Notice, ToolFinished
 from ba_tui.core.questions import Reply
 from ba_tui.permissions.paths import PathRefused, Workspace
+from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Planned, Step
 from tests.loopback import ModelServer
 
@@ -33,7 +34,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (work / os.fsdecode(b"s\xfcb") / "a.txt").write_text("needle two\n")
     (work / "AGENTS.md").write_text("Rules.")
     monkeypatch.chdir(work)
-    trust(work)
+    trust_folder(work)
     return work
 
 

@@ -20,13 +20,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-from ba_tui.assembly import connect, tools_for, trust
+from ba_tui.assembly import connect, tools_alone
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Asked
 from ba_tui.core.questions import Reply
 from ba_tui.core.tool import Call
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
+from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Planned, Step
 from tests.loopback import ModelServer
 
@@ -196,7 +197,7 @@ class Tree:
 
 async def refused(tree: Tree, work: Path) -> set[str]:
     """The words of files that read_file gives under none of their names, when nobody is there to say yes."""
-    tools, _ = tools_for({}, work, tree.base / "results")
+    tools = tools_alone(work, {}, tree.base / "results").registry.tools()
     reading = tools["read_file"]
     given: set[str] = set()
     for path in tree.names():
@@ -264,7 +265,7 @@ async def examine(tree: Tree, prompts: Sequence[str], *, trusted: bool, folder: 
         assert {canary(name) for name in SECRETS} <= forbidden
         if trusted:
             with suppress(BaError):
-                trust(work)
+                trust_folder(work)
         for body in await sent(work, prompts):
             whole, ours = json.dumps(body, ensure_ascii=False), own_words(body)
             assert not [whole[max(0, whole.find(word) - 300) :][:500] for word in forbidden if word in whole]

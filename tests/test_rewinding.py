@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
-from ba_tui.assembly import connect, session_patch, trust
+from ba_tui.assembly import connect
 from ba_tui.cli.main import run
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Asked, Checkpointed, Event, Notice, ToolFinished
 from ba_tui.core.questions import Reply
+from ba_tui.permissions.trust.grants import trust_folder
+from ba_tui.resources import places
+from ba_tui.sessions.checkpoints.keeper import session_patch
 from tests.script import collect
 
 SCRIPT = """
@@ -34,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
     (work / ".ba").mkdir()
     (work / "a.txt").write_text("one\n")
     (tmp_path / "script.yaml").write_text(SCRIPT)
-    trust(work)
+    trust_folder(work)
     return work
 
 
@@ -81,7 +84,7 @@ async def test_one_checkpoint_a_turn_before_the_first_change_and_back_again(fold
     await made.close()
     library = connect({}, folder, strict=True).library
     copy = library.open(library.fork(made.id).id)
-    assert [stop.number for stop in (await copy.past.course()).stops] == [1, 2, 3]
+    assert [stop.number for stop in (await copy.past.history()).stops] == [1, 2, 3]
     await copy.past.rewind(2, "files")
     assert files(folder) == {name: text for name, text in middle.items() if name != "c.txt"}
     await copy.close()
@@ -114,14 +117,14 @@ async def test_the_changes_of_a_session_are_printed(
     await said(made, "first")
     await made.close()
     (info,) = connect({}, folder, strict=True).library.sessions()
-    patch = session_patch(info)
+    patch = session_patch(places(), info, 10)
     assert b"+more\n" in patch
     assert b"+++ b/d/z" in patch
-    assert b"3 files changed" in session_patch(info, stat=True)
+    assert b"3 files changed" in session_patch(places(), info, 10, stat=True)
     monkeypatch.chdir(folder)
     assert run(["sessions", "diff", info.id]) == 0
     assert capsysbinary.readouterr().out == patch
     (folder / "a.txt").write_text("one\n")
     for name in ("b.txt", "d/z"):
         (folder / name).unlink()
-    assert session_patch(info) == b""
+    assert session_patch(places(), info, 10) == b""

@@ -9,13 +9,8 @@ from contextlib import asynccontextmanager
 from ba_tui.assembly.start import Startup
 from ba_tui.assembly.tools import SessionTools
 from ba_tui.context.attachments import Attaching
-from ba_tui.context.compression.compressor import Compressor, CompressorParts
-from ba_tui.context.compression.gauge import Gauge
+from ba_tui.context.compression.agent_window import AgentWindow, WindowSources
 from ba_tui.context.compression.overflow import Fitting
-from ba_tui.context.compression.overhead import RequestOverhead
-from ba_tui.context.compression.summarize import Summarizer, Writer
-from ba_tui.context.compression.summary_cache import SummaryCache
-from ba_tui.context.compression.summary_model import SummaryModel
 from ba_tui.context.limits import BudgetLimits, Spending
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
 from ba_tui.context.reminders import NearlyFull, Refocus
@@ -29,9 +24,8 @@ from ba_tui.permissions.secrets.sharing import PromptSecrets
 from ba_tui.providers.in_use import ModelInUse
 from ba_tui.providers.overriding import Overridden
 from ba_tui.providers.tokens.calibration import Calibration
-from ba_tui.providers.tokens.in_use import Tokens
 from ba_tui.providers.tokens.registry import encoders_of
-from ba_tui.resources import bundled, project_root
+from ba_tui.resources import project_root
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.tools.builtin.images import pixels
 from ba_tui.tools.builtin.recall import NAME as RECALL
@@ -40,8 +34,6 @@ from ba_tui.tools.builtin.todos import UnfinishedTodos
 from ba_tui.tools.running.background import EndedShells
 from ba_tui.tools.selection import SelectedTools
 from ba_tui.tools.visible import Joining, Visible
-
-SUMMARIES = "summaries"
 
 
 @frozen
@@ -57,57 +49,49 @@ class SessionLine:
     requests: RequestStore
 
 
+@frozen
 class AgentParts:
-    """What one agent has for itself, whichever model answers: its listed tools, token counts, compressor."""
+    """What one agent has for itself, whichever model answers."""
 
-    def __init__(
-        self, start: Startup, tools: SessionTools, line: SessionLine, spec: AgentSpec, model: ModelInUse
-    ) -> None:
-        settings, self.spec, self.model = start.settings, spec, model
-        self.main = spec.name == MAIN
-        root = project_root(tools.workspace.root)
-        encoders = encoders_of(start.where, root, lambda: start.trusts(root))
-        self.tokens = Tokens(model.info, encoders, line.calibration, pixels)
-        # Skills of the person's own take no room from the tools of a first request.
-        counted = spec.prompt.replace(tools.catalogue, tools.own_catalogue).strip()
-        self.visible = Visible(tools.registry, tools.search, system=counted, for_subagent=not self.main)
-        self.tools: Toolset = self.visible if self.main else SelectedTools(self.visible, spec.tools, spec.ceiling)
-        self.overhead = RequestOverhead(spec.prompt, self.tools.visible, self.tokens)
-        self.summaries = SummaryModel(settings, start.access, model.info)
-        self.gauge = Gauge(model.info, self.overhead.tokens, self.tokens.count, model.longest, self.overhead.size)
-        prompt = (bundled("config") / "prompts" / "compaction.md").read_text(encoding="utf-8")
-        chosen = settings.compression
-        cache = SummaryCache(start.where.cache / SUMMARIES, chosen.cache_size, chosen.cache_hours)
-        writer = Writer(self.summaries.model, self.summaries.provider, prompt)
-        summarizer = Summarizer(writer, chosen, cache, self.tokens.count)
-        veto = tools.hooks.before_compress if tools.hooks else nothing_vetoed
-        parts = CompressorParts(
-            self.gauge, summarizer, start.budget, veto, line.notes.again, line.history, self._with_recall
-        )
-        self.compressor = Compressor(chosen, parts)
+    spec: AgentSpec
+    model: ModelInUse
+    visible: Visible
+    tools: Toolset
+    window: AgentWindow
 
-    def _with_recall(self) -> Sequence[Tool]:
-        """The tools of the next request, once notes stand for earlier rounds."""
-        self.visible.show([RECALL])
-        return self.tools.visible()
-
-    async def close(self) -> None:
-        await self.compressor.close()
-        await self.summaries.close()
+    @property
+    def main(self) -> bool:
+        return self.spec.name == MAIN
 
 
 class AgentBuilder:
     """Builds the agents of one session."""
 
     def __init__(self, start: Startup, tools: SessionTools, line: SessionLine) -> None:
-        self._start = start
-        self._tools = tools
-        self._line = line
-        self._prompts = PromptSecrets(tools.sharing)
+        self._start, self._tools, self._line = start, tools, line
+        self._prompts = PromptSecrets(tools.permissions.sharing)
+        root, settings = project_root(tools.permissions.workspace.root), start.settings
+        encoders = encoders_of(start.where, root, lambda: start.trusts(root))
+        veto = tools.hooks.before_compress if tools.hooks else None
+        self._windows = WindowSources(
+            settings, start.access, start.where, start.budget, encoders, line.calibration, pixels,
+            line.notes, line.history, veto,
+        )  # fmt: skip
 
     def parts(self, spec: AgentSpec, model: ModelInUse | None = None) -> AgentParts:
+        tools, notes, main = self._tools.guarded, self._tools.skill_notes, spec.name == MAIN
         in_use = model or ModelInUse(self._start.access, self._start.settings, self._line.requests.recorder)
-        return AgentParts(self._start, self._tools, self._line, spec, in_use)
+        # Skills of the person's own take no room from the tools of a first request.
+        counted = spec.prompt.replace(notes.catalogue, notes.own_catalogue).strip()
+        visible = Visible(tools.registry, tools.search, system=counted, for_subagent=not main)
+        chosen: Toolset = visible if main else SelectedTools(visible, spec.tools, spec.ceiling)
+
+        def recalling() -> Sequence[Tool]:
+            visible.show([RECALL])
+            return chosen.visible()
+
+        window = AgentWindow(self._windows, in_use, spec.prompt, chosen.visible, recalling)
+        return AgentParts(spec, in_use, visible, chosen, window)
 
     def agent(self, parts: AgentParts, model: str, attaching: Attaching | None = None) -> Agent:
         """An agent with a connection of its own. May import an SDK: call it off the loop.
@@ -119,10 +103,8 @@ class AgentBuilder:
         provider = parts.model.provider(model)
         if parts.main:
             provider = Overridden(provider, self._tools.skills.model, parts.model.provider)
-        fitting = Fitting(provider, parts.compressor)
-        spec = parts.spec
-        around = self._interceptors(parts, attaching)
-        return Agent(fitting, parts.tools, spec.prompt, around, spec.ceiling)
+        fitting, spec = Fitting(provider, parts.window.compressor), parts.spec
+        return Agent(fitting, parts.tools, spec.prompt, self._interceptors(parts, attaching), spec.ceiling)
 
     @asynccontextmanager
     async def child(self, spec: AgentSpec, model: str) -> AsyncGenerator[Agent]:
@@ -133,11 +115,11 @@ class AgentBuilder:
             yield agent
         finally:
             await agent.provider.close()
-            await parts.close()
+            await parts.window.close()
 
     def _interceptors(self, parts: AgentParts, attaching: Attaching | None) -> tuple[Interceptor, ...]:
         """All of them in the order in which they run; those of None are left out."""
-        tools, line, settings, model = self._tools, self._line, self._start.settings, parts.model
+        tools, line, settings, window = self._tools, self._line, self._start.settings, parts.window
         compression, budget = settings.compression, parts.spec.budget
         each: tuple[Interceptor | None, ...] = (
             # The loop's own limits come first: at the end of a turn nothing else has a say.
@@ -148,28 +130,24 @@ class AgentBuilder:
             # Files that the prompt mentions stand right behind it.
             attaching,
             # No request goes out beyond the limits of the session, or of the agent: nothing after this is worth doing.
-            BudgetLimits(line.spending, model.info, settings.max_cost, settings.max_tokens),
+            BudgetLimits(line.spending, parts.model.info, settings.max_cost, settings.max_tokens),
             BudgetLimit(budget) if budget else None,
             # Secrets in the prompt are pointed out before it is sent.
             self._prompts if parts.main else None,
             # What was read so far is known before a call may carry it away.
-            tools.egress,
+            tools.permissions.egress,
             # Skills that start now bring tools, which the next one lists.
             tools.skill_notes if parts.main else None,
-            Joining(parts.visible, tools.needed),
+            Joining(parts.visible, tools.guarded.needed),
             # Background work that has ended, and todos that are left, are facts that hooks may want to see.
-            EndedShells(tools.shells),
+            EndedShells(tools.guarded.shells),
             UnfinishedTodos(),
             tools.hooks,
             # All notes of the step are there: now the window is looked at, and compressed last of all.
             Refocus(compression.refocus_rounds),
-            NearlyFull(parts.gauge, compression.trigger, automatic=compression.enabled),
-            parts.compressor,
+            NearlyFull(window.gauge, compression.trigger, automatic=compression.enabled),
+            window.compressor,
             # Learns from the usage of the answer, with the request as it was really sent.
-            parts.tokens.calibrating(parts.overhead.tokens, parts.tools.visible),
+            window.tokens.calibrating(window.overhead.tokens, parts.tools.visible),
         )
         return tuple(one for one in each if one)
-
-
-async def nothing_vetoed(trigger: str, focus: str) -> str | None:
-    return None

@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
-from ba_tui.assembly.tools import SessionTools
 from ba_tui.core.ports.rooms import CheckResult, MarkedShare, RoomParts, ToolSource
-from ba_tui.core.transcript import Transcript
+from ba_tui.permissions.checks import rule_checks, trust_check
+from ba_tui.permissions.trust.grants import Trust
 from ba_tui.planning.workflows import flow_folders
-from ba_tui.resources import Places, bundled
-from ba_tui.settings import Settings
+from ba_tui.resources import Places, bundled, project_root
+from ba_tui.settings import Loaded
 from ba_tui.skills.activation import MARK
+from ba_tui.skills.active import active_skills
+from ba_tui.skills.prompt import SkillNotes
+from ba_tui.tools.checks import sandbox_checks, tool_checks
+from ba_tui.tools.registry import Registry
+from ba_tui.tools.session import GuardedTools
 from ba_tui.tools.workflows import Workflows
 
 
-def session_rooms(tools: SessionTools, where: Places, trusted: Path | None) -> tuple[RoomParts, ...]:
+def session_rooms(tools: GuardedTools, notes: SkillNotes, where: Places, trusted: Path | None) -> tuple[RoomParts, ...]:
     """For one session; ``trusted`` is the root of its project if the person trusts it."""
-    registry, read = tools.registry, tools.ingress.raw
-    workflows = Workflows(flow_folders(bundled("config"), where.config, trusted), read, registry.tools, tools.results)
+    folders, read = flow_folders(bundled("config"), where.config, trusted), notes.skills.catalog.ingress.raw
+    workflows = Workflows(folders, read, tools.registry.tools, tools.results)
     return (
         RoomParts("planning", tools=(ToolSource("workflow", workflows.look),)),
-        RoomParts("skills", shares=(MarkedShare("Skills", MARK, tools.catalogue, active_skills),)),
+        RoomParts("skills", shares=(MarkedShare("Skills", MARK, notes.catalogue, active_skills),)),
     )
 
 
-def checked_rooms(settings: Settings, where: Places, folder: Path) -> tuple[RoomParts, ...]:
-    """For the doctor, in the order in which it reports. No session is begun."""
+def checked_rooms(loaded: Loaded, where: Places, folder: Path, tools: Callable[[], Registry]) -> tuple[RoomParts, ...]:
+    """For the doctor, in the order in which it reports. No session is begun; ``tools`` are those of ``folder``."""
 
-    def sandbox() -> Iterable[CheckResult]:
-        from ba_tui.tools.running.sandbox_report import sandbox_report  # noqa: PLC0415 - it tries programs
+    def trust() -> Iterable[CheckResult]:
+        return [trust_check(Trust(where).look(project_root(folder)))]
 
-        return [CheckResult("sandbox", *each) for each in sandbox_report(settings, where)]
-
-    return (RoomParts("permissions", checks=(sandbox,)),)
-
-
-def active_skills(transcript: Transcript) -> str:
-    active = ", ".join(skill.id for skill in transcript.skills)
-    return f"active: {active}" if active else ""
+    rules, sandbox = partial(rule_checks, loaded, where, folder), partial(sandbox_checks, loaded.settings, where)
+    return (
+        RoomParts("permissions", checks=(rules, trust, sandbox)),
+        RoomParts("tools", checks=(partial(tool_checks, tools),)),
+    )

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from ba_tui.assembly.agents import AgentBuilder, SessionLine
-from ba_tui.assembly.rooms import session_rooms
 from ba_tui.assembly.start import Startup
-from ba_tui.assembly.tools import SessionScope, SessionTools, rules_for
-from ba_tui.context.admission import Admission
-from ba_tui.context.attachments import FOLDER as ATTACHED
-from ba_tui.context.attachments import Attaching, Attachments, Surroundings
+from ba_tui.assembly.tools import SessionTools
 from ba_tui.context.commands import CommandFiles, folders
-from ba_tui.context.files import FileIndex
 from ba_tui.context.instructions import InstructionFile, read_instructions
 from ba_tui.context.limits import Spending
-from ba_tui.context.mention_sources import OtherSessions, mention_sources
-from ba_tui.context.mentions import Offering
-from ba_tui.context.own_commands import CommandContext, CommandExpander
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
 from ba_tui.context.system_prompt import joined, prompt_origin, system_prompt
 from ba_tui.core.agent import Agent
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.errors import UsageError
 from ba_tui.core.events import MAIN, Notice
 from ba_tui.core.messages import Message
 from ba_tui.core.ports.brain import Admitted, Inventory
@@ -34,31 +25,20 @@ from ba_tui.core.ports.context import Condenser, ContextPart
 from ba_tui.core.ports.permissions import Permissions
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.provider import ModelInfo
-from ba_tui.core.text.wording import sentence
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener
-from ba_tui.observe.calls import CallLog
+from ba_tui.observe.calls import CallLog, soon
 from ba_tui.observe.metrics import Metrics
-from ba_tui.permissions.rules.granted import GrantedRules
-from ba_tui.permissions.rules.rulebook import strangers
-from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.providers.in_use import ModelInUse
 from ba_tui.providers.tokens.calibration import RATIOS, Calibration
 from ba_tui.resources import project_root, user_home
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
-from ba_tui.skills.active import problems_of as skill_problems
-from ba_tui.skills.listing import SkillList
-from ba_tui.tools.builtin.search import find_ripgrep
-from ba_tui.tools.guards.secrets import secrets
 from ba_tui.tools.inventory import ToolList
-from ba_tui.tools.mentioned_files import MentionedFiles, shortened_session
 from ba_tui.tools.modalities import Modalities
-
-MB = 1e6
-SOON = 0.05
-"""Delay before the call log is written, in seconds."""
+from ba_tui.tools.prompts import PromptSources, SessionPrompts
+from ba_tui.tools.session import SessionScope
 
 
 def conversation(start: Startup, info: SessionInfo, journal: JournalFile) -> Conversation:
@@ -68,9 +48,9 @@ def conversation(start: Startup, info: SessionInfo, journal: JournalFile) -> Con
     transcript = Transcript()
     made = Conversation(named, journal, Session(start, named, journal, transcript), transcript)
     settings = start.settings
-    if info.model and "model" in start.flags and settings.model != info.model:
+    if info.model and start.given("model") and settings.model != info.model:
         made.use_model(settings.model)
-    if info.model and "permission_mode" in start.flags and settings.permission_mode in made.permissions.modes():
+    if info.model and start.given("permission_mode") and settings.permission_mode in made.permissions.modes():
         made.set_mode(settings.permission_mode)
     return made
 
@@ -80,153 +60,90 @@ class Session:
 
     def __init__(self, start: Startup, info: SessionInfo, journal: JournalFile, transcript: Transcript) -> None:
         self._start = start
-        settings, cwd, root = start.settings, info.cwd, project_root(info.cwd)
+        settings, cwd, root, folder = start.settings, info.cwd, project_root(info.cwd), journal.path.parent
 
         # What happened so far.
         metrics, spending = Metrics(), Spending()
-        self._requests = RequestStore(journal.path.parent)
+        self._requests = RequestStore(folder)
         model = ModelInUse(start.access, settings, self._requests.recorder)
         history = partial(asyncio.to_thread, journal.read)
-        results = Artifacts(journal.path.parent / FOLDER, int(settings.commands.output_mb * MB))
+        results = Artifacts(folder / FOLDER, int(settings.commands.output_mb * 1e6))
 
         # Tools within their guards.
-        scope = SessionScope(
-            cwd,
-            results,
-            journal.header.id,
-            journal.path,
-            transcript,
-            history,
-            lambda: model.filled(metrics.ledger.filled),
-            Modalities(model.sees_pictures, model.reads_documents),
-        )
+        seen = Modalities(model.sees_pictures, model.reads_documents)
+        full, id = (lambda: model.filled(metrics.ledger.filled)), journal.header.id
+        scope = SessionScope(cwd, results, id, journal.path, transcript, history, full, seen)
         self._tools = tools = SessionTools(start, scope)
-        self._rooms = session_rooms(tools, start.where, root if start.trusts(root) else None)
-        tools.registry.join(source for room in self._rooms for source in room.tools)
-        tools.registry.refresh()
-        problems = [Notice(f"A workflow can't be used: {text}", "warning") for text in tools.registry.joined_problems()]
-        problems += [Notice(f"A hook can't be used: {text}", "warning") for text in tools.hook_problems]
-        problems += [Notice(text, "warning", "See ba tools list.") for text in unknown_tools(start, tools)]
-        problems += [Notice(text, "warning", "See ba skills list.") for text in skill_problems(tools.skills)]
+        guarded, registry, policy = tools.guarded, tools.registry, tools.policy
 
         # The main agent.
         source = InstructionFile(cwd, root, start.where.config, closed=not start.trusts(root))
         self._instructions = lambda: read_instructions(source, tools.ingress)
-        notices = PendingNotices(problems)
+        notices = PendingNotices(tools.problems)
         self._notes = PromptNotes(self._instructions, notices)
         self._calibration = Calibration(start.where.state / RATIOS)
         line = SessionLine(self._notes, notices, spending, history, self._calibration, self._requests)
         self._agents = AgentBuilder(start, tools, line)
-        system = joined(system_prompt(start.loaded, cwd, tools.ingress), tools.catalogue)
+        system = joined(system_prompt(start.loaded, cwd, tools.ingress), tools.skill_notes.catalogue)
         self._main = main = self._agents.parts(AgentSpec(MAIN, prompt=system, max_loops=settings.max_loops), model)
-        for text in main.tokens.problems:
+        for text in main.window.tokens.problems:
             notices.add(Notice(text, "warning"))
 
-        # What goes with a prompt: files that it mentions, what its command stands for, what hooks add.
-        skills = SkillList(tools.skills)
-        files = MentionedFiles(
-            tools.workspace,
-            tools.readers,
-            lambda tool, args: tools.permissions.judge(JudgedCall(tool, args, cwd)),
-            secrets(tools.sharing),
-        )
-        sessions = OtherSessions(start.library, journal.path.parent.name, shortened_session)
-        surroundings = Surroundings(
-            files.attached(journal.path.parent / ATTACHED),
-            files.clean,
-            main.tokens.aside,
-            lambda: model.info().window,
-            skills,
-            tools.registry.names,
-            main.visible.show,
-            sessions.read,
-        )
-        attachments = Attachments(surroundings)
-        self._attaching = Attaching(attachments)
-        commands = CommandExpander(
-            CommandFiles(folders(user_home(), start.where.config, root, lambda: start.trusts(root)), tools.ingress),
-            CommandContext(
-                lambda: tools.registry.get_tool("shell"),
-                skills,
-                start.access.missing,
-                tools.skills.confirmed,
-                tools.confirms,
-                rules_for,
-                tools.ingress.clean,
-            ),
-        )
-        tools.permissions.grant(GrantedRules(commands.granted, "a command"))
-        self._admission = Admission(commands, tools.hooks.admit if tools.hooks else None, self._attaching)
+        # What goes with a prompt.
+        own = CommandFiles(folders(user_home(), start.where.config, root, lambda: start.trusts(root)), tools.ingress)
+        aside, window = main.window.tokens.aside, lambda: model.info().window
+        sources = PromptSources(start.library, folder, own, start.access.missing, aside, window, main.visible.show)
+        self._prompts = prompts = SessionPrompts(sources, guarded, tools.permissions, tools.skills, tools.hooks)
 
         # What faces may look into.
-        names = mention_sources(skills, lambda: tools.registry.tools().values(), sessions)
         self.inventory = Inventory(
-            ToolList(tools.registry, tools.health, main.visible, metrics),
+            ToolList(registry, guarded.health, main.visible, metrics),
             results,
-            tools.shells,
-            tools.confinement,
-            skills,
-            tools.checkpoints,
-            Offering(cwd, FileIndex(cwd, find_ripgrep()), names, attachments.weigh),
-            commands,
+            guarded.shells,
+            tools.permissions.confinement,
+            prompts.skills,
+            guarded.checkpoints,
+            prompts.mentions,
+            prompts.commands,
         )
-        self.condenser: Condenser | None = main.compressor
-        self.permissions: Permissions = tools.permissions
+        self.condenser: Condenser | None = main.window.compressor
+        self.permissions: Permissions = policy
         self.listeners: Sequence[Listener] = (
             # Figures first: what the others do may look at them.
             metrics.apply,
             spending.apply,
-            CallLog(info.id, later).apply,
+            CallLog(info.id, soon).apply,
             # The end of a turn: its files are kept, then what its command was allowed is taken back.
-            tools.checkpointing.apply,
-            self._admission.apply,
+            guarded.checkpointing.apply,
+            prompts.admission.apply,
             # The person's hooks last: they see what is settled.
             *((tools.hooks.apply,) if tools.hooks else ()),
         )
 
     async def admit(self, prompt: Message, branch: Branch) -> Admitted:
-        return await self._admission.admit(prompt, branch)
+        return await self._prompts.admission.admit(prompt, branch)
 
     def model(self, name: str) -> ModelInfo:
         return self._start.access.model(name)
 
     def agent(self, model: str) -> Agent:
-        return self._agents.agent(self._main, model, self._attaching)
+        return self._agents.agent(self._main, model, self._prompts.attaching)
 
     def reminders(self, transcript: Transcript) -> Sequence[Message]:
         return self._notes.notes(transcript)
 
     def context(self, transcript: Transcript, model: str) -> Sequence[ContextPart]:
-        from ba_tui.context.breakdown import Filling, context_parts  # noqa: PLC0415 - not before somebody looks
+        from ba_tui.context.breakdown import Filling, context_parts, reserved  # noqa: PLC0415 - not before somebody looks
 
-        main, settings, info = self._main, self._start.settings, self.model(model)
-        filling = Filling(
-            main.spec.prompt,
-            prompt_origin(settings),
-            main.visible.visible(),
-            len(main.visible.deferred()),
-            self._instructions(),
-            [share for room in self._rooms for share in room.shares],
-        )
-        reserve = min(settings.max_output_tokens or info.max_output, info.max_output, info.window // 2)
-        return context_parts(filling, transcript, main.tokens, info, reserve)
+        main, settings = self._main, self._start.settings
+        shares = [share for room in self._tools.rooms for share in room.shares]
+        tools, deferred, instructions = main.visible.visible(), len(main.visible.deferred()), self._instructions()
+        filling = Filling(main.spec.prompt, prompt_origin(settings), tools, deferred, instructions, shares)
+        info = self.model(model)
+        return context_parts(filling, transcript, main.window.tokens, info, reserved(info, settings.max_output_tokens))
 
     async def close(self) -> None:
-        if self._tools.hooks:
-            await self._tools.hooks.close()
-        await self._main.close()
+        await self._main.window.close()
         await self._tools.close()
         await asyncio.to_thread(self._calibration.save)
         await asyncio.to_thread(self._requests.close)
-
-
-def unknown_tools(start: Startup, tools: SessionTools) -> Sequence[str]:
-    """Rules about no tool. Raises UsageError for a flag where nobody is there to read of it."""
-    names = tools.registry.names()
-    if start.strict and (wrong := strangers((each for each in start.rules if each.layer == "flag"), names)):
-        raise UsageError(sentence(wrong[0]), "See ba tools list.")
-    return strangers(start.rules, names)
-
-
-def later(work: Callable[[], None]) -> None:
-    asyncio.get_running_loop().call_later(SOON, work)

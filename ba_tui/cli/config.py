@@ -11,7 +11,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -76,8 +75,10 @@ def path(
 @app.command()
 def validate(cwd: Cwd = None) -> int:
     """Check all settings and permission rules; exit 1 when something is wrong."""
+    from ba_tui.permissions.checks import rule_problems  # noqa: PLC0415 - see show
+
     loaded = load(cwd)
-    rules = rule_problems(loaded, folder_of(cwd))
+    rules = rule_problems(loaded, places(), folder_of(cwd))
     for problem in (*map(str, loaded.warnings), *rules):
         print_line(problem)
     if loaded.errors or rules:
@@ -162,15 +163,6 @@ def load(cwd: Path | None, where: Places | None = None) -> Loaded:
 
     where, root = where or places(), project_root(folder_of(cwd))
     return load_settings({}, where, root, trusted=Trust(where).trusted(root))
-
-
-def rule_problems(loaded: Loaded, folder: Path) -> Sequence[str]:
-    """What is wrong with permission rules and kept answers, one line each."""
-    from ba_tui.permissions.rules.approvals import Approvals, problems_of  # noqa: PLC0415 - see show
-    from ba_tui.permissions.rules.rulebook import all_rules  # noqa: PLC0415
-
-    rules = all_rules(loaded.rules, loaded.settings.commands.domains)
-    return problems_of(rules, Approvals(places().approvals, project_root(folder)))
 
 
 def print_line(text: str) -> None:

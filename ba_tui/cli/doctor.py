@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, load, print_line, rule_problems
-from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.resources import places, project_root
+from ba_tui.cli.config import Cwd, folder_of, load, print_line
+from ba_tui.core.errors import StorageError
+from ba_tui.resources import places
 
 if TYPE_CHECKING:
     from ba_tui.settings import Loaded
@@ -21,21 +21,18 @@ MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False, cwd: Cwd = None) -> int:
     """Check that everything ba needs works, and say how to mend it. Exit 1 when something does not."""
-    from ba_tui.assembly.rooms import checked_rooms  # noqa: PLC0415 - --help must not pay for it
+    from ba_tui.assembly import tools_alone  # noqa: PLC0415 - --help must not pay for it
+    from ba_tui.assembly.rooms import checked_rooms  # noqa: PLC0415
     from ba_tui.core.ports.rooms import CheckResult  # noqa: PLC0415
     from ba_tui.observe.doctor import Patient, examine  # noqa: PLC0415
-    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
     from ba_tui.tools.builtin.search import find_ripgrep  # noqa: PLC0415
 
-    loaded = load(cwd)
+    loaded, folder, where = load(cwd), folder_of(cwd), places()
+    rooms = checked_rooms(loaded, where, folder, lambda: tools_alone(folder, {}).registry)
+    checks = (finding for room in rooms for check in room.checks for finding in check())
+    patient = Patient(where, loaded, find_ripgrep(), model=_model(loaded))
     findings: list[CheckResult] = []
-    folder = folder_of(cwd)
-    problems, standing = rule_problems(loaded, folder), Trust(places()).look(project_root(folder))
-    place, model, tools = places(), _model(loaded), _tool_problems(folder)
-    rooms = checked_rooms(loaded.settings, place, folder)
-    checks = [finding for room in rooms for check in room.checks for finding in check()]
-    patient = Patient(place, loaded, find_ripgrep(), problems, None, tools, checks, standing, model)
-    for finding in examine(patient):
+    for finding in chain(examine(patient), checks):
         findings.append(finding)
         if not json_:
             print_line(f"{MARKS[finding.state]}  {finding.name:<13} {finding.text}")
@@ -52,23 +49,11 @@ def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON objec
 
 def _model(loaded: Loaded) -> str:
     """The model that would be asked; empty where the key file can't be understood, which is a finding of its own."""
-    from ba_tui.assembly import model_asked  # noqa: PLC0415 - see doctor
+    from ba_tui.providers.access import ProviderAccess  # noqa: PLC0415 - see doctor
+    from ba_tui.providers.catalog import chosen_catalog  # noqa: PLC0415
 
+    where = places()
     try:
-        return model_asked(loaded)
+        return ProviderAccess(loaded, chosen_catalog(where, strict=False)[0], where).default_model()
     except StorageError:
         return ""
-
-
-def _tool_problems(folder: Path) -> list[tuple[str, str]]:
-    """What keeps tools out of ``folder``; nothing when the settings themselves are wrong, which is told before."""
-    from ba_tui.assembly import registry_for  # noqa: PLC0415 - see doctor
-
-    try:
-        registry = registry_for(folder)
-    except UsageError:
-        return []
-    try:
-        return [(str(problem), problem.trace) for problem in registry.problems()]
-    finally:
-        registry.close()

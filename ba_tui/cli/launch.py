@@ -96,11 +96,12 @@ def open_app(
 
     def connect() -> Services:
         from ba_tui.assembly import connect as assemble  # noqa: PLC0415 - after the first paint, in a thread
-        from ba_tui.assembly import trust as grant  # noqa: PLC0415
 
-        # Once: a person who takes it back in the app means it.
-        while untold:
-            grant(untold.pop())
+        if untold:
+            from ba_tui.permissions.trust.grants import trust_folder  # noqa: PLC0415 - hardly any start
+
+            # Once: a person who takes it back in the app means it.
+            trust_folder(untold.pop())
         return assemble(flags, folder, ours=ours)
 
     # Threads that import or fold must not hold up a key press for longer than this.

@@ -139,7 +139,7 @@ def _stands_in(line: RuleLine, file: Path) -> bool:
 
 def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None, *, held: bool = False) -> Policy:
     """The policy that the app would have in ``folder``, with what the flags add. ``held``: also with the sandbox."""
-    from ba_tui.assembly.start import started_by_hooks  # noqa: PLC0415 - see list_
+    from ba_tui.hooks.found import found_hooks  # noqa: PLC0415 - see list_
     from ba_tui.permissions.bounds import Bounds  # noqa: PLC0415
     from ba_tui.permissions.paths import Workspace  # noqa: PLC0415
     from ba_tui.permissions.policy import Policy as Rules  # noqa: PLC0415
@@ -148,13 +148,15 @@ def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None, *, held:
     from ba_tui.permissions.rules.rule import read_rule  # noqa: PLC0415
     from ba_tui.permissions.rules.rulebook import all_rules  # noqa: PLC0415
     from ba_tui.permissions.sandbox.from_settings import sandbox_for  # noqa: PLC0415
+    from ba_tui.permissions.session import started_files  # noqa: PLC0415
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
 
     for line in given:
         read_rule(line.rule, line.verdict, line.source)
     where, root = places(), project_root(folder)
     loaded = load(folder)
-    started = started_by_hooks(loaded.hooks, root, Trust(where).trusted)
+    hooks, _ = found_hooks(loaded.hooks, root, Trust(where).trusted)
+    started = started_files(root, [hook.command for hook in hooks])
     workspace = Workspace(folder, (root, *loaded.settings.add_dirs), started=started)
     rules = [*all_rules(loaded.rules, loaded.settings.commands.domains), *given]
     chosen = mode or loaded.settings.permission_mode
@@ -166,10 +168,10 @@ def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None, *, held:
 
 
 def _tool(name: str, folder: Path) -> Tool:
-    from ba_tui.assembly import registry_for  # noqa: PLC0415 - see list_
+    from ba_tui.assembly import tools_alone  # noqa: PLC0415 - see list_
     from ba_tui.core.calls import unknown_tool  # noqa: PLC0415
 
-    registry = registry_for(folder)
+    registry = tools_alone(folder, {}).registry
     try:
         if tool := registry.get_tool(name):
             return tool
@@ -235,9 +237,9 @@ def _commands(tool: Tool, text: str) -> list[str]:
     """Every simple command that would run; the text itself where that can't be told, or is code."""
     from ba_tui.core.tool import Effect  # noqa: PLC0415 - see list_
     from ba_tui.permissions.rules.rule import CODE_TOOLS  # noqa: PLC0415
-    from ba_tui.permissions.shell.walk.simple_commands import analyse  # noqa: PLC0415
+    from ba_tui.permissions.shell.walk.expansion import expand_script  # noqa: PLC0415
 
     if tool.effect is not Effect.EXECUTE:
         return []
-    found = () if tool.name in CODE_TOOLS else analyse(text).commands
+    found = () if tool.name in CODE_TOOLS else expand_script(text).commands
     return list(dict.fromkeys(" ".join(word.raw for word in one.argv) or one.text for one in found)) or [text]

@@ -9,18 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from ba_tui.assembly import connect
-from ba_tui.assembly import trust as grant
 from ba_tui.cli.flags import ChatFlags
 from ba_tui.cli.streams import output_failed, read_input
 from ba_tui.core.errors import UsageError
 from ba_tui.core.start import Start
 from ba_tui.faces.headless import Printer, speak
+from ba_tui.permissions.trust.grants import trust_folder
 
 
 def print_answer(flags: Mapping[str, object], start: Start, folder: Path, given: ChatFlags) -> int:
     """Returns the exit code. Raises UsageError when there is nothing to ask, or no session to go on with."""
     if given.trust:
-        grant(folder)
+        trust_folder(folder)
     if start.resume == "pick":
         raise UsageError("-p can't show the session picker.", "Name a session: ba -p -r ID, or use -c.")
     # Before the loop runs: while it does, the first Ctrl+C would be for a turn.

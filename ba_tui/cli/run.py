@@ -67,7 +67,7 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
       0 ok · 1 the file or a parameter is wrong · 2 a step failed
       3 stopped at a limit · 4 an approval was denied · 130 interrupted
     """
-    from ba_tui.assembly import tools_for  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.assembly import tools_alone  # noqa: PLC0415 - --help must not wait for it
     from ba_tui.permissions.bounds import check_bypass  # noqa: PLC0415
     from ba_tui.planning.flow_checks import check, name_conflict  # noqa: PLC0415
     from ba_tui.planning.flow_run import Runtime, arguments  # noqa: PLC0415
@@ -80,7 +80,9 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
     with tempfile.TemporaryDirectory(prefix="ba-run-") as kept:
         flags = {key: value for key, value in flags.items() if value}
         # Workflows are not among the tools here: one within another is run by its steps, each of which is judged.
-        tools, results = tools_for(flags, folder, Path(kept))
+        alone = tools_alone(folder, flags, Path(kept))
+        entries, results = alone.registry.entries(), alone.guarded.results
+        tools = {entry.tool.name: entry.tool for entry in entries if entry.origin != "workflow"}
         if chosen and not problems:
             flows = {name: one for name, one in flows.items() if name not in tools}
             problems = name_conflict(chosen, tools) or check(chosen, tools, flows)

@@ -35,7 +35,7 @@ from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageErro
 from ba_tui.core.ports.sessions import SavedRequest, SessionInfo
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
-from ba_tui.resources import save_whole
+from ba_tui.resources import places, save_whole
 from ba_tui.sessions.exports.outline import as_record
 from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.retention import RetentionRule, doomed, seconds
@@ -315,9 +315,11 @@ def diff(
     stat: Annotated[bool, typer.Option("--stat", help="A line a file, without the changes.")] = False,
 ) -> None:
     """Print what changed in files since a session began, as a patch."""
-    from ba_tui.assembly import session_patch  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.cli.config import load  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.sessions.checkpoints.keeper import session_patch  # noqa: PLC0415
 
-    patch = session_patch(_one(_library(ctx), id), stat=stat)
+    info = _one(_library(ctx), id)
+    patch = session_patch(places(), info, load(info.cwd).settings.checkpoints.max_file_mb, stat=stat)
     if not patch:
         _say("This session changed no files, or they are again as they were.")
     elif sys.stdout.isatty():

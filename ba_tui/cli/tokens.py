@@ -25,9 +25,11 @@ from ba_tui.core.values import frozen
 from ba_tui.resources import places, project_root
 
 if TYPE_CHECKING:
+    from ba_tui.providers.access import ProviderAccess
     from ba_tui.providers.tokens.config import EncoderConfig
     from ba_tui.providers.tokens.encodings import TokenEncoding
     from ba_tui.providers.tokens.exact import ExactCounts
+    from ba_tui.settings import Settings
 
 STDIN = "-"
 PART = 1_000_000
@@ -148,14 +150,21 @@ class _Counter:
         from ba_tui.core.provider import ModelRequest  # noqa: PLC0415
 
         if self._exact is None:
-            from ba_tui.assembly import exact_counts  # noqa: PLC0415 - loads an HTTP client
+            from ba_tui.providers.vendors import exact_counts  # noqa: PLC0415 - loads an HTTP client
 
-            self._exact = exact_counts(self.model, self._folder, self._config.exact_counting_api)
+            self._exact = exact_counts(self.model, self._config.exact_counting_api, self._access)
         failed = bool(self._exact.trouble)
         found = asyncio.run(self._exact.count(ModelRequest("", [user(text)], ())))
         if self._exact.trouble and not failed:
             say(f"{self._exact.trouble}; estimated instead.")
         return found
+
+    def _access(self) -> tuple[Settings, ProviderAccess]:
+        from ba_tui.providers.access import ProviderAccess  # noqa: PLC0415 - where a provider is asked
+        from ba_tui.providers.catalog import chosen_catalog  # noqa: PLC0415
+
+        loaded, where = load(self._folder), places()
+        return loaded.settings, ProviderAccess(loaded, chosen_catalog(where, strict=True)[0], where)
 
 
 def _param(config: EncoderConfig, name: str, usual: int) -> int:

@@ -164,9 +164,9 @@ def new(
 
 def _registry(folder: Path) -> Registry:
     """All tools as the app would have them in ``folder``, each within its guards."""
-    from ba_tui.assembly import registry_for  # noqa: PLC0415 - see list_
+    from ba_tui.assembly import tools_alone  # noqa: PLC0415 - see list_
 
-    return registry_for(folder)
+    return tools_alone(folder, {}).registry
 
 
 def _entry(registry: Registry, name: str, root: Path) -> ToolEntry:

@@ -58,6 +58,11 @@ class FilledWindow:
     message: int
 
 
+def reserved(model: ModelInfo, most: int | None) -> int:
+    """Tokens of the window that are kept for an answer of at most ``most``."""
+    return min(most or model.max_output, model.max_output, model.window // 2)
+
+
 def context_parts(
     filling: Filling, transcript: Transcript, tokens: Tokens, model: ModelInfo, reserve: int
 ) -> Sequence[ContextPart]:

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Protocol
 
 from ba_tui.context.commands import CommandFile, CommandFiles, called
-from ba_tui.context.expansion import expand
 from ba_tui.core.calls import run_call
 from ba_tui.core.errors import PromptRefused, StopTurn, StorageError, UsageError
 from ba_tui.core.events import Event, Notice, TurnEnded
@@ -118,6 +117,8 @@ class CommandExpander:
             return Sent()
         if command.trouble:
             raise PromptRefused(f"/{name} can't be used: {command.trouble}.", "Correct the file.")
+        from ba_tui.context.expansion import expand  # noqa: PLC0415 - most prompts call no command
+
         self._granted = await self._confirmed(command, branch)
         done = await expand(command.body, arguments, partial(self._run, command, branch), self._means.clean)
         if done.ran:

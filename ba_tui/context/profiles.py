@@ -6,7 +6,6 @@ The whole of it is for tools that query data; this is what a model needs to know
 from __future__ import annotations
 
 import csv
-import html
 import io
 import json
 import re
@@ -152,6 +151,7 @@ def _shape(items: Sequence[Any]) -> str:
 
 
 def _workbook(path: Path) -> str:
+    import html  # noqa: PLC0415 - its table of entities is large
     import zipfile  # noqa: PLC0415 - brings compressors that most sessions do without
 
     try:

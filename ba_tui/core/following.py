@@ -35,8 +35,9 @@ class Watcher:
 
     async def after(self, replay: Sequence[Event]) -> AsyncIterator[Event]:
         """``replay``, which was read from the journal since the watcher joined, then what is not in it."""
-        newest = replay[-len(self._waiting) :] if self._waiting else ()
-        known = [place for place, event in enumerate(self._waiting, 1) if event in newest]
+        # An event and its copy from the journal are equal. Both carry the same time, which finds the copy at once.
+        copies = {event.at: event for event in replay[-len(self._waiting) :]} if self._waiting else {}
+        known = [place for place, event in enumerate(self._waiting, 1) if copies.get(event.at) == event]
         for _ in range(known[-1] if known else 0):
             self._waiting.popleft()
         for event in (*replay, *(() if known else self._passing)):

@@ -12,6 +12,7 @@ from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
+from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.text.markup import REMINDER, neutralized
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
@@ -100,12 +101,18 @@ class ToolUse:
 
 @frozen
 class ToolOutput:
-    """The observation that answers one call: one plain string, with pictures or documents beside it."""
+    """The observation that answers one call: one plain string, with pictures or documents beside it.
+
+    ``exit_status`` of the program that the call ran, None where no program ended; ``error``: the failure whose text
+    ``content`` holds, None for other results.
+    """
 
     tool_use_id: str
     content: str
     is_error: bool = False
     attachments: tuple[Image | Document, ...] = ()
+    exit_status: int | None = None
+    error: ErrorInfo | None = None
     type: Literal["tool_result"] = "tool_result"
 
 

@@ -6,7 +6,7 @@ from dataclasses import field, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 from ba_tui.core.errors import ErrorInfo, ErrorKind
-from ba_tui.core.messages import ByType, Document, Image
+from ba_tui.core.messages import ByType, Document, Image, ToolOutput
 from ba_tui.core.values import frozen
 from ba_tui.core.work import ActiveSkill, Todo
 
@@ -104,6 +104,15 @@ class ToolResult:
     kind: Kind = "text"
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
+    @property
+    def exit_status(self) -> int | None:
+        """That of the command which the result shows; None where no command ended."""
+        return self.display.exit_code if isinstance(self.display, CommandText) else None
+
+    def output(self, call_id: str) -> ToolOutput:
+        """Return the observation that answers the call ``call_id``."""
+        return ToolOutput(call_id, self.text, self.is_error, self.attachments, self.exit_status, self.error)
+
 
 @frozen
 class Artifact:
@@ -161,15 +170,16 @@ _SUGGESTIONS: dict[str, str] = {
 
 def failure_text(error: ErrorInfo, call_id: str = "") -> str:
     """Return the one text in which a model reads a failure; ``call_id`` of the call that failed, once it is known."""
-    lines = (
-        "Operation failed.",
-        f"Error Type: {error.kind}",
-        *([f"Error Code: {error.code}"] if error.code else []),
-        f"Error Message: {error.message}",
-        *([f"Tool Call ID: {call_id}"] if call_id else []),
-        f"Suggestion: {error.hint or _SUGGESTIONS.get(error.kind, 'Read the message.')}",
-    )
-    return "\n".join(lines)
+    head, end = failure_frame(error, call_id)
+    return "\n".join((*head, f"Error Message: {error.message}", *end))
+
+
+def failure_frame(error: ErrorInfo, call_id: str = "") -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the lines of a failure's text before its message, and those after it."""
+    code = (f"Error Code: {error.code}",) if error.code else ()
+    call = (f"Tool Call ID: {call_id}",) if call_id else ()
+    suggestion = f"Suggestion: {error.hint or _SUGGESTIONS.get(error.kind, 'Read the message.')}"
+    return ("Operation failed.", f"Error Type: {error.kind}", *code), (*call, *suggestion.split("\n"))
 
 
 def identified(result: ToolResult, call_id: str) -> ToolResult:

@@ -1,4 +1,4 @@
-"""The course of a session: its turns, where each stands, and the way back. The folds are pure.
+"""The history of a session: its turns, where each begins, and the way back. The folds are pure.
 
 How files are kept and brought back is the business of whoever implements Checkpoints.
 """
@@ -153,11 +153,11 @@ def turn_history(events: Sequence[Event]) -> TurnHistory:
                 last = last if turns is None else turns
             case _:
                 pass
-    standing: list[RewindStop] = []
+    current: list[RewindStop] = []
     while stop := every.get(last):
-        standing.append(stop)
+        current.append(stop)
         last = stop.before
-    return TurnHistory(tuple(reversed(standing)), newest, first)
+    return TurnHistory(tuple(reversed(current)), newest, first)
 
 
 def prefix(events: Sequence[Event], index: int, cwd: str) -> tuple[tuple[Message, ...], StateChange]:
@@ -223,7 +223,7 @@ def _undone(events: Sequence[Event], known: TurnHistory, wanted: RewindRequest) 
 
 
 class Past:
-    """The course of one conversation: ``read`` its events, ``keep`` the events of a rewind, ``busy`` with a turn."""
+    """The history of one conversation: ``read`` its events, ``keep`` the events of a rewind, ``busy`` with a turn."""
 
     def __init__(
         self,
@@ -244,7 +244,7 @@ class Past:
     def rewinding(self) -> bool:
         return self._running is not None and not self._running.done()
 
-    async def course(self) -> TurnHistory:
+    async def history(self) -> TurnHistory:
         """The turns that stand, and what can be taken back."""
         return await asyncio.to_thread(lambda: turn_history(self._read()))
 

@@ -84,6 +84,7 @@ OutputLevel: TypeAlias = Literal["brief", "standard", "full"]
 
 Run = Callable[[Mapping[str, Any], Call], Awaitable[ToolResult]]
 Preview = Callable[[Mapping[str, Any]], Awaitable[Display | None]]
+Concern = Callable[[Mapping[str, Any]], Awaitable[str]]
 Shorten = Callable[[str, OutputLevel, int], str]
 """Makes a long text fit a level, which has room for so many characters."""
 
@@ -123,7 +124,8 @@ class Tool:
     """``timeout`` in seconds, None for tools that wait for people or keep time themselves.
     ``idempotent``: may be tried again after a failure; None means that reading tools may.
     ``shorten``: its own way to shorten what is too long; None shortens by the kind of the result.
-    ``so_far``: makes the reports of an interrupted call fit for the model."""
+    ``so_far``: makes the reports of an interrupted call fit for the model.
+    ``concern``: why a person is to be asked about these arguments although no rule asks; empty for most."""
 
     name: str
     description: str
@@ -136,6 +138,7 @@ class Tool:
     idempotent: bool | None = None
     shorten: Shorten | None = None
     so_far: Callable[[str], str] = str
+    concern: Concern | None = None
 
     def target(self, args: Mapping[str, Any]) -> str:
         """What a call with ``args`` is about, as one line."""

@@ -69,7 +69,7 @@ class Transcript:
             case Steered(message=message) | MessageDone(message=message):
                 self._add(message)
             case ToolFinished(call_id=call_id, result=result):
-                self._outputs[call_id] = ToolOutput(call_id, result.text, result.is_error, result.attachments)
+                self._outputs[call_id] = result.output(call_id)
                 self._version += 1
                 if result.changes:
                     self._change(result.changes)

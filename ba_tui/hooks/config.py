@@ -24,26 +24,6 @@ CLAUDE_FILES = (".claude/settings.json", ".claude/settings.local.json")
 EVENTS: Mapping[str, str] = {name: ours for ours, theirs in HOOK_EVENTS.items() for name in (ours, theirs)}
 """Every name of an event, ours and Claude Code's, to ours."""
 
-ALIASES: Mapping[str, tuple[str, ...]] = {
-    "shell": ("Bash",),
-    "shell_output": ("BashOutput",),
-    "shell_kill": ("KillShell", "KillBash"),
-    "read_file": ("Read", "NotebookRead"),
-    "write_file": ("Write",),
-    "edit_file": ("Edit", "MultiEdit"),
-    "apply_patch": ("Edit", "MultiEdit", "Write"),
-    "list_files": ("LS",),
-    "glob": ("Glob",),
-    "grep": ("Grep",),
-    "web_fetch": ("WebFetch",),
-    "web_search": ("WebSearch",),
-    "todo_write": ("TodoWrite",),
-    "ask_user": ("AskUserQuestion",),
-    "activate_skill": ("Skill",),
-    "task": ("Task", "Agent"),
-}
-"""Claude Code's names for what our tools do: matchers know both."""
-
 _NAMES = regex(r"[\w |,-]*")
 FoundHooks: TypeAlias = tuple[list["Hook"], list[str]]
 """Hooks, and a line for each that can't be used."""
@@ -72,20 +52,6 @@ class Hook:
     def label(self) -> str:
         """A few words that name it in a message."""
         return f"The hook “{one_line(self.command, 60)}”"
-
-
-def names_of(tool: str) -> tuple[str, ...]:
-    """What a matcher may call ``tool``."""
-    return (tool, *ALIASES.get(tool, ()))
-
-
-def own_names() -> Mapping[str, str]:
-    """Our names of tools by those of another assistant."""
-    found: dict[str, str] = {}
-    for ours, theirs in ALIASES.items():
-        for name in theirs:
-            found.setdefault(name, ours)
-    return found
 
 
 def read_hooks(lines: Sequence[HookLine]) -> list[Hook]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ba_tui.core.values import frozen
 from ba_tui.ingress import within
 from ba_tui.settings import HookLine
 
@@ -13,6 +14,18 @@ if TYPE_CHECKING:
     from ba_tui.hooks.config import Hook
 
 CLAUDE = ".claude"
+
+
+@frozen
+class SessionFacts:
+    """What every hook is told. ``environment``: what commands may see, without any key; ``mode`` now."""
+
+    session: str
+    transcript: Path
+    cwd: Path
+    project: Path
+    environment: Mapping[str, str]
+    mode: Callable[[], str]
 
 
 def found_hooks(lines: Sequence[HookLine], root: Path, trusted: Callable[[Path], bool]) -> tuple[list[Hook], list[str]]:

@@ -9,29 +9,17 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from pathlib import Path
 from typing import Any
 
 from ba_tui.core.messages import clean_json
 from ba_tui.core.values import frozen
 from ba_tui.hooks.answers import HookAnswer, HookVerdict, combined, read_answer
 from ba_tui.hooks.config import Hook
+from ba_tui.hooks.found import SessionFacts
 from ba_tui.hooks.process import HookCommand, run_command
 from ba_tui.settings import HOOK_EVENTS
 
 _MODES = {"accept-edits": "acceptEdits", "bypass": "bypassPermissions"}
-
-
-@frozen
-class SessionFacts:
-    """What every hook is told. ``environment``: what commands may see, without any key; ``mode`` now."""
-
-    session: str
-    transcript: Path
-    cwd: Path
-    project: Path
-    environment: Mapping[str, str]
-    mode: Callable[[], str]
 
 
 @frozen

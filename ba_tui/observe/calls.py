@@ -5,6 +5,7 @@ A listener to events; the figures about them are in ``metrics``.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from contextvars import Context, copy_context
@@ -13,6 +14,8 @@ from ba_tui.core.events import Event, ToolFinished, ToolStarted, TurnEnded, Turn
 from ba_tui.observe.logs import WHERE
 
 log = logging.getLogger(__name__)
+SOON = 0.05
+"""Seconds until the lines of calls are written."""
 TARGET = 200
 """Characters of what a call is about."""
 
@@ -23,6 +26,11 @@ Later = Callable[[Callable[[], None]], object]
 
 def _now(work: Callable[[], None]) -> None:
     work()
+
+
+def soon(work: Callable[[], None]) -> None:
+    """``work`` a little later on the running loop."""
+    asyncio.get_running_loop().call_later(SOON, work)
 
 
 class CallLog:

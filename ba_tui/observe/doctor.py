@@ -12,14 +12,13 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.ports.rooms import CheckResult, CheckState
-from ba_tui.core.ports.trust import TrustState
 from ba_tui.core.values import frozen
 from ba_tui.observe.logs import LOG
 from ba_tui.processes.brief import BriefRun, run_briefly
@@ -36,21 +35,13 @@ VENDORS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.open
 
 @frozen
 class Patient:
-    """What is looked at. ``problems``: what the rooms above found wrong with rules and approvals."""
+    """What is looked at. ``model`` would be asked; empty: that of the settings."""
 
     places: Places
     loaded: Loaded
     ripgrep: Path | None
-    problems: Sequence[str] = ()
     env: Mapping[str, str] | None = None
-    tools: Sequence[tuple[str, str]] = ()
-    """What keeps people's own tools out: a line, and the traceback when there is one."""
-    checks: Sequence[CheckResult] = ()
-    """What the checks of the rooms above found."""
-    folder: TrustState | None = None
-    """How the folder stands with the person."""
     model: str = ""
-    """The model that would be asked; empty: that of the settings."""
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -60,34 +51,10 @@ class Patient:
 def examine(patient: Patient) -> Iterator[CheckResult]:
     """All findings, one after the other."""
     looks: tuple[Callable[[Patient], Iterator[CheckResult]], ...] = (
-        _python, _terminal, _settings, _trust, _model, _programs, _sandbox, _storage, _tools,
+        _python, _terminal, _settings, _model, _programs, _storage,
     )  # fmt: skip
     for look in looks:
         yield from look(patient)
-
-
-def _trust(patient: Patient) -> Iterator[CheckResult]:
-    seen = patient.folder
-    if seen is None:
-        return
-    root, brought = printable(str(seen.root)), ", ".join(part.kind for part in seen.holds)
-    if seen.trouble:
-        yield CheckResult("trust", "warn", printable(seen.trouble), "The folder can't be trusted until then.")
-    elif seen.state == "trusted":
-        yield CheckResult("trust", "ok", f"{root} is trusted with " + (brought or "nothing of its own"))
-    elif seen.state == "changed":
-        yield CheckResult(
-            "trust", "warn", f"{root} was trusted; what it runs has changed", "ba trust shows the change."
-        )
-    else:
-        yield CheckResult("trust", "ok", f"{root} is not trusted yet" + (f"; off: {brought}" if brought else ""))
-
-
-def _tools(patient: Patient) -> Iterator[CheckResult]:
-    for text, trace in patient.tools:
-        yield CheckResult("tools", "warn", text, "Correct the file; ba tools list shows the rest.", trace)
-    if not patient.tools:
-        yield CheckResult("tools", "ok", "all that were found can be used")
 
 
 def _python(patient: Patient) -> Iterator[CheckResult]:
@@ -129,9 +96,7 @@ def _terminal(patient: Patient) -> Iterator[CheckResult]:
 def _settings(patient: Patient) -> Iterator[CheckResult]:
     for problem in patient.loaded.warnings:
         yield CheckResult("settings", "fail" if problem.fatal else "warn", str(problem), "ba config edit")
-    for text in patient.problems:
-        yield CheckResult("permissions", "fail", printable(text), "ba permissions list, ba config edit")
-    if not patient.loaded.errors and not patient.problems:
+    if not patient.loaded.errors:
         yield CheckResult("settings", "ok", f"valid; yours are in {patient.places.settings}")
 
 
@@ -207,10 +172,6 @@ def _programs(patient: Patient) -> Iterator[CheckResult]:
             yield CheckResult(name, "ok", path)
         else:
             yield CheckResult(name, "warn", f"not found: {without}", f"Install {name}.")
-
-
-def _sandbox(patient: Patient) -> Iterator[CheckResult]:
-    yield from patient.checks
 
 
 def _storage(patient: Patient) -> Iterator[CheckResult]:

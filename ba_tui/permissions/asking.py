@@ -28,7 +28,7 @@ def risks(subject: Subject, workspace: Workspace, cwd: Path) -> tuple[Risk, ...]
     """What a person should know before allowing a call; ``cwd`` is where a command would run."""
     if subject.command is not None:
         code = subject.tool in CODE_TOOLS
-        if subject.parts and not subject.trouble:
+        if subject.commands and not subject.trouble:
             return judging().risks(subject)
         text = literals(subject.command) if code else subject.command
         away = subject.outside or looks_outside(text, workspace, cwd)

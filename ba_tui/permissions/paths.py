@@ -299,3 +299,20 @@ def _from_address(text: str) -> str:
 
 def _brief(text: str) -> str:
     return repr(text if len(text) <= 80 else f"{text[:80]}…")
+
+
+@frozen
+class TouchedPath:
+    """One path that a call touches, as rules judge it. ``relative``: from the root; ``places``: from each folder of the
+    workspace it lies in."""
+
+    path: Path
+    relative: str | None
+    places: tuple[str, ...]
+    inside: bool
+    secret: bool
+    guarded: bool
+
+    @property
+    def shown(self) -> str:
+        return self.path.as_posix() if self.relative is None else self.relative

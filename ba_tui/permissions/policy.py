@@ -18,14 +18,13 @@ from ba_tui.core.profiles import OUTSIDE, WORKING, ProfileStep
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.asking import key_of, named, risks, suggested
 from ba_tui.permissions.bounds import BYPASS, MODES, RESTRICTED, BoundLevel, Bounds
-from ba_tui.permissions.paths import PathRefused, Workspace
+from ba_tui.permissions.paths import PathRefused, TouchedPath, Workspace
 from ba_tui.permissions.rules.answers import PersonRules
 from ba_tui.permissions.rules.approvals import Approvals
 from ba_tui.permissions.rules.conditions import terms_text
 from ba_tui.permissions.rules.hit_counts import add_hits, read_hits
 from ba_tui.permissions.rules.rule import COMMAND_TOOLS, OUTER, SHELL_TOOLS, Rule, Subject, read_rule, read_rules
 from ba_tui.permissions.subjects import Subjects, judging
-from ba_tui.permissions.touched import TouchedPath
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, as_reader
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ class Policy:
             if lack and stored:
                 lack = f"{lack.rstrip('.')}; {judging().seen_by_git(stored)}"
             if tried and not lack:
-                lack = f"`{judging().program(subject.parts[-1])}` tried to write {tried}"
+                lack = f"`{judging().program(subject.commands[-1])}` tried to write {tried}"
             subject = replace(subject, lack=lack, offer=judging().offered(subject, covered.lacks))
             by = covered.by[0] if covered.by else None
         if args.get(OUTER) is True and subject.tool in COMMAND_TOOLS and self.bounds.confined():
@@ -143,7 +142,7 @@ class Policy:
         if shell and request.ceiling.outside and (outer := self._leaving(subject)):
             self._hits[outer] += 1
             return Allow(outer.text, OUTSIDE)
-        rule = (by if not subject.lack else None) if subject.parts or subject.lack else self._first("allow", subject)
+        rule = (by if not subject.lack else None) if subject.commands or subject.lack else self._first("allow", subject)
         if not (rule and rule.narrow) and (why := self.bounds.suspicion(tool, args)):
             return replace(self._ask(why, subject, cwd), profile=approved)
         if held and not tried and (apart := self._apart(request, subject, held)):
@@ -298,11 +297,11 @@ class Policy:
             return f"it only reads as far as ba can tell, but nothing would hold it to that: {why}"
         if held.why:
             return held.why
-        return judging().exposed(subject.parts, cwd)
+        return judging().exposed(subject.commands, cwd)
 
     def _stored(self, subject: Subject, cwd: Path) -> tuple[Path, ...]:
         """The files with secrets that a git call would take for changed if the sandbox hid them from it."""
-        return judging().stored_secrets(subject.parts, cwd) if subject.parts and self.bounds.confined() else ()
+        return judging().stored_secrets(subject.commands, cwd) if subject.commands and self.bounds.confined() else ()
 
     def _by_mode(self, subject: Subject, cwd: Path) -> Judgement:
         why = self._doubt(subject, cwd)
@@ -317,7 +316,7 @@ class Policy:
         """Why the mode asks; empty when it allows."""
         if subject.outside:
             return "it is outside the workspace"
-        if subject.effect is Effect.READ or (subject.parts and not subject.lack):
+        if subject.effect is Effect.READ or (subject.commands and not subject.lack):
             return ""
         if "unknown" in subject.kinds:
             return "what its SQL does can't be told"
@@ -361,7 +360,7 @@ class Policy:
 
     def _only_reads(self, subject: Subject) -> bool:
         """Whether it would only read if a sandbox held it; without one it asks."""
-        return bool(subject.parts) and not judging().cover(subject, (), replace(self._files(), unheld=str)).lacks
+        return bool(subject.commands) and not judging().cover(subject, (), replace(self._files(), unheld=str)).lacks
 
     def _files(self) -> FileCover:
         def may(tool: str, effect: Effect) -> Callable[[TouchedPath], bool]:

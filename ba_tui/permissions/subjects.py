@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import PathRefused, Workspace
+from ba_tui.permissions.paths import PathRefused, TouchedPath, Workspace
 from ba_tui.permissions.rules.rule import CODE_TOOLS, SHELL_TOOLS, Subject
 from ba_tui.permissions.sandbox.protected_files import is_protected
 from ba_tui.permissions.secrets.hard_links import holds_secret
 from ba_tui.permissions.shell.command_text import named_paths, without_operators
-from ba_tui.permissions.touched import TouchedPath
 from ba_tui.resources import Places
 
 if TYPE_CHECKING:
-    from ba_tui.permissions.shell.command_parts import CommandPart
+    from ba_tui.permissions.shell.resolved_command import ResolvedCommand
 
 
 @frozen
@@ -39,20 +38,22 @@ class Subjects:
         paths = tuple(self._lent(seen, tool) for text in texts for seen in self.both(text))
         command: str | None = None
         named: tuple[TouchedPath, ...] = ()
-        parts: tuple[CommandPart, ...] = ()
+        commands: tuple[ResolvedCommand, ...] = ()
         trouble = ""
         if tool.effect is Effect.EXECUTE and tool.facts.target:
             command, trouble = str(args.get(tool.facts.target, "")), "nothing was looked at"
             text = without_operators(command) if tool.name in CODE_TOOLS else command
             if tool.name in SHELL_TOOLS:
-                studied = judging().study(command, self.workspace.root, cwd, self.both)
-                parts, trouble = studied.parts, studied.trouble
-                text = text if trouble else " ".join(part.unread for part in parts).strip()
+                resolved = judging().resolve_script(command, self.workspace.root, cwd, self.both)
+                commands, trouble = resolved.commands, resolved.trouble
+                text = text if trouble else " ".join(each.unread for each in commands).strip()
             if text:
                 found = dict.fromkeys(path for pair in named_paths(text, self.workspace, cwd) for path in pair)
                 named = tuple(self.seen(path) for path in found)
         call = (tool.name, tool.effect, tool.target(args), command, paths, named)
-        subject = Subject(*call, args=_whole(tool, args), confined=tool.facts.confined, parts=parts, trouble=trouble)
+        subject = Subject(
+            *call, args=_whole(tool, args), confined=tool.facts.confined, commands=commands, trouble=trouble
+        )
         return self._with_sql(subject, tool, args) if tool.facts.sql else subject
 
     def _with_sql(self, subject: Subject, tool: Tool, args: Mapping[str, Any]) -> Subject:

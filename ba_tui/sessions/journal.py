@@ -48,7 +48,6 @@ from ba_tui.sessions.records import (
     read_header,
     starts_turn,
 )
-from ba_tui.sessions.tails import newest
 
 log = logging.getLogger(__name__)
 _Entry = TypeVar("_Entry", bound=JournalEntry)
@@ -212,6 +211,8 @@ class JournalFile:
             raise unreadable(self.path.parent, error) from error
 
     def _newest(self, limit: int) -> list[bytes]:
+        from ba_tui.sessions.tails import newest  # noqa: PLC0415 - only a session that is continued has an end to read
+
         try:
             return newest(self.path, limit) if self._on_disk() else []
         except OSError as error:

@@ -24,7 +24,6 @@ from ba_tui.core.ports.sessions import Imported, Outline, SavedRequest, SessionI
 from ba_tui.core.text.patterns import regex
 from ba_tui.sessions import lock
 from ba_tui.sessions.foreign import one_line, redacted
-from ba_tui.sessions.forks import copy_turns
 from ba_tui.sessions.journal import JournalFile, unreadable
 from ba_tui.sessions.lock import Lock
 from ba_tui.sessions.records import FILE, Header, read_header
@@ -80,14 +79,14 @@ class SessionLibrary:
     def search(self, text: str, *, everywhere: bool = False) -> Sequence[SessionInfo]:
         """Sessions in which every word of ``text`` was said, called or given back, newest first; with the place."""
         found = self._found(everywhere=everywhere)
-        words = clean_text(text).split()
-        if not found or not words:
+        terms = clean_text(text).split()
+        if not found or not terms:
             return self._infos(found)
         self._text.update(found)
-        hits = self._matching(found, words, deep=True)
+        matches = self._matching(found, terms, deep=True)
         keys = {key.partition("/")[2]: key for key in found}
-        places = self._text.places([keys[info.id] for info in hits[:_PLACES]], words)
-        return [replace(info, found=self._shown(places.get(keys[info.id]))) for info in hits]
+        places = self._text.places([keys[info.id] for info in matches[:_PLACES]], terms)
+        return [replace(info, found=self._shown(places.get(keys[info.id]))) for info in matches]
 
     def find(self, key: str) -> SessionInfo:
         """An id or an unambiguous part of one; else words: in titles and prompts before all else, in this folder's
@@ -95,23 +94,23 @@ class SessionLibrary:
         keys = self._keys(key)
         if len(keys) == 1:
             return self._info(keys[0])
-        words = clean_text(key).split()
-        for deep in (False, True) if words else ():
+        terms = clean_text(key).split()
+        for deep in (False, True) if terms else ():
             for everywhere in (False, True):
                 found = self._found(everywhere=everywhere)
                 if deep:
                     self._text.update(found)
-                if hits := self._matching(found, words, deep=deep):
-                    return hits[0]
+                if matches := self._matching(found, terms, deep=deep):
+                    return matches[0]
         raise _not_one(key, keys)
 
-    def _matching(self, found: Mapping[str, Stamp], words: Sequence[str], *, deep: bool) -> list[SessionInfo]:
+    def _matching(self, found: Mapping[str, Stamp], terms: Sequence[str], *, deep: bool) -> list[SessionInfo]:
         """Those that hold every word, newest first; ``deep``: anywhere, not only in its title or prompts."""
         self._index.digests(found)
-        hits = set(found)
-        for word in words:
-            hits &= self._index.matching([word]) | (self._text.matching(word) if deep else set())
-        return self._infos({key: found[key] for key in hits})
+        matches = set(found)
+        for term in terms:
+            matches &= self._index.matching([term]) | (self._text.matching(term) if deep else set())
+        return self._infos({key: found[key] for key in matches})
 
     def _shown(self, place: SessionMatch | None) -> str:
         return one_line(self._redact(redacted(place.text))) if place else ""
@@ -136,6 +135,8 @@ class SessionLibrary:
             raise
 
     def fork(self, id: str, upto: int | None = None) -> SessionInfo:
+        from ba_tui.sessions.forks import copy_turns  # noqa: PLC0415 - most sessions are not forks
+
         key = self._key(id)
         source = self._root / key
         info = self._info(key)

@@ -55,14 +55,14 @@ class Timeline:
         return found[::-1]
 
 
-def follow(events: Iterable[Event], course: Timeline) -> Iterator[Event]:
-    """``events`` as they are; the ``last`` of ``course`` is the turn that the one given belongs to."""
+def follow(events: Iterable[Event], timeline: Timeline) -> Iterator[Event]:
+    """``events`` as they are; the ``last`` of ``timeline`` is the turn that the one given belongs to."""
     for event in events:
         match event:
             case TurnStarted(agent="main"):
-                course.begin()
+                timeline.begin()
             case Rewound(agent="main", turns=int(turn)):
-                course.rewind(turn)
+                timeline.rewind(turn)
             case _:
                 pass
         yield event
@@ -70,38 +70,38 @@ def follow(events: Iterable[Event], course: Timeline) -> Iterator[Event]:
 
 def current_events(events: Iterable[Event], whole: Timeline) -> Iterator[Event]:
     """``events`` without those of turns that were taken back; the Rewound events themselves stay. ``whole`` is the
-    course after all of them, so that none need be held."""
-    kept = {0, *whole.numbers()}
-    course = Timeline()
-    return (event for event in follow(events, course) if course.last in kept)
+    timeline after all of them, so that none need be held."""
+    current = {0, *whole.numbers()}
+    timeline = Timeline()
+    return (event for event in follow(events, timeline) if timeline.last in current)
 
 
 def current_lines(lines: Iterable[bytes]) -> list[bytes]:
     """The same for the lines of a file, without the rewinds and without reading the rest as events."""
-    course = Timeline()
+    timeline = Timeline()
     owned: list[tuple[int, bytes]] = []
     for line in lines:
         if (turn := rewind_target(line)) is not None:
-            course.rewind(turn)
+            timeline.rewind(turn)
             continue
         if starts_turn(line):
-            course.begin()
-        owned.append((course.last, line))
-    kept = {0, *course.numbers()}
-    return [line for owner, line in owned if owner in kept]
+            timeline.begin()
+        owned.append((timeline.last, line))
+    current = {0, *timeline.numbers()}
+    return [line for owner, line in owned if owner in current]
 
 
 def turn_starts(lines: Iterable[bytes]) -> list[int]:
     """Where the turns that stand begin among ``lines``, oldest first."""
-    course = Timeline()
+    timeline = Timeline()
     places: list[int] = []
     for index, line in enumerate(lines):
         if starts_turn(line):
-            course.begin()
+            timeline.begin()
             places.append(index)
         elif (turn := rewind_target(line)) is not None:
-            course.rewind(turn)
-    return [places[number - 1] for number in course.numbers()]
+            timeline.rewind(turn)
+    return [places[number - 1] for number in timeline.numbers()]
 
 
 def rewind_target(line: bytes) -> int | None:

@@ -4,15 +4,11 @@ from ba_tui.settings.document import Problem, SettingsDocument, printable, read_
 from ba_tui.settings.editing import add_item, remove_item, set_value
 from ba_tui.settings.keys import Key, read_key, save_key
 from ba_tui.settings.layers import HookLine, Loaded, as_data, leaves, load_settings, setting_files
-from ba_tui.settings.model import (
-    FUTURE_HOOK_EVENTS,
-    HOOK_EVENTS,
-    CompressionSettings,
-    HookGroup,
-    ModelProfile,
-    RuleSettings,
-    Settings,
-)
+from ba_tui.settings.model import Settings
+from ba_tui.settings.sections.context import CompressionSettings
+from ba_tui.settings.sections.hooks import FUTURE_HOOK_EVENTS, HOOK_EVENTS, HookGroup
+from ba_tui.settings.sections.permissions import RuleSettings
+from ba_tui.settings.sections.providers import ModelProfile
 
 __all__ = [
     "FUTURE_HOOK_EVENTS",

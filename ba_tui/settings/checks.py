@@ -13,8 +13,11 @@ from typing import Any, TypeAlias, cast
 from ba_tui.core.ports.permissions import RuleLayer
 from ba_tui.core.text.wording import nearest
 from ba_tui.settings.document import KeyPath, Problem, printable, shown
-from ba_tui.settings.model import HookGroup, ModelProfile, RuleSettings, Settings
+from ba_tui.settings.model import Settings
 from ba_tui.settings.plain import NotPlain, adapter, build
+from ba_tui.settings.sections.hooks import HookGroup
+from ba_tui.settings.sections.permissions import RuleSettings
+from ba_tui.settings.sections.providers import ModelProfile
 
 ROUNDS = 20
 SettingPath: TypeAlias = tuple[str, int]

@@ -14,6 +14,8 @@ from typing import Any, TypeAlias, cast
 import yaml
 
 from ba_tui.core.errors import StorageError
+from ba_tui.core.events import Notice
+from ba_tui.core.text.wording import sentence
 from ba_tui.core.values import frozen
 from ba_tui.ingress import FileRefused, Read
 from ba_tui.resources import bundled, read_regular
@@ -42,6 +44,10 @@ class Problem:
     def __str__(self) -> str:
         place = printable(f"{self.where}:{self.line}" if self.line else self.where)
         return f"{place}: {self.key}: {self.text}" if self.key else f"{place}: {self.text}"
+
+    @property
+    def notice(self) -> Notice:
+        return Notice(sentence(str(self)), "warning", "Correct it: ba config edit." if self.fatal else "")
 
 
 @frozen

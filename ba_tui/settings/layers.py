@@ -20,9 +20,10 @@ from ba_tui.resources import Places, bundled, read_regular
 from ba_tui.settings.checks import Layer, SettingPath, check, dotted, names
 from ba_tui.settings.document import KeyPath, Problem, SettingsDocument, read_document
 from ba_tui.settings.environment import OTHERS, EnvironmentLayer, dotenv
-from ba_tui.settings.model import HookGroup, Settings
+from ba_tui.settings.model import Settings
 from ba_tui.settings.plain import made
 from ba_tui.settings.project import narrow
+from ba_tui.settings.sections.hooks import HookGroup
 
 FLAGS = {"add_dirs": "--add-dir"}
 

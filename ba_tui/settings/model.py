@@ -1,266 +1,31 @@
-"""What can be set, with its meaning, type and default. Where a value comes from is the business of ``layers``."""
+"""What can be set, with its meaning, type and default: the one list of the sections that rooms bring.
+
+Where a value comes from is the business of ``layers``.
+"""
 
 from __future__ import annotations
 
-import re
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Literal
 
-from annotated_types import Ge, Gt, Le, MinLen
+from annotated_types import Ge, Gt, Le
 
 from ba_tui.core.events import Mode
-from ba_tui.core.text.wording import nearest
 from ba_tui.core.values import frozen
-from ba_tui.settings.fields import (
-    NUMBER,
-    Address,
-    Amount,
-    Count,
-    FieldCheck,
-    Rounds,
-    Seconds,
-    Share,
-    Whole,
-    about,
-    finite,
-)
+from ba_tui.settings.fields import NUMBER, Amount, FieldCheck, Whole, about, finite
+from ba_tui.settings.sections.context import CompressionSettings
+from ba_tui.settings.sections.group import SettingsGroup
+from ba_tui.settings.sections.hooks import HookGroup, hook_event
+from ba_tui.settings.sections.permissions import ChildEnvironment, CommandSettings, RuleSettings, SandboxMode
+from ba_tui.settings.sections.providers import ModelProfile
+from ba_tui.settings.sections.sessions import CheckpointSettings
+from ba_tui.settings.sections.web import WebSearch, WebSettings
 
-
-def _no_yaml_switch(value: object) -> object:
-    """YAML reads ``off`` as a switch."""
-    return "off" if value is False else value
-
-
-SandboxMode = Annotated[Literal["required", "auto", "off"], FieldCheck(_no_yaml_switch, first=True)]
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
-Kind = Literal["anthropic", "openai", "scripted"]
 Notify = Literal["bell", "osc9", "osc777", "off"]
 OutputFormat = Literal["text", "json", "stream-json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
-
-
-@frozen
-class SettingsGroup:
-    """Settings that stand together. Descriptions are written out: reading them from docstrings would be slow."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
-
-
-@frozen
-class ModelProfile(SettingsGroup):
-    """A way to models: whose wire format, at which address, with which key."""
-
-    kind: Kind = field(
-        default="openai",
-        metadata=about("The wire format: anthropic, openai (any OpenAI-compatible server) or scripted."),
-    )
-    base_url: Address | None = field(
-        default=None, metadata=about("The server's address; the vendor's own when not set.")
-    )
-    api_key_env: str | None = field(
-        default=None,
-        metadata=about("The environment variable that holds the API key; not set for servers that need none."),
-    )
-
-
-def _rule_entry(value: object) -> object:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict) and isinstance(cast("dict[str, Any]", value).get("rule"), str):
-        return cast("dict[str, Any]", value)
-    raise ValueError("expected text or a group with rule")
-
-
-RuleEntry = Annotated[str | dict[str, Any], FieldCheck(_rule_entry, first=True)]
-
-
-@frozen
-class RuleSettings(SettingsGroup):
-    """Permission rules such as `edit_file(src/**)`. deny wins over ask, ask over allow, whatever the layer.
-
-    A rule with conditions is a group: `{rule: shell, when: {timeout: {max: 60}}, timeout: 300, on_timeout: deny}`.
-    """
-
-    allow: tuple[RuleEntry, ...] = field(default=(), metadata=about("What may run without asking."))
-    ask: tuple[RuleEntry, ...] = field(default=(), metadata=about("What always asks."))
-    deny: tuple[RuleEntry, ...] = field(default=(), metadata=about("What never runs."))
-
-
-@frozen
-class WebSettings(SettingsGroup):
-    """Fetching web pages."""
-
-    allow_private: tuple[str, ...] = field(
-        default=(), metadata=about("Hosts, *.domains or networks that may be fetched although they are private.")
-    )
-
-
-@frozen
-class WebSearch(SettingsGroup):
-    """Searching the web."""
-
-    backend: Literal["", "anthropic", "brave", "duckduckgo", "searxng", "tavily"] = field(
-        default="", metadata=about("Who is asked: anthropic, brave, duckduckgo, searxng or tavily; none when empty.")
-    )
-    url: str = field(default="", metadata=about("The address of your own server, for searxng."))
-    api_key_env: str = field(
-        default="",
-        metadata=about("The variable with the key; by default ANTHROPIC_API_KEY, BRAVE_API_KEY or TAVILY_API_KEY."),
-    )
-
-
-HOOK_EVENTS = {
-    "session_start": "SessionStart",
-    "session_end": "SessionEnd",
-    "user_prompt": "UserPromptSubmit",
-    "pre_tool": "PreToolUse",
-    "permission_request": "PermissionRequest",
-    "post_tool": "PostToolUse",
-    "post_tool_failure": "PostToolUseFailure",
-    "pre_compact": "PreCompact",
-    "notification": "Notification",
-    "stop": "Stop",
-    "subagent_start": "SubagentStart",
-    "subagent_stop": "SubagentStop",
-}
-"""What hooks can be set for: our name, and the one by which Claude Code calls the same."""
-FUTURE_HOOK_EVENTS = frozenset({"subagent_start", "subagent_stop", "SubagentStart", "SubagentStop"})
-"""Those that are refused as long as ba starts no sub-agents."""
-
-
-def _hook_event(name: str) -> str:
-    known = [*HOOK_EVENTS, *HOOK_EVENTS.values()]
-    if name not in known:
-        close = nearest(name, known)
-        raise ValueError(f"expected an event{f'; did you mean {close}?' if close else ' such as pre_tool'}")
-    if name in FUTURE_HOOK_EVENTS:
-        raise ValueError(f"{name} is not available yet: ba starts no sub-agents; remove this hook")
-    return name
-
-
-@frozen
-class CommandSettings(SettingsGroup):
-    """How commands, Python code and a project's own tools run. In the sandbox, and the limits outside it as well."""
-
-    network: bool = field(default=False, metadata=about("Whether the sandbox lets commands use the network."))
-    domains: tuple[str, ...] = field(
-        default=(), metadata=about("Hosts and *.domains that commands may reach although their network is off.")
-    )
-    write: tuple[Path, ...] = field(default=(), metadata=about("Further files and folders that may be written in it."))
-    read: tuple[Path, ...] = field(
-        default=(), metadata=about("Further ones that may be read in it, also files with secrets that are named here.")
-    )
-    git_hooks: bool = field(
-        default=False, metadata=about("Whether git commands of the model run a repository's hooks.")
-    )
-    memory_gb: Amount = field(default=8, metadata=about("Memory of one process, in GB; 0 for no limit."))
-    file_size_gb: Amount = field(
-        default=10, metadata=about("The largest file that may be written, in GB; 0 for no limit.")
-    )
-    processes: Count = field(
-        default=1024, metadata=about("Processes and threads that may run at a time; 0 for no limit.")
-    )
-    output_mb: Annotated[Amount, Gt(0)] = field(
-        default=64, metadata=about("The largest result that is stored whole, in MB; of a larger one, head and tail.")
-    )
-    skill_timeout: Seconds = field(default=30, metadata=about("Seconds that a script of a skill gets."))
-
-
-@frozen
-class ChildEnvironment(SettingsGroup):
-    """Which variables programs get that ba starts."""
-
-    keep: tuple[str, ...] = field(
-        default=(),
-        metadata=about("Variables to hand on although their names look like secrets, such as GITHUB_TOKEN or CI_*."),
-    )
-
-
-@frozen
-class HookSetting(SettingsGroup):
-    """One command of a hook."""
-
-    command: Annotated[str, MinLen(1)] = field(metadata=about("A shell command; it reads JSON on standard input."))
-    type: Literal["command"] = field(default="command", metadata=about("Always command."))
-    timeout: Seconds = field(default=60, metadata=about("Seconds after which it is ended."))
-
-
-@frozen
-class HookGroup(SettingsGroup):
-    """Commands for the tools that `matcher` names; for one command, `command` may stand here itself."""
-
-    matcher: str = field(
-        default="", metadata=about("Tools: names with | between, or a regular expression; all if empty.")
-    )
-    hooks: tuple[HookSetting, ...] = field(default=(), metadata=about("The commands."))
-    command: str = field(default="", metadata=about("The one command."))
-    timeout: Seconds = field(default=60, metadata=about("Seconds after which it is ended."))
-
-    def __post_init__(self) -> None:
-        if not self.command.strip() and not self.hooks:
-            raise ValueError("expected a command")
-        try:
-            re.compile("" if self.matcher == "*" else self.matcher)
-        except (re.error, RecursionError, OverflowError):
-            raise ValueError(f"expected a regular expression under matcher: {self.matcher[:40]!r} is none") from None
-
-
-Strategy = Literal["auto", "truncate", "extract", "summarize"]
-
-
-@frozen
-class CompressionSettings(SettingsGroup):
-    """How a conversation that fills the window is shortened. Nothing is lost: `/compact undo` brings it back."""
-
-    enabled: bool = field(default=True, metadata=about("Whether it happens by itself; /compact works in any case."))
-    strategy: Strategy = field(
-        default="auto",
-        metadata=about("How: extract (rules), summarize (a model writes notes), truncate (the oldest goes) or auto."),
-    )
-    trigger: Share = field(default=0.8, metadata=about("How full the window may get, less what an answer needs."))
-    target: Share = field(default=0.5, metadata=about("How full it is at most afterwards."))
-    keep_rounds: Rounds = field(
-        default=5, metadata=about("The last rounds that stay word for word, beside the running one.")
-    )
-    extract_below: Count = field(
-        default=30, metadata=about("With auto: fewer messages than this are never summarized.")
-    )
-    summarize_from: Count = field(
-        default=50, metadata=about("With auto: from so many messages on they are, when the hourly budget allows.")
-    )
-    enable_llm_summarization: bool = field(
-        default=True, metadata=about("With auto: whether a model may be asked at all.")
-    )
-    hourly_budget: Amount = field(
-        default=0.10,
-        metadata=about("With auto: US dollars an hour for summaries. A model without a price is not asked."),
-    )
-    model: str = field(
-        default="", metadata=about("The model that writes summaries; the conversation's own when empty.")
-    )
-    summary_tokens: Annotated[Whole, Ge(200), Le(20_000)] = field(
-        default=2_000, metadata=about("The longest summary, in tokens.")
-    )
-    summary_timeout: Seconds = field(default=60, metadata=about("Seconds to wait for one."))
-    cache_size: Annotated[Whole, Ge(0), Le(100_000)] = field(default=1_000, metadata=about("Summaries that are kept."))
-    cache_hours: Amount = field(default=24, metadata=about("Hours that they are kept."))
-    refocus_rounds: Rounds = field(
-        default=5, metadata=about("Say goal and open todos again after so many rounds; 0 for never.")
-    )
-
-    def __post_init__(self) -> None:
-        if self.target >= self.trigger:
-            raise ValueError("expected a target below trigger")
-
-
-@frozen
-class CheckpointSettings(SettingsGroup):
-    """What is kept of the files before a turn changes any, for `/rewind`."""
-
-    max_file_mb: Annotated[Amount, Gt(0), Le(1_000)] = field(
-        default=10, metadata=about("The largest file that is kept, in MB; a larger one can't be rewound.")
-    )
 
 
 @frozen
@@ -335,7 +100,7 @@ class Settings(SettingsGroup):
     )
     web: WebSettings = field(default=WebSettings(), metadata=about("How pages are fetched."))
     web_search: WebSearch = field(default=WebSearch(), metadata=about("How the web is searched."))
-    hooks: dict[Annotated[str, FieldCheck(_hook_event)], tuple[HookGroup, ...]] = field(
+    hooks: dict[Annotated[str, FieldCheck(hook_event)], tuple[HookGroup, ...]] = field(
         default_factory=dict[str, tuple[HookGroup, ...]],
         metadata=about("Commands to run on events, by the event's name, such as pre_tool or PreToolUse."),
     )

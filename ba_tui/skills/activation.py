@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import field
 from typing import Literal, TypeAlias
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.core.work import ActiveSkill
+from ba_tui.settings.tool_aliases import own_names
 from ba_tui.skills.content import ContentLevel
 
 ActivatedBy: TypeAlias = Literal["model", "person", "file", "core"]
@@ -77,16 +78,10 @@ class Activated:
         return "\n\n".join(note.text for note in self.notes if note.hidden)
 
 
-def rule_of(tool: str, names: Mapping[str, str]) -> str:
-    """A tool as front matter names it, ``Bash(git:*)``, as a rule of ours: ``shell(git:*)``. ``names`` has ours for
-    those of other assistants."""
-    name, bracket, rest = tool.partition("(")
-    return f"{names.get(name, name)}{bracket}{rest}"
-
-
-def rules_of(tools: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
-    """``tools`` of a front matter as rules, each once. See ``rule_of``."""
-    return tuple(dict.fromkeys(rule_of(tool, names) for tool in tools))
+def rules_of(tools: Iterable[str]) -> tuple[str, ...]:
+    """``tools`` as front matter names them, ``Bash(git:*)``, as rules of ours, ``shell(git:*)``, each once."""
+    split = (tool.partition("(") for tool in tools)
+    return tuple(dict.fromkeys(f"{own_names().get(name, name)}{bracket}{rest}" for name, bracket, rest in split))
 
 
 MARK = regex(r'<skill id="([^"]*)" activation="')

@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import TypeAlias
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.text.wording import sentence
+from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
 from ba_tui.core.work import ActiveSkill
 from ba_tui.skills.activation import (
@@ -47,20 +48,14 @@ def _asks() -> bool:
     return True
 
 
-def _no_names() -> Mapping[str, str]:
-    return {}
-
-
 @frozen
 class SkillContext:
-    """What surrounds a conversation: its id, the ``root`` of its files, ``names`` of our tools by those of other
-    assistants, ``asks``: whether confirming tools would change anything, ``why_not``: why a model can't answer,
-    ``active``: the skills that are active in its transcript now.
+    """What surrounds a conversation: its id, the ``root`` of its files, ``asks``: whether confirming tools would change
+    anything, ``why_not``: why a model can't answer, ``active``: the skills that are active in its transcript now.
     """
 
     conversation: str = ""
     root: Path = Path()
-    names: Callable[[], Mapping[str, str]] = _no_names
     asks: Callable[[], bool] = _asks
     why_not: Callable[[str], str] = lambda model: ""
     active: Callable[[], tuple[ActiveSkill, ...]] = tuple[ActiveSkill, ...]
@@ -124,8 +119,7 @@ class ActiveSkills:
         return f"{MENTION}{skill.id}" if taken else f"{FOLDER}/{skill.id}"
 
     def modifier(self, skill: Skill) -> Modifier:
-        names: Mapping[str, str] = self.context.names() if skill.head.tools else {}
-        tools = rules_of(skill.head.tools, names)
+        tools = rules_of(skill.head.tools)
         model = "" if skill.head.model in {"inherit", "default"} else skill.head.model
         return Modifier(tools, skill.head.exclusive and bool(tools), model, skill.head.hidden)
 
@@ -242,6 +236,12 @@ def problems_of(skills: ActiveSkills) -> list[str]:
     unknown = choices.unknown([skill.id for skill in found])
     broken = [f"A skill can't be used: {skill.path}: {skill.head.trouble}" for skill in found if skill.head.trouble]
     return [sentence(each) for each in (*map(str, (*choices.problems, *unknown)), *broken)]
+
+
+def active_skills(transcript: Transcript) -> str:
+    """Which are active, in a line; empty when none are."""
+    active = ", ".join(skill.id for skill in transcript.skills)
+    return f"active: {active}" if active else ""
 
 
 def joining(skills: ActiveSkills) -> Sequence[str]:

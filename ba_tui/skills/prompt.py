@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from ba_tui.core.errors import UsageError
@@ -70,13 +71,23 @@ class SkillNotes:
     """core.agent.Interceptor: carries out what the person asked for, and says again what a compression took."""
 
     def __init__(self, skills: ActiveSkills) -> None:
-        self._skills = skills
+        self.skills = skills
         self._begun = False
         self._ahead: WeakKeyDictionary[Branch, tuple[tuple[ActiveSkill, ...], tuple[ActiveSkill, ...]]] = (
             WeakKeyDictionary()
         )
         self._again: WeakKeyDictionary[Branch, Counter[str]] = WeakKeyDictionary()
         self._found: dict[tuple[str, str], tuple[int, Message]] = {}
+
+    @cached_property
+    def catalogue(self) -> str:
+        """The skills that the system prompt lists; the same as long as the session is open. Blocks the first time."""
+        return catalogue(self.skills)
+
+    @cached_property
+    def own_catalogue(self) -> str:
+        """The part of it that ships with ba, and so shares the room of the first request."""
+        return catalogue(self.skills, ("bundled",))
 
     def stack(self, branch: Branch) -> SkillStack:
         """The stack as it will be when all that has been done in this step is folded."""
@@ -93,7 +104,7 @@ class SkillNotes:
         if not self._begun:
             self._begun = True
             self._begin(branch)
-        for change in self._skills.take_queued():
+        for change in self.skills.take_queued():
             try:
                 await (self._end(change, branch) if change.ends else self._start(change, branch))
             except UsageError as error:
@@ -128,18 +139,18 @@ class SkillNotes:
         """In a new session, what is to be active from its start comes before what the person asked for."""
         if any(message.role == "assistant" for message in branch.transcript.messages):
             return
-        later = self._skills.take_queued()
-        for id in self._skills.choices.core if self._skills.choices.enabled else ():
-            skill = self._skills.catalog.get(id)
+        later = self.skills.take_queued()
+        for id in self.skills.choices.core if self.skills.choices.enabled else ():
+            skill = self.skills.catalog.get(id)
             # Of a name that is none, or a broken one, the start has told.
             if skill and not skill.head.trouble:
-                self._skills.queue(SkillChange(id, request=ActivationRequest(id, "core")))
+                self.skills.queue(SkillChange(id, request=ActivationRequest(id, "core")))
         for change in later:
-            self._skills.queue(change)
+            self.skills.queue(change)
 
     async def _start(self, change: SkillChange, branch: Branch) -> None:
         stack = self.stack(branch)
-        skill = await asyncio.to_thread(self._skills.found, change.id)
+        skill = await asyncio.to_thread(self.skills.found, change.id)
         if skill.id in stack:
             if change.request.by != "person":
                 return
@@ -148,7 +159,7 @@ class SkillNotes:
         request = ActivationRequest(
             skill.id, change.request.by, change.request.parameters, chain=stack.active, id=change.request.id
         )
-        activated = await self._skills.start(request, branch.ask)
+        activated = await self.skills.start(request, branch.ask)
         if activated.active is not None:
             stack.push(activated.active)
             self._inject(activated, stack, branch)
@@ -176,7 +187,7 @@ class SkillNotes:
         if count[active.activation] > MAX_RESTATEMENTS:
             return
         try:
-            text = await asyncio.to_thread(self._skills.again, active)
+            text = await asyncio.to_thread(self.skills.again, active)
         except UsageError as error:
             stack = SkillStack(branch.transcript.skills)
             stack.end(active.id)

@@ -167,17 +167,16 @@ FORMATS: Mapping[Kind, Format] = {
 }
 
 
-def failed(text: str, level: OutputLevel, rest: str) -> str:
-    """The text of a failed call: what happened and what to do stay, what was printed until then is shortened."""
+def failed(text: str, level: OutputLevel, rest: str, wording: str) -> str:
+    """Return the text of a failed call for ``level``: ``wording``, the failure's own text, stays, and what was printed
+    until then, which follows it, is shortened."""
     room = ROOM[level]
     if len(text) <= room:
         return text
     if level != "brief":
         return head_and_tail(text, room, rest)
-    start = text.find("\nSuggestion: ")
-    end = text.find("\n", start + 1) if start >= 0 else -1
-    if end < 0:
+    before, _, printed = text.partition(f"{wording}\n")
+    if not printed:
         return head_and_tail(text, BRIEF_ERROR, rest)
-    told = text[end + 1 :]
-    after = f"\n{told if len(told) <= ROOM['brief'] else _text(told, 'brief', 0, rest)}" if told else ""
-    return head_and_tail(text[:end], BRIEF_ERROR) + after
+    after = printed if len(printed) <= ROOM["brief"] else _text(printed, "brief", 0, rest)
+    return f"{head_and_tail(before + wording, BRIEF_ERROR)}\n{after}"

@@ -15,7 +15,7 @@ from ba_tui.core.turn import Branch, Turn
 from ba_tui.ingress import shown
 from ba_tui.permissions.paths import Workspace, is_secret
 from ba_tui.permissions.secrets.hard_links import secret_file
-from ba_tui.permissions.verdicts import Deny, Judgement
+from ba_tui.permissions.verdicts import Deny, JudgedCall, Judgement
 from ba_tui.tools.editing.documents import detect
 from ba_tui.tools.formats import head_and_tail
 
@@ -35,7 +35,7 @@ class MentionedFiles:
         self,
         workspace: Workspace,
         readers: Mapping[str, Tool],
-        judge: Callable[[Tool, Mapping[str, str]], Judgement],
+        judge: Callable[[JudgedCall], Judgement],
         clean: Guard,
     ) -> None:
         self._workspace = workspace
@@ -86,7 +86,7 @@ class MentionedFiles:
             # Whoever put the link there meant more by it than the person who names it may know.
             return AWAY.format(real=shown(real))
         # What is denied stays denied.
-        judged = self._judge(self._readers["read_file"], {"path": text})
+        judged = self._judge(JudgedCall(self._readers["read_file"], {"path": text}, workspace.root))
         return judged.reason if isinstance(judged, Deny) else ""
 
     def _secret(self, path: Path) -> bool:

@@ -18,9 +18,7 @@ from ba_tui.core.tool import Call, Guard, Run, Tool
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Read
 from ba_tui.resources import read_regular
-from ba_tui.tools.own.decorator import NAME
 from ba_tui.tools.own.discovery import Discovery, Module, ToolOrigin, ToolProblem
-from ba_tui.tools.own.worker_tools import missing, worker_tool
 from ba_tui.tools.tools_yaml import ToolChoice, ToolChoices, read_tool_choices
 
 BUILT_IN = "built in"
@@ -55,6 +53,8 @@ class ToolEntry:
 
     def lacking(self) -> str:
         """What the tool needs and is not installed; empty when nothing is."""
+        from ba_tui.tools.own.worker_tools import missing  # noqa: PLC0415 - only lists of tools ask
+
         return missing(self.tool.facts.needs)
 
 
@@ -210,6 +210,9 @@ class Registry:
             self._found_problems = tuple(problems)
 
     def _adopt(self, module: Module) -> Iterable[ToolProblem]:
+        from ba_tui.tools.own.decorator import NAME  # noqa: PLC0415 - many people have no tools of their own
+        from ba_tui.tools.own.worker_tools import worker_tool  # noqa: PLC0415
+
         for record in module.records:
             if not NAME.fullmatch(str(record.get("name", ""))):
                 yield ToolProblem(module.shown, "a tool's name needs lower-case letters, digits, _ and - only")

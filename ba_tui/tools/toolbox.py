@@ -32,9 +32,9 @@ from ba_tui.tools.builtin.shell import Shell, shell_tool, start_folder
 from ba_tui.tools.builtin.shell_output import shell_kill_tool, shell_output_tool
 from ba_tui.tools.builtin.todos import todo_read_tool, todo_write_tool
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.editing.disk import SeenFiles
 from ba_tui.tools.editing.edits import edit_file_tool
 from ba_tui.tools.editing.patching import apply_patch_tool
+from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.breaker import Health, breaker
 from ba_tui.tools.guards.once import Memory, once
 from ba_tui.tools.guards.output import NOWHERE, Delivery, output

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
-from ba_tui.assembly import connect, trust
+from ba_tui.assembly import connect
+from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Planned, Step
 from tests.bench.figures import Effort, Figure
 from tests.loopback import ModelServer
@@ -34,7 +35,7 @@ async def _session(kind: str) -> Sequence[bytes]:
         folder = Path(place) / "work"
         folder.mkdir()
         (folder / "AGENTS.md").write_text("Give amounts in euros.\n", "utf-8")
-        trust(folder)
+        trust_folder(folder)
         steps: list[Step] = []
         for number in range(TURNS):
             rows = "".join(f"{row},{row * number % 97}.40\n" for row in range(60))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.assembly import trust
 from ba_tui.cli.main import run
+from ba_tui.permissions.trust.grants import trust_folder
 
 CLAUDE = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./theirs.sh"}]}]}}
 
@@ -31,7 +31,7 @@ def test_a_folder_nobody_trusts_brings_no_hooks(
     shown = capsys.readouterr()
     assert shown.out == f"stop  *  ./mine.sh  ({ba_home / 'config.yaml'}:3; 60 s)\n"
     assert "not trusted, so hooks in .claude/settings.json are off" in shown.err
-    trust(project)
+    trust_folder(project)
     assert run(["hooks", "list", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [(row["event"], row["matcher"], row["command"], row["project"]) for row in rows] == [
@@ -44,7 +44,7 @@ def test_what_is_wrong_is_told(project: Path, capsys: pytest.CaptureFixture[str]
     assert run(["hooks", "list"]) == 0
     assert "No hooks." in capsys.readouterr().err
     (project / ".claude" / "settings.json").write_text('{"hooks": {"Elsewhere": [{"hooks": []}]}}')
-    trust(project)
+    trust_folder(project)
     assert run(["hooks", "list"]) == 1
     assert "Elsewhere: there is no such event here; its hooks are ignored." in capsys.readouterr().err
 
@@ -62,7 +62,7 @@ def test_a_projects_own_hooks_run_once_it_is_trusted(
     ask = ["-p", "-m", f"scripted:{project / 'script.yaml'}", "go"]
     assert run(ask) == 0
     assert capsys.readouterr().out == "Done.\n"
-    trust(project)
+    trust_folder(project)
     assert run(ask) == 4
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("", "ba: A hook did not let the prompt pass: no. Change it and send it again.\n")

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from ba_tui.assembly import trust
 from ba_tui.cli.run import run
 from ba_tui.core.errors import UsageError
+from ba_tui.permissions.trust.grants import trust_folder
 from tests.program import Program
 
 COUNT = """\
@@ -37,7 +37,7 @@ output: "{{ answer }}"
 """
 MAIN = """
 import sys, typer
-from ba_tui.assembly import trust
+from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.cli.run import run
 app = typer.Typer()
 app.command()(run)
@@ -190,7 +190,7 @@ def test_a_projects_own_workflows_need_trust(line: Line):
     with pytest.raises(UsageError) as caught:
         line(*args)
     assert "not trusted as they are now: ba trust" in caught.value.hint
-    trust(line.folder)
+    trust_folder(line.folder)
     assert line(*args)[0] == 0
     line.write(COUNT + "# changed\n", ".ba/workflows/count.yaml")
     with pytest.raises(UsageError):

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ba_tui.assembly import trust
 from ba_tui.cli.main import run
+from ba_tui.permissions.trust.grants import trust_folder
 
 HEAD = "---\nname: {name}\ndescription: Fills forms. Use it for PDF forms.\n---\n\n# Forms\n\nDo it.\n"
 
@@ -151,7 +151,7 @@ def test_a_repository_is_fetched_and_a_skill_of_it_chosen(
         subprocess.run([*git, *words], check=True)
     assert "has 2 skills: forms, tables." in told("install", str(bare))[2]
     assert "has no skill 'nope'" in told("install", str(bare), "--skill", "nope")[2]
-    trust(project)
+    trust_folder(project)
     code, _, err = told("install", f"file://{bare}", "--skill", "tables", "--project")
     assert code == 0
     assert (project / ".ba" / "skills" / "tables" / "SKILL.md").is_file()

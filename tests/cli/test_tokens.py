@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ba_tui.assembly import trust
 from ba_tui.cli.main import run
+from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.resources import places
 from tests.providers.counting_server import CountingServer
 
@@ -112,7 +112,7 @@ def test_layers_count_and_a_project_that_is_not_trusted_does_not(project: Path, 
     assert json.loads(shown.out)[0]["margin"] == 2
     assert "wrong: margin" in shown.err
     assert listed(capsys, "a.txt", "-m", "theirs")[0]["margin"] == 1.2
-    trust(project)
+    trust_folder(project)
     assert run(["tokens", "a.txt", "-m", "theirs", "--json"]) == 0
     shown = capsys.readouterr()
     assert (json.loads(shown.out)[0]["margin"], json.loads(shown.out)[0]["encoding"]) == (3, "cl100k_base")

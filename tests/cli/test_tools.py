@@ -13,9 +13,9 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from ba_tui.assembly import trust
 from ba_tui.cli import tools
 from ba_tui.core.errors import BaError
+from ba_tui.permissions.trust.grants import trust_folder
 from tests.program import Program
 
 
@@ -95,17 +95,17 @@ def test_a_new_tool_does_not_bring_others_trust(project: Path):
 
 def test_a_tool_runs_as_it_was_when_it_was_trusted(project: Path):
     file = own(project, MINE)
-    trust(project)
+    trust_folder(project)
     assert told("test", "mine", "--args", '{"x": 4}')["text"] == "8"
     file.write_text(file.read_text().replace("2 *", "3 *"))
     assert "not trusted as they are now: ba trust" in str(refused("test", "mine"))
-    trust(project)
+    trust_folder(project)
     assert told("test", "mine", "--args", '{"x": 4}')["text"] == "12"
 
 
 def test_list_shows_state_effect_and_source(project: Path, ba_home: Path):
     own(project, MINE)
-    trust(project)
+    trust_folder(project)
     (ba_home / "tools.yaml").write_text("optional: {shell: {enabled: false}}\n")
     done = run("list")
     lines = {line.split()[0]: line for line in done.stdout.splitlines()}

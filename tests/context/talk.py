@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ba_tui.context.compression.compressor import Compressor, CompressorParts
+from ba_tui.context.compression.compressor import Compressor, CompressorContext
 from ba_tui.context.compression.gauge import Gauge
 from ba_tui.context.compression.overflow import Fitting
 from ba_tui.context.compression.selection import SummaryBudget
@@ -95,7 +95,7 @@ class Room:
 
         self.budget = SummaryBudget(budget)
         more = {"veto": veto} if veto else {}
-        means = CompressorParts(self.gauge, summarizer, self.budget, events=journal, **more)
+        means = CompressorContext(self.gauge, summarizer, self.budget, events=journal, **more)
         self.compressor = Compressor(self.settings, means)
         fitting = Fitting(script, self.compressor)
         mind = Mind(fitting, interceptors=(self.compressor,))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.assembly.rooms import active_skills
 from ba_tui.context.breakdown import Filling, context_parts
 from ba_tui.context.instructions import Instructions, said
 from ba_tui.core.events import Event, MessageDone, SkillsChanged, Steered, ToolFinished, ToolStarted, TurnStarted
@@ -24,6 +23,7 @@ from ba_tui.providers.tokens.in_use import Tokens
 from ba_tui.providers.tokens.registry import encoders_of
 from ba_tui.resources import places
 from ba_tui.skills.activation import MARK
+from ba_tui.skills.active import active_skills
 
 MODEL = ModelInfo("openai/gpt-5.4", "openai", "gpt-5.4", window=100_000, known=True)
 RULES = Instructions("AGENTS.md", "Use tabs. " * 40)

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from ba_tui.assembly import connect, trust
+from ba_tui.assembly import connect
 from ba_tui.core.compacting import compact, undo_compact
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Compressed, Event, MessageDone, TurnEnded
 from ba_tui.core.messages import Usage
+from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Step
 from tests.loopback import ModelServer, Status
 from tests.script import collect
@@ -28,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     work = tmp_path / "work"
     (work / ".git").mkdir(parents=True)
     (work / "AGENTS.md").write_text("Use tabs.")
-    trust(work)
+    trust_folder(work)
     return work
 
 

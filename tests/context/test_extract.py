@@ -235,30 +235,6 @@ def test_an_error_that_was_overcome_is_no_longer_open() -> None:
     assert "first trouble" not in section
 
 
-LOG = "INFO started\nERROR worker 3 died\nTraceback (most recent call last):\n  File a\nValueError: bad row"
-
-
-@pytest.mark.parametrize(
-    ("call", "content", "open_"),
-    [
-        (ToolUse("x", "read_file", {"path": "app.log"}), LOG, False),
-        (ToolUse("x", "read_file", {"path": "notes.md"}), "It ends with\nexit code 1", False),
-        (ToolUse("x", "grep", {"pattern": "error"}), "a.py:3: raise ValueError\nFAILED tests/a.py", False),
-        (ToolUse("x", "shell", {"command": "cat app.log"}), LOG, False),
-        (ToolUse("x", "shell", {"command": "pytest"}), "3 errors were found\n[exit code 1]", True),
-        (ToolUse("x", "shell", {"command": "pytest"}), "ran\n[exit code 2; all 9 bytes: read_artifact data/x]", True),
-        (ToolUse("x", "Bash", {"command": "python a.py"}), LOG, True),
-        (ToolUse("x", "Bash", {"command": "tail app.log"}), f"{LOG}\nINFO started again", False),
-        (ToolUse("x", "bash", {"command": "pytest"}), "FAILED tests/a.py\n=== 1 failed, 2 passed ===", True),
-    ],
-)
-def test_only_a_call_that_failed_leaves_an_error_open(call: ToolUse, content: str, open_: bool) -> None:
-    output = Message("user", (ToolOutput("x", content),), origin="tool")
-    messages = [user("Look."), answer(call), output, answer(Text("I see.")), *rounds(20)]
-    notes = extract(messages, count(messages) // 4, count).messages[0].text
-    assert ("## Errors not resolved" in notes) is open_
-
-
 def test_reminders_are_no_part_of_the_notes() -> None:
     full = reminder("The context window is 76% full. Soon its older part is replaced by notes. 12 rows are left.")
     prompt = user("Count the geese.").joined(reminder("It is Monday, 2026-11-23. Always answer in Latin."))

@@ -10,12 +10,13 @@ from typing import Literal
 
 import pytest
 
-from ba_tui.assembly import connect, trust
+from ba_tui.assembly import connect
 from ba_tui.cli.main import run
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Asked, Event, Judged, Notice, Steered, TurnEnded, TurnStarted
 from ba_tui.core.questions import Reply
+from ba_tui.permissions.trust.grants import trust_folder
 
 SCRIPT = "steps: [{say: One.}, {say: Two.}]\nlast: {say: More.}\n"
 
@@ -35,7 +36,7 @@ class Work:
         path.write_text(text)
 
     def open(self, **flags: object) -> Conversation:
-        trust(self.folder)
+        trust_folder(self.folder)
         return connect({"model": f"scripted:{self.folder}/a.yaml", **flags}, self.folder).library.create()
 
 
@@ -137,7 +138,7 @@ async def test_files_it_changes_are_kept_for_a_rewind(work: Work):
     await said(talk, "hello")
     await said(talk, "/make")
     assert (work.folder / "made").exists()
-    stops = (await talk.past.course()).stops
+    stops = (await talk.past.history()).stops
     assert [bool(stop.checkpoint) for stop in stops] == [False, True]
     await talk.past.rewind(2)
     assert not (work.folder / "made").exists()
@@ -182,7 +183,7 @@ async def test_broken_and_unknown_commands(work: Work):
 @pytest.mark.usefixtures("empty_stdin")
 def test_print_mode_takes_commands(work: Work, capsys: pytest.CaptureFixture[str]) -> None:
     work.command("fix", "Fix $ARGUMENTS: !`echo now`")
-    trust(work.folder)
+    trust_folder(work.folder)
     model = ["-m", f"scripted:{work.folder}/a.yaml"]
     assert run(["-p", "/fix it", *model, "--allow", "shell(echo *)", "--output-format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["result"] == "One."

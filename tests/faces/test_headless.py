@@ -96,7 +96,7 @@ async def test_json_has_every_field_of_the_contract():
     assert "Nobody is here" in report["denied"][0]["reason"]
     assert report["denied"][0]["asked"] == "no rule allows it"
     assert report["denied"][0]["rule"] == "asks(a b)"
-    assert report["duration_ms"] >= 0
+    assert type(report["duration_ms"]) is int
     assert "error" not in report
 
 

@@ -22,5 +22,8 @@ class NotingDriver(LinuxDriver):
     def write(self, data: str) -> None:
         if not self.noted and SIGN in data:
             self.noted = True
-            Path(os.environ["FIRST_PAINT_NOTE"]).write_text("\n".join(sorted(sys.modules)), "utf-8")
+            note = Path(os.environ["FIRST_PAINT_NOTE"])
+            half = note.with_suffix(".half")
+            half.write_text("\n".join(sorted(sys.modules)), "utf-8")
+            half.rename(note)
         super().write(data)

@@ -19,15 +19,22 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 LATER = {
     "ba_tui.context.compression.extract",
     "ba_tui.context.compression.fact_check",
+    "ba_tui.permissions.shell.resolved_command",
     "ba_tui.permissions.shell.judgement",
     "ba_tui.permissions.shell.walk.walker",
+    "ba_tui.processes.children",
+    "ba_tui.processes.worker",
+    "ba_tui.sessions.checkpoints.restoring",
+    "ba_tui.sessions.forks",
     "ba_tui.sessions.search.fulltext",
     "ba_tui.tools.builtin.arithmetic",
     "ba_tui.tools.editing.hunks",
     "ba_tui.tools.editing.matching",
     "ba_tui.tools.editing.notebooks",
     "ba_tui.tools.editing.patches",
+    "ba_tui.tools.builtin.history_search",
     "ba_tui.tools.builtin.pdf",
+    "ba_tui.tools.own.worker_tools",
     "purgatory",
     "pydantic_settings",
     "sqlite3",
@@ -85,7 +92,7 @@ def test_the_first_paint_waits_for_nothing_heavy(tmp_path: Path) -> None:
         "ANTHROPIC_API_KEY": "test",
     }
     with Terminal([sys.executable, "-m", "ba_tui"], tmp_path, env) as terminal:
-        terminal.until(lambda screen: SIGN in screen)
+        terminal.until(lambda screen: SIGN in screen and note.exists())
     names = note.read_text("utf-8").split()
     loaded = {*names, *(name.partition(".")[0] for name in names)}
     heavy = {

@@ -50,6 +50,17 @@ def test_no_folder_holds_more_modules_than_one_list_shows() -> None:
     assert {folder: count for folder, count in counted.items() if count > MOST_MODULES} == {}
 
 
+def test_the_wiring_is_read_in_one_sitting() -> None:
+    """All of the composition root, without its imports and blank lines."""
+    lines = 0
+    for path in (CHECKOUT / "ba_tui" / "assembly").glob("*.py"):
+        text = path.read_text("utf-8")
+        found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
+        imports = {line for node in found for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+        lines += sum(bool(line.strip()) and number not in imports for number, line in enumerate(text.splitlines(), 1))
+    assert lines <= LONGEST
+
+
 def test_no_module_is_a_drawer() -> None:
     assert [name_of(path) for path in MODULES if {path.stem, path.parent.name} & FORBIDDEN_NAMES] == []
 

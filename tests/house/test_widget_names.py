@@ -66,10 +66,11 @@ def test_styles_name_widgets_that_exist() -> None:
 
 def test_handlers_are_called_by_messages_that_exist() -> None:
     """``on_`` and the name of a message; when the message is renamed, the method is never called."""
+    widgets = our_widgets()
     names = {message.handler_name for message in every_subclass(Message)}
     idle = [
         f"{cls.__name__}.{name}"
-        for cls in our_widgets()
+        for cls in widgets
         for name in vars(cls)
         if name.removeprefix("_").startswith("on_") and name.removeprefix("_") not in names
     ]

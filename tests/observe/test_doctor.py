@@ -14,6 +14,7 @@ import pytest
 from ba_tui.core.ports.rooms import CheckResult
 from ba_tui.core.ports.trust import TrustedItems, TrustState
 from ba_tui.observe.doctor import Patient, examine
+from ba_tui.permissions.checks import rule_checks, trust_check
 from ba_tui.resources import places
 from ba_tui.settings import load_settings, save_key
 
@@ -84,10 +85,9 @@ def serving(address: str) -> str:
         (TrustState(Path("/p"), "unknown", trouble="It holds too much."), "warn", "It holds too much."),
     ],
 )
-def test_it_tells_how_the_folder_stands(tmp_path: Path, standing: TrustState, state: str, text: str) -> None:
-    patient = Patient(places(), load_settings({}, places(), tmp_path, {}), None, env={}, folder=standing)
-    (told,) = [each for each in examine(patient) if each.name == "trust"]
-    assert (told.state, told.text) == (state, text)
+def test_it_tells_how_the_folder_stands(standing: TrustState, state: str, text: str) -> None:
+    told = trust_check(standing)
+    assert (told.name, told.state, told.text) == ("trust", state, text)
 
 
 def test_all_is_well(tmp_path: Path, ba_home: Path, endpoint: str) -> None:
@@ -150,9 +150,9 @@ def test_programs_that_are_missing_are_told(tmp_path: Path, ba_home: Path, nowhe
     assert found["ripgrep"].state == "ok"
 
 
-def test_what_rooms_above_found_is_part_of_it(tmp_path: Path, ba_home: Path, nowhere: str) -> None:
-    (ba_home / "config.yaml").write_text(serving(nowhere))
-    loaded = load_settings({}, places(), tmp_path, {})
-    told = list(examine(Patient(places(), loaded, None, ("x.yaml:3: no\x1b rule",), {})))
-    assert [each.text for each in told if each.name == "permissions"] == [r"x.yaml:3: no\x1b rule"]
-    assert [each.state for each in told if each.name == "ripgrep"] == ["warn"]
+def test_a_rule_that_cannot_be_read_is_a_finding(tmp_path: Path, ba_home: Path) -> None:
+    (ba_home / "config.yaml").write_text('permissions: {deny: ["shell(\\e["]}\n')
+    told = list(rule_checks(load_settings({}, places(), tmp_path, {}), places(), tmp_path))
+    assert [(each.name, each.state) for each in told] == [("permissions", "fail")]
+    assert "shell(" in told[0].text
+    assert "\x1b" not in told[0].text

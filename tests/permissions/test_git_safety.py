@@ -13,7 +13,7 @@ from ba_tui.core.profiles import READING, WORKING, Profile
 from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.sandbox.git_history import GitHistory
 from ba_tui.permissions.sandbox.git_settings import exposed, git_environment, skipped_hooks, stored_secrets
-from ba_tui.permissions.shell.command_parts import CommandPart
+from ba_tui.permissions.shell.resolved_command import ResolvedCommand
 from ba_tui.permissions.verdicts import Allow, Ask, JudgedCall
 from tests.permissions.toolset import SHELL, lines, policy
 
@@ -122,7 +122,7 @@ def test_a_repository_can_not_send_git_elsewhere(root: Path, tmp_path: Path) -> 
 
 def test_secrets_that_git_keeps_are_told_before_they_are_printed(root: Path) -> None:
     calls = {
-        words: CommandPart(tuple(words.split()), tuple(words.split()))
+        words: ResolvedCommand(tuple(words.split()), tuple(words.split()))
         for words in ("git diff", "git show HEAD", "git log -p", "git log --oneline", "git status", "git grep x")
     }
     assert not any(exposed((part,), root) for part in calls.values())
@@ -139,7 +139,7 @@ def test_secrets_that_git_keeps_are_told_before_they_are_printed(root: Path) -> 
 
 def test_secrets_that_were_removed_long_ago_are_told_too(root: Path) -> None:
     def told(words: str) -> str:
-        return exposed((CommandPart(tuple(words.split()), tuple(words.split())),), root)
+        return exposed((ResolvedCommand(tuple(words.split()), tuple(words.split())),), root)
 
     (root / ".env").write_text("x")
     git(root, "add", "-f", ".env")
@@ -181,8 +181,8 @@ def test_only_what_was_added_to_a_history_is_searched_again(root: Path) -> None:
 
 
 def test_git_calls_do_not_store_what_stands_in_for_a_secret(root: Path) -> None:
-    def call(words: str) -> CommandPart:
-        return CommandPart(tuple(words.split()), tuple(words.split()))
+    def call(words: str) -> ResolvedCommand:
+        return ResolvedCommand(tuple(words.split()), tuple(words.split()))
 
     (root / ".env").write_text("x")
     (root / "folder").mkdir()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.assembly import connect, trust
+from ba_tui.assembly import connect
 from ba_tui.core.events import MessageDone, TurnStarted
 from ba_tui.core.messages import (
     Document,
@@ -30,7 +30,7 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.permissions.trust.grants import Trust
+from ba_tui.permissions.trust.grants import Trust, trust_folder
 from ba_tui.providers.tokens.calibration import RATIOS, Calibrating, Calibration
 from ba_tui.providers.tokens.config import Family
 from ba_tui.providers.tokens.counter import Counts, DynamicTokenCounter, Scale
@@ -255,7 +255,7 @@ async def test_nothing_is_learned_where_the_tools_changed_since_the_request():
 async def test_a_conversation_learns_from_what_its_answers_cost(tmp_path: Path):
     work = tmp_path / "work"
     (work / ".git").mkdir(parents=True)
-    trust(work)
+    trust_folder(work)
     script = "steps: [{say: One., usage: {input: 30000}}, {say: Two., usage: {input: 30000}}]\n"
     (work / "a.yaml").write_text(script)
     talk = connect({"model": f"scripted:{work}/a.yaml"}, work).library.create()

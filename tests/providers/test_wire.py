@@ -252,4 +252,9 @@ def test_events_of_any_shape_do_not_trip_us(wire: dict[str, Any]) -> None:
             list(assembly.feed(kind, {"type": "message_stop"}))
             assert isinstance(anthropic_wire.encode_message(assembly.finish(), CLAUDE), bytes)
     if "error" not in wire:
-        assert list(openai_wire.OpenAIReply(GPT, SERVICE).feed("", {"choices": [wire, {"delta": wire}]})) is not None
+        reply = openai_wire.OpenAIReply(GPT, SERVICE)
+        chunks = list(reply.feed("", {"choices": [wire, {"delta": wire, "finish_reason": "stop"}]}))
+        message = reply.finish()
+        assert message.text == "".join(chunk.text for chunk in chunks if isinstance(chunk, TextDelta))
+        body = openai_wire.encode_message(message, GPT, "reasoning_content")
+        assert body == b"" or json.loads(body)["role"] == "assistant"

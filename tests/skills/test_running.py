@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from ba_tui.assembly import connect, trust
+from ba_tui.assembly import connect
 from ba_tui.core.events import Asked, ToolFinished
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Source
+from ba_tui.permissions.trust.grants import trust_folder
 
 STEPS = """\
 steps:
@@ -34,7 +35,7 @@ class House:
         self.script.write_text(CODE)
         (folder / ".git").mkdir(parents=True)
         (folder / "steps.yaml").write_text(STEPS)
-        trust(folder)
+        trust_folder(folder)
 
     async def run(self, *replies: Reply, **flags: Any) -> tuple[Sequence[Question], str]:
         """What was asked in a new session, and what the script gave."""

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ba_tui.assembly import connect, trust
+from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Asked, Event, ToolFinished
 from ba_tui.core.questions import Question, Reply
+from ba_tui.permissions.trust.grants import trust_folder
 
 Answer = Callable[[Question], Reply]
 
@@ -46,7 +47,7 @@ class World:
         (project / ".ba").mkdir(parents=True, exist_ok=True)
 
     def trusted(self) -> World:
-        trust(self.project)
+        trust_folder(self.project)
         return self
 
     def open(self, *steps: dict[str, Any], session: str = "", **flags: object) -> Conversation:

@@ -156,20 +156,21 @@ def test_json_nested_without_end() -> None:
 
 
 def test_a_failure_keeps_what_to_do() -> None:
-    text = f"{failure('timeout', 'It took 2 s.').text}\nOutput so far (partial):\n{'noise' * 20_000}\nlast words"
-    brief = failed(text, "brief", REST)
+    wording = failure("timeout", "It took 2 s.").text
+    text = f"{wording}\nOutput so far (partial):\n{'noise' * 20_000}\nlast words"
+    brief = failed(text, "brief", REST, wording)
     assert "Error Message: It took 2 s.\nSuggestion: Try again" in brief
     assert "last words" in brief
     assert REST.removeprefix("; ") in brief
     assert len(brief) < 600
-    standard = failed(text, "standard", REST)
+    standard = failed(text, "standard", REST, wording)
     assert standard.startswith("Operation failed.")
     assert standard.endswith("last words")
     assert len(standard) <= ROOM["standard"]
-    assert failed("short", "brief", "") == "short"
+    assert failed("short", "brief", "", "short") == "short"
 
 
 @given(st.text(max_size=50).map(lambda text: text * 100), st.text(max_size=50).map(lambda text: text * 100))
 def test_a_brief_failure_is_bounded(message: str, output: str) -> None:
-    text = f"{failure('execution_error', message).text}\n{output}"
-    assert len(failed(text, "brief", REST)) <= BRIEF_ERROR + ROOM["brief"] + len(REST) + 100
+    wording = failure("execution_error", message).text
+    assert len(failed(f"{wording}\n{output}", "brief", REST, wording)) <= BRIEF_ERROR + ROOM["brief"] + len(REST) + 100

@@ -71,7 +71,7 @@ class CompressorSettings(selection.SelectionSettings, Protocol):
 
 
 @frozen
-class CompressorParts:
+class CompressorContext:
     """``veto``: why it must not be done now, by trigger and focus; ``again``: notes that a compression may have taken
     away and that must be said again; ``events``: all of the session so far; ``tools``: lists the tools that read what
     was compressed, and returns all that are listed then."""
@@ -104,7 +104,7 @@ class Task:
 class Compressor:
     """Of one conversation and its sub-agents."""
 
-    def __init__(self, choices: CompressorSettings, means: CompressorParts) -> None:
+    def __init__(self, choices: CompressorSettings, means: CompressorContext) -> None:
         self._choices = choices
         self._means = means
         self._transcripts: dict[str, Transcript] = {}

@@ -17,6 +17,7 @@ from ba_tui.context.compression.novelty import KnownWords, Phrases, scored_lines
 from ba_tui.context.compression.rounds import Round
 from ba_tui.context.compression.user_text import PASTED, Written, is_answer, lines_in, written_in
 from ba_tui.core.messages import Document, Image, Message, Text, ToolOutput, ToolUse
+from ba_tui.core.results import failure_frame
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
@@ -55,9 +56,9 @@ _DONE = regex(
 _END = 4_000
 """Characters of an answer in which its action is looked for."""
 _COMMANDS = ("command", "cmd", "code", "script")
-"""Arguments of calls that run something: of all others only ``is_error`` says that they failed."""
-_TOLD = ("shell", "python", "run_skill_script")
-"""Tools of ours: they end with the exit code when it is not zero."""
+"""Arguments of calls that run something. Where those report no exit status, their output is searched for errors."""
+_OURS = ("shell", "python", "run_skill_script")
+"""Tools that report the exit status of what they run."""
 _EXIT = regex(r"\[?exit (?:code|status):? (\d+)[^\n]*\s*\Z", re.IGNORECASE)
 _BROKE = regex(
     r"^Traceback \(most recent[^\0]*^[\w.]+(?:Error|Exception)\b[^\n]*\s*\Z|^=+ .*\d+ failed|^FAILED ", re.MULTILINE
@@ -78,7 +79,6 @@ _TARGETS = (
     "question",
 )
 _PATHS = ("path", "file", "folder", "directory", "source", "destination", "notebook")
-_WRAPPING = ("Operation failed.", "Error Type: ", "Error Code: ", "Tool Call ID: ", "Suggestion: ")
 _PATCHED = regex(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S.*)$", re.MULTILINE)
 _OPEN = {"pending": "[ ]", "in_progress": "[>]"}
 
@@ -107,10 +107,17 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def lines(text: str) -> Iterator[str]:
-    """The lines of a result, without what every failed call is wrapped in."""
+    """The lines of ``text``; very long ones in pieces."""
     for line in text.splitlines():
-        if not line.startswith(_WRAPPING):
-            yield from _pieces(line)
+        yield from _pieces(line)
+
+
+def result_lines(output: ToolOutput) -> list[str]:
+    """The lines of a result; of a failure without those that every failure has around its message."""
+    if output.error is None:
+        return list(lines(output.content))
+    frame = {line for part in failure_frame(output.error, output.tool_use_id) for line in part}
+    return [piece for line in output.content.splitlines() if line not in frame for piece in _pieces(line)]
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -136,12 +143,14 @@ def target(call: ToolUse, longest: int = 100) -> str:
 
 def failed(output: ToolOutput, call: ToolUse | None) -> bool:
     """True also for a command that ran and ended badly. A file that was read may speak of any error."""
-    if output.is_error or call is None or not any(isinstance(call.input.get(name), str) for name in _COMMANDS):
-        return output.is_error
+    if output.is_error or output.exit_status is not None:
+        return output.is_error or output.exit_status != 0
+    if call is None or call.name in _OURS or not any(isinstance(call.input.get(name), str) for name in _COMMANDS):
+        return False
     end = output.content[-4_000:]
     if found := _EXIT.search(end):
         return int(found[1]) != 0
-    return call.name not in _TOLD and _BROKE.search(end) is not None
+    return _BROKE.search(end) is not None
 
 
 def open_todos(messages: Iterable[Message]) -> list[str] | None:
@@ -267,7 +276,7 @@ class ConversationFacts:
         about = target(call, IN_FULL) if latest else target(call)
         self._add("step", number, f"{BADLY if bad else WELL} {call.name} {about}".rstrip(), LATEST if latest else score)
         if output is not None and not is_answer(call, output):
-            found = list(lines(output.content))
+            found = result_lines(output)
             level = Importance.CRITICAL if trouble else Importance.HIGH
             lead = f"{call.name} {target(call)[:60]}: " if trouble else ""
             self._lines(number, step, found, weight(level, age, len(found)), lead)

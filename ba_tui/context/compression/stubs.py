@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ba_tui.context.compression.facts import failed, lines, target
+from ba_tui.context.compression.facts import failed, result_lines, target
 from ba_tui.context.compression.importance import Importance, weight
 from ba_tui.context.compression.novelty import KnownWords, scored_lines
 from ba_tui.context.compression.rounds import Round, changed
@@ -105,7 +105,7 @@ def stub(found: Observation, room: int, known: KnownWords | None = None) -> Tool
     if output.content.startswith(ANSWER) and found.call.startswith(ASKING):
         answer = Written(found.round, output.content.removeprefix(ANSWER)).within(room)
         return replace(output, content=ANSWER + "".join(block.text for block in answer.blocks))
-    every = list(lines(output.content))
+    every = result_lines(output)
     parts = [f"{MARK}{found.title} · {len(output.content.splitlines())} lines"]
     if output.attachments:
         parts.append(f"{len(output.attachments)} attachments left out")

@@ -29,27 +29,27 @@ class PersonRules:
     """
 
     def __init__(self, approvals: Approvals | None, own: Places | None, offered: Sequence[Rule] = ()) -> None:
-        self._approvals = approvals
+        self._store = approvals
         self._own = own
         self._offered = offered
         """The project's own allow rules."""
-        self._kept: tuple[Approval, ...] = ()
+        self._approvals: tuple[Approval, ...] = ()
         """Replaced as a whole, so that whoever reads it needs no lock."""
         self._changing = threading.Lock()
         self.problems: list[str] = []
         self.grants: list[Callable[[], Sequence[Rule]]] = []
         """Rules that allow as long as they are there."""
         if approvals:
-            kept, self.problems = approvals.read()
-            self._kept = tuple(kept)
+            read, self.problems = approvals.read()
+            self._approvals = tuple(read)
 
     def rules(self, verdict: str) -> list[Rule]:
-        kept = [kept.rule for kept in self._kept if kept.rule.verdict == verdict]
-        return [*kept, *self._granted()] if verdict == "allow" else kept
+        answered = [approval.rule for approval in self._approvals if approval.rule.verdict == verdict]
+        return [*answered, *self._granted()] if verdict == "allow" else answered
 
     def all(self) -> Iterator[tuple[Rule, bool]]:
         """Every rule, and whether it waits."""
-        yield from ((kept.rule, False) for kept in self._kept)
+        yield from ((approval.rule, False) for approval in self._approvals)
         yield from ((rule, False) for rule in self._granted())
         yield from ((rule, not self._confirmed(rule)) for rule in self._offered)
 
@@ -59,7 +59,7 @@ class PersonRules:
 
     def answered(self, ask: Rule, subject: Subject) -> bool:
         """Whether the person has answered ``ask`` for such calls."""
-        return any(kept.answered(ask, subject) for kept in self._kept)
+        return any(approval.answered(ask, subject) for approval in self._approvals)
 
     def waiting(self, subject: Subject) -> Rule | None:
         """The project's rule that would allow the call, if only it were confirmed."""
@@ -78,20 +78,20 @@ class PersonRules:
             rule = replace(rule, terms=offered.terms)
         held = Approval(replace(rule, source=SESSION, layer="session"), answers)
         with self._changing:
-            self._kept = (*self._kept, held)
+            self._approvals = (*self._approvals, held)
         if scope == "session":
             return held.rule
         layer: RuleLayer = "project" if scope == "project" else "user"
         saved = replace(held.rule, source=self._keep(held.rule, scope, base, answers), layer=layer)
         with self._changing:
-            self._kept = tuple(Approval(saved, answers) if each is held else each for each in self._kept)
+            self._approvals = tuple(Approval(saved, answers) if each is held else each for each in self._approvals)
         return saved
 
     def remove(self, line: RuleLine) -> None:
         """Take a rule back. Raises UsageError for one that is not the person's own, StorageError."""
-        mine = [kept for kept in self._kept if _is(kept.rule, line)]
-        if mine and line.layer == "project" and self._approvals:
-            self._approvals.remove(line.rule, line.verdict)
+        mine = [approval for approval in self._approvals if _is(approval.rule, line)]
+        if mine and line.layer == "project" and self._store:
+            self._store.remove(line.rule, line.verdict)
         elif line.layer == "user" and self._own:
             from ba_tui.settings import remove_item  # noqa: PLC0415 - seldom done
 
@@ -100,13 +100,13 @@ class PersonRules:
         elif not mine:
             raise UsageError(f"{line.rule} is no rule of yours.", f"It stands in {line.source or 'another place'}.")
         with self._changing:
-            self._kept = tuple(kept for kept in self._kept if kept not in mine)
+            self._approvals = tuple(approval for approval in self._approvals if approval not in mine)
 
     def _keep(self, rule: Rule, scope: Literal["project", "user"], base: Path, answers: tuple[str, ...]) -> str:
         """Write it down; says where."""
-        if scope == "project" and self._approvals:
-            self._approvals.add(rule, answers, base)
-            return str(self._approvals.path)
+        if scope == "project" and self._store:
+            self._store.add(rule, answers, base)
+            return str(self._store.path)
         if scope == "user" and self._own:
             from ba_tui.settings import add_item  # noqa: PLC0415 - see remove
 
@@ -115,7 +115,8 @@ class PersonRules:
 
     def _confirmed(self, offered: Rule) -> bool:
         return any(
-            _same_text(kept.rule, offered) and kept.rule.terms in {offered.terms, NO_TERMS} for kept in self._kept
+            _same_text(approval.rule, offered) and approval.rule.terms in {offered.terms, NO_TERMS}
+            for approval in self._approvals
         )
 
 

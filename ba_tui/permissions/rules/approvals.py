@@ -80,7 +80,7 @@ class Approvals:
             StorageError: the file can't be written, or can't be understood and so must not be.
         """
         with exclusive(self.path.parent):
-            kept = load_mapping(self.path)
+            projects = load_mapping(self.path)
             entry: dict[str, Any] = {"rule": rule.text, **json.loads(terms_text(rule.terms) or "{}")}
             if rule.verdict != "allow":
                 entry["verdict"] = rule.verdict
@@ -88,10 +88,10 @@ class Approvals:
                 entry["answers"] = list(answers)
             if base is not None and str(base) != self.project:
                 entry["from"] = str(base)
-            entries = _entries(kept.get(self.project))
+            entries = _entries(projects.get(self.project))
             others = [each for each in entries if _same(each) != _same(entry)]
-            kept[self.project] = [*others, entry]
-            save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
+            projects[self.project] = [*others, entry]
+            save_whole(self.path, HEADER + yaml.safe_dump(projects, allow_unicode=True, sort_keys=False), mode=0o600)
 
     def remove(self, rule: str, verdict: str = "") -> bool:
         """Forget ``rule``, whatever its verdict if none is named; False when it was not kept.
@@ -100,8 +100,8 @@ class Approvals:
             StorageError: as ``add``.
         """
         with exclusive(self.path.parent):
-            kept = load_mapping(self.path)
-            entries = _entries(kept.get(self.project))
+            projects = load_mapping(self.path)
+            entries = _entries(projects.get(self.project))
             rest = [
                 entry
                 for entry in entries
@@ -109,8 +109,8 @@ class Approvals:
             ]
             if len(rest) == len(entries):
                 return False
-            kept[self.project] = rest
-            save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
+            projects[self.project] = rest
+            save_whole(self.path, HEADER + yaml.safe_dump(projects, allow_unicode=True, sort_keys=False), mode=0o600)
             return True
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import shlex
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from ba_tui.permissions.shell.command_parts import CommandPart
+if TYPE_CHECKING:
+    from ba_tui.permissions.shell.resolved_command import ResolvedCommand
 
 ANY = ("*", ":*")
 
@@ -40,37 +42,37 @@ def pattern_problem(pattern: str, verdict: str) -> str:
     return "" if more or "*" not in pattern else "* may only stand at the end, as in git diff:*"
 
 
-def permits(pattern: str | None, part: CommandPart) -> bool:
-    """Whether an allow rule covers ``part``. None: it allows every command that can be told before it runs."""
-    if part.stops:
+def permits(pattern: str | None, command: ResolvedCommand) -> bool:
+    """Whether an allow rule covers ``command``. None: it allows every command that can be told before it runs."""
+    if command.stops:
         return False
     if pattern is None or pattern in ANY:
-        return not part.outside and None not in part.words
+        return not command.outside and None not in command.words
     read = rule_words(pattern)
     if read is None:
         return False
     words, more = read
     if not more:
         # Words alone don't tell what comes in; a rule for the whole command does where it is part of that.
-        return part.words == words and not part.takes
+        return command.words == words and not command.takes
     count = len(words)
-    if part.words[:count] != words or part.outside or part.writes:
+    if command.words[:count] != words or command.outside or command.writes:
         return False
-    return not any(surplus.binding and surplus.at >= count for surplus in part.surplus)
+    return not any(surplus.binding and surplus.at >= count for surplus in command.surplus)
 
 
-def names_all(pattern: str | None, part: CommandPart) -> bool:
-    """Whether an allow rule covers ``part`` with the files it writes, since it says all of it."""
-    if not permits(pattern, part):
+def names_all(pattern: str | None, command: ResolvedCommand) -> bool:
+    """Whether an allow rule covers ``command`` with the files it writes, since it says all of it."""
+    if not permits(pattern, command):
         return False
     if pattern is None or pattern in ANY:
         return True
-    return not part.redirected and not (rule_words(pattern) or ((), True))[1]
+    return not command.redirected and not (rule_words(pattern) or ((), True))[1]
 
 
-def catches(pattern: str, part: CommandPart) -> bool:
-    """Whether a strict rule is about ``part``: by the program's name wherever it lies, with anything behind."""
-    spelled = {_spelling(words) for words in _wordings(part)}
+def catches(pattern: str, command: ResolvedCommand) -> bool:
+    """Whether a strict rule is about ``command``: by the program's name wherever it lies, with anything behind."""
+    spelled = {_spelling(words) for words in _wordings(command)}
     if pattern in ANY:
         return True
     if "*" in pattern.removesuffix(":*").removesuffix(" *") or "?" in pattern:
@@ -81,10 +83,10 @@ def catches(pattern: str, part: CommandPart) -> bool:
     return any(words[: len(wanted)] == wanted for words in spelled)
 
 
-def _wordings(part: CommandPart) -> list[tuple[str | None, ...]]:
-    found = [part.words, part.plain] if part.plain else [part.words]
-    for at, _ in enumerate(part.wrappers):
-        found.append((*part.wrappers[at:], *part.words))
+def _wordings(command: ResolvedCommand) -> list[tuple[str | None, ...]]:
+    found = [command.words, command.plain] if command.plain else [command.words]
+    for at, _ in enumerate(command.wrappers):
+        found.append((*command.wrappers[at:], *command.words))
     return [words for words in found if words]
 
 

@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLayer, RuleLine
@@ -19,12 +19,13 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Effect
 from ba_tui.core.values import frozen
 from ba_tui.permissions.egress import domains as hosts
-from ba_tui.permissions.paths import folded
+from ba_tui.permissions.paths import TouchedPath, folded
 from ba_tui.permissions.rules.command_rules import ANY, catches, pattern_problem, permits
 from ba_tui.permissions.rules.conditions import NO_TERMS, Misfit, Terms, read_terms
-from ba_tui.permissions.shell.command_parts import CommandPart
 from ba_tui.permissions.sql import KINDS
-from ba_tui.permissions.touched import TouchedPath
+
+if TYPE_CHECKING:
+    from ba_tui.permissions.shell.resolved_command import ResolvedCommand
 
 RuleAnswer: TypeAlias = Literal["allow", "ask", "deny"]
 
@@ -69,10 +70,10 @@ class Subject:
     args: Mapping[str, Any] = field(default_factory=dict[str, Any])
     confined: bool = False
     """Whether what it runs is held by the sandbox, where there is one, although it names no command."""
-    parts: tuple[CommandPart, ...] = ()
+    commands: tuple[ResolvedCommand, ...] = ()
     """The simple commands of a shell command."""
     trouble: str = ""
-    """Why ``parts`` may not be all that runs; such a command is covered only word for word."""
+    """Why ``commands`` may not be all that runs; such a command is covered only word for word."""
     lack: str = ""
     """Why neither what is known nor the rules cover the shell command; ``offer`` is the rule that would."""
     offer: str | None = None
@@ -84,13 +85,17 @@ class Subject:
     @property
     def unsure(self) -> bool:
         """Whether it is a shell command of which some becomes known only when it runs."""
-        unread = any(part.stops or part.takes == "unseen" or None in part.words for part in self.parts)
+        unread = any(command.stops or command.takes == "unseen" or None in command.words for command in self.commands)
         return self.tool in SHELL_TOOLS and (bool(self.trouble) or unread)
 
     def files(self) -> Iterator[Subject]:
         """What a shell command does with files, as calls of the tools for files: strict rules about those hold."""
-        read = (seen for part in self.parts for seen in (*part.reads, *part.named))
-        written = (seen for part in self.parts for seen in (*part.writes, *(() if part.harmless else part.named)))
+        read = (seen for command in self.commands for seen in (*command.reads, *command.named))
+        written = (
+            seen
+            for command in self.commands
+            for seen in (*command.writes, *(() if command.harmless else command.named))
+        )
         for seen in _each_once(read):
             yield Subject("read_file", Effect.READ, paths=(seen,), args={"path": seen.shown})
         files = _each_once(written)
@@ -125,7 +130,7 @@ class Rule:
     def covers(self, subject: Subject) -> bool:
         """Strict rules cover generously, allowing ones exactly: everything a call touches must be meant."""
         about_files = self.pattern is not None or self.tool in EFFECTS or bool(self.terms.when)
-        if subject.parts and self.verdict != "allow" and about_files and any(map(self.covers, subject.files())):
+        if subject.commands and self.verdict != "allow" and about_files and any(map(self.covers, subject.files())):
             return True
         if not self.meant(subject):
             return False
@@ -144,10 +149,10 @@ class Rule:
         if subject.command is not None:
             if self.pattern == subject.command and not subject.outside:
                 return True
-            needed = [part for part in subject.parts if not part.harmless]
+            needed = [command for command in subject.commands if not command.harmless]
             if not needed or subject.trouble or (self.pattern is None and self.tool not in SHELL_TOOLS):
                 return False
-            return all(permits(self.pattern, part) for part in needed)
+            return all(permits(self.pattern, command) for command in needed)
         if self.pattern is None:
             return not subject.outside
         if self.pattern in KINDS and subject.kinds:
@@ -175,7 +180,7 @@ class Rule:
             text = " ".join(subject.command.split())
             if text == " ".join(self.pattern.split()) or fnmatchcase(text, self.pattern):
                 return True
-            if any(catches(self.pattern, part) for part in subject.parts):
+            if any(catches(self.pattern, command) for command in subject.commands):
                 return True
         if any(self._fits(seen, exactly=False) for seen in everything):
             return True

@@ -5,13 +5,13 @@ The bundled one is ``config/hitl_rules.yaml``; rules in config.yaml are read by 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLine
-from ba_tui.core.text.wording import did_you_mean
+from ba_tui.core.text.wording import did_you_mean, sentence
 from ba_tui.permissions.rules.conditions import terms_of
 from ba_tui.permissions.rules.rule import EFFECTS, OUTER, read_rule
 from ba_tui.resources import bundled
@@ -44,6 +44,13 @@ def strangers(rules: Iterable[RuleLine], tools: Collection[str]) -> list[str]:
         where = f"{line.source}: " if line.source else ""
         found.append(f"{where}permission rule {line.rule!r}: there is no tool {name!r}{did_you_mean(name, tools)}")
     return found
+
+
+def unknown_tools(rules: Sequence[RuleLine], tools: Collection[str], *, strict: bool) -> Sequence[str]:
+    """Rules about no tool of ``tools``. Raises UsageError for one of a flag where nobody is there to read of it."""
+    if strict and (wrong := strangers((each for each in rules if each.layer == "flag"), tools)):
+        raise UsageError(sentence(wrong[0]), "See ba tools list.")
+    return strangers(rules, tools)
 
 
 def rules_from(path: Path, name: str = "") -> list[RuleLine]:

@@ -13,10 +13,9 @@ from pathlib import Path
 from ba_tui.core.profiles import Profile
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import is_secret
+from ba_tui.permissions.paths import TouchedPath, is_secret
 from ba_tui.permissions.sandbox.git_history import ALWAYS, OFFLINE, PATTERNS, ask_git, past_secrets
-from ba_tui.permissions.shell.command_parts import CommandPart
-from ba_tui.permissions.touched import TouchedPath
+from ba_tui.permissions.shell.resolved_command import ResolvedCommand
 
 MENTIONS = regex(r"\bgit\b")
 HOOKED = regex(r"\b(?:commit|merge|push|pull|rebase|checkout|switch|am|cherry-pick|revert)\b")
@@ -111,10 +110,10 @@ def skipped_hooks(folder: Path, text: str) -> str:
     return ", ".join(sorted(path.name for path in found if path.suffix != ".sample" and os.access(path, os.X_OK)))
 
 
-def exposed(parts: Sequence[CommandPart], folder: Path) -> str:
-    """Why a git call among ``parts`` may print a file with secrets that git keeps, whatever hides the file itself;
+def exposed(commands: Sequence[ResolvedCommand], folder: Path) -> str:
+    """Why a git call among ``commands`` may print a file with secrets that git keeps, whatever hides the file itself;
     empty when none does. Blocks."""
-    printing = [_words(part) for part in parts if _prints(part)]
+    printing = [_words(command) for command in commands if _prints(command)]
     top = _top(folder) if printing else None
     index = _index_of(folder) if top else None
     if top is None or index is None:
@@ -127,9 +126,9 @@ def exposed(parts: Sequence[CommandPart], folder: Path) -> str:
     return f"git keeps {found[0]}, which holds secrets, and this may print it" if found else ""
 
 
-def stored_secrets(parts: Sequence[CommandPart], folder: Path) -> tuple[Path, ...]:
-    """The files with secrets that a git call among ``parts`` stores, or is about to store. Blocks."""
-    calls = [words for part in parts if (words := _words(part))[:1] == ["git"] and not part.harmless]
+def stored_secrets(commands: Sequence[ResolvedCommand], folder: Path) -> tuple[Path, ...]:
+    """The files with secrets that a git call among ``commands`` stores, or is about to store. Blocks."""
+    calls = [words for command in commands if (words := _words(command))[:1] == ["git"] and not command.harmless]
     return tracked_secrets(folder, new=any(set(words) & STORING for words in calls)) if calls else ()
 
 
@@ -143,16 +142,20 @@ def tracked_secrets(folder: Path, *, new: bool = False) -> tuple[Path, ...]:
     return tuple(path for name in found if (path := top / name).is_file() and not path.is_symlink())
 
 
-def _words(part: CommandPart) -> list[str]:
-    return [word or "" for word in (part.plain or part.words)]
+def _words(command: ResolvedCommand) -> list[str]:
+    return [word or "" for word in (command.plain or command.words)]
 
 
-def _prints(part: CommandPart) -> bool:
-    words = _words(part)
+def _prints(command: ResolvedCommand) -> bool:
+    words = _words(command)
     if words[:1] != ["git"] or len(words) < 2:
         return False
     named = words[words.index("--") + 1 :] if "--" in words else []
-    files = (*part.named, *part.reads)[-len(named) :] if named and not {"--full-diff", "--follow"} & set(words) else ()
+    files = (
+        (*command.named, *command.reads)[-len(named) :]
+        if named and not {"--full-diff", "--follow"} & set(words)
+        else ()
+    )
     alike = len(files) == len(named) and all(map(_is_file_of, files, named))
     if files and alike:
         return False

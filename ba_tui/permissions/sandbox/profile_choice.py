@@ -11,11 +11,11 @@ from pathlib import Path
 
 from ba_tui.core.profiles import Profile
 from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import TouchedPath
 from ba_tui.permissions.rules.command_rules import permits
 from ba_tui.permissions.rules.covering import Lack, offered
 from ba_tui.permissions.rules.rule import OUTER, SHELL_TOOLS, Rule, Subject
-from ba_tui.permissions.shell.command_parts import CommandPart
-from ba_tui.permissions.touched import TouchedPath
+from ba_tui.permissions.shell.resolved_command import ResolvedCommand
 from ba_tui.resources import user_home
 
 INSTALLING = {
@@ -49,30 +49,30 @@ class ProfileChoice:
 def hold(subject: Subject, allows: Sequence[Rule], stored: tuple[Path, ...] = ()) -> ProfileChoice:
     """``allows`` are the allow rules for the tool whose conditions hold; ``stored``: files with secrets that git
     stores, which nobody but the person, or a rule for just this command, shows to it."""
-    parts = subject.parts
-    gits = [part for part in parts if program(part) == "git" and not part.harmless]
-    approved = Profile("working", bool(gits), any(map(_installs, parts)), *_elsewhere(parts), stored)
+    commands = subject.commands
+    gits = [command for command in commands if program(command) == "git" and not command.harmless]
+    approved = Profile("working", bool(gits), any(map(_installs, commands)), *_elsewhere(commands), stored)
     if any(rule.pattern == subject.command for rule in allows):
         return ProfileChoice(approved, approved, exact=True)
-    ruled = [any(_covers(rule, part) for rule in allows) for part in parts]
-    plain = all(part.plain_reader for part in parts)
-    if not all(ruled) and all(part.harmless and not part.writes for part in parts):
+    ruled = [any(_covers(rule, command) for rule in allows) for command in commands]
+    plain = all(command.plain_reader for command in commands)
+    if not all(ruled) and all(command.harmless and not command.writes for command in commands):
         reading = Profile("reading", readable=approved.readable, plain=plain)
         return ProfileChoice(reading, approved, reads=True)
-    whys = (_mixed(parts, ruled) or _together(parts, gits), seen_by_git(stored))
+    whys = (_mixed(commands, ruled) or _together(commands, gits), seen_by_git(stored))
     return ProfileChoice(replace(approved, unhidden=()), approved, "; ".join(filter(None, whys)))
 
 
 def leave(subject: Subject, rules: Sequence[Rule]) -> Rule | None:
     """The first of ``rules`` by which the command may run outside the sandbox; None when not all of it may."""
-    if subject.trouble or not subject.parts:
+    if subject.trouble or not subject.commands:
         return None
     if whole := next((rule for rule in rules if rule.pattern == subject.command), None):
         return whole
     found: list[Rule] = []
-    for part in subject.parts:
-        rule = next((rule for rule in rules if permits(rule.pattern, part)), None)
-        if rule is None and not (part.plain_reader and not part.outside and not part.below):
+    for command in subject.commands:
+        rule = next((rule for rule in rules if permits(rule.pattern, command)), None)
+        if rule is None and not (command.plain_reader and not command.outside and not command.below):
             return None
         found += [rule] if rule else []
     return found[0] if found else None
@@ -80,23 +80,23 @@ def leave(subject: Subject, rules: Sequence[Rule]) -> Rule | None:
 
 def outer_offer(subject: Subject) -> str | None:
     """The narrowest rule that would let such a command leave the sandbox; None when none should."""
-    lacks = [Lack(part, "") for part in subject.parts if not part.plain_reader]
+    lacks = [Lack(command, "") for command in subject.commands if not command.plain_reader]
     return offered(replace(subject, tool=OUTER), lacks) if lacks else None
 
 
-def _covers(rule: Rule, part: CommandPart) -> bool:
-    return (rule.pattern is not None or rule.tool in SHELL_TOOLS) and permits(rule.pattern, part)
+def _covers(rule: Rule, command: ResolvedCommand) -> bool:
+    return (rule.pattern is not None or rule.tool in SHELL_TOOLS) and permits(rule.pattern, command)
 
 
-def _mixed(parts: Sequence[CommandPart], ruled: Sequence[bool]) -> str:
+def _mixed(commands: Sequence[ResolvedCommand], ruled: Sequence[bool]) -> str:
     """What of a command nothing would hold to reading, since a rule lets the rest of it write."""
-    pairs = zip(parts, ruled, strict=True)
-    loose = next((part for part, by_rule in pairs if part.harmless and part.loose and not by_rule), None)
+    pairs = zip(commands, ruled, strict=True)
+    loose = next((command for command, by_rule in pairs if command.harmless and command.loose and not by_rule), None)
     return f"`{program(loose)}` would run where the rest of the command may write" if loose else ""
 
 
-def _together(parts: Sequence[CommandPart], gits: Sequence[CommandPart]) -> str:
-    if not gits or (len(gits) == 1 and all(part is gits[0] or part.plain_reader for part in parts)):
+def _together(commands: Sequence[ResolvedCommand], gits: Sequence[ResolvedCommand]) -> str:
+    if not gits or (len(gits) == 1 and all(command is gits[0] or command.plain_reader for command in commands)):
         return ""
     return ALONE
 
@@ -108,40 +108,41 @@ def seen_by_git(stored: Sequence[Path]) -> str:
 
 def alone(subject: Subject) -> str:
     """Why a mode that allows what stays in the sandbox asks all the same; empty when it need not."""
-    gits = [part for part in subject.parts if program(part) == "git" and not part.harmless]
-    if why := _together(subject.parts, gits):
+    gits = [command for command in subject.commands if program(command) == "git" and not command.harmless]
+    if why := _together(subject.commands, gits):
         return why
-    installer = next((program(part) for part in subject.parts if _installs(part)), "")
+    installer = next((program(command) for command in subject.commands if _installs(command)), "")
     return f"`{installer}` changes programs that run outside the sandbox later" if installer else ""
 
 
-def program(part: CommandPart) -> str:
+def program(command: ResolvedCommand) -> str:
     """The name of the program that a part runs, without its folder."""
-    return ((part.plain or part.words or ("",))[0] or "").rsplit("/", 1)[-1]
+    return ((command.plain or command.words or ("",))[0] or "").rsplit("/", 1)[-1]
 
 
-def _installs(part: CommandPart) -> bool:
-    if part.harmless:
+def _installs(command: ResolvedCommand) -> bool:
+    if command.harmless:
         return False
-    words = [word or "" for word in (part.plain or part.words)]
+    words = [word or "" for word in (command.plain or command.words)]
     said = " ".join(words[1:])
     return (
         any(
-            said == begins or (begins and said.startswith(f"{begins} ")) for begins in INSTALLING.get(program(part), ())
+            said == begins or (begins and said.startswith(f"{begins} "))
+            for begins in INSTALLING.get(program(command), ())
         )
-        or program(part) == "virtualenv"
+        or program(command) == "virtualenv"
     )
 
 
-def _elsewhere(parts: Sequence[CommandPart]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+def _elsewhere(commands: Sequence[ResolvedCommand]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """Files outside the workspace that the parts name, to be read and to be written."""
     read: dict[Path, None] = {}
     written: dict[Path, None] = {}
-    for part in parts:
-        for seen in (*part.reads, *part.named):
+    for command in commands:
+        for seen in (*command.reads, *command.named):
             if _outer(seen):
-                (read if part.harmless or _is_system(seen.path) else written)[seen.path] = None
-        for seen in part.writes:
+                (read if command.harmless or _is_system(seen.path) else written)[seen.path] = None
+        for seen in command.writes:
             if _outer(seen) and not _is_system(seen.path):
                 written[seen.path] = None
     return tuple(read), tuple(written)

@@ -13,15 +13,14 @@ from pathlib import Path
 
 from ba_tui.core.tool import Effect
 from ba_tui.permissions.egress.domains import PREFIX
-from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.paths import TouchedPath, Workspace
 from ba_tui.permissions.rules.conditions import NO_TERMS
 from ba_tui.permissions.rules.rule import CLASSES, Rule, Subject
-from ba_tui.permissions.shell.command_parts import Below
 from ba_tui.permissions.shell.programs.word_paths import MOST_LOOKED_AT
-from ba_tui.permissions.touched import TouchedPath
+from ba_tui.permissions.shell.resolved_command import FolderRead
 
 
-def keeper(workspace: Workspace, rules: Sequence[Rule]) -> Callable[[Below], str]:
+def keeper(workspace: Workspace, rules: Sequence[Rule]) -> Callable[[FolderRead], str]:
     """Says which file a rule keeps, for people; empty for none. It looks at the disk only where a rule names files."""
     strict = [
         rule
@@ -33,7 +32,7 @@ def keeper(workspace: Workspace, rules: Sequence[Rule]) -> Callable[[Below], str
         and replace(rule, terms=NO_TERMS).meant(Subject("read_file", Effect.READ))
     ]
 
-    def kept(below: Below) -> str:
+    def kept(below: FolderRead) -> str:
         for count, path in enumerate(_files(below)) if strict else ():
             if count > MOST_LOOKED_AT:
                 return "more files than can be looked through"
@@ -47,7 +46,7 @@ def keeper(workspace: Workspace, rules: Sequence[Rule]) -> Callable[[Below], str
     return kept
 
 
-def _files(below: Below) -> Iterator[Path]:
+def _files(below: FolderRead) -> Iterator[Path]:
     names = [name.lower().rsplit("/", 1)[-1] for name in below.names]
     if below.folder.is_file():
         yield below.folder

@@ -9,7 +9,7 @@ from typing import Literal
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.permissions.shell.tokens import Token, TokenFindings, UnreadableCommand
-from ba_tui.permissions.shell.tree import Assignment, Command, Node, Redirection
+from ba_tui.permissions.shell.tree import Assignment, Node, Redirection, SimpleCommand
 from ba_tui.permissions.shell.words import BLANK, Lexer
 
 _REDIRECT = regex(r"([0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\})?(<<<|<<-|<<|<>|<&|<(?!\()|>>|>\||>&|>(?!\())|()(&>>|&>(?!\())")
@@ -151,7 +151,7 @@ class SimpleReader(Lexer):
         return redirect
 
     def simple(self) -> Node:
-        command = Command(self.at)
+        command = SimpleCommand(self.at)
         while True:
             command.end = self.at
             self.spaces()
@@ -178,7 +178,7 @@ class SimpleReader(Lexer):
         command.source = self.text[command.start : command.end].strip()
         return command
 
-    def _assignment(self, command: Command) -> bool:
+    def _assignment(self, command: SimpleCommand) -> bool:
         """Read ``name=value`` where the shell takes it for one: before the command, or a list after ``declare``."""
         if command.words and command.words[0].bare() not in DECLARING:
             return False
@@ -203,7 +203,7 @@ class SimpleReader(Lexer):
         command.assignments[-1].value.runs.extend(index.runs)
         return True
 
-    def _assigned(self, command: Command, found: Assignment) -> None:
+    def _assigned(self, command: SimpleCommand, found: Assignment) -> None:
         if self.text.startswith("(", self.at):
             self.only_bash("a list of values")
             self.at += 1

@@ -12,12 +12,10 @@ from collections.abc import Sequence as Several
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import PathRefused
-from ba_tui.permissions.shell.command_parts import Below, CommandPart, Surplus
+from ba_tui.permissions.paths import PathRefused, TouchedPath
 from ba_tui.permissions.shell.programs.call_reading import read_call, unresolved
 from ba_tui.permissions.shell.programs.call_results import Beyond, CallReading
 from ba_tui.permissions.shell.programs.filter_scripts import OPEN_VARIABLES
@@ -36,13 +34,11 @@ from ba_tui.permissions.shell.programs.word_paths import (
     pieces,
     secrets_below,
 )
-from ba_tui.permissions.shell.walk.simple_commands import analyse
-from ba_tui.permissions.shell.walk.values import Analysis, InputSource, KnownListing, ShellWord, Simple
+from ba_tui.permissions.shell.resolved_command import FolderRead, ResolvedCommand, Surplus
+from ba_tui.permissions.shell.walk.expansion import expand_script
+from ba_tui.permissions.shell.walk.values import ExpandedCommand, ExpandedScript, InputSource, KnownListing, ShellWord
 
-if TYPE_CHECKING:
-    from ba_tui.permissions.touched import TouchedPath
-
-See = Callable[[str, Path], "Several[TouchedPath]"]
+See = Callable[[str, Path], Several[TouchedPath]]
 """The paths that a text names from a folder, as written and as links lead. Raises PathRefused."""
 
 LONGEST_SHOWN = 60
@@ -71,10 +67,10 @@ _EXPORTS = ("export", "declare", "typeset", "readonly", "local")
 
 
 @frozen
-class Study:
-    """``trouble``: why ``parts`` may not be all that runs, one line."""
+class ResolvedScript:
+    """``trouble``: why ``commands`` may not be all that runs, one line."""
 
-    parts: tuple[CommandPart, ...]
+    commands: tuple[ResolvedCommand, ...]
     trouble: str = ""
 
 
@@ -92,24 +88,24 @@ class _Ground:
     disk: Disk
 
 
-def study(command: str, root: Path, folder: Path, see: See) -> Study:
+def resolve_script(command: str, root: Path, folder: Path, see: See) -> ResolvedScript:
     """``folder`` is where the command would run, ``root`` the workspace's."""
     about = known()
-    analysis = analyse(command)
+    script = expand_script(command)
     # A script names the same files again and again; what was found when one was first named holds for all of it.
     once = cache(see)
     foreign = cache(partial(foreign_repository, see=once))
-    ground = _Ground(about, root, folder, once, foreign, analysis.own, analysis.grouped, Disk())
-    parts = tuple(_Simple(simple, ground).part() for simple in analysis.commands)
-    if why := _beside(analysis, about):
-        parts = (*parts, _Simple(Simple((), text="a variable"), ground, stops=[why]).part())
-    return Study(parts, analysis.trouble)
+    ground = _Ground(about, root, folder, once, foreign, script.own, script.grouped, Disk())
+    commands = tuple(_Resolution(simple, ground).command() for simple in script.commands)
+    if why := _beside(script, about):
+        commands = (*commands, _Resolution(ExpandedCommand((), text="a variable"), ground, stops=[why]).command())
+    return ResolvedScript(commands, script.trouble)
 
 
-def secrets_in(see: See) -> Callable[[Below], str]:
+def secrets_in(see: See) -> Callable[[FolderRead], str]:
     """Says which secret a program would read that goes through a folder, for people; empty for none."""
 
-    def found(below: Below) -> str:
+    def found(below: FolderRead) -> str:
         path = secrets_below(below, partial(_seems, see))
         if path in {"", "?"}:
             return "more files than can be looked through for secrets" if path else ""
@@ -126,31 +122,31 @@ def _seems(see: See, path: str) -> bool:
         return True
 
 
-def _beside(analysis: Analysis, about: KnownCommands) -> str:
+def _beside(script: ExpandedScript, about: KnownCommands) -> str:
     """What is wrong with variables that are set or used where no command names them."""
-    for name in sorted(analysis.bound - about.variables - _COUNTERS):
+    for name in sorted(script.bound - about.variables - _COUNTERS):
         if _DANGEROUS.fullmatch(name):
             return f"setting `{name}` may change what commands do"
-    taken = analysis.taken - about.variables - OPEN_VARIABLES
-    secret = next((name for name in sorted(taken) if name not in analysis.own or _CALLED_SECRET.search(name)), "")
+    taken = script.taken - about.variables - OPEN_VARIABLES
+    secret = next((name for name in sorted(taken) if name not in script.own or _CALLED_SECRET.search(name)), "")
     return f"what is in `{secret}` may be a secret" if secret else ""
 
 
 @dataclass(slots=True)
-class _Simple:
-    """One simple command on its way to a ``CommandPart``."""
+class _Resolution:
+    """One simple command on its way to a ``ResolvedCommand``."""
 
-    simple: Simple
+    simple: ExpandedCommand
     ground: _Ground
     stops: list[str] = field(default_factory=list[str])
     surplus: list[Surplus] = field(default_factory=list[Surplus])
-    reads: list[TouchedPath] = field(default_factory=list["TouchedPath"])
-    writes: list[TouchedPath] = field(default_factory=list["TouchedPath"])
-    named: list[TouchedPath] = field(default_factory=list["TouchedPath"])
-    below: list[Below] = field(default_factory=list[Below])
+    reads: list[TouchedPath] = field(default_factory=list[TouchedPath])
+    writes: list[TouchedPath] = field(default_factory=list[TouchedPath])
+    named: list[TouchedPath] = field(default_factory=list[TouchedPath])
+    below: list[FolderRead] = field(default_factory=list[FolderRead])
     redirected: bool = False
 
-    def part(self) -> CommandPart:
+    def command(self) -> ResolvedCommand:
         simple = self.simple
         opaque = tuple(name for name in simple.wrappers if name not in self.ground.about.wrappers)
         self._assignments()
@@ -166,7 +162,7 @@ class _Simple:
         self._redirects()
         words = tuple(word.text for word in simple.argv)
         path = reading.path if reading else ()
-        return CommandPart(
+        return ResolvedCommand(
             words=(*opaque, *words),
             plain=(*path, *self._rest(path, words)) if path else (),
             wrappers=simple.wrappers,
@@ -287,7 +283,7 @@ class _Simple:
             self.surplus.append(Surplus(len(self.simple.argv), f"`{name}` may fit a file that holds secrets", True))
         for word in reading.roots:
             for text in self._texts(word, folder):
-                self.below.append(Below(folder / text, reading.names, reading.hidden, reading.follows))
+                self.below.append(FolderRead(folder / text, reading.names, reading.hidden, reading.follows))
         for listing in reading.lists:
             self._listed(listing, folder)
 
@@ -364,7 +360,7 @@ class _Simple:
         for root in listing.roots:
             self._look(ShellWord(root, root), self.reads, folder)
             place = folder / os.path.expanduser(root)  # noqa: PTH111 - must not raise
-            self.below.append(Below(place, listing.names))
+            self.below.append(FolderRead(place, listing.names))
             if found := odd_below(place, listing, partial(_seems, self.ground.see)):
                 self.stops.append(f"among the files that it is given {found}")
 

@@ -15,7 +15,7 @@ from ba_tui.permissions.sandbox.profile_choice import (
     seen_by_git,
 )
 from ba_tui.permissions.secrets.protected_reads import keeper
-from ba_tui.permissions.shell.judgement import secrets_in, study
+from ba_tui.permissions.shell.judgement import resolve_script, secrets_in
 from ba_tui.permissions.shell.walk.chain import folder_after, links
 from ba_tui.permissions.sql import classify
 
@@ -35,9 +35,9 @@ __all__ = [
     "offered",
     "outer_offer",
     "program",
+    "resolve_script",
     "risks",
     "secrets_in",
     "seen_by_git",
     "stored_secrets",
-    "study",
 ]

@@ -1,6 +1,6 @@
 """Commands of the shell read exactly as bash reads them: lists, pipelines, compounds, redirections, here-documents.
 
-Words stand in ``words``; which commands come of a tree in ``walk.simple_commands``. Nothing here judges.
+Words stand in ``words``; which commands come of a tree in ``walk.expansion``. Nothing here judges.
 """
 
 from __future__ import annotations

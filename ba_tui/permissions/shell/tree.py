@@ -33,7 +33,7 @@ class Redirection:
 
 
 @dataclass(slots=True)
-class Command:
+class SimpleCommand:
     """A simple command as written."""
 
     start: int
@@ -78,7 +78,7 @@ class CommandList:
     items: list[Chain] = field(default_factory=list[Chain])
 
 
-Node = Command | Compound | Pipeline | Chain | CommandList
+Node = SimpleCommand | Compound | Pipeline | Chain | CommandList
 
 
 def has_group(node: Node) -> bool:

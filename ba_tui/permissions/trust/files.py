@@ -21,7 +21,6 @@ from ba_tui.core.values import frozen
 from ba_tui.ingress import shown
 from ba_tui.permissions.paths import is_secret
 from ba_tui.permissions.trust.copies import digest
-from ba_tui.permissions.trust.named_files import named_in
 from ba_tui.resources import read_regular
 from ba_tui.settings.document import parse_document
 from ba_tui.settings.layers import leaves
@@ -97,6 +96,8 @@ def found_in(root: Path, own: Path) -> list[FoundFiles]:
     Raises:
         UsageError: there are more of them than a person could look at.
     """
+    from ba_tui.permissions.trust.named_files import named_in  # noqa: PLC0415 - only a folder that is to be trusted is read
+
     found: list[FoundFiles] = []
 
     @cache

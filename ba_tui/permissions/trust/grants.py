@@ -21,7 +21,7 @@ from ba_tui.core.ports.trust import TrustedItems, TrustState
 from ba_tui.core.values import frozen
 from ba_tui.permissions.trust.copies import Copies, differences
 from ba_tui.permissions.trust.files import FoundFiles, found_in, held, links
-from ba_tui.resources import Places, exclusive, open_regular, save_whole, user_home
+from ba_tui.resources import Places, exclusive, open_regular, places, project_root, save_whole, user_home
 from ba_tui.settings.document import load_mapping, read_document
 
 HEADER = """\
@@ -208,6 +208,12 @@ def _stamp(files: Iterable[Path]) -> str:
             f"{path} {status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
         )
     return "\n".join(told) or "nothing" if newest < time.time_ns() - _SETTLED else ""
+
+
+def trust_folder(cwd: Path) -> None:
+    """Trust the project of ``cwd`` with what it holds now. Raises UsageError, StorageError."""
+    granted = Trust(places())
+    granted.grant(granted.look(project_root(cwd)))
 
 
 def _wide(root: Path) -> str:

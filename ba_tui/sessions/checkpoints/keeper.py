@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.ports.sessions import SessionInfo
@@ -18,7 +18,6 @@ from ba_tui.core.results import Diff, Diffs
 from ba_tui.core.rewinding import FileChange, Restored, turn_history
 from ba_tui.resources import Places, folder_slug, project_root, user_home
 from ba_tui.sessions.checkpoints.git import GitWatch
-from ba_tui.sessions.checkpoints.restoring import Contents, check, restore
 from ba_tui.sessions.checkpoints.shadow import (
     SavedCheckpoint,
     ShadowLimits,
@@ -29,6 +28,9 @@ from ba_tui.sessions.checkpoints.shadow import (
 )
 from ba_tui.sessions.checkpoints.traits import FILES
 from ba_tui.sessions.journal import JournalFile
+
+if TYPE_CHECKING:
+    from ba_tui.sessions.checkpoints.restoring import Contents
 
 log = logging.getLogger(__name__)
 SHOWN = 200
@@ -84,6 +86,8 @@ class SessionCheckpoints:
         return [replace(item, by_hand=item.path in hand) for item in found]
 
     def diffs(self, before: str, after: str = "") -> Diffs:
+        from ba_tui.sessions.checkpoints.restoring import Contents  # noqa: PLC0415 - most sessions restore nothing
+
         with self._store.locked():
             old, new = self._tree(before), self._tree(after)
             found = self._store.changed(old, new)[:SHOWN]
@@ -97,6 +101,8 @@ class SessionCheckpoints:
             return self._store.git("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", *how, old, new)
 
     def begin(self, to: str) -> str:
+        from ba_tui.sessions.checkpoints.restoring import check  # noqa: PLC0415 - see diffs
+
         self._fit()
         store = self._store
         with store.locked():
@@ -105,6 +111,8 @@ class SessionCheckpoints:
             return store.keep(now, f"{self._session}/undo-{os.urandom(4).hex()}", self._session, 0)
 
     def restore(self, to: str, undo: str) -> Restored:
+        from ba_tui.sessions.checkpoints.restoring import restore  # noqa: PLC0415 - see diffs
+
         store = self._store
         with store.locked():
             done = restore(store, self._read(undo), self._read(to))
@@ -183,6 +191,16 @@ def session_start(where: Places, info: SessionInfo) -> str:
     """The id of a session's first checkpoint; empty when it changed no files. Raises StorageError."""
     folder = where.sessions / folder_slug(info.cwd) / info.id
     return turn_history(JournalFile.peek(folder, running=bool(info.locked_by)).read()).first
+
+
+def session_patch(where: Places, info: SessionInfo, max_file_mb: float, *, stat: bool = False) -> bytes:
+    """What changed in files since a session began, as a patch or as a line a file; empty when it changed none.
+
+    Raises:
+        StorageError: the session or its checkpoints can't be read.
+    """
+    first = session_start(where, info)
+    return checkpoints_for(where, info.cwd, info.id, max_file_mb).patch(first, stat=stat) if first else b""
 
 
 def _columns(line: bytes) -> tuple[bytes, bytes, bytes]:

@@ -21,7 +21,7 @@ from ba_tui.sessions.timeline import Timeline
 
 _PREVIEW = 120
 _PROMPT = 4_000
-_WORDS = 200_000
+_SEARCHED = 200_000
 _GUARD = 64
 _NEWER = "Written by a newer ba."
 _SKIPPED = tuple(
@@ -47,9 +47,9 @@ class Digest:
     unpriced: bool = False
     model: str = ""
     preview: str = ""
-    words: str = ""
+    search_text: str = ""
     """Title and prompts, case folded, for searching."""
-    course: str = ""
+    timeline: str = ""
     """Which turns stand; see timeline."""
     read: int = 0
     guard: bytes = b""
@@ -117,10 +117,10 @@ def _fold(known: Digest, record: Record) -> Digest:
         case {"type": "turn_started", "agent": str(agent), "prompt": {"blocks": [*blocks]}} if agent == MAIN:
             changed = _begun(known, _text(blocks))
         case {"type": "rewound", "agent": str(agent), "turns": int(turn)} if agent == MAIN:
-            course = Timeline.load(known.course)
-            course.rewind(turn)
+            timeline = Timeline.load(known.timeline)
+            timeline.rewind(turn)
             preview = _last_prompt(record.get("messages"))
-            changed = {"turns": len(course.numbers()), "course": course.dump(), "preview": preview}
+            changed = {"turns": len(timeline.numbers()), "timeline": timeline.dump(), "preview": preview}
         case {"type": "message_done" | "compressed", "cost": int() | float() as cost}:
             if cost and not known.unpriced:
                 changed = {"cost": (known.cost or 0.0) + number(cost)}
@@ -135,8 +135,8 @@ def _fold(known: Digest, record: Record) -> Digest:
         }:
             changed = {"cost": None, "unpriced": True}
         case {"type": "titled", "title": str(title)}:
-            words = f"{title.casefold()}\n{known.words}"[:_WORDS]
-            return replace(known, title=one_line(title), words=words)
+            search_text = f"{title.casefold()}\n{known.search_text}"[:_SEARCHED]
+            return replace(known, title=one_line(title), search_text=search_text)
         case {"type": "model_changed", "model": str(model)}:
             return replace(known, model=model)
         case {"type": "turn_ended" | "message_done"}:
@@ -147,14 +147,14 @@ def _fold(known: Digest, record: Record) -> Digest:
 
 
 def _begun(known: Digest, prompt: str) -> dict[str, Any]:
-    course = Timeline.load(known.course)
-    course.begin()
+    timeline = Timeline.load(known.timeline)
+    timeline.begin()
     return {
         "turns": known.turns + 1,
         "title": known.title or one_line(title_of(prompt)),
-        "words": f"{known.words}\n{prompt[:_PROMPT].casefold()}"[-_WORDS:],
+        "search_text": f"{known.search_text}\n{prompt[:_PROMPT].casefold()}"[-_SEARCHED:],
         "preview": one_line(prompt, _PREVIEW),
-        "course": course.dump(),
+        "timeline": timeline.dump(),
     }
 
 

@@ -85,21 +85,21 @@ class FullText:
         while waiting and self._cache.ask(lambda db: self._step(db, found, waiting)):
             pass
 
-    def matching(self, word: str) -> set[str]:
-        """Keys of the sessions that hold ``word``, or a word that begins with it."""
-        if not _WORD.search(word):
+    def matching(self, term: str) -> set[str]:
+        """Keys of the sessions that hold ``term``, or a word that begins with it."""
+        if not _WORD.search(term):
             return set()
         query = "SELECT DISTINCT rowid >> ? FROM words WHERE words MATCH ?"
 
         def keys(db: sqlite3.Connection) -> set[str]:
-            numbers = {row[0] for row in db.execute(query, (_SHIFT, _phrase(word)))}
+            numbers = {row[0] for row in db.execute(query, (_SHIFT, _phrase(term)))}
             return {key for number, key in db.execute("SELECT number, key FROM sessions") if number in numbers}
 
         return self._cache.ask(keys)
 
-    def places(self, keys: Sequence[str], words: Sequence[str]) -> dict[str, SessionMatch]:
-        """Where in each of the sessions most of the ``words`` stand, the newest such place."""
-        phrases = [_phrase(word) for word in words if _WORD.search(word)]
+    def places(self, keys: Sequence[str], terms: Sequence[str]) -> dict[str, SessionMatch]:
+        """Where in each of the sessions most of the ``terms`` stand, the newest such place."""
+        phrases = [_phrase(term) for term in terms if _WORD.search(term)]
         if not phrases:
             return {}
 
@@ -107,7 +107,7 @@ class FullText:
             numbers = dict(db.execute("SELECT key, number FROM sessions"))
             placed: dict[str, SessionMatch] = {}
             for key in keys:
-                if key in numbers and (place := _place(db, numbers[key], phrases, words)):
+                if key in numbers and (place := _place(db, numbers[key], phrases, terms)):
                     placed[key] = place
             return placed
 
@@ -257,29 +257,29 @@ def _folded(text: str) -> str:
     return _UNSPACED.sub(r" \1 ", text.casefold())
 
 
-def _phrase(word: str) -> str:
-    """``word`` as a phrase for the index; its last part may go on, if it is long enough to mean something."""
-    quoted = _folded(clean_text(word)).strip().replace('"', '""')
+def _phrase(term: str) -> str:
+    """``term`` as a phrase for the index; its last part may go on, if it is long enough to mean something."""
+    quoted = _folded(clean_text(term)).strip().replace('"', '""')
     whole = len(quoted) < _PREFIX or _UNSPACED.match(quoted[-1:])
     return f'"{quoted}"' if whole else f'"{quoted}"*'
 
 
-def _place(db: sqlite3.Connection, number: int, phrases: Sequence[str], words: Sequence[str]) -> SessionMatch | None:
+def _place(db: sqlite3.Connection, number: int, phrases: Sequence[str], terms: Sequence[str]) -> SessionMatch | None:
     query = "SELECT rowid FROM words WHERE words MATCH ? AND rowid >= ? AND rowid < ? ORDER BY rowid DESC LIMIT 1"
     bounds = (number << _SHIFT, (number + 1) << _SHIFT)
     for together in (" AND ".join(phrases), " OR ".join(phrases)):
         row = db.execute(query, (together, *bounds)).fetchone()
         if row:
             turn, who, packed = db.execute("SELECT turn, who, packed FROM entries WHERE id = ?", row).fetchone()
-            return SessionMatch(turn, who, around(zlib.decompress(packed).decode(), words))
+            return SessionMatch(turn, who, around(zlib.decompress(packed).decode(), terms))
     return None
 
 
-def around(text: str, words: Sequence[str]) -> str:
-    """One line of ``text`` around the first of the ``words`` in it."""
+def around(text: str, terms: Sequence[str]) -> str:
+    """One line of ``text`` around the first of the ``terms`` in it."""
     line = " ".join(text.split())
-    for word in words:
-        if (found := re.search(re.escape(word), line, re.IGNORECASE)) is not None:
+    for term in terms:
+        if (found := re.search(re.escape(term), line, re.IGNORECASE)) is not None:
             begin, end = max(0, found.start() - _AROUND), found.end() + _AROUND
             return f"{'…' if begin else ''}{line[begin:end].strip()}{'…' if end < len(line) else ''}"
     return line[: 2 * _AROUND] + ("…" if len(line) > 2 * _AROUND else "")

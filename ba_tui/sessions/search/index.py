@@ -18,9 +18,9 @@ from ba_tui.sessions.search.digest import Digest, digest
 log = logging.getLogger(__name__)
 
 _COLUMNS = tuple(field.name for field in fields(Digest))
-_LISTED = tuple(name for name in _COLUMNS if name != "words")
+_LISTED = tuple(name for name in _COLUMNS if name != "search_text")
 _LAYOUT = CacheLayout(
-    2, ("sessions",), (f"CREATE TABLE sessions (key TEXT PRIMARY KEY, size, changed, {', '.join(_COLUMNS)})",)
+    3, ("sessions",), (f"CREATE TABLE sessions (key TEXT PRIMARY KEY, size, changed, {', '.join(_COLUMNS)})",)
 )
 
 Stamp = tuple[int, int]
@@ -38,11 +38,11 @@ class Index:
         """What is known of the sessions ``found`` on disk; reads the new parts of those that have changed."""
         return self._cache.ask(lambda db: self._refreshed(db, found))
 
-    def matching(self, words: Sequence[str]) -> set[str]:
-        """Keys of the sessions whose title or prompts hold all ``words``, as far as they were read."""
-        clause = " AND ".join("instr(words, ?) > 0" for _ in words) or "1"
+    def matching(self, terms: Sequence[str]) -> set[str]:
+        """Keys of the sessions whose title or prompts hold all ``terms``, as far as they were read."""
+        clause = " AND ".join("instr(search_text, ?) > 0" for _ in terms) or "1"
         query = f"SELECT key FROM sessions WHERE {clause}"  # noqa: S608 - only question marks vary
-        folded = [word.casefold() for word in words]
+        folded = [term.casefold() for term in terms]
         return self._cache.ask(lambda db: {row[0] for row in db.execute(query, folded)})
 
     def keep(self, found: Iterable[str]) -> None:

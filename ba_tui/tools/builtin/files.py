@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ba_tui.core.errors import BaError
 from ba_tui.core.results import Source, ToolResult
 from ba_tui.core.text.wording import count
 from ba_tui.core.tool import Call, Tool, ToolFacts
@@ -28,8 +29,10 @@ from ba_tui.tools.builtin.binary_kinds import no_text
 from ba_tui.tools.builtin.images import is_picture, read_picture
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.changes import PlannedChange, change_tool
-from ba_tui.tools.editing.disk import MAX_BYTES, SeenFiles, opened, read_bytes
+from ba_tui.tools.editing.disk import MAX_BYTES, opened, read_bytes
 from ba_tui.tools.editing.documents import FileEncoding, binary_kind, detect, line_end, plain_lines, with_line_end
+from ba_tui.tools.editing.placeholders import refuse_placeholders
+from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.ignoring import FolderWalk, walked
 from ba_tui.tools.modalities import Modalities
@@ -62,7 +65,23 @@ def read_file_tool(
 
 
 def write_file_tool(definition: Definition, workspace: Workspace, seen: SeenFiles) -> Tool:
-    return change_tool("write_file", definition, seen, partial(_planned, workspace, seen))
+    async def concern(args: Mapping[str, Any]) -> str:
+        return await asyncio.to_thread(_unread, workspace, seen, args)
+
+    return change_tool("write_file", definition, seen, partial(_planned, workspace, seen), concern)
+
+
+def _unread(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> str:
+    """Why the person should look: lines would go that nobody has read."""
+    try:
+        if not seen.in_part(workspace.resolve(args["path"])):
+            return ""
+        change = _planned(workspace, seen, args)
+    except BaError:
+        # What can't be done says so when it is tried.
+        return ""
+    lost = seen.lost(change.path, change.old_text, change.new_text)
+    return f"{count(lost, 'line')} of {change.shown} would go that were never read" if lost else ""
 
 
 def _planned(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> PlannedChange:
@@ -76,11 +95,13 @@ def _planned(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> 
         message = "The content holds text that is no Unicode (a lone surrogate)."
         raise Failed("invalid_parameters", message) from error
     if not os.path.lexists(path):
+        refuse_placeholders("", content)
         return PlannedChange(path, shown, None, new, "", content)
     before = read_bytes(path, shown, workspace)
     seen.check(path, before, shown)
     encoding = FileEncoding() if binary_kind(before[:8192]) else detect(before)
     old = before.decode("utf-8", "replace") if binary_kind(before[:8192]) else encoding.decode(before)
+    refuse_placeholders(old, content)
     text = content if "\r" in content else with_line_end(content, line_end(old))
     note = ""
     try:
@@ -117,7 +138,8 @@ class _Reading:
                 raise _not_found(self.workspace, path, shown) from error
             raise
         if excerpt.data is not None:
-            self.seen.note(path, excerpt.data)
+            shown_lines = range(offset - 1, offset - 1 + len(excerpt.lines))
+            self.seen.note_lines(path, excerpt.data, shown_lines, excerpt.total or 0)
         if path.suffix == ".ipynb" and excerpt.data is not None:
             from ba_tui.tools.editing.notebooks import read_cells, read_notebook  # noqa: PLC0415 - most files are none
 

@@ -60,10 +60,10 @@ class HistoryRound:
 
 @frozen
 class Match:
-    """``words``: how many different ones of the query the round holds; ``parts``: those with the most, best first."""
+    """``terms``: how many different ones of the query the round holds; ``parts``: those with the most, best first."""
 
     round: HistoryRound
-    words: int
+    terms: int
     parts: tuple[tuple[MessagePart, str], ...]
 
 
@@ -137,10 +137,10 @@ def _how_broken(message: Message) -> str:
     return f" ({why})" if why else ""
 
 
-def words_of(query: str) -> list[str]:
+def terms_of(query: str) -> list[str]:
     """The words of a query, each once; what stands in double quotes is one."""
-    found = (" ".join((quoted or word).split()) for quoted, word in _QUOTED.findall(_normal(query)))
-    return list({word.casefold(): word for word in found if word.strip('"')}.values())
+    found = (" ".join((quoted or term).split()) for quoted, term in _QUOTED.findall(_normal(query)))
+    return list({term.casefold(): term for term in found if term.strip('"')}.values())
 
 
 def search(history: Sequence[HistoryRound], query: str) -> list[Match]:
@@ -149,38 +149,38 @@ def search(history: Sequence[HistoryRound], query: str) -> list[Match]:
     The round that still runs comes behind its like: its words are mostly those of the question itself.
     Letter case does not count. Words are found within words, so that it also works where no spaces are written.
     """
-    words = [re.compile(re.escape(word).replace(r"\ ", r"\s+"), re.IGNORECASE) for word in words_of(query)]
-    if not words:
+    terms = [re.compile(re.escape(term).replace(r"\ ", r"\s+"), re.IGNORECASE) for term in terms_of(query)]
+    if not terms:
         return []
-    matches = [match for item in history if (match := _match(item, words))]
-    return sorted(matches, key=lambda match: (-match.words, not match.round.ending, -match.round.number))
+    matches = [match for item in history if (match := _match(item, terms))]
+    return sorted(matches, key=lambda match: (-match.terms, not match.round.ending, -match.round.number))
 
 
-def _match(item: HistoryRound, words: Sequence[re.Pattern[str]]) -> Match | None:
+def _match(item: HistoryRound, terms: Sequence[re.Pattern[str]]) -> Match | None:
     held: set[int] = set()
     parts: list[tuple[int, int, MessagePart, str]] = []
     for place, part in enumerate(item.parts):
         text = _normal(part.text)
-        hits = {number: hit.start() for number, word in enumerate(words) if (hit := word.search(text))}
-        if hits:
-            held |= hits.keys()
-            parts.append((-len(hits), place, part, _excerpt(text, words, hits)))
+        found_at = {number: match_at.start() for number, term in enumerate(terms) if (match_at := term.search(text))}
+        if found_at:
+            held |= found_at.keys()
+            parts.append((-len(found_at), place, part, _excerpt(text, terms, found_at)))
     if not parts:
         return None
     parts.sort(key=lambda entry: entry[:2])
     return Match(item, len(held), tuple((part, excerpt) for _, _, part, excerpt in parts))
 
 
-def _excerpt(text: str, words: Sequence[re.Pattern[str]], hits: dict[int, int]) -> str:
+def _excerpt(text: str, terms: Sequence[re.Pattern[str]], found_at: dict[int, int]) -> str:
     """The text around the place where the most words stand together."""
-    rarest = max(hits, key=lambda number: len(words[number].pattern))
-    start, end, most = hits[rarest], hits[rarest] + 1, 0
-    for hit in islice(words[rarest].finditer(text), PLACES):
-        around = max(0, hit.start() - NEAR), hit.end() + NEAR
-        near = [found for word in words if (found := word.search(text, *around))]
+    rarest = max(found_at, key=lambda number: len(terms[number].pattern))
+    start, end, most = found_at[rarest], found_at[rarest] + 1, 0
+    for match_at in islice(terms[rarest].finditer(text), PLACES):
+        around = max(0, match_at.start() - NEAR), match_at.end() + NEAR
+        near = [found for term in terms if (found := term.search(text, *around))]
         if len(near) > most:
             start, end, most = min(found.start() for found in near), max(found.end() for found in near), len(near)
-        if most == len(hits):
+        if most == len(found_at):
             break
     start, end = max(0, start - AROUND), min(len(text), end + AROUND)
     shown = text[start:end]

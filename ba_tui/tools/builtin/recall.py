@@ -8,16 +8,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ba_tui.core.events import Event
 from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.processes.terminal_text import shortened
-from ba_tui.tools.builtin.history_search import HistoryRound, Match, MessagePart, rounds, search, words_of
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
+
+if TYPE_CHECKING:
+    from ba_tui.tools.builtin.history_search import HistoryRound, Match, MessagePart
 
 NAME = "recall"
 DEFAULT_LIMIT = 5
@@ -39,24 +41,27 @@ ReadHistory: TypeAlias = Callable[[], Awaitable[Sequence[Event]]]
 
 def recall_tool(definition: Definition, history: ReadHistory) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        from ba_tui.tools.builtin.history_search import rounds, search, terms_of  # noqa: PLC0415 - not before a search
+
         events = await history()
         found = await asyncio.to_thread(rounds, events, leaving_out=NAME)
         query: str = args.get("query", "")
         if "round" in args:
             first, last = int(args["round"]), int(args.get("to", args["round"]))
             return _whole(found, first, last, person=bool(args.get("person")))
-        if not words_of(query):
+        terms = len(terms_of(query))
+        if not terms:
             return _overview(found)
         matches = await asyncio.to_thread(search, found, query)
-        return _listed(matches, query, int(args.get("limit", DEFAULT_LIMIT)), len(found))
+        return _listed(matches, query, terms, int(args.get("limit", DEFAULT_LIMIT)), len(found))
 
     facts = ToolFacts("tasks", target="query", tags=("memory",), repeatable=True, bulky=True)
     return Tool(NAME, definition.description, definition.input_schema, run, facts=facts)
 
 
-def _listed(matches: Sequence[Match], query: str, limit: int, total: int) -> ToolResult:
-    words = len(words_of(query))
-    full = sum(match.words == words for match in matches)
+def _listed(matches: Sequence[Match], query: str, terms: int, limit: int, total: int) -> ToolResult:
+    """``terms``: how many different ones the query has; ``total``: how many rounds were searched."""
+    full = sum(match.terms == terms for match in matches)
     if not matches:
         text = f"None of the {count(total, 'round')} of this session holds {query!r}. Try other or fewer words."
         return ToolResult(text, summary="no match")
@@ -64,7 +69,7 @@ def _listed(matches: Sequence[Match], query: str, limit: int, total: int) -> Too
     head += f", {len(matches) - full} more with some of them." if len(matches) > full else "."
     lines = [head]
     for match in matches[:limit]:
-        note = "" if match.words == words else f" · {match.words} of {words} words"
+        note = "" if match.terms == terms else f" · {match.terms} of {terms} words"
         lines.append(f"\n{_title(match.round)}{note}")
         lines += [f"- {part.who}: {excerpt}" for part, excerpt in match.parts[:PARTS]]
         if len(match.parts) > PARTS:

@@ -39,7 +39,7 @@ async def run_steps(
         within = replace(call, profile=step.profile)
         result = await run(step.text, folder, max(until - time.monotonic(), 0.1), within)
         done.append(result)
-        failed = not isinstance(result.display, CommandText) or result.display.exit_code != 0
+        failed = result.exit_status != 0
         if result.is_error or (isinstance(result.display, CommandText) and result.display.exit_code is None):
             break
         if result.changes and result.changes.cwd:

@@ -21,7 +21,6 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, judged_call
 from ba_tui.permissions.warnings import warnings_of
-from ba_tui.processes.children import Process
 from ba_tui.processes.supervised import Program
 from ba_tui.skills.dependencies import FILE, USABLE, Environments, Requirements, why_not
 from ba_tui.tools.builtin.shell import Shell
@@ -139,6 +138,7 @@ class Installer:
 
 async def _finished(program: Program, call: Call) -> tuple[int, str]:
     """Run it to its end, its output to the call's pane; its exit code and what it printed. Cancelling ends it."""
+    from ba_tui.processes.children import Process  # noqa: PLC0415 - few skills need one
 
     def report(text: str) -> None:
         if text:

@@ -14,12 +14,12 @@ from typing import Any
 
 from ba_tui.core.results import Diff, Display, ToolResult
 from ba_tui.core.text.wording import count
-from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.tool import Call, Concern, Effect, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.editing.disk import SeenFiles, write_bytes
-from ba_tui.tools.editing.documents import plain_lines
-from ba_tui.tools.editing.splicing import shared_ends
+from ba_tui.tools.editing.disk import write_bytes
+from ba_tui.tools.editing.documents import plain_lines, shared_ends
+from ba_tui.tools.editing.seen import SeenFiles
 
 MAX_WHOLE_CHARS = 256_000
 """Characters up to which a Diff holds both texts whole; beyond, only the surroundings of the change."""
@@ -38,6 +38,8 @@ class PlannedChange:
     old_text: str
     new_text: str
     note: str = ""
+    whole: bool = True
+    """Whether all of the new text was given, so that all of it is known now."""
 
     def diff(self) -> Diff:
         old, new = plain_lines(self.old_text), plain_lines(self.new_text)
@@ -55,7 +57,10 @@ class PlannedChange:
         if self.after == self.before:
             return ToolResult(f"{self.shown} already holds exactly this; nothing was changed.", summary="unchanged")
         others = write_bytes(self.path, self.after, before=self.before, shown=self.shown)
-        seen.note(self.path, self.after)
+        if self.whole:
+            seen.note(self.path, self.after)
+        else:
+            seen.note_edit(self.path, self.after, (self.old_text, self.new_text))
         size = self.size()
         done = f"Created {self.shown}" if self.before is None else f"Changed {self.shown}"
         kept = f"the same file under {count(others, 'other name')} keeps what it held"
@@ -65,7 +70,11 @@ class PlannedChange:
 
 
 def change_tool(
-    name: str, definition: Definition, seen: SeenFiles, planned: Callable[[Mapping[str, Any]], PlannedChange]
+    name: str,
+    definition: Definition,
+    seen: SeenFiles,
+    planned: Callable[[Mapping[str, Any]], PlannedChange],
+    concern: Concern | None = None,
 ) -> Tool:
     """The tool that makes the change which ``planned`` finds in the arguments of a call, and shows it before."""
 
@@ -80,7 +89,8 @@ def change_tool(
         return await asyncio.to_thread(lambda: planned(args).diff())
 
     facts = ToolFacts(category="files", target="path", paths=("path",))
-    return Tool(name, definition.description, definition.input_schema, run, Effect.WRITE, facts=facts, preview=preview)
+    schema, words = definition.input_schema, definition.description
+    return Tool(name, words, schema, run, Effect.WRITE, facts=facts, preview=preview, concern=concern)
 
 
 def _lines(text: str) -> list[str]:

@@ -6,11 +6,9 @@ What the bytes mean is documents.py; which paths are allowed is the workspace's 
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 import sys
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -22,44 +20,11 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.secrets.hard_links import secret_file
 from ba_tui.resources import WholeFile, parent_folder, temporary_name, unfinished
+from ba_tui.tools.editing.seen import CHANGED_HINT
 from ba_tui.tools.failed import Failed, from_os
 
 MAX_BYTES = 20_000_000
 """Bytes; what is larger is read in parts and not edited."""
-
-_CHANGED_HINT = "Read it again, then make the change on what it holds now."
-
-
-class SeenFiles:
-    """What each file held when it was last read or written here: the guard against stale and blind writes.
-
-    Hold ``lock`` while a change is planned and written, so that two of ours never work from the same state.
-    """
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self._digests: dict[Path, bytes] = {}
-
-    def note(self, path: Path, data: bytes) -> None:
-        self._digests[path] = _digest(data)
-
-    def forget(self, path: Path) -> None:
-        self._digests.pop(path, None)
-
-    def __contains__(self, path: Path) -> bool:
-        return path in self._digests
-
-    def check(self, path: Path, data: bytes, shown: str) -> None:
-        """Raises Failed when ``data``, what the file holds now, is not what was seen of it."""
-        seen = self._digests.get(path)
-        if seen is None:
-            raise Failed("validation_error", f"{shown} has not been read yet.", "Read it first, then change it.")
-        if seen != _digest(data):
-            raise Failed("validation_error", f"{shown} has changed since it was read.", _CHANGED_HINT)
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=16).digest()
 
 
 @contextmanager
@@ -128,7 +93,7 @@ def set_aside(path: Path, *, before: bytes, shown: str) -> Generator[Path]:
         try:
             with parent_folder(path) as folder:
                 if _held(folder, path.name, shown) != before:
-                    raise Failed("validation_error", f"{shown} was changed by someone else just now.", _CHANGED_HINT)
+                    raise Failed("validation_error", f"{shown} was changed by someone else just now.", CHANGED_HINT)
                 os.rename(path.name, aside.name, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError as error:
             raise _in_words(error, shown) from error
@@ -179,7 +144,7 @@ def _replace(folder: int, names: tuple[str, str], content: Content, before: byte
                 os.fchmod(number, content.mode)
             os.fsync(number)
         if _held(folder, name, shown) != before:
-            raise Failed("validation_error", f"{shown} was changed by someone else just now.", _CHANGED_HINT)
+            raise Failed("validation_error", f"{shown} was changed by someone else just now.", CHANGED_HINT)
         if before is not None or not _linked(folder, temporary, name):
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     finally:
@@ -268,5 +233,5 @@ def _in_words(error: OSError, shown: str) -> Failed:
     if isinstance(error, IsADirectoryError):
         return Failed("validation_error", f"{shown} is a folder.", "Use list_files for folders.")
     if isinstance(error, FileExistsError):
-        return Failed("validation_error", f"{shown} was created by someone else just now.", _CHANGED_HINT)
+        return Failed("validation_error", f"{shown} was created by someone else just now.", CHANGED_HINT)
     return from_os(error, shown)

@@ -16,9 +16,10 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.builtin.binary_kinds import no_text
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.changes import PlannedChange, change_tool
-from ba_tui.tools.editing.disk import SeenFiles, read_bytes
-from ba_tui.tools.editing.documents import FileEncoding, binary_kind, detect, plain_lines
-from ba_tui.tools.editing.splicing import spliced
+from ba_tui.tools.editing.disk import read_bytes
+from ba_tui.tools.editing.documents import FileEncoding, binary_kind, detect, plain_lines, spliced
+from ba_tui.tools.editing.placeholders import refuse_placeholders
+from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.failed import Failed
 
 if TYPE_CHECKING:
@@ -60,9 +61,10 @@ def planned_edit(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any])
                 raise
             told = f"Edit {number} of {len(replacements)} fails, so none was made: {error}"
             raise error.reworded(told) from error
+        refuse_placeholders(raw, replacement.new)
         which = f"edit {number}: " if len(replacements) > 1 else ""
         notes |= dict.fromkeys(which + note for note in said)
-    return PlannedChange(path, shown, data, encoded(encoding, text, shown), raw, text, "; ".join(notes))
+    return PlannedChange(path, shown, data, encoded(encoding, text, shown), raw, text, "; ".join(notes), False)
 
 
 def _replacements(args: Mapping[str, Any]) -> Sequence[Replacement]:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ba_tui.core.values import frozen
+from ba_tui.tools.editing.documents import Splice
 from ba_tui.tools.editing.matching import composed, nearest_lines, reindented, telling
 from ba_tui.tools.editing.patch_parts import Hunk
-from ba_tui.tools.editing.splicing import Splice
 from ba_tui.tools.failed import Failed
 
 SHOWN_LINES = 8

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.tools.editing.splicing import Splice
+from ba_tui.tools.editing.documents import Splice
+from ba_tui.tools.editing.indentation import indent_of, reindented, written_beside, written_for
 from ba_tui.tools.failed import Failed
 
 SHOWN_LINES = 8
@@ -49,6 +50,9 @@ def find_edit(text: str, old: str, new: str, *, replace_all: bool = False) -> Ed
                 f"old_string stands at line {line}, but indented deeper, so the other lines of new_string are unsure."
             )
             raise Failed("validation_error", message, "Give whole lines with the indentation of the file.") from error
+    if any(_doubled(text, at, old, new) for at in places):
+        message = "new_string begins with the indentation that stands before old_string already, and would double it."
+        raise Failed("validation_error", message, "Give both as whole lines, with the indentation of the file.")
     if places:
         return Edit(_exact(text, places, (old, new), replace_all=replace_all))
     plain_old = _without_numbers(old)
@@ -94,6 +98,13 @@ def _deeper(text: str, at: int, old: str, new: str) -> bool:
     while start and text[start - 1] in " \t":
         start -= 1
     return start < at and (not start or text[start - 1] == "\n")
+
+
+def _doubled(text: str, at: int, old: str, new: str) -> bool:
+    """Whether ``old`` begins behind the indentation of its line, and ``new`` repeats that indentation."""
+    indent = text[text.rfind("\n", 0, at) + 1 : at]
+    fresh = indent and not indent.strip() and not old[0].isspace()
+    return bool(fresh and new.strip()) and indent_of(new).startswith(indent)
 
 
 def _exact(text: str, places: Sequence[int], pair: tuple[str, str], *, replace_all: bool) -> tuple[Splice, ...]:
@@ -183,10 +194,13 @@ def _starts(lines: Sequence[str]) -> list[int]:
 
 
 def _transferred(there: Sequence[str], wanted: Sequence[str], new: Sequence[str]) -> list[str] | None:
-    """``new`` as it reads in the file: lines it shares with ``wanted`` as they stand, the others re-indented.
+    """``new`` as it reads in the file: as it stands where it was written with the file's indentation, else the lines it
+    shares with ``wanted`` as they stand in the file and the others re-indented.
 
     None when the indentation of some line cannot be told for certain.
     """
+    if written_for(there, wanted, new):
+        return list(new)
     head = 0
     while head < min(len(wanted), len(new)) and wanted[head] == new[head]:
         head += 1
@@ -195,43 +209,16 @@ def _transferred(there: Sequence[str], wanted: Sequence[str], new: Sequence[str]
         tail += 1
     indents: dict[str, str] = {}
     for ours, theirs in zip(there, wanted, strict=True):
-        if theirs.strip() and indents.setdefault(_indent(theirs), _indent(ours)) != _indent(ours):
+        if theirs.strip() and indents.setdefault(indent_of(theirs), indent_of(ours)) != indent_of(ours):
             return None
+    shifted = any(theirs != ours for theirs, ours in indents.items())
+    if shifted and any(map(str.strip, new)) and not written_beside(there, wanted, new):
+        return None
     middle = [reindented(line, indents) for line in new[head : len(new) - tail]]
     kept = [line for line in middle if line is not None]
     if len(kept) != len(middle):
         return None
     return [*there[:head], *kept, *there[len(there) - tail :]]
-
-
-def reindented(line: str, indents: dict[str, str]) -> str | None:
-    """``line`` with the indentation that ``indents`` (theirs to ours) leads to; None when that is not certain."""
-    if not line.strip():
-        return line.strip()
-    indent = _indent(line)
-    if indent in indents:
-        return indents[indent] + line[len(indent) :]
-    shifts = {_shift(theirs, ours) for theirs, ours in indents.items()}
-    shift = shifts.pop() if len(shifts) == 1 else None
-    if shift is None:
-        return None
-    removed, added = shift
-    if not indent.startswith(removed):
-        return None
-    return added + line[len(removed) :]
-
-
-def _shift(theirs: str, ours: str) -> tuple[str, str] | None:
-    """What to take from the front of an indentation and what to put there, to turn one into the other."""
-    if ours.endswith(theirs):
-        return "", ours[: len(ours) - len(theirs)]
-    if theirs.endswith(ours):
-        return theirs[: len(theirs) - len(ours)], ""
-    return None
-
-
-def _indent(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]
 
 
 def _ambiguous(text: str, at: Sequence[int], count: int) -> Failed:

@@ -20,13 +20,14 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.builtin.binary_kinds import no_text
 from ba_tui.tools.editing.changes import PlannedChange
-from ba_tui.tools.editing.disk import SeenFiles, mode_of, read_bytes
-from ba_tui.tools.editing.documents import FileEncoding, binary_kind, detect, line_end, plain_lines
+from ba_tui.tools.editing.disk import mode_of, read_bytes
+from ba_tui.tools.editing.documents import FileEncoding, binary_kind, detect, line_end, plain_lines, spliced
 from ba_tui.tools.editing.edits import encoded
 from ba_tui.tools.editing.hunks import Placed, place
 from ba_tui.tools.editing.patch_formats import read_patch
 from ba_tui.tools.editing.patch_parts import FilePatch, Hunk
-from ba_tui.tools.editing.splicing import spliced
+from ba_tui.tools.editing.placeholders import refuse_placeholders
+from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.editing.transaction import FileStep, commit
 from ba_tui.tools.failed import Failed
 
@@ -67,10 +68,12 @@ class PatchChange:
         commit([_step(file) for file in self.files])
         known = {file.path for file in self.files if _known(file, seen)}
         for file in self.files:
+            if file.now is not None and file.path in known:
+                origin = file.source or file
+                seen.note_edit(file.path, file.now, (_words(origin.before), file.text or ""), origin.path)
+        for file in self.files:
             if file.now is None or file.path not in known:
                 seen.forget(file.path)
-            else:
-                seen.note(file.path, file.now)
         shown = [file for file in self.files if not file.gone_to]
         lines = [f"{_done(file)} ({_change(file).size()} lines)." for file in shown]
         notes = [f"Note: {file.shown}: {note}." for file in shown for note in dict.fromkeys(file.notes)]
@@ -92,6 +95,8 @@ def planned_patch(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]
     files = tuple(file for file in plan.files.values() if file.before != file.now)
     if not files:
         raise Failed("validation_error", "The files already hold what the patch makes of them; nothing would change.")
+    for file in files:
+        refuse_placeholders(_words((file.source or file).before), file.text or "")
     return PatchChange(files)
 
 

@@ -13,7 +13,7 @@ from ba_tui.core.results import Display, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.editing.disk import SeenFiles
+from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.failed import Failed
 
 

@@ -18,8 +18,8 @@ from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Consult, Guard, Tool
 from ba_tui.core.values import frozen
 from ba_tui.hooks.answers import HookVerdict
-from ba_tui.hooks.config import names_of
 from ba_tui.hooks.runner import Halt, HookEvent, Hooks
+from ba_tui.settings.tool_aliases import names_of
 from ba_tui.tools.failed import outcome
 from ba_tui.tools.guards.validate import Checker
 

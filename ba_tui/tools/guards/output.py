@@ -177,13 +177,18 @@ class _Handing:
 
     def _shown(self, result: ToolResult, ref: str | None, trouble: str = "") -> str:
         """The text as the level wants it, with a word of where the whole is, or why it is nowhere."""
-        text = clean_text(unescaped(result.text)) if len(result.text) <= SLOW else result.text
+        text = self._readable(result.text)
         rest = f"; {_whole(ref)}" if ref else trouble
         if result.is_error:
-            told = failed(text, self.level, rest)
+            wording = self._readable(failure_text(result.error, self.call_id)) if result.error else text
+            told = failed(text, self.level, rest, wording)
         else:
             told = self._own(text) or shortened(text, result.kind, self.level, rest)
         return f"{told}\n[{_whole(ref)}]" if ref and ref not in told else told
+
+    def _readable(self, text: str) -> str:
+        """``text`` without what no model can read; as it is where that would take long."""
+        return clean_text(unescaped(text)) if len(text) <= SLOW else text
 
     def _own(self, text: str) -> str:
         """What the tool's own way makes of a text that is too long; empty where it has none, or a broken one."""

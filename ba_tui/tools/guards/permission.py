@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -68,7 +68,9 @@ def permission(gate: Gate) -> Guard:
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             folder = gate.folder(call)
             with held_paths():
-                verdict = concerned(await gate.judged(judged_call(tool, args, folder, call)), call)
+                verdict = await gate.judged(judged_call(tool, args, folder, call))
+                if not isinstance(verdict, Deny):
+                    verdict = concerned(verdict, await concerns(tool, args, call))
                 if isinstance(verdict, Allow) and tool.effect is Effect.EXECUTE and (why := await gate.settle(call)):
                     verdict = Deny(why)
                 call.branch.emit(_by_policy(verdict, tool, args, call))
@@ -86,11 +88,17 @@ def permission(gate: Gate) -> Guard:
     return guard
 
 
-def concerned(verdict: GuardVerdict, call: Call) -> GuardVerdict:
-    """``verdict``, and the person is asked when a guard before this one wants that."""
-    if not call.concerns or isinstance(verdict, Deny):
+async def concerns(tool: Tool, args: Mapping[str, Any], call: Call) -> Sequence[str]:
+    """Why the person is to be asked: what guards before this one say, and the tool itself."""
+    own = await tool.concern(args) if tool.concern else ""
+    return (*call.concerns, own) if own else call.concerns
+
+
+def concerned(verdict: GuardVerdict, reasons: Sequence[str]) -> GuardVerdict:
+    """``verdict``, and the person is asked when there are ``reasons`` to."""
+    if not reasons or isinstance(verdict, Deny):
         return verdict
-    why = "; ".join(call.concerns)
+    why = "; ".join(reasons)
     if isinstance(verdict, Ask):
         return replace(verdict, reason=f"{why}; {verdict.reason}")
     steps = [step.profile for step in verdict.steps]

@@ -17,14 +17,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from ba_tui import __version__
 from ba_tui.core.errors import BaError, StorageError
 from ba_tui.core.values import frozen
 from ba_tui.processes.worker_values import WorkerCrashed, WorkerFailed, WorkerSettings, WorkerTimeout
 from ba_tui.resources import open_regular, save_whole
-from ba_tui.tools.own.workers import Code, WorkerPool, describe
+
+if TYPE_CHECKING:
+    from ba_tui.tools.own.workers import Code, WorkerPool
 
 ToolOrigin: TypeAlias = Literal["built-in", "user", "project", "extra", "package", "workflow"]
 GROUP = "ba.tools"
@@ -136,6 +138,8 @@ class Discovery:
             yield from self._offered
 
     def _loaded(self, seen: _Seen) -> Module:
+        from ba_tui.tools.own.workers import Code, WorkerPool  # noqa: PLC0415 - many people have no tools of their own
+
         worker_settings = self._options.settings_for(seen.origin)
         if seen.file and (why := self._options.refusal(Path(seen.file))):
             told = {"failed": {"text": f"it was not read: {why}"}}
@@ -155,6 +159,8 @@ class Discovery:
 
     def _describe(self, code: Code, worker_settings: WorkerSettings) -> tuple[dict[str, Any], bool]:
         """What a worker says of the code, and whether it would say the same at the next start."""
+        from ba_tui.tools.own.workers import describe  # noqa: PLC0415 - see _loaded
+
         try:
             reply = asyncio.run(describe(code, worker_settings, self._options.patience))
         except WorkerTimeout:

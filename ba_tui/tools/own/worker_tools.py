@@ -12,7 +12,7 @@ import logging
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ba_tui.core.messages import clean_text
 from ba_tui.core.results import Display, Table, ToolResult
@@ -20,7 +20,9 @@ from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.processes.terminal_text import plain
 from ba_tui.processes.worker_values import WorkerCrashed, WorkerFailed
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.own.workers import WorkerPool
+
+if TYPE_CHECKING:
+    from ba_tui.tools.own.workers import WorkerPool
 
 log = logging.getLogger(__name__)
 MAX_ROWS = 200

@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Steered
@@ -19,10 +20,12 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.processes.children import Listener, Process
-from ba_tui.processes.output import OutputSpill
 from ba_tui.processes.supervised import Program
 from ba_tui.tools.failed import Failed
+
+if TYPE_CHECKING:
+    from ba_tui.processes.children import Listener, Process
+    from ba_tui.processes.output import OutputSpill
 
 MAX_SHELLS = 16
 """Shells that may run in the background at a time, and ended ones whose output is kept."""
@@ -193,6 +196,8 @@ class Shells:
         return found
 
     def _begin(self, program: Program, command: str, call: Call, listener: Listener | None = None) -> Work:
+        from ba_tui.processes.children import Process  # noqa: PLC0415 - not before a command runs
+
         if self._closed:
             raise Failed("resource_error", "The session is being closed; nothing is started any more.")
         process = Process(program, partial(self._spill, call.id) if self._spill else None, listener)

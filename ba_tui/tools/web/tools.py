@@ -14,6 +14,7 @@ from typing import Any
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.values import frozen
+from ba_tui.settings import Settings
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.web.declarations import FETCH, SEARCH, SearchChoice, web_tool
 
@@ -24,6 +25,11 @@ class WebOptions:
 
     allow_private: tuple[str, ...] = ()
     search: SearchChoice = field(default_factory=SearchChoice)
+
+
+def web_options(settings: Settings, env: Mapping[str, str]) -> WebOptions:
+    chosen = settings.web_search
+    return WebOptions(settings.web.allow_private, SearchChoice(chosen.backend, chosen.url, chosen.api_key_env, env))
 
 
 def web_tools(definitions: Mapping[str, Definition], web: WebOptions) -> tuple[Tool, ...]:

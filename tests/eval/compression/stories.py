@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, user
+from ba_tui.core.results import ToolResult, failure
 from tests.eval.compression.filler import KINDS, TOOLS, TYPICAL, remark, target
 
 FOLDER = Path(__file__).with_name("stories")
@@ -21,7 +22,6 @@ KINDS_OF_FACT = ("goal", "instruction", "todo", "decision", "path", "figure", "n
 _FACT = re.compile(r"\{(\w+)\|([^|{}]+)\|([^{}]+)\}")
 _LINE = re.compile(r"([UAFXL]|T!?):? (.*)")
 _TODO = {"[ ]": "pending", "[>]": "in_progress", "[x]": "completed"}
-FAILURE = "Operation failed.\nError Type: execution_error\nError Message: {}\nSuggestion: Look at the message."
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class _Telling:
                 if mark == "T":
                     self._step(tool, name, filler, extra)
                 else:
-                    self._call(tool, name, FAILURE.format("\n".join(extra)), failed=True)
+                    self._call(tool, name, failure("execution_error", "\n".join(extra), hint="Look at the message."))
             case "L":
                 self._todos(self._plain(rest))
             case _:
@@ -120,16 +120,16 @@ class _Telling:
             wanted = int(count or TYPICAL[kind]) * self._scale * self._random.uniform(0.6, 1.4)
             body = KINDS[kind](self._random, max(3, int(wanted)))
         place = int(len(body) * self._random.uniform(0.2, 0.8))
-        self._call(tool, name, "\n".join([*body[:place], *extra, *body[place:]]), failed=False)
+        self._call(tool, name, ToolResult("\n".join([*body[:place], *extra, *body[place:]])))
 
-    def _call(self, tool: str, name: str, result: str, *, failed: bool) -> None:
+    def _call(self, tool: str, name: str, result: ToolResult) -> None:
         self._calls += 1
         id = f"call_{self._calls}"
         said = self._said or [remark(self._random, chinese=self._chinese)]
         self._said = []
         given = "command" if tool in ("shell", "python") else "query" if tool == "sql" else "path"
         self._answer([Text("\n\n".join(said)), ToolUse(id, tool, {given: name})])
-        self._story.messages.append(Message("user", (ToolOutput(id, result, failed),), origin="tool"))
+        self._story.messages.append(Message("user", (result.output(id),), origin="tool"))
 
     def _todos(self, text: str) -> None:
         self._calls += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from ba_tui.context.compression.compressor import Compressor, CompressorParts
+from ba_tui.context.compression.compressor import Compressor, CompressorContext
 from ba_tui.context.compression.gauge import Gauge
 from ba_tui.core.events import Compressed, Event, TurnEnded, TurnStarted
 from ba_tui.core.messages import user
@@ -76,7 +76,7 @@ def condensed(hand: Hand) -> None:
 
     gauge = Gauge(lambda: MODEL, lambda: 100, count)
     conversation.condenser = Compressor(
-        CompressionSettings(enable_llm_summarization=False), CompressorParts(gauge, events=events)
+        CompressionSettings(enable_llm_summarization=False), CompressorContext(gauge, events=events)
     )
 
 

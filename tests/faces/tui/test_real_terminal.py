@@ -14,7 +14,7 @@ from typing import Any
 import pexpect
 import pytest
 
-from ba_tui.assembly import trust
+from ba_tui.permissions.trust.grants import trust_folder
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 LIGHT_GROUND = "48;2;251;251;250"
@@ -23,7 +23,7 @@ LEFT = "\x1b[?1049l"
 
 @pytest.fixture
 def terminal(tmp_path: Path, ba_home: Path) -> Iterator[pexpect.spawn[str]]:
-    trust(tmp_path)
+    trust_folder(tmp_path)
     env = {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.permissions.shell.walk.simple_commands import analyse
+from ba_tui.permissions.shell.walk.expansion import expand_script
 
 HIDING = [
     "echo hi && touch CANARY",
@@ -146,5 +146,5 @@ HIDING = [
 
 @pytest.mark.parametrize("command", HIDING)
 def test_a_hidden_command_is_shown_or_is_trouble(command: str) -> None:
-    found = analyse(command)
+    found = expand_script(command)
     assert found.trouble or any(simple.argv and simple.argv[0].text == "touch" for simple in found.commands)

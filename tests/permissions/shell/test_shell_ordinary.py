@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.permissions.shell.walk.simple_commands import analyse
-from ba_tui.permissions.shell.walk.values import Simple
+from ba_tui.permissions.shell.walk.expansion import expand_script
+from ba_tui.permissions.shell.walk.values import ExpandedCommand
 
 ORDINARY = [
     'for f in *.py; do wc -l "$f"; done',
@@ -46,10 +46,10 @@ ORDINARY = [
 
 @pytest.mark.parametrize("command", ORDINARY)
 def test_ordinary_commands_are_read_without_trouble(command: str) -> None:
-    assert analyse(command).trouble == ""
+    assert expand_script(command).trouble == ""
 
 
-def texts(simple: Simple) -> list[str | None]:
+def texts(simple: ExpandedCommand) -> list[str | None]:
     return [word.text for word in simple.argv]
 
 
@@ -71,16 +71,16 @@ def texts(simple: Simple) -> list[str | None]:
     ],
 )
 def test_words_come_out_as_the_shell_makes_them(command: str, words: list[str | None]) -> None:
-    assert texts(analyse(command).commands[-1]) == words
+    assert texts(expand_script(command).commands[-1]) == words
 
 
 def test_patterns_are_told() -> None:
-    (simple,) = analyse("ls *.py '*.md' a[bc] [ x?").commands
+    (simple,) = expand_script("ls *.py '*.md' a[bc] [ x?").commands
     assert [word.glob for word in simple.argv] == [False, True, False, True, False, True]
 
 
 def test_files_assignments_and_wrappers_are_told() -> None:
-    (simple,) = analyse("A=1 sudo -u root env B=2 timeout 5 cat <in >>out 2>&1 >|'x y' 2>/dev/null").commands
+    (simple,) = expand_script("A=1 sudo -u root env B=2 timeout 5 cat <in >>out 2>&1 >|'x y' 2>/dev/null").commands
     assert texts(simple) == ["cat"]
     assert [(name, word.text) for name, word in simple.assignments] == [("A", "1"), ("B", "2")]
     assert simple.wrappers == ("sudo", "env", "timeout")
@@ -111,17 +111,17 @@ def test_files_assignments_and_wrappers_are_told() -> None:
     ],
 )
 def test_the_folder_is_told(command: str, folders: set[str | None]) -> None:
-    assert {simple.folder for simple in analyse(command).commands if texts(simple) == ["ls"]} == folders
+    assert {simple.folder for simple in expand_script(command).commands if texts(simple) == ["ls"]} == folders
 
 
 def test_what_is_not_certain_shows_no_program() -> None:
     for command in ("$x CANARY", "$(echo rm) x", '"$@"', 'env "$x" ls', "x$y z", "IFS=x; y=rmxa; $y"):
-        found = analyse(command)
+        found = expand_script(command)
         assert found.trouble or any(simple.argv and simple.argv[0].text is None for simple in found.commands)
 
 
 def test_a_program_of_the_folder_is_no_wrapper() -> None:
-    assert [texts(simple) for simple in analyse("./env ls; bin/sudo ls; /usr/bin/env ls").commands] == [
+    assert [texts(simple) for simple in expand_script("./env ls; bin/sudo ls; /usr/bin/env ls").commands] == [
         ["./env", "ls"],
         ["bin/sudo", "ls"],
         ["ls"],
@@ -129,12 +129,12 @@ def test_a_program_of_the_folder_is_no_wrapper() -> None:
 
 
 def test_what_was_found_before_the_trouble_is_told() -> None:
-    found = analyse("rm x; eval $y; ls")
+    found = expand_script("rm x; eval $y; ls")
     assert found.trouble
     assert [texts(simple)[0] for simple in found.commands] == ["rm", "eval", "ls"]
 
 
 @pytest.mark.parametrize("size", [300, 200_001])
 def test_too_deep_or_too_long_is_trouble(size: int) -> None:
-    assert analyse("$(" * size + "ls" + ")" * size).trouble
-    assert analyse("echo " + "x" * 200_001).trouble
+    assert expand_script("$(" * size + "ls" + ")" * size).trouble
+    assert expand_script("echo " + "x" * 200_001).trouble

@@ -20,6 +20,7 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.editing import disk
 from ba_tui.tools.editing.documents import Positions, detect, plain_lines
 from ba_tui.tools.editing.edits import planned_edit
+from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.failed import Failed
 from tests.tools.conftest import Desk
 
@@ -353,7 +354,7 @@ def test_bytes_outside_an_edit_stay(tmp_path: Path, text: str, start: int, size:
     file.write_bytes(text.encode())
     plain = plain_lines(text)
     old = plain[start : start + size]
-    seen = disk.SeenFiles()
+    seen = SeenFiles()
     seen.note(file.resolve(), text.encode())
     try:
         args = {"path": str(file), "old_string": old, "new_string": new}

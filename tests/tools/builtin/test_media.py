@@ -18,7 +18,7 @@ from ba_tui.core.results import ToolResult
 from ba_tui.tools.builtin.files import read_file_tool
 from ba_tui.tools.builtin.images import measured
 from ba_tui.tools.builtin.pdf import read_pdf
-from ba_tui.tools.editing.disk import SeenFiles
+from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.modalities import Modalities
 from tests.tools.conftest import Desk

@@ -25,7 +25,7 @@ from ba_tui.core.events import (
 from ba_tui.core.messages import Message, StopReason, Text, ToolUse, reminder, user
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
-from ba_tui.tools.builtin.history_search import rounds, search, words_of
+from ba_tui.tools.builtin.history_search import rounds, search, terms_of
 from ba_tui.tools.builtin.recall import recall_tool
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.validate import validate
@@ -82,7 +82,7 @@ async def recall(desk: Desk) -> Recaller:
 
 
 def found(query: str) -> list[tuple[int, int]]:
-    return [(match.round.number, match.words) for match in search(rounds(HISTORY, leaving_out="recall"), query)]
+    return [(match.round.number, match.terms) for match in search(rounds(HISTORY, leaving_out="recall"), query)]
 
 
 def test_rounds_with_all_words_come_first_and_newest_first() -> None:
@@ -187,8 +187,8 @@ async def test_a_list_of_all_rounds(recall: Recaller, desk: Desk) -> None:
 
 
 def test_words_of_a_query() -> None:
-    assert words_of('a "b  c" A d"') == ["A", "b c", 'd"']
-    assert words_of('""') == []
+    assert terms_of('a "b  c" A d"') == ["A", "b c", 'd"']
+    assert terms_of('""') == []
 
 
 @given(st.text(max_size=40), st.lists(st.text(max_size=200), max_size=4))
@@ -196,7 +196,7 @@ def test_any_query_over_any_words(query: str, prompts: list[str]) -> None:
     events: list[Event] = [TurnStarted(user(prompt)) for prompt in prompts]
     for match in search(rounds(events), query):
         assert match.parts
-        assert 1 <= match.words <= len(words_of(query))
+        assert 1 <= match.terms <= len(terms_of(query))
 
 
 @given(st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=3), st.data())

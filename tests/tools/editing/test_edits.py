@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from ba_tui.core.results import Diff
 from ba_tui.core.tool import Call
 from ba_tui.permissions.paths import Workspace
-from ba_tui.tools.editing.disk import SeenFiles
 from ba_tui.tools.editing.edits import planned_edit
 from ba_tui.tools.editing.matching import find_edit
+from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.failed import Failed
 from tests.tools.conftest import Desk
 

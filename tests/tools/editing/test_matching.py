@@ -151,6 +151,50 @@ def test_an_edit_touches_only_lines_that_equal_what_was_asked(text: str, old: st
         assert change.text == new
 
 
+FILE = """\
+class Shop:
+    def total(self):
+        if self.open:
+            rate = 2
+        return rate
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # All of new_string has the file's indentation, old_string has none.
+        ("if self.open:\n    rate = 2", "        if self.open:\n            rate = 3"),
+        ("if self.open:\n    rate = 2", "        if self.open:\n            rate = 2\n        log(rate)"),
+        # Line for line as deep as the file, although no line stays.
+        ("if self.open:\n    rate = 2", "        if self.shut:\n            rate = 3"),
+        # old_string is deeper than the file.
+        ("            if self.open:\n                rate = 2", "        if self.open:\n            rate = 3"),
+    ],
+)
+def test_what_is_written_with_the_indentation_of_the_file_keeps_it(old: str, new: str) -> None:
+    lines = FILE.splitlines()
+    after = [*lines[:2], *new.splitlines(), lines[4]]
+    assert edited(FILE, old, new) == "\n".join(after) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # Only its first line lacks the file's indentation.
+        ("if self.open:\n    rate = 2", "if self.shut:\n            rate = 3"),
+        # Another shape: nothing says whose indentation it has.
+        ("if self.open:\n    rate = 2", "        rate = 3"),
+        ("if self.open:\n    rate = 2", "        if wanted:\n            if self.open:\n                rate = 2"),
+        # One line, whose indentation stands before it already.
+        ("return rate", "        return self.rate"),
+    ],
+)
+def test_an_indentation_that_would_be_doubled_is_refused(old: str, new: str) -> None:
+    with pytest.raises(Failed, match="indent"):
+        find_edit(FILE, old, new)
+
+
 @given(LINES, st.integers(0, 60), st.integers(1, 60), LINES)
 def test_what_stands_there_once_is_replaced(text: str, start: int, size: int, new: str) -> None:
     text += "." if not text else ""
@@ -158,6 +202,7 @@ def test_what_stands_there_once_is_replaced(text: str, start: int, size: int, ne
     old = text[start : start + size]
     assume(old != new)
     assume(not (old[0] in " \t" and "\n" in new))
+    assume(not new[:1].isspace())
     assume(sum(text.startswith(old, at) for at in range(len(text))) == 1)
     assert edited(text, old, new) == text.replace(old, new)
 

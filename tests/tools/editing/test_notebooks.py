@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from ba_tui.core.messages import Image
 from ba_tui.tools.builtin.files import read_file_tool
-from ba_tui.tools.editing.disk import SeenFiles
 from ba_tui.tools.editing.notebooks import read_notebook, with_source
+from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.modalities import Modalities
 from tests.tools.builtin.test_media import png
 from tests.tools.conftest import Desk

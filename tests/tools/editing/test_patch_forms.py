@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ba_tui.permissions.paths import Workspace
-from ba_tui.tools.editing.disk import SeenFiles
 from ba_tui.tools.editing.patches import planned_patch
+from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.failed import Failed
 
 HUNK = "@@ -1,2 +1,2 @@\n one\n-two\n+2\n"

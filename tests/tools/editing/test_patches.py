@@ -19,9 +19,9 @@ from ba_tui.core.results import Diff, Diffs
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.editing.disk import SeenFiles
 from ba_tui.tools.editing.patches import PatchChange, planned_patch
 from ba_tui.tools.editing.patching import apply_patch_tool, patched_paths
+from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.failed import Failed
 from tests.permissions.toolset import policy, verdict
 from tests.tools.conftest import Desk

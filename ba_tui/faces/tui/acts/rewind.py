@@ -31,8 +31,8 @@ async def rewind(chat: Actions, argument: str) -> None:
         return
     if chosen != UNDO and not chosen.isdecimal():
         raise UsageError(f"{chosen!r} is no turn.", "Give its number, or undo.")
-    course = await past.course()
-    going = going_forth(course) if chosen == UNDO else going_back(course, int(chosen))
+    history = await past.history()
+    going = going_forth(history) if chosen == UNDO else going_back(history, int(chosen))
     if going is None:
         raise UsageError("Nothing was rewound in this session.")
     scope = await chat.ba.push_screen_wait(RewindDialog(going, past.files))
@@ -65,7 +65,7 @@ async def diff(chat: Actions, __: str) -> None:
 
     _, conversation = chat.session.live
     past = conversation.past
-    first = (await past.course()).first if chat.session.started else ""
+    first = (await past.history()).first if chat.session.started else ""
     if not first or past.files is None:
         chat.tell(Notice("This session changed no files."))
         return

@@ -47,24 +47,24 @@ class RewindList(Picker):
         self.run_worker(self._load, group="turns", exclusive=True, exit_on_error=False)
 
     async def _load(self) -> None:
-        course = await self._past.course()
+        history = await self._past.history()
         self.empty = "Nothing was said yet that could be taken back."
-        self._show(course)
+        self._show(history)
         if self._past.files is None:
             return
-        for stop in reversed(course.stops[-LOOKED:]):
+        for stop in reversed(history.stops[-LOOKED:]):
             if stop.checkpoint:
                 try:
                     self._files[stop.number] = await asyncio.to_thread(self._past.files.did, stop.checkpoint)
                 except BaError as error:
                     self.say(error.with_hint)
                     break
-        self._show(course)
+        self._show(history)
 
-    def _show(self, course: TurnHistory) -> None:
-        rows = [self._choice(stop) for stop in reversed(course.stops)]
-        if course.newest:
-            taken = age(time.time() - course.newest.event.at)
+    def _show(self, history: TurnHistory) -> None:
+        rows = [self._choice(stop) for stop in reversed(history.stops)]
+        if history.newest:
+            taken = age(time.time() - history.newest.event.at)
             rows.insert(0, PickerChoice(UNDO, ("Take the newest rewind back", "", taken)))
         self.choices = rows
         self.refill()

@@ -22,6 +22,7 @@ from textual.widgets.option_list import Option
 from ba_tui.core.errors import BaError
 from ba_tui.core.rewinding import Checkpoints, FileChange, RewindScope, TurnHistory
 from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.model import Inspected
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
@@ -34,6 +35,7 @@ SCOPES: dict[RewindScope, str] = {
     "conversation": "Conversation only; files stay as they are",
     "files": "Files only; the conversation stays",
 }
+LEAVE = "leave"
 DOES = {"new": "comes back", "changed": "changes", "gone": "goes"}
 KEYS = "Enter rewinds · PgUp PgDn files · d diff · Esc leaves all as it is"
 
@@ -50,22 +52,22 @@ class Going:
     talks: bool = True
 
 
-def going_back(course: TurnHistory, number: int) -> Going:
+def going_back(history: TurnHistory, number: int) -> Going:
     """To before turn ``number``. Raises UsageError when it does not stand."""
-    stop = course.find(number)
-    taken = sum(other.number >= number for other in course.stops)
+    stop = history.find(number)
+    taken = sum(other.number >= number for other in history.stops)
     turns = "This prompt is" if taken == 1 else f"This prompt and {taken - 1} after it are"
     words = " ".join(stop.prompt.text.split())
     lead = f"{turns} taken back; its words come back into the input. It can be undone."
-    return Going(f"Rewind to before “{words}”", lead, course.files_before(number), tuple(course.since(number)))
+    return Going(f"Rewind to before “{words}”", lead, history.files_before(number), tuple(history.since(number)))
 
 
-def going_forth(course: TurnHistory) -> Going | None:
+def going_forth(history: TurnHistory) -> Going | None:
     """Taking the newest rewind back; None when there is none."""
-    if course.newest is None:
+    if history.newest is None:
         return None
-    event = course.newest.event
-    after = [stop for stop in course.stops if stop.index > course.newest.index]
+    event = history.newest.event
+    after = [stop for stop in history.stops if stop.index > history.newest.index]
     are = "1 turn since then is" if len(after) == 1 else f"{len(after)} turns since then are"
     lost = f" {are} taken back." if after else ""
     since = tuple((stop.number, stop.checkpoint) for stop in after if stop.checkpoint)
@@ -117,15 +119,27 @@ class RewindDialog(ModalScreen[RewindScope | None]):
                 self._changes, self._trouble = (), error.with_hint
         options = self.query_one(OptionList)
         options.clear_options()
-        options.add_options(Option(SCOPES[scope], scope) for scope in self._scopes())
+        options.add_options(self._options())
         options.highlighted = 0
         self._draw()
 
-    def _scopes(self) -> list[RewindScope]:
-        found: list[RewindScope] = []
-        if self._going.talks:
-            found = ["both", "conversation"] if self._changes else ["conversation"]
-        return [*found, "files"] if self._changes else found
+    def _options(self) -> list[Option]:
+        """The first is what Enter does, so none that undoes what the person did themselves stands there."""
+        scopes: list[RewindScope] = ["conversation"] if self._going.talks else []
+        if not self._changes:
+            return [Option(SCOPES[scope], scope) for scope in scopes]
+        if not self._hand:
+            scopes = ["both", *scopes] if scopes else scopes
+            return [Option(SCOPES[scope], scope) for scope in (*scopes, "files")]
+        safe = [Option(SCOPES[scope], scope) for scope in scopes] or [Option("Leave all as it is", LEAVE)]
+        also = f", with {count(self._hand, 'file')} that you changed"
+        rest: list[RewindScope] = ["both", "files"] if scopes else ["files"]
+        return [*safe, *(Option(f"{SCOPES[scope].partition(';')[0]}{also}", scope) for scope in rest)]
+
+    @property
+    def _hand(self) -> int:
+        """Files that changed outside of the turns since."""
+        return sum(item.by_hand for item in self._changes or ())
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._draw)
@@ -141,7 +155,7 @@ class RewindDialog(ModalScreen[RewindScope | None]):
             return Content.styled("Looking at the files …", "$text-muted")
         if not self._changes:
             return Content.styled("No file changes.", "$text-muted")
-        hand = sum(item.by_hand for item in self._changes)
+        hand = self._hand
         head = f"{len(self._changes)} file{'s' if len(self._changes) > 1 else ''} would change."
         warning = f" ! {hand} of them changed outside of the turns since; that is undone too." if hand else ""
         rows = [
@@ -159,7 +173,7 @@ class RewindDialog(ModalScreen[RewindScope | None]):
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self.dismiss(cast("RewindScope", event.option_id))
+        self.dismiss(None if event.option_id == LEAVE else cast("RewindScope", event.option_id))
 
     def action_diff(self) -> None:
         if self._changes and self._files:

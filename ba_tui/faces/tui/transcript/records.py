@@ -194,7 +194,7 @@ def _guessed_target(args: Mapping[str, Any]) -> str:
 
 def finished(row: ToolRow, result: ToolResult, duration: float) -> ToolRow:
     kind = result.error.kind if result.error else ""
-    failed = result.is_error or (isinstance(result.display, CommandText) and result.display.exit_code not in (0, None))
+    failed = result.is_error or result.exit_status not in (0, None)
     state: RecordState = "failed" if failed else "ok"
     if kind == "permission_denied":
         state = "denied"

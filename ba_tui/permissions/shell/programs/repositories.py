@@ -8,12 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ba_tui.permissions.paths import PathRefused
-
-if TYPE_CHECKING:
-    from ba_tui.permissions.touched import TouchedPath
+from ba_tui.permissions.paths import PathRefused, TouchedPath
 
 LARGEST_INDEX = 64_000_000
 LONGEST_LINK = 4_096

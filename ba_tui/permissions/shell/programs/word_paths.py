@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.permissions.paths import LONGEST, LONGEST_NAME, SECRET_FOLDERS, SECRET_NAMES, is_secret
-from ba_tui.permissions.shell.command_parts import Below
+from ba_tui.permissions.shell.resolved_command import FolderRead
 from ba_tui.permissions.shell.walk.values import KnownListing, ShellWord
 
 MOST_MATCHES = 200
@@ -163,7 +163,7 @@ def odd_below(folder: Path, listing: KnownListing, seems: Seems) -> str:
     return ""
 
 
-def secrets_below(below: Below, seems: Seems) -> str:
+def secrets_below(below: FolderRead, seems: Seems) -> str:
     """What a program would read that goes through a folder: the first secret, or file that links lead to elsewhere.
 
     Empty when there is none; ``?`` when there is too much to look at.

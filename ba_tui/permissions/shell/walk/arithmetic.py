@@ -9,7 +9,7 @@ import re
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.permissions.shell.tokens import TokenFindings
-from ba_tui.permissions.shell.tree import Chain, Command, CommandList, Pipeline
+from ba_tui.permissions.shell.tree import Chain, CommandList, Pipeline, SimpleCommand
 from ba_tui.permissions.shell.walk.word_values import numbers_in, value_of
 
 _DATE = regex(r"\+(?:%[sYmdHMSjNueVwyk])+")
@@ -56,7 +56,7 @@ def _counts(run: object) -> bool:
 
 
 def _texts(node: object) -> list[str | None]:
-    return [value_of(token, {}) for token in node.words] if isinstance(node, Command) else []
+    return [value_of(token, {}) for token in node.words] if isinstance(node, SimpleCommand) else []
 
 
 def _numeric(node: object, piped: bool) -> bool:

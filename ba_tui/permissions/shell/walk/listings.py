@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.permissions.shell.tree import Chain, Command, CommandList
+from ba_tui.permissions.shell.tree import Chain, CommandList, SimpleCommand
 from ba_tui.permissions.shell.walk.values import KnownListing, ShellWord
 from ba_tui.permissions.shell.walk.word_values import words_of
 
@@ -26,7 +26,7 @@ def listed(node: object) -> KnownListing | None:
     """What a command of a pipeline, or a substitution of one command, hands on."""
     while isinstance(node, CommandList | Chain) and len(node.items) == 1:
         node = node.items[0]
-    if not isinstance(node, Command) or node.redirects or node.assignments:
+    if not isinstance(node, SimpleCommand) or node.redirects or node.assignments:
         return None
     words = [word for token in node.words for word in words_of(token, {})]
     texts = [word.text for word in words]

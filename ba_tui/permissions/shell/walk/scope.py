@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ba_tui.permissions.shell.tree import Command, Node, Redirection
+from ba_tui.permissions.shell.tree import Node, Redirection, SimpleCommand
 from ba_tui.permissions.shell.walk.listings import listed
 from ba_tui.permissions.shell.walk.values import InputSource, KnownListing, Redirect, ShellWord
 from ba_tui.permissions.shell.walk.word_values import Several, value_of
@@ -88,7 +88,7 @@ def incoming(scope: ShellScope, fed: bool) -> InputSource:
 
 def printed(node: Node) -> str | None:
     """What ``echo`` and ``printf`` print when that is plain."""
-    if not isinstance(node, Command) or node.redirects or node.assignments or not node.words:
+    if not isinstance(node, SimpleCommand) or node.redirects or node.assignments or not node.words:
         return None
     texts = [value_of(token, {}) for token in node.words]
     if any(token.braces or token.pattern for token in node.words):

@@ -1,6 +1,6 @@
 """What a shell command really runs, as values: simple commands, their words, their redirections.
 
-How they are found stands in ``simple_commands``; what is thought of them in the files that judge.
+How they are found stands in ``expansion``; what is thought of them in the files that judge.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ InputSource: TypeAlias = Literal["", "told", "unseen"]
 
 
 @frozen
-class Simple:
+class ExpandedCommand:
     """One simple command. ``argv`` begins with the program; empty for a bare assignment or redirection.
 
     ``wrappers``: what it runs under, outermost first (``sudo``, ``timeout`` …); ``folder``: where it runs, as the
@@ -67,11 +67,11 @@ class Simple:
 
 
 @frozen
-class Analysis:
+class ExpandedScript:
     """Every simple command that would run, at any depth. ``trouble``: why that may not be all, one line; empty when
     all is known. Functions, aliases and code in strings count as run where they are defined."""
 
-    commands: tuple[Simple, ...]
+    commands: tuple[ExpandedCommand, ...]
     trouble: str = ""
     grouped: bool = False
     """Whether a group in parentheses, which runs in a shell of its own, stands in it outside of substitutions."""

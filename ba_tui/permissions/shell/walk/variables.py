@@ -11,7 +11,7 @@ from itertools import islice
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.permissions.shell.tokens import Token, TokenFindings
-from ba_tui.permissions.shell.tree import Command
+from ba_tui.permissions.shell.tree import SimpleCommand
 from ba_tui.permissions.shell.walk.builtins import ASSIGNING
 from ba_tui.permissions.shell.walk.scope import ShellScope
 from ba_tui.permissions.shell.walk.values import KnownListing, ShellWord
@@ -77,7 +77,7 @@ class Certain:
             parts = (part for part in (*token.parts, *token.behind) if part.kind not in ("text", "number"))
             self.taken.update(part.text for part in parts if part.text and part.text not in known)
 
-    def learn(self, command: Command, assigned: Sequence[tuple[str, ShellWord]], scope: ShellScope) -> None:
+    def learn(self, command: SimpleCommand, assigned: Sequence[tuple[str, ShellWord]], scope: ShellScope) -> None:
         """Remember a variable when nothing else in the whole command can change it."""
         if not (scope.certain and self.knows):
             return

@@ -12,14 +12,14 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.permissions.shell import tree
 from ba_tui.permissions.shell.parser import Parser
 from ba_tui.permissions.shell.tokens import Token, TokenFindings, TokenPart, UnreadableCommand
-from ba_tui.permissions.shell.tree import Assignment, Chain, Command, CommandList, Compound, Pipeline, Redirection
+from ba_tui.permissions.shell.tree import Assignment, Chain, CommandList, Compound, Pipeline, Redirection, SimpleCommand
 from ba_tui.permissions.shell.walk.arithmetic import uncertain
 from ba_tui.permissions.shell.walk.builtins import ASSIGNING, COMPUTED, RUNNING, checked
 from ba_tui.permissions.shell.walk.folders import Folders, either, moved
 from ba_tui.permissions.shell.walk.inner_commands import Inner
 from ba_tui.permissions.shell.walk.listings import listed
 from ba_tui.permissions.shell.walk.scope import ShellScope, feed, incoming, printed
-from ba_tui.permissions.shell.walk.values import Analysis, KnownListing, Redirect, ShellWord, Simple
+from ba_tui.permissions.shell.walk.values import ExpandedCommand, ExpandedScript, KnownListing, Redirect, ShellWord
 from ba_tui.permissions.shell.walk.variables import UNCERTAIN, Certain
 from ba_tui.permissions.shell.walk.word_values import value_of, words_of
 from ba_tui.permissions.shell.walk.wrappers import opened
@@ -38,7 +38,7 @@ class CommandWalk:
     """Gathers the simple commands of one command in ``found``."""
 
     def __init__(self, command: str) -> None:
-        self.found: list[Simple] = []
+        self.found: list[ExpandedCommand] = []
         self.findings = TokenFindings()
         self.source = command
         self.values = Certain(command, self.findings)
@@ -50,7 +50,7 @@ class CommandWalk:
         """Whether ``PWD`` is what the shell says."""
         self.trouble = ""
 
-    def run(self, command: str) -> Analysis:
+    def run(self, command: str) -> ExpandedScript:
         """Walk all of it."""
         program = Parser(command, self.findings).whole()
         self._visit(program, ShellScope(), ("",))
@@ -65,7 +65,8 @@ class CommandWalk:
         bound = frozenset(findings.bound | findings.counted)
         taken = frozenset(self.values.taken | findings.counted)
         own = frozenset(findings.bound | findings.sources.keys())
-        return Analysis(tuple(dict.fromkeys(self.found)), self.trouble, tree.has_group(program), bound, taken, own)
+        commands = tuple(dict.fromkeys(self.found))
+        return ExpandedScript(commands, self.trouble, tree.has_group(program), bound, taken, own)
 
     def _risky(self) -> str:
         """A variable that the shell runs and that was set in a way other than ``NAME=value``."""
@@ -87,7 +88,7 @@ class CommandWalk:
 
     def _visit(self, node: object, scope: ShellScope, folders: Folders) -> tuple[Folders, Folders]:
         match node:
-            case Command():
+            case SimpleCommand():
                 return self._command(node, scope, folders)
             case CommandList():
                 for chain in node.items:
@@ -118,7 +119,7 @@ class CommandWalk:
             if not start:
                 start = folders
             next_good, next_bad = self._visit(item, scope, start)
-            if isinstance(item, Command) and _leaves(item):
+            if isinstance(item, SimpleCommand) and _leaves(item):
                 next_good = next_bad = ()
             good, bad = (next_good, either(bad, next_bad)) if operator == "&&" else (either(good, next_good), next_bad)
         scope.certain = certain
@@ -144,7 +145,7 @@ class CommandWalk:
             self.values.take(token, scope)
         targets = self._redirects(block.redirects, scope, folders)
         if targets:
-            self._add(Simple((), redirects=targets), scope, folders)
+            self._add(ExpandedCommand((), redirects=targets), scope, folders)
         inner = scope
         if block.redirects or block.kind not in ("group", "time"):
             inner = scope.aside()
@@ -204,7 +205,7 @@ class CommandWalk:
 
     # -- simple commands
 
-    def _command(self, command: Command, scope: ShellScope, folders: Folders) -> tuple[Folders, Folders]:
+    def _command(self, command: SimpleCommand, scope: ShellScope, folders: Folders) -> tuple[Folders, Folders]:
         words: list[ShellWord] = []
         for token in command.words:
             self._runs(token.runs, scope, folders)
@@ -214,7 +215,7 @@ class CommandWalk:
         assigned = tuple((found.name, self._assigned(found, scope, folders)) for found in command.assignments)
         redirects = self._redirects(command.redirects, scope, folders)
         self._running(assigned)
-        simple = Simple(
+        simple = ExpandedCommand(
             tuple(words),
             (*scope.assignments, *assigned),
             (*scope.redirects, *redirects),
@@ -283,7 +284,7 @@ class CommandWalk:
             if name in RUNNING or name.startswith("BASH_FUNC"):
                 self.trouble = self.trouble or f"the shell may run what is in {name}"
 
-    def _simple(self, simple: Simple, scope: ShellScope, folders: Folders) -> tuple[Folders, Folders]:
+    def _simple(self, simple: ExpandedCommand, scope: ShellScope, folders: Folders) -> tuple[Folders, Folders]:
         words, name = simple.argv, simple.argv[0].text
         if simple.argv[0].glob:
             self.trouble = self.trouble or "the name of a program is a pattern"
@@ -320,7 +321,7 @@ class CommandWalk:
             self._inner(one, simple, scope, folders)
         return folders, folders
 
-    def _trap(self, simple: Simple, scope: ShellScope) -> None:
+    def _trap(self, simple: ExpandedCommand, scope: ShellScope) -> None:
         """What a trap runs, runs who knows when."""
         self._add(simple, scope, ("",) if not self.moved else (None,))
         start = len(self.found)
@@ -328,7 +329,7 @@ class CommandWalk:
             self._inner(one, simple, scope, ("",))
         self.functions.append((start, len(self.found)))
 
-    def _inner(self, inner: Inner, simple: Simple, scope: ShellScope, folders: Folders) -> Folders:
+    def _inner(self, inner: Inner, simple: ExpandedCommand, scope: ShellScope, folders: Folders) -> Folders:
         if scope.depth >= DEEPEST_CODE:
             raise UnreadableCommand("commands in commands are nested too deeply")
         if inner.folder is None:
@@ -344,7 +345,7 @@ class CommandWalk:
         if inner.posix is not None:
             part.posix = inner.posix
         if inner.words:
-            whole = Simple(inner.words, part.assignments, part.redirects, part.wrappers, text=simple.text)
+            whole = ExpandedCommand(inner.words, part.assignments, part.redirects, part.wrappers, text=simple.text)
             self._simple(whole, part, folders)
             return folders
         if inner.reads_input:
@@ -374,7 +375,7 @@ class CommandWalk:
         for line in text.splitlines():
             self._code(line, scope, folders)
 
-    def _add(self, simple: Simple, scope: ShellScope, folders: Folders) -> None:
+    def _add(self, simple: ExpandedCommand, scope: ShellScope, folders: Folders) -> None:
         if len(self.found) > MOST_COMMANDS:
             raise UnreadableCommand("it runs too many commands")
         comes = incoming(scope, self.fed)
@@ -386,7 +387,7 @@ class CommandWalk:
             self.found.extend(replace(simple, folder=folder) for folder in folders)
 
 
-def _leaves(command: Command) -> bool:
+def _leaves(command: SimpleCommand) -> bool:
     return bool(command.words) and command.words[0].bare() in ("exit", "return")
 
 
@@ -394,6 +395,6 @@ def _is_pwd(run: object) -> bool:
     """Whether a substitution says where it runs, and nothing else."""
     while isinstance(run, CommandList | Chain) and len(run.items) == 1:
         run = run.items[0]
-    if not isinstance(run, Command) or run.redirects or run.assignments:
+    if not isinstance(run, SimpleCommand) or run.redirects or run.assignments:
         return False
     return [value_of(token, {}) for token in run.words] in (["pwd"], ["pwd", "-P"], ["pwd", "-L"])

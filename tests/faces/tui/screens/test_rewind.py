@@ -84,7 +84,10 @@ async def test_escape_twice_and_back_to_before_a_prompt_and_forth(changed: World
         assert "This prompt and 1 after it are taken back" in shown
         await hand.press("d")
         await hand.until(lambda: isinstance(hand.app.screen, InspectorScreen))
-        await hand.press("escape", "enter")
+        await hand.press("escape")
+        shown = page(hand, RewindDialog)
+        assert shown.index("Conversation only") < shown.index("Conversation and files, with 1 file that you changed")
+        await hand.press("down", "enter")
         await hand.until(lambda: hand.text == "make a file")
         await hand.until(lambda: "About add two." in hand.said())
         assert "About make a file." not in hand.said()
@@ -97,6 +100,17 @@ async def test_escape_twice_and_back_to_before_a_prompt_and_forth(changed: World
         await hand.press("enter")
         await hand.until(lambda: "About [b]just talk." in hand.said())
         assert files(changed.cwd)["mine.md"] == "m\nby hand\n"
+
+
+async def test_enter_alone_keeps_what_was_changed_by_hand(changed: World):
+    async with running(changed) as hand:
+        await opened(hand)
+        await hand.send("/rewind 2")
+        await hand.until(lambda: isinstance(hand.app.screen, RewindDialog))
+        await hand.until(lambda: "2 files would change." in page(hand, RewindDialog))
+        await hand.press("enter")
+        await hand.until(lambda: hand.text == "make a file")
+        assert files(changed.cwd) == {"a.txt": "one\ntwo\n", "mine.md": "m\nby hand\n", "new.txt": "n\n"}
 
 
 async def test_what_is_left_and_what_can_not_be_is_told(changed: World):

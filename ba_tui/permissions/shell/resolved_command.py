@@ -1,4 +1,4 @@
-"""A shell command as rules see it: its simple commands with the paths they touch and what is more than reading.
+"""A simple command as rules see it: expanded, with the paths that it touches and what it does beside reading.
 
 Values only; ``judgement`` makes them and says which of them may run.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import TouchedPath
 from ba_tui.permissions.shell.walk.values import InputSource
-from ba_tui.permissions.touched import TouchedPath
 
 
 @frozen
@@ -22,7 +22,7 @@ class Surplus:
 
 
 @frozen
-class Below:
+class FolderRead:
     """Every file below ``folder`` is read, of those with ``names`` only the ones that fit; ``hidden``: also others that
     begin with a dot; ``follows``: also what links lead to."""
 
@@ -33,8 +33,8 @@ class Below:
 
 
 @frozen
-class CommandPart:
-    """One simple command. ``words`` with None for what is known only when it runs; ``plain``: its program and
+class ResolvedCommand:
+    """A simple command. ``words`` with None for what is known only when it runs; ``plain``: its program and
     subcommand without options before them, then the rest; ``known``: it is among the commands that are known.
 
     ``reads`` and ``writes`` are files it certainly opens so; ``named`` are words that may name a file it touches.
@@ -50,7 +50,7 @@ class CommandPart:
     reads: tuple[TouchedPath, ...] = ()
     writes: tuple[TouchedPath, ...] = ()
     named: tuple[TouchedPath, ...] = ()
-    below: tuple[Below, ...] = ()
+    below: tuple[FolderRead, ...] = ()
     stops: str = ""
     effects: frozenset[str] = frozenset()
     unread: str = ""

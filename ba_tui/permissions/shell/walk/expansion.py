@@ -8,24 +8,24 @@ from __future__ import annotations
 import unicodedata
 
 from ba_tui.permissions.shell.tokens import UnreadableCommand
-from ba_tui.permissions.shell.walk.values import Analysis
+from ba_tui.permissions.shell.walk.values import ExpandedScript
 from ba_tui.permissions.shell.walk.walker import CommandWalk
 
 LARGEST = 200_000
 
 
-def analyse(command: str) -> Analysis:
+def expand_script(command: str) -> ExpandedScript:
     """Every simple command that ``command`` would run under bash, and why that may not be all."""
     unfit = _unfit(command)
     if unfit:
-        return Analysis((), unfit)
+        return ExpandedScript((), unfit)
     walk = CommandWalk(command)
     try:
         return walk.run(command)
     except UnreadableCommand as error:
-        return Analysis(tuple(walk.found), str(error))
+        return ExpandedScript(tuple(walk.found), str(error))
     except RecursionError:
-        return Analysis(tuple(walk.found), "it is nested too deeply")
+        return ExpandedScript(tuple(walk.found), "it is nested too deeply")
 
 
 def _unfit(command: str) -> str:

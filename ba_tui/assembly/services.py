@@ -1,0 +1,52 @@
+"""What a face is given, and the tools alone for commands that need no model, for one folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from ba_tui.assembly.session import conversation
+from ba_tui.assembly.start import StartOptions, Startup, trust_for
+from ba_tui.assembly.tools import SessionTools
+from ba_tui.core.conversation import Services
+from ba_tui.core.events import Notice
+from ba_tui.permissions.trust.wording import untrusted_notices
+from ba_tui.providers.catalog import ModelChoices
+from ba_tui.resources import project_root
+from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
+from ba_tui.sessions.upkeep import upkeep
+from ba_tui.tools.session import SessionScope
+
+
+def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, ours: bool = False) -> Services:
+    """Everything a face needs, for ``cwd``. ``strict`` is for runs that nobody attends: wrong settings are an error,
+    and in a folder that is not trusted the mode and the rules that the person gave decide, not reads only.
+    ``ours``: the folder was made by ba, so nobody need be asked about it.
+
+    Raises:
+        UsageError: a flag is wrong, or, when strict, a settings file is. StorageError: the person's folders are closed.
+    """
+    asks = not strict and not ours
+    start = Startup(cwd, StartOptions(flags, strict, asks), conversation)
+    trust, settings = trust_for(start.where, cwd), start.settings
+    wrong = [Notice(text, "warning") for text in start.rule_problems]
+    notices = [*(problem.notice for problem in start.loaded.warnings), *start.catalog_notices, *wrong]
+    if not ours:
+        notices += untrusted_notices(trust.look(project_root(cwd)), attended=not strict)
+    models, clean_up = ModelChoices(start.catalog, settings.providers), partial(upkeep, start.where)
+    return Services(
+        start.library, models, start.access, tuple(notices), settings.output_format, clean_up,
+        trust if asks else None, settings.notify,
+    )  # fmt: skip
+
+
+def tools_alone(cwd: Path, flags: Mapping[str, object], results: Path | None = None) -> SessionTools:
+    """The tools of ``cwd`` for work that needs no model; long results go to ``results``. Close the registry after.
+
+    Raises:
+        UsageError: a flag or a settings file is wrong.
+    """
+    start = Startup(cwd, StartOptions(flags), conversation)
+    stored = Artifacts(results or start.where.cache / FOLDER, int(start.settings.commands.output_mb * 1e6))
+    return SessionTools(start, SessionScope(cwd, stored))

@@ -1,0 +1,80 @@
+"""The context window of one agent: how its tokens are counted, how full it is, and what compresses it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from ba_tui.context.compression.compressor import Compressor, CompressorContext
+from ba_tui.context.compression.gauge import Gauge
+from ba_tui.context.compression.overhead import RequestOverhead
+from ba_tui.context.compression.selection import SummaryBudget
+from ba_tui.context.compression.summarize import Summarizer, Writer
+from ba_tui.context.compression.summary_cache import SummaryCache
+from ba_tui.context.compression.summary_model import SummaryModel
+from ba_tui.context.prompt_notes import PromptNotes
+from ba_tui.core.events import Event
+from ba_tui.core.tool import Tool
+from ba_tui.core.values import frozen
+from ba_tui.providers.access import ProviderAccess
+from ba_tui.providers.in_use import ModelInUse
+from ba_tui.providers.tokens.calibration import Calibration
+from ba_tui.providers.tokens.in_use import Tokens
+from ba_tui.resources import Places, bundled
+from ba_tui.settings import Settings
+
+SUMMARIES = "summaries"
+
+
+@frozen
+class WindowSources:
+    """What the windows of all agents of a session share. ``encoders`` say how tokens are counted, ``pixels`` gives
+    width and height of a picture; ``veto``, ``notes`` and ``history`` are for the compressor."""
+
+    settings: Settings
+    access: ProviderAccess
+    where: Places
+    budget: SummaryBudget
+    encoders: Sequence[Path]
+    calibration: Calibration
+    pixels: Callable[[bytes], tuple[int, int] | None]
+    notes: PromptNotes
+    history: Callable[[], Awaitable[Sequence[Event]]]
+    veto: Callable[[str, str], Awaitable[str | None]] | None = None
+
+
+async def nothing_vetoed(trigger: str, focus: str) -> str | None:
+    return None
+
+
+class AgentWindow:
+    """``system`` and ``tools`` go with every request; ``recalling``: the tools once notes stand for earlier rounds."""
+
+    def __init__(
+        self,
+        shared: WindowSources,
+        model: ModelInUse,
+        system: str,
+        tools: Callable[[], Sequence[Tool]],
+        recalling: Callable[[], Sequence[Tool]],
+    ) -> None:
+        settings = shared.settings.compression
+        self.tokens = Tokens(model.info, shared.encoders, shared.calibration, shared.pixels)
+        self.overhead = RequestOverhead(system, tools, self.tokens)
+        self.gauge = Gauge(model.info, self.overhead.tokens, self.tokens.count, model.longest, self.overhead.size)
+        self._summaries = SummaryModel(shared.settings, shared.access, model.info)
+        prompt = (bundled("config") / "prompts" / "compaction.md").read_text(encoding="utf-8")
+        cache = SummaryCache(shared.where.cache / SUMMARIES, settings.cache_size, settings.cache_hours)
+        writer = Writer(self._summaries.model, self._summaries.provider, prompt)
+        summarizer = Summarizer(writer, settings, cache, self.tokens.count)
+        veto = shared.veto or nothing_vetoed
+        self.compressor = Compressor(
+            settings,
+            CompressorContext(
+                self.gauge, summarizer, shared.budget, veto, shared.notes.again, shared.history, recalling
+            ),
+        )
+
+    async def close(self) -> None:
+        await self.compressor.close()
+        await self._summaries.close()

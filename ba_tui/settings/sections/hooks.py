@@ -1,0 +1,71 @@
+"""The person's commands on events."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import field
+from typing import Annotated, Literal
+
+from annotated_types import MinLen
+
+from ba_tui.core.text.wording import nearest
+from ba_tui.core.values import frozen
+from ba_tui.settings.fields import Seconds, about
+from ba_tui.settings.sections.group import SettingsGroup
+
+HOOK_EVENTS = {
+    "session_start": "SessionStart",
+    "session_end": "SessionEnd",
+    "user_prompt": "UserPromptSubmit",
+    "pre_tool": "PreToolUse",
+    "permission_request": "PermissionRequest",
+    "post_tool": "PostToolUse",
+    "post_tool_failure": "PostToolUseFailure",
+    "pre_compact": "PreCompact",
+    "notification": "Notification",
+    "stop": "Stop",
+    "subagent_start": "SubagentStart",
+    "subagent_stop": "SubagentStop",
+}
+"""What hooks can be set for: our name, and the one by which Claude Code calls the same."""
+FUTURE_HOOK_EVENTS = frozenset({"subagent_start", "subagent_stop", "SubagentStart", "SubagentStop"})
+"""Those that are refused as long as ba starts no sub-agents."""
+
+
+def hook_event(name: str) -> str:
+    known = [*HOOK_EVENTS, *HOOK_EVENTS.values()]
+    if name not in known:
+        close = nearest(name, known)
+        raise ValueError(f"expected an event{f'; did you mean {close}?' if close else ' such as pre_tool'}")
+    if name in FUTURE_HOOK_EVENTS:
+        raise ValueError(f"{name} is not available yet: ba starts no sub-agents; remove this hook")
+    return name
+
+
+@frozen
+class HookSetting(SettingsGroup):
+    """One command of a hook."""
+
+    command: Annotated[str, MinLen(1)] = field(metadata=about("A shell command; it reads JSON on standard input."))
+    type: Literal["command"] = field(default="command", metadata=about("Always command."))
+    timeout: Seconds = field(default=60, metadata=about("Seconds after which it is ended."))
+
+
+@frozen
+class HookGroup(SettingsGroup):
+    """Commands for the tools that `matcher` names; for one command, `command` may stand here itself."""
+
+    matcher: str = field(
+        default="", metadata=about("Tools: names with | between, or a regular expression; all if empty.")
+    )
+    hooks: tuple[HookSetting, ...] = field(default=(), metadata=about("The commands."))
+    command: str = field(default="", metadata=about("The one command."))
+    timeout: Seconds = field(default=60, metadata=about("Seconds after which it is ended."))
+
+    def __post_init__(self) -> None:
+        if not self.command.strip() and not self.hooks:
+            raise ValueError("expected a command")
+        try:
+            re.compile("" if self.matcher == "*" else self.matcher)
+        except (re.error, RecursionError, OverflowError):
+            raise ValueError(f"expected a regular expression under matcher: {self.matcher[:40]!r} is none") from None

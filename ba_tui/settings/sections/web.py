@@ -1,0 +1,33 @@
+"""Fetching and searching the web."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Literal
+
+from ba_tui.core.values import frozen
+from ba_tui.settings.fields import about
+from ba_tui.settings.sections.group import SettingsGroup
+
+
+@frozen
+class WebSettings(SettingsGroup):
+    """Fetching web pages."""
+
+    allow_private: tuple[str, ...] = field(
+        default=(), metadata=about("Hosts, *.domains or networks that may be fetched although they are private.")
+    )
+
+
+@frozen
+class WebSearch(SettingsGroup):
+    """Searching the web."""
+
+    backend: Literal["", "anthropic", "brave", "duckduckgo", "searxng", "tavily"] = field(
+        default="", metadata=about("Who is asked: anthropic, brave, duckduckgo, searxng or tavily; none when empty.")
+    )
+    url: str = field(default="", metadata=about("The address of your own server, for searxng."))
+    api_key_env: str = field(
+        default="",
+        metadata=about("The variable with the key; by default ANTHROPIC_API_KEY, BRAVE_API_KEY or TAVILY_API_KEY."),
+    )

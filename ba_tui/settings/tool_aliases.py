@@ -1,0 +1,41 @@
+"""What Claude Code calls our tools, for hooks and front matter that were written for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "shell": ("Bash",),
+    "shell_output": ("BashOutput",),
+    "shell_kill": ("KillShell", "KillBash"),
+    "read_file": ("Read", "NotebookRead"),
+    "write_file": ("Write",),
+    "edit_file": ("Edit", "MultiEdit"),
+    "apply_patch": ("Edit", "MultiEdit", "Write"),
+    "list_files": ("LS",),
+    "glob": ("Glob",),
+    "grep": ("Grep",),
+    "web_fetch": ("WebFetch",),
+    "web_search": ("WebSearch",),
+    "todo_write": ("TodoWrite",),
+    "ask_user": ("AskUserQuestion",),
+    "activate_skill": ("Skill",),
+    "task": ("Task", "Agent"),
+}
+"""By our name, those of Claude Code for what the tool does."""
+
+
+def names_of(tool: str) -> tuple[str, ...]:
+    """What a matcher may call ``tool``: our name and Claude Code's."""
+    return (tool, *ALIASES.get(tool, ()))
+
+
+@cache
+def own_names() -> Mapping[str, str]:
+    """Our names of tools by Claude Code's."""
+    found: dict[str, str] = {}
+    for ours, theirs in ALIASES.items():
+        for name in theirs:
+            found.setdefault(name, ours)
+    return found

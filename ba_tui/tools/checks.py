@@ -1,0 +1,36 @@
+"""What the doctor reports of the sandbox and of people's own tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.rooms import CheckResult
+from ba_tui.resources import Places
+from ba_tui.settings import Settings
+from ba_tui.tools.registry import Registry
+
+
+def sandbox_checks(settings: Settings, where: Places) -> Iterator[CheckResult]:
+    from ba_tui.tools.running.sandbox_report import sandbox_report  # noqa: PLC0415 - it tries programs
+
+    for report in sandbox_report(settings, where):
+        yield CheckResult("sandbox", *report)
+
+
+def tool_checks(found: Callable[[], Registry]) -> Iterator[CheckResult]:
+    """What keeps tools out of the registry ``found``; nothing when the settings are wrong, which is told elsewhere."""
+    try:
+        registry = found()
+    except UsageError:
+        return
+    try:
+        problems = registry.problems()
+    finally:
+        registry.close()
+    for problem in problems:
+        yield CheckResult(
+            "tools", "warn", str(problem), "Correct the file; ba tools list shows the rest.", problem.trace
+        )
+    if not problems:
+        yield CheckResult("tools", "ok", "all that were found can be used")

@@ -1,0 +1,93 @@
+"""What each file held when it was last read or written here, and which of its lines nobody has read.
+
+The guard against stale and blind writes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ba_tui.core.values import frozen
+from ba_tui.tools.editing.documents import plain_lines, shared_ends
+from ba_tui.tools.failed import Failed
+
+CHANGED_HINT = "Read it again, then make the change on what it holds now."
+
+
+@frozen
+class _Seen:
+    """``unread``: stretches of lines, counted from 0, that were never shown."""
+
+    digest: bytes
+    unread: tuple[range, ...] = ()
+
+
+class SeenFiles:
+    """Hold ``lock`` while a change is planned and written, so that two of ours never work from the same state."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._seen: dict[Path, _Seen] = {}
+
+    def note(self, path: Path, data: bytes) -> None:
+        """All of ``data``, what the file holds now, is known."""
+        self._seen[path] = _Seen(_digest(data))
+
+    def note_lines(self, path: Path, data: bytes, shown: range, total: int) -> None:
+        """Of its ``total`` lines those of ``shown``, counted from 0, were read now; others may have been before."""
+        digest, known = _digest(data), self._seen.get(path)
+        unread: Iterable[range] = known.unread if known and known.digest == digest else (range(total),)
+        self._seen[path] = _Seen(digest, tuple(piece for each in unread for piece in _without(each, shown)))
+
+    def note_edit(self, path: Path, data: bytes, texts: tuple[str, str], origin: Path | None = None) -> None:
+        """The file, at ``origin`` before, was changed from one of ``texts`` to the other, which is ``data``: what was
+        unread around the change still is."""
+        old, new = texts
+        before, after = plain_lines(old).split("\n"), plain_lines(new).split("\n")
+        head, tail = shared_ends(before, after)
+        changed, more = range(head, len(before) - tail), len(after) - len(before)
+        pieces = [piece for each in self._unread(origin or path) for piece in _without(each, changed)]
+        moved = (range(one.start + more, one.stop + more) if one.start >= changed.stop else one for one in pieces)
+        self._seen[path] = _Seen(_digest(data), tuple(moved))
+
+    def forget(self, path: Path) -> None:
+        self._seen.pop(path, None)
+
+    def __contains__(self, path: Path) -> bool:
+        return path in self._seen
+
+    def in_part(self, path: Path) -> bool:
+        """Whether some of its lines were never read."""
+        return bool(self._unread(path))
+
+    def lost(self, path: Path, old: str, new: str) -> int:
+        """How many lines of ``old``, what the file holds now, were never read and are not in ``new``."""
+        lines = plain_lines(old).split("\n")
+        unread = Counter(line for piece in self._unread(path) for line in lines[piece.start : piece.stop])
+        return sum((unread - Counter(plain_lines(new).split("\n"))).values())
+
+    def check(self, path: Path, data: bytes, shown: str) -> None:
+        """Raises Failed when ``data``, what the file holds now, is not what was seen of it."""
+        seen = self._seen.get(path)
+        if seen is None:
+            raise Failed("validation_error", f"{shown} has not been read yet.", "Read it first, then change it.")
+        if seen.digest != _digest(data):
+            raise Failed("validation_error", f"{shown} has changed since it was read.", CHANGED_HINT)
+
+    def _unread(self, path: Path) -> Sequence[range]:
+        known = self._seen.get(path)
+        return known.unread if known else ()
+
+
+def _without(piece: range, taken: range) -> list[range]:
+    """What of ``piece`` is left without ``taken``."""
+    ends = (range(piece.start, min(piece.stop, taken.start)), range(max(piece.start, taken.stop), piece.stop))
+    return [each for each in ends if each]
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()

@@ -1,0 +1,166 @@
+"""The tools of one session within their guards, and what they share: shells, checkpoints, results, failures."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ba_tui.context.attachments import FOLDER as ATTACHED
+from ba_tui.core.events import Event
+from ba_tui.core.tool import Guard, Tool
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import ReadOnlyFolder
+from ba_tui.permissions.sandbox.from_settings import limits_for
+from ba_tui.permissions.session import SessionPermissions
+from ba_tui.processes.worker_values import WorkerSettings
+from ba_tui.resources import Places, bundled
+from ba_tui.sessions.checkpoints.keeper import checkpoints_for
+from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
+from ba_tui.settings import Settings
+from ba_tui.skills.active import joining
+from ba_tui.skills.dependencies import Environments
+from ba_tui.skills.prompt import SkillNotes
+from ba_tui.skills.scripts import Allowed
+from ba_tui.tools.builtin.python import Python
+from ba_tui.tools.builtin.recall import ReadHistory
+from ba_tui.tools.builtin.search import find_ripgrep
+from ba_tui.tools.builtin.shell import Shell
+from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
+from ba_tui.tools.builtin.skills import skill_tools
+from ba_tui.tools.definitions import load_definitions
+from ba_tui.tools.guards.breaker import Health
+from ba_tui.tools.guards.checkpoint import Checkpointing
+from ba_tui.tools.guards.once import Memory
+from ba_tui.tools.guards.output import Delivery
+from ba_tui.tools.guards.skill_limits import within_skill
+from ba_tui.tools.modalities import Modalities
+from ba_tui.tools.running.background import Shells
+from ba_tui.tools.running.outside import runner_for
+from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked, unhooked
+from ba_tui.tools.web.tools import web_options
+
+if TYPE_CHECKING:
+    from ba_tui.hooks.turns import HookTurns
+
+READERS = {"read_file", "list_files"}
+
+
+async def nothing_said() -> Sequence[Event]:
+    return ()
+
+
+@frozen
+class SessionScope:
+    """The session that tools belong to: its folder, its ``results``, what was said, and how full the window of the
+    model in use is. ``id`` and ``file`` are empty for tools that no conversation uses."""
+
+    cwd: Path
+    results: Artifacts
+    id: str = ""
+    file: Path = Path()
+    transcript: Transcript = field(default_factory=Transcript)
+    history: ReadHistory = nothing_said
+    fullness: Callable[[], float] = float
+    modalities: Modalities = field(default_factory=Modalities)
+
+    def folders(self) -> tuple[ReadOnlyFolder, ...]:
+        """Its own folders that may be read: long results, and copies of files that came with prompts."""
+        results = ReadOnlyFolder(FOLDER, self.results.folder)
+        return (results, ReadOnlyFolder(ATTACHED, self.file.parent / ATTACHED)) if self.id else (results,)
+
+
+@frozen
+class ToolSettings:
+    """What the process knows of tools: the person's settings and folders, and the ``shell`` for commands."""
+
+    settings: Settings
+    where: Places
+    shell: Shell
+
+
+class GuardedTools:
+    """Made once for a session; all its agents share it."""
+
+    def __init__(
+        self,
+        process: ToolSettings,
+        scope: SessionScope,
+        permissions: SessionPermissions,
+        notes: SkillNotes,
+        hooks: HookTurns | None,
+    ) -> None:
+        settings, where, skills = process.settings, process.where, notes.skills
+        workspace, policy, limits = permissions.workspace, permissions.policy, limits_for(settings)
+        runner = runner_for(settings, permissions.pending, policy, permissions.sandbox)
+        self._notes = notes
+        self.results = scope.results
+        self.shells = Shells(scope.results.open)
+
+        definitions = load_definitions(bundled("config") / "prompts" / "tools")
+        self.search = definitions["tool_search"]
+        place = SessionPlace(workspace, process.shell, find_ripgrep(), settings.secrets)
+        web, python = web_options(settings, os.environ), Python(None, limits, runner)
+        means = ToolContext(self.shells, scope.results, web, scope.history, python, runner, scope.modalities)
+        allowed, seconds = Allowed(where.state / "skill_scripts.json"), settings.commands.skill_timeout
+        scripts = SkillScripts(
+            lambda id: skills.found(id).folder, Environments(where.cache / "skills"), allowed, seconds
+        )
+        script_place = ScriptPlace(workspace, process.shell, self.shells, runner)
+        tools = (
+            *builtin_tools(definitions, place, means),
+            *skill_tools(definitions, skills, notes),
+            run_skill_script_tool(definitions["run_skill_script"], script_place, scripts),
+        )
+        self.readers = {tool.name: tool for tool in tools if tool.name in READERS}
+        """Without their guards: for what the person names."""
+
+        self.health = Health(tools)
+        self.checkpoints = checkpoints_for(where, scope.cwd, scope.id, settings.checkpoints.max_file_mb)
+        self.checkpointing = Checkpointing(
+            self.checkpoints.take, self.checkpoints.settle, lambda: scope.transcript.turns
+        )
+        shared = Shared(
+            Memory(workspace.resolve),
+            self.health,
+            Delivery(scope.results, scope.fullness, settings.secrets),
+            permissions.sharing,
+            self.checkpointing.guard if scope.id else None,
+            runner.review.settle,
+        )
+        judge = within_skill(policy.judge, skills.limits)
+        guard = pipeline(place, judge, policy.remember, shared, hook_guard(hooks))
+
+        # People's own tools join when the registry is refreshed.
+        workers = WorkerSettings(scope.cwd, process.shell.inherited(), limits.for_seconds())
+        confined = replace(workers, confine=runner.confine_worker)
+        self.registry = stocked(
+            tools, guard, Supply(where, skills.catalog.ingress, workers, settings.tool_dirs, confined)
+        )
+
+    def needed(self) -> Sequence[str]:
+        """Tools that are listed once there is something for them."""
+        return (*(("read_artifact",) if self.results.begun else ()), *joining(self._notes.skills))
+
+    def shell(self) -> Tool | None:
+        """The shell within its guards."""
+        return self.registry.get_tool("shell")
+
+    async def close(self) -> None:
+        """End background shells and the workers of people's own tools; wait for what is being kept."""
+        await self.checkpointing.close()
+        await self.shells.close()
+        await asyncio.to_thread(self.registry.close)
+
+
+def hook_guard(along: HookTurns | None) -> Guard:
+    """The guard that fires the hooks on tools."""
+    if along is None:
+        return unhooked
+    from ba_tui.tools.guards.hooks import hooking  # noqa: PLC0415 - most people have no hooks
+
+    return hooking(along.hooks)

@@ -67,6 +67,8 @@ class Composer(Vertical):
         self._dismissed: CompletionRequest | None = None
         self._draft_timer: Timer | None = None
         self.touched = False
+        """Whether the person has typed anything yet."""
+        self._empty = True
         self._heavy = False
         self._weigh_timer: Timer | None = None
 
@@ -175,8 +177,9 @@ class Composer(Vertical):
     @on(PromptInput.Changed)
     def _changed(self, event: PromptInput.Changed) -> None:
         event.stop()
-        began, self.touched = not self.touched, bool(self.prompt.text)
-        if began and self.touched:
+        empty, self._empty = self._empty, not self.prompt.text
+        if empty and not self._empty:
+            self.touched = True
             self.post_message(self.Touched())
         if not self.prompt.text:
             self._place = None

@@ -65,8 +65,13 @@ class EarlyBackend(httpcore2.AsyncNetworkBackend):
         if self._spent(opening):
             await self.drop()
             return await self._inner.connect_tcp(host, port, *args, **options)
-        stream = await asyncio.shield(opening)
+        # Nobody else takes it meanwhile; who is stopped while it opens leaves it to the next.
         self._opening = None
+        try:
+            stream = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            self._opening = self._opening or opening
+            raise
         return _Encrypted(stream) if target.context else stream
 
     async def _open(

@@ -149,7 +149,6 @@ async def main() -> None:
     if len(sys.argv) > 2:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(sys.argv[2])
-
     server = await asyncio.start_server(lambda r, w: Session(r, w).serve(), "127.0.0.1", 0, limit=1 << 26, ssl=context)
     tell(event="port", at=time.monotonic(), port=server.sockets[0].getsockname()[1])
     async with server:

@@ -67,6 +67,28 @@ async def test_the_request_may_come_first(context: ssl.SSLContext | None) -> Non
         await provider.close()
 
 
+async def test_two_requests_at_once_do_not_share_it(context: ssl.SSLContext | None) -> None:
+    async with recording(context) as server:
+        provider = provider_of(server.url)
+        provider.connect()
+        await asyncio.gather(*(until_error(provider.stream(ASKED)) for _ in range(2)))
+        assert (server.opened, len(server.requests)) == (2, 2)
+        await provider.close()
+
+
+async def test_who_is_stopped_while_it_opens_leaves_it_to_the_next(context: ssl.SSLContext | None) -> None:
+    async with recording(context) as server:
+        provider = provider_of(server.url)
+        provider.connect()
+        stopped = asyncio.create_task(until_error(provider.stream(ASKED)))
+        await asyncio.sleep(0)
+        stopped.cancel()
+        await asyncio.gather(stopped, return_exceptions=True)
+        await asked(provider, server)
+        assert server.opened == 1
+        await provider.close()
+
+
 async def test_one_that_nobody_uses_is_closed(context: ssl.SSLContext | None) -> None:
     async with recording(context) as server:
         provider = provider_of(server.url)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from ba_tui.assembly.start import Startup
 from ba_tui.assembly.tools import SessionTools
-from ba_tui.context.attachments import Attaching
+from ba_tui.context.attaching import Attaching
 from ba_tui.context.compression.agent_window import AgentWindow, WindowSources
 from ba_tui.context.compression.overflow import Fitting
 from ba_tui.context.limits import BudgetLimits, Spending

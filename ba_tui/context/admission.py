@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from ba_tui.context.attachments import Attaching
+from ba_tui.context.attaching import Attaching
 from ba_tui.context.own_commands import CommandExpander, Sent
 from ba_tui.core.events import Event, TurnStarted
 from ba_tui.core.messages import Message, Text, user

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,11 +17,11 @@ from ba_tui.context.copies import copied, size_in_words, stamp
 from ba_tui.context.mentions import MOST, MentionLines, Named, named
 from ba_tui.context.profiles import Decode, dataset_kind, in_utf8, profile
 from ba_tui.core.errors import BaError
-from ba_tui.core.events import Event, Notice, Rewound, Steered, TurnStarted
+from ba_tui.core.events import Notice
 from ba_tui.core.messages import Block, Message, clean_text, reminder
 from ba_tui.core.ports.mentions import Weight
 from ba_tui.core.ports.skills import Skills
-from ba_tui.core.results import ToolResult
+from ba_tui.core.results import Source, ToolResult
 from ba_tui.core.text.markup import OURS, neutralized
 from ba_tui.core.text.wording import nearest, one_line
 from ba_tui.core.turn import Branch
@@ -30,6 +29,9 @@ from ba_tui.core.values import frozen
 from ba_tui.ingress import Owner
 
 FOLDER = "attachments"
+TEXTUAL = frozenset({".csv", ".tsv", ".json", ".jsonl", ".ndjson"})
+SMALL = 10_000
+"""Bytes up to which a data file of text comes whole; of a larger one, its profile."""
 WEIGHED = 64
 NAMED = 300
 ROOM = 50_000
@@ -66,7 +68,8 @@ class AttachedFiles:
 @frozen
 class Surroundings:
     """Of one conversation. ``clean`` takes secrets out; ``tokens`` counts, ``window`` is how many the model can
-    read; ``session`` gives the id of another one and what was said in it, and raises BaError."""
+    read; ``session`` gives the id of another one and what was said in it, and raises BaError; ``nearest`` is the path
+    that is most like another."""
 
     files: AttachedFiles
     clean: Clean
@@ -76,6 +79,7 @@ class Surroundings:
     tools: Callable[[], Collection[str]]
     show: Callable[[Sequence[str]], None]
     session: Callable[[str], tuple[str, ToolResult]]
+    nearest: Callable[[str], Awaitable[str]]
 
     @property
     def room(self) -> int:
@@ -96,13 +100,15 @@ class Target:
 
 @frozen
 class Attachment:
-    """``what`` says type and size; ``result`` None when nothing of it is given, and ``trouble`` why."""
+    """``what`` says type and size; ``result`` None when nothing of it is given, and ``trouble`` why; ``remark``: what
+    is odd of what is given."""
 
     name: str
     what: str
     result: ToolResult | None = None
     trouble: str = ""
     handled: tuple[str, ...] = ()
+    remark: str = ""
 
     @property
     def line(self) -> str:
@@ -176,8 +182,7 @@ class Attachments:
             one = len(unknown) == 1
             none = "no file, skill, tool or session here"
             said = f"names {none}, and stays text." if one else f"name {none}, and stay text."
-            known = [*await asyncio.to_thread(self._skills), *self._around.tools()]
-            meant = nearest(unknown[0].shown, known) if one else ""
+            meant = await self._meant(unknown[0]) if one else ""
             outcome.notices.append(Notice(f"{names} {said}", "info", f"Did you mean @{meant}?" if meant else ""))
         if shown := [target.name for target in targets if target.kind == "tool"]:
             self._around.show(shown)
@@ -188,6 +193,14 @@ class Attachments:
         if read:
             await self._add(read, outcome)
         return outcome
+
+    async def _meant(self, named: Named) -> str:
+        """What a mention of nothing was probably meant to name."""
+        words, _ = next((reading for reading in named.readings() if reading[1]), (named.shown, None))
+        path = "." in words or "/" in words
+        known = [] if path else [*await asyncio.to_thread(self._skills), *self._around.tools()]
+        found = nearest(words, known) or await self._around.nearest(words)
+        return f'"{found}"' if " " in found else found
 
     async def _start(self, id: str, outcome: AttachResult) -> None:
         skills = self._around.skills
@@ -220,6 +233,8 @@ class Attachments:
         if sizes:
             outcome.notices.append(Notice(f"Attached: {', '.join(sizes)}.", "info"))
         for made in kept:
+            if made.remark:
+                outcome.notices.append(Notice(f"{made.name}: {made.remark}.", "info"))
             if made.trouble:
                 outcome.notices.append(Notice(f"Not attached: {made.why}", "warning"))
 
@@ -298,8 +313,10 @@ class Attachments:
             what, result = await self._content(target)
         except (BaError, OSError) as error:
             size = await asyncio.to_thread(size_in_words, target.path)
-            return Attachment(name, size, trouble=_why(error), handled=await self._handlers(shown))
-        return Attachment(name, what, result, handled=await self._handlers(shown))
+            # What a tool tells a model to do about lines is nothing for the person.
+            why = str(error) if target.lines and isinstance(error, BaError) else _why(error)
+            return Attachment(name, size, trouble=why, handled=await self._handlers(shown))
+        return Attachment(name, what, result, handled=await self._handlers(shown), remark=_cut(result, target.lines))
 
     async def _content(self, target: Target) -> tuple[str, ToolResult]:
         path = target.path
@@ -310,11 +327,14 @@ class Attachments:
         if not stat.S_ISREG(mode):
             raise OSError("it is no regular file")
         size, kind = await asyncio.to_thread(size_in_words, path), dataset_kind(path.name)
-        if kind and not target.lines:
+        small = path.suffix.lower() in TEXTUAL and (await asyncio.to_thread(path.stat)).st_size <= SMALL
+        if kind and not target.lines and not small:
             about = await asyncio.to_thread(profile, path, self._around.files.decode)
             end = "This is a profile; the file itself was not given."
             return f"{kind}, {size}", ToolResult(f"{about}\n{end}" if about else f"{kind}, {size}. {end}")
         result = await self._around.files.read(str(path), target.lines)
+        if kind and not target.lines:
+            return f"{kind}, {size}", result
         what = {"Image": "image", "Document": "document"}.get(_first(result.attachments), "")
         what = what or {"pdf": "PDF document", "ipynb": "notebook"}.get(path.suffix.lower().lstrip("."), "text")
         return f"{what}, {size}", result
@@ -331,42 +351,6 @@ class Attachments:
         return tuple(await asyncio.to_thread(skills.handlers, name)) if skills else ()
 
 
-class Attaching:
-    """core.agent.Interceptor, and a listener of the conversation: what the person says brings what it mentions, in
-    the same breath and before the next request."""
-
-    def __init__(self, attachments: Attachments) -> None:
-        self._attachments = attachments
-        self._said: deque[Words] = deque()
-
-    def apply(self, event: Event) -> None:
-        match event:
-            case TurnStarted(prompt=message, agent="main"):
-                self._said.append(((message.text, "person"),))
-            case Steered(message=Message(origin="steer") as message, agent="main"):
-                self._said.append(((message.text, "person"),))
-            case Rewound():
-                self._said.clear()
-            case _:
-                pass
-
-    def bring(self, text: str, by: Owner) -> None:
-        """What the newest prompt stands for, in the words of a file."""
-        self._said.append((*self._said.pop(), (text, by)))
-
-    async def before(self, branch: Branch) -> None:
-        while self._said and branch.name == "main":
-            outcome = await self._attachments.made(self._said[0], branch)
-            self._said.popleft()
-            for note in outcome.notes:
-                branch.emit(Steered(note))
-            for notice in outcome.notices:
-                branch.emit(notice)
-
-    async def after(self, reply: Message, branch: Branch) -> None:
-        """Answers mention nothing."""
-
-
 def _fitting(weights: Sequence[Weight], room: int) -> Sequence[Weight]:
     """What is beyond the room is not going to be attached."""
     kept: list[Weight] = []
@@ -375,6 +359,14 @@ def _fitting(weights: Sequence[Weight], room: int) -> Sequence[Weight]:
         room -= weight.tokens if fits else 0
         kept.append(weight if fits else Weight(weight.name, 0, f"too large: {weight.tokens:,} tokens"))
     return kept
+
+
+def _cut(result: ToolResult, lines: MentionLines | None) -> str:
+    """What to say where the file ends before the last of ``lines``."""
+    if lines is None or not isinstance(result.display, Source):
+        return ""
+    last = lines[0] + result.display.text.count("\n")
+    return f"the file ends at line {last}" if last < lines[1] else ""
 
 
 def _first(blocks: Sequence[Block]) -> str:

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from threading import Timer
 
 from ba_tui.context.blocking import ignoring_pipe
@@ -30,6 +30,8 @@ LONGEST = 200
 LETTERS = 3
 """The sort of match that only has the letters in order."""
 SKIPPED = {".git", "node_modules", "__pycache__", ".venv"}
+SLIP, LIKE, COMPARED = 3, 0.6, 20_000
+"""Letters that a name may be longer or shorter than a slip of it, how alike they are, and how many are compared."""
 _BOUNDARY = frozenset("/_-. ")
 
 
@@ -88,6 +90,11 @@ class FileIndex:
         dotted = query.startswith(".") or "/." in query
         return await asyncio.to_thread((self._hidden if dotted else self._seen).ranked, query, limit)
 
+    async def nearest(self, path: str) -> str:
+        """The path whose name is most like that of ``path``; empty when none is."""
+        await self.search(path, 1)
+        return await asyncio.to_thread(_nearest, path, [*self._seen, *self._hidden])
+
     async def _list(self) -> None:
         await asyncio.to_thread(self._build)
         self._listed = time.monotonic()
@@ -132,6 +139,18 @@ class FileIndex:
         for folder, folders, files in os.walk(self._root):
             folders[:] = [name for name in folders if name not in SKIPPED]
             yield from (os.path.relpath(os.path.join(folder, name), self._root) for name in files)  # noqa: PTH118 - a walk's inner loop
+
+
+def _nearest(path: str, names: Iterable[str]) -> str:
+    import difflib  # noqa: PLC0415 - for a slip alone
+
+    wanted = PurePath(path).name.lower()
+    by_name: dict[str, str] = {}
+    for name in names:
+        last = PurePath(name).name.lower()
+        if abs(len(last) - len(wanted)) <= SLIP and len(by_name) < COMPARED:
+            by_name.setdefault(last, name)
+    return next((by_name[name] for name in difflib.get_close_matches(wanted, by_name, 1, LIKE)), "")
 
 
 def _collect(pattern: re.Pattern[str], sort: int, blocks: Iterable[tuple[str, str]], found: dict[str, int]) -> None:

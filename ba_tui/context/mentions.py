@@ -32,9 +32,12 @@ AHEAD = 5
 """Files that match as well as a skill or tool and are still shown before it."""
 FRESH = 3.0
 """Seconds that what a source said holds."""
-_AT = regex(r'(?<![A-Za-z0-9_@/.:\\-])@(?:"([^"\n]{1,1000})"(:\d+(?:-\d+)?)?|([^\s"@`<>|]{1,1000}))')
+_AT = regex(
+    r'(?<![A-Za-z0-9_@/.:\\-])@(?:"([^"\n]{1,1000})"(:\d+(?:-\d+)?|#L\d+(?:-L?\d+)?)?|((?:\\ |[^\s"@`<>|]){1,1000}))'
+)
 _FENCE = regex(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
-_RANGE = regex(r":(\d{1,9})(?:-(\d{1,9}))?$")
+_RANGE = regex(r"(?::|#L)(\d{1,9})(?:-L?(\d{1,9}))?$")
+"""Lines as ``:10-12``, or as hosts of repositories write them, ``#L10-L12``."""
 _CLOSING = frozenset(".,;:!?)]}'*_" + "”’»。，；：！？）】》、")
 _BARE = regex(r"[A-Za-z][A-Za-z0-9_-]+")
 _CODE = regex(r"[*#/;-]|(?:async )?(?:def|class|function|import|from|export|const|let|var)\b")
@@ -72,8 +75,11 @@ class Named:
     @property
     def looks_meant(self) -> bool:
         """Whether it is likely that something here was meant: not a decorator, an at-rule or a package."""
-        stem, dot, ending = self.shown.rpartition(".")
-        return bool(self.kind or self.quoted or self.bare or (stem and dot and ending.isalnum() and "(" not in stem))
+        stem, dot, ending = _RANGE.sub("", self.shown).rpartition(".")
+        path = self.prose and "/" in self.shown.strip("/")
+        return bool(
+            self.kind or self.quoted or self.bare or path or (stem and dot and ending.isalnum() and "(" not in stem)
+        )
 
     @property
     def bare(self) -> bool:
@@ -106,7 +112,7 @@ def named(text: str) -> list[Named]:
     plain = _FENCE.sub("\n", text[:LOOKED])
     for match in _AT.finditer(plain):
         quoted = match[1] is not None
-        raw = f"{match[1]}{match[2] or ''}" if quoted else match[3]
+        raw = f"{match[1]}{match[2] or ''}" if quoted else match[3].replace("\\ ", " ")
         kind, colon, rest = raw.partition(":")
         if colon and kind in FORCED and rest:
             found.setdefault(raw, Named(raw, FORCED[kind], rest, quoted))

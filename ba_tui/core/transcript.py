@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.events import (
     Compressed,
     Event,
@@ -24,6 +25,7 @@ from ba_tui.core.results import StateChange
 from ba_tui.core.work import ActiveSkill, Todo
 
 INTERRUPTED = "Interrupted before it finished: no result. Ask the person before going on."
+UNFINISHED = ErrorInfo("interrupted", INTERRUPTED)
 
 
 class Transcript:
@@ -142,7 +144,8 @@ class Transcript:
 
     def _answers(self) -> Message:
         blocks = tuple(
-            self._outputs.get(call.id) or ToolOutput(call.id, INTERRUPTED, is_error=True) for call in self._open
+            self._outputs.get(call.id) or ToolOutput(call.id, INTERRUPTED, is_error=True, error=UNFINISHED)
+            for call in self._open
         )
         # One id per answer, so that a provider's encoding of it can be kept while it stays the same.
         return Message("user", blocks, origin="tool", id=f"{self._messages[-1].id}-out", at=self._messages[-1].at)

@@ -91,11 +91,11 @@ class When:
 
     def holds(self, messages: Sequence[Message]) -> bool:
         outputs = [block for block in messages[-1].blocks if isinstance(block, ToolOutput)] if messages else []
-        failed = [output.content for output in outputs if output.is_error]
+        kinds = {output.error.kind for output in outputs if output.is_error and output.error}
         facts = (
-            (self.denied, any("Error Type: permission_denied" in content for content in failed)),
-            (self.failed, bool(failed)),
-            (self.interrupted, any("Interrupted" in content for content in failed)),
+            (self.denied, "permission_denied" in kinds),
+            (self.failed, any(output.is_error for output in outputs)),
+            (self.interrupted, "interrupted" in kinds),
         )
         return bool(outputs) and all(wanted is None or wanted == found for wanted, found in facts)
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.context.admission import Admission
+from ba_tui.context.attaching import Attaching
 from ba_tui.context.attachments import FOLDER as ATTACHED
-from ba_tui.context.attachments import Attaching, Attachments, Surroundings
+from ba_tui.context.attachments import Attachments, Surroundings
 from ba_tui.context.commands import CommandFiles
 from ba_tui.context.files import FileIndex
 from ba_tui.context.mention_sources import OtherSessions, mention_sources
@@ -61,6 +62,7 @@ class SessionPrompts:
         clean, self.skills = active.catalog.ingress.clean, SkillList(active)
         files = MentionedFiles(workspace, tools.readers, policy.judge, secrets(permissions.sharing))
         sessions = OtherSessions(sources.library, sources.folder.name, shortened_session)
+        index = FileIndex(workspace.root, find_ripgrep())
         attached = files.attached(sources.folder / ATTACHED)
         attachments = Attachments(
             Surroundings(
@@ -72,6 +74,7 @@ class SessionPrompts:
                 registry.names,
                 sources.show,
                 sessions.read,
+                index.nearest,
             )
         )
         self.attaching = Attaching(attachments)
@@ -82,4 +85,4 @@ class SessionPrompts:
         policy.grant(GrantedRules(self.commands.granted, "a command"))
         self.admission = Admission(self.commands, hooks.admit if hooks else None, self.attaching)
         names = mention_sources(self.skills, lambda: registry.tools().values(), sessions)
-        self.mentions = Offering(workspace.root, FileIndex(workspace.root, find_ripgrep()), names, attachments.weigh)
+        self.mentions = Offering(workspace.root, index, names, attachments.weigh)

@@ -17,7 +17,7 @@ from ba_tui.core.events import (
 )
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, user
 from ba_tui.core.results import StateChange, ToolResult
-from ba_tui.core.transcript import INTERRUPTED, Transcript
+from ba_tui.core.transcript import INTERRUPTED, UNFINISHED, Transcript
 from ba_tui.core.work import ActiveSkill, Todo
 from tests.turns.test_loop import paired
 
@@ -47,7 +47,7 @@ def test_any_stream_folds_to_a_valid_conversation(events: list[Event]):
 def test_unfinished_calls_read_as_interrupted_and_reading_changes_nothing():
     transcript = Transcript(events=[TurnStarted(user("go")), answer(["a", "b"]), ToolFinished("b", ToolResult("fine"))])
     outputs = transcript.messages[-1].blocks
-    assert outputs == (ToolOutput("a", INTERRUPTED, is_error=True), ToolOutput("b", "fine"))
+    assert outputs == (ToolOutput("a", INTERRUPTED, is_error=True, error=UNFINISHED), ToolOutput("b", "fine"))
     transcript.apply(ToolFinished("a", ToolResult("late but there")))
     assert transcript.messages[-1].blocks[0] == ToolOutput("a", "late but there")
 

@@ -41,6 +41,9 @@ class Script:
         self.requests: list[ModelRequest] = []
         self.closed = False
 
+    def connect(self) -> None:
+        """There is nothing to connect to."""
+
     async def close(self) -> None:
         self.closed = True
 

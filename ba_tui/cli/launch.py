@@ -1,4 +1,4 @@
-"""Opens a face for a conversation. No typer here: the plain start of the app must not pay for it."""
+"""Opens a face for a conversation: what the flags mean, and the app. No typer here: a start must not wait for it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ba_tui.cli.flags import ChatFlags
 from ba_tui.core.errors import UsageError
 from ba_tui.core.start import Start
 
@@ -19,10 +20,68 @@ NO_FLAGS: Flags = {}
 DUMB = frozenset({"dumb", "unknown"})
 
 
+def start_chat(given: ChatFlags) -> int:
+    """Open the face that the flags ask for; returns the exit code.
+
+    Raises:
+        UsageError: flags do not go together, or name what is not there.
+    """
+    folder = folder_of(given.cwd)
+    if missing := [path for path in given.add_dir or () if not path.expanduser().is_dir()]:
+        raise UsageError(f"There is no folder {missing[0]}.", "Check --add-dir.")
+    if given.fork and not (given.continue_ or given.resume):
+        raise UsageError("--fork goes on in a copy of a session, and none is named.", "Add -c, or -r ID.")
+    if given.permission_mode == "bypass":
+        from ba_tui.permissions.bounds import check_bypass  # noqa: PLC0415 - only where it is used
+
+        check_bypass(given.yes_bypass_as_root)
+    # Where the locale says ASCII, Python has taken the bytes of other letters apart.
+    words = os.fsencode(" ".join(given.prompt or ())).decode("utf-8", "surrogateescape")
+    resume = "last" if given.continue_ else given.resume
+    start = Start(words, resume, given.fork, given.theme or "", not given.no_color)
+    if not given.print_:
+        return open_app(_settings(given), start, folder, trust=given.trust)
+    from ba_tui.cli.printing import print_answer  # noqa: PLC0415 - the app must not pay for it
+
+    return print_answer(_settings(given), start, folder, given)
+
+
+def _settings(given: ChatFlags) -> Flags:
+    """What flags set, by the names of the settings."""
+    flags: dict[str, object] = {
+        "model": given.model,
+        "small.model": given.small_model,
+        "reasoning.model": given.reasoning_model,
+        "effort": given.effort,
+        "temperature": given.temperature,
+        "permission_mode": given.permission_mode,
+        "output_format": given.output_format,
+        "permissions.allow": given.allow,
+        "permissions.ask": given.ask,
+        "permissions.deny": given.deny,
+        "add_dirs": [str(path) for path in given.add_dir] if given.add_dir else None,
+        "max_loops": given.max_loops,
+        "max_cost": given.max_cost,
+        "max_tokens": given.max_tokens,
+        "system_prompt_file": str(given.system_prompt_file) if given.system_prompt_file else None,
+        "append_system_prompt": given.append_system_prompt,
+        "theme": given.theme,
+    }
+    return {key: value for key, value in flags.items() if value is not None}
+
+
 def open_app(
-    flags: Flags = NO_FLAGS, start: Start | None = None, cwd: Path | None = None, *, ours: bool = False
+    flags: Flags = NO_FLAGS,
+    start: Start | None = None,
+    cwd: Path | None = None,
+    *,
+    ours: bool = False,
+    trust: bool = False,
 ) -> int:
-    """The full-screen app. What is heavy is connected after its first paint. ``ours``: ba itself made ``cwd``."""
+    """The full-screen app. What is heavy is connected after its first paint.
+
+    ``ours``: ba itself made ``cwd``. ``trust``: the person trusts it with what it holds now.
+    """
     if why := _no_screen():
         sys.stderr.write(f'ba: {why} Use ba -p "…" to print one answer.\n')
         return 1
@@ -37,9 +96,16 @@ def open_app(
     color = start.color and not os.environ.get("NO_COLOR")
     begin = Start(start.prompt, start.resume, start.fork, theme, color)
 
+    untold = [folder] if trust else []
+
     def connect() -> Services:
         from ba_tui.assembly import connect as assemble  # noqa: PLC0415 - after the first paint, in a thread
 
+        if untold:
+            from ba_tui.permissions.trust.grants import trust_folder  # noqa: PLC0415 - hardly any start
+
+            # Once: a person who takes it back in the app means it.
+            trust_folder(untold.pop())
         return assemble(flags, folder, ours=ours)
 
     # Threads that import or fold must not hold up a key press for longer than this.

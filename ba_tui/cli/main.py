@@ -1,6 +1,6 @@
-"""The command line as typer sees it: routing of argv, the group, errors in one line.
+"""From argv to an exit code: routing, and errors in one or two lines.
 
-What a command does stands in its own file; ``chat`` is the hidden one behind ``ba [PROMPT]``.
+No typer here: what a conversation needs is read by ``flags``, and only other lines wait for typer's import.
 """
 
 from __future__ import annotations
@@ -8,129 +8,18 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from importlib import import_module
-from typing import Any
+from collections.abc import Callable, Sequence
 
-import typer
-from typer._click.exceptions import NoArgsIsHelpError
-
-from ba_tui.cli.help import HelpLines, slip
+from ba_tui.cli.commands import COMMANDS
+from ba_tui.cli.flags import read_flags
+from ba_tui.cli.launch import start_chat
 from ba_tui.cli.streams import FULL, output_failed
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.text.wording import with_hint
-from ba_tui.core.values import frozen
 
-EPILOG = """\b
-Examples:
-  ba                                     start, and chat
-  ba "why does test_parser fail?"        start with a question
-  ba -c                                  go on where you left off
-  git diff | ba -p "review this"         print one answer
-  ba -p --output-format json "…"         the same for scripts
-
-\b
-Exit codes:
-  0 ok · 1 usage or configuration · 2 model or infrastructure
-  3 a limit was reached · 4 an approval was denied · 130 interrupted"""
-
-
-class CliGroup(HelpLines):
-    """A group whose help also lists what ``ba [PROMPT]`` takes."""
-
-    _whole = False
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return [name for name in COMMANDS if name in self.commands]
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        own = super().get_params(ctx)
-        if not self._whole or ctx.parent is not None:
-            return own
-        return [*(param for param in self.get_command(ctx, "chat").get_params(ctx) if param.name != "help"), *own]
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        self._whole = True
-        try:
-            super().format_options(ctx, formatter)
-        finally:
-            self._whole = False
-
-    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        own = super().shell_complete(ctx, incomplete)
-        if ctx.parent is not None or not incomplete.startswith("-"):
-            return own
-        return [*self.commands["chat"].shell_complete(ctx, incomplete), *own]
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return ["[OPTIONS] [PROMPT] | COMMAND [ARGS]..."]
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        # argv was routed before, so a command comes first, or one of these.
-        if args and args[0] in {"--help", "-h"}:
-            sys.stdout.write(ctx.get_help() + "\n")
-            ctx.exit()
-        if args and args[0].startswith("-"):
-            return super().parse_args(ctx, args)
-        ctx.args, ctx._protected_args = args[1:], args[:1]
-        return args
-
-
-@frozen
-class CliCommand:
-    """A command in the file of ``module``: its ``app`` of sub-commands, or the function ``name``."""
-
-    module: str
-    name: str = "app"
-    help: str | None = None
-    hidden: bool = False
-
-
-COMMANDS = {
-    "chat": CliCommand("chat", "chat", hidden=True),
-    "demo": CliCommand("demo", "demo", "Take the guided tour: real tools, sample data."),
-    "run": CliCommand("run", "run"),
-    "sessions": CliCommand("sessions", help="List, show, search, export, import, fork, compare and delete sessions."),
-    "config": CliCommand("config", help="Show, check and change settings."),
-    "permissions": CliCommand("permissions", help="List, check, add and remove permission rules."),
-    "hooks": CliCommand("hooks", help="List the commands that run on events."),
-    "audit": CliCommand("audit", "audit"),
-    "tools": CliCommand("tools", help="List, show, try and write tools."),
-    "skills": CliCommand("skills", help="List, show, check, install, write and remove skills."),
-    "tokens": CliCommand("tokens", "tokens"),
-    "trust": CliCommand("trust", "trust"),
-    "doctor": CliCommand("doctor", "doctor"),
-}
 MOST_WORDS = 3
 """Words of a line that may be a command with a slip; a longer one is a prompt."""
 PASS = ("--help", "-h", "--install-completion", "--show-completion")
-
-
-def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The command line with these commands. Each costs the import of its file, so one line is given one of them."""
-    app = typer.Typer(
-        name="ba",
-        cls=CliGroup,
-        help="An assistant for coding and data analysis in your terminal. Type a prompt, or start it and chat.",
-        epilog=EPILOG,
-        add_completion=True,
-        context_settings={"help_option_names": ["-h", "--help"]},
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-    )
-    app.callback()(_whole)
-    for name in names:
-        command = COMMANDS[name]
-        found = getattr(import_module(f"ba_tui.cli.{command.module}"), command.name)
-        if isinstance(found, typer.Typer):
-            app.add_typer(found, name=name, help=command.help, cls=HelpLines)
-        else:
-            app.command(name, help=command.help, hidden=command.hidden)(found)
-    return app
-
-
-def _whole() -> None:
-    """A group stays one although a single command is in it."""
 
 
 def route(argv: Sequence[str]) -> list[str]:
@@ -169,23 +58,13 @@ def run(argv: Sequence[str]) -> int:
         return _fail(
             f"There is no command {argv[0]!r}.", f"Did you mean ba {meant}? To send it: ba -- {' '.join(argv)}"
         )
-    routed = route(argv)
-    completing = "_BA_COMPLETE" in os.environ
-    app = application(COMMANDS if completing or routed[0] not in COMMANDS else routed[:1])
     try:
-        result = app(routed, prog_name="ba", standalone_mode=False)
+        result = _work(route(argv))()
         sys.stdout.flush()
-    except NoArgsIsHelpError as error:
-        sys.stderr.write(error.format_message() + "\n")
-        return 1
-    except typer.TyperException as error:
-        return _fail(*slip(error, app, routed))
     except UsageError as error:
         return _fail(str(error), error.hint)
     except BaError as error:
         return _fail(str(error), error.hint, code=2)
-    except typer.Abort:
-        return 130
     except BrokenPipeError as error:
         return output_failed(error)
     except SystemExit as left:
@@ -195,7 +74,17 @@ def run(argv: Sequence[str]) -> int:
         return output_failed(left.__context__)
     except OSError as error:
         return _broken(error)
-    return result if isinstance(result, int) else 0
+    return result
+
+
+def _work(routed: list[str]) -> Callable[[], int]:
+    completing = "_BA_COMPLETE" in os.environ
+    flags = read_flags(routed[1:]) if routed[0] == "chat" and not completing else None
+    if flags is not None:
+        return lambda: start_chat(flags)
+    from ba_tui.cli.application import invoke  # noqa: PLC0415 - typer: a sixth of a second
+
+    return lambda: invoke(routed, COMMANDS if completing or routed[0] not in COMMANDS else routed[:1])
 
 
 def _broken(error: OSError) -> int:

@@ -150,7 +150,7 @@ class _Counter:
         from ba_tui.core.provider import ModelRequest  # noqa: PLC0415
 
         if self._exact is None:
-            from ba_tui.providers.vendors import exact_counts  # noqa: PLC0415 - loads an SDK
+            from ba_tui.providers.vendors import exact_counts  # noqa: PLC0415 - loads an HTTP client
 
             self._exact = exact_counts(self.model, self._config.exact_counting_api, self._access)
         failed = bool(self._exact.trouble)

@@ -114,7 +114,7 @@ class Conversation:
         return events
 
     async def warm(self) -> None:
-        """Do ahead what the first prompt needs: fold the history, import the SDK of the model."""
+        """Do ahead what the first prompt needs: fold the history, and start to connect to the model."""
         await self.history()
         if not self.busy:
             await self._agent()
@@ -213,7 +213,9 @@ class Conversation:
                 await self._dismiss()
                 self._renewed = False
                 self._agents = {model: await asyncio.to_thread(self._brain.agent, model)}
-            return self._agents[model]
+            agent = self._agents[model]
+        agent.provider.connect()
+        return agent
 
     async def _dismiss(self) -> None:
         for agent in self._agents.values():

@@ -115,6 +115,10 @@ class Provider(Protocol):
         """
         ...
 
+    def connect(self) -> None:
+        """Start to connect, on the running loop, before there is a request. Sends nothing, and never fails."""
+        ...
+
     async def close(self) -> None:
         """Let go of connections; nothing is asked afterwards."""
         ...

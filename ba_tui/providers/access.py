@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from ba_tui.core.errors import UsageError
 from ba_tui.core.provider import ModelInfo
 from ba_tui.providers.catalog import ModelCatalog, Serving
+from ba_tui.providers.credentials import TOKENS, anthropic_without_key
 from ba_tui.providers.facts.known import FILE, KnownFacts
 from ba_tui.providers.facts.servers import ModelServer
 from ba_tui.providers.faults import is_loopback
@@ -109,7 +110,8 @@ class ProviderAccess:
 
     def variables(self) -> frozenset[str]:
         """The environment variables that hold keys; no child process gets them."""
-        return frozenset(profile.api_key_env for profile in self.profiles().values() if profile.api_key_env)
+        named = (profile.api_key_env for profile in self.profiles().values() if profile.api_key_env)
+        return TOKENS.union(named)
 
     def ready(self, provider: str) -> bool:
         """Whether ``provider`` can be asked: it has a key, or an address that was set on purpose needs none."""
@@ -118,6 +120,8 @@ class ProviderAccess:
             return False
         url = profile.base_url
         if url and (is_loopback(url) or profile.api_key_env is None):
+            return True
+        if profile.kind == "anthropic" and anthropic_without_key(url):
             return True
         return self.key(provider, profile) is not None
 

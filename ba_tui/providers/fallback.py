@@ -39,6 +39,9 @@ class WithFallback:
         """The one that answered last, or answers now."""
         return self._now.model
 
+    def connect(self) -> None:
+        self._now.connect()
+
     async def close(self) -> None:
         await self._own.close()
         if self._other:

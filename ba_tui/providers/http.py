@@ -1,4 +1,4 @@
-"""The HTTP client under an SDK: time-outs, proxies and certificates of the environment.
+"""The HTTP client under a model: time-outs, proxies and certificates of the environment.
 
 What is said over it is the vendor files' business.
 """
@@ -14,16 +14,13 @@ import httpx2
 
 from ba_tui.core.errors import UsageError
 from ba_tui.providers.bounds import ERROR
+from ba_tui.providers.early import EarlyTransport
 from ba_tui.providers.faults import is_loopback
 
 CONNECT = 15.0
 LONGEST = 200
-NO_KEY = "none"
-"""What is sent where there is no key: servers of one's own ask for none."""
 EMPTYING = frozenset({301, 302, 303})
 """Redirects that are followed by asking without what was to be sent."""
-
-
 REDIRECTS = 5
 ERROR_SECONDS = 10.0
 """Seconds for the body of an error to come; what has come by then is read."""
@@ -40,9 +37,21 @@ class ModelClient(httpx2.AsyncClient):
     The body of an error is bounded, and there when ``send`` returns.
     """
 
-    def __init__(self, patience: float, **options: Any) -> None:
-        super().__init__(follow_redirects=False, **options)
+    def __init__(self, patience: float, context: ssl.SSLContext | None = None, **options: Any) -> None:
+        verify = context or httpx2.create_ssl_context()
+        super().__init__(follow_redirects=False, verify=verify, **options)
         self._patience = patience
+
+    def _init_transport(self, *args: Any, **options: Any) -> httpx2.AsyncBaseTransport:
+        """What httpx2 asks for once, for all that goes through no proxy."""
+        del args
+        return EarlyTransport(options["verify"], options["limits"])
+
+    def begin(self, url: httpx2.URL) -> None:
+        """Start to connect to ``url``, on the running loop, unless a proxy stands between. Sends nothing."""
+        transport = self._transport_for_url(url)
+        if isinstance(transport, EarlyTransport):
+            transport.begin(url)
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
         """Raises httpx2.HTTPError; Diverted among them."""
@@ -72,7 +81,7 @@ class ModelClient(httpx2.AsyncClient):
         raise httpx2.TooManyRedirects("Exceeded maximum allowed redirects.", request=request)
 
 
-def http_client(idle: float, url: str = "") -> httpx2.AsyncClient:
+def http_client(idle: float, url: str = "") -> ModelClient:
     """A client for ``url`` that waits ``idle`` seconds for the next byte.
 
     Raises:
@@ -80,9 +89,9 @@ def http_client(idle: float, url: str = "") -> httpx2.AsyncClient:
     """
     # Reading the authorities takes 20 ms. Without any, a server on this machine can't lead on to one that needs them.
     plain = url.lower().startswith("http://") and is_loopback(url)
-    verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True
     try:
-        return ModelClient(idle + CONNECT, timeout=httpx2.Timeout(idle, connect=CONNECT), verify=verify)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else httpx2.create_ssl_context()
+        return ModelClient(idle + CONNECT, context, timeout=httpx2.Timeout(idle, connect=CONNECT))
     except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:
         cure = "Check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE."
         raise UsageError(f"No connection can be set up: {str(error)[:LONGEST]}", cure) from error

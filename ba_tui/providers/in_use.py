@@ -62,7 +62,7 @@ class ModelInUse:
         return name
 
     def provider(self, name: str) -> Provider:
-        """A new connection to the model ``name``, as ``wanted`` says it. May import an SDK.
+        """A new connection to the model ``name``, as ``wanted`` says it. Call it off the loop.
 
         Raises:
             UsageError: it can't be asked with these settings. AuthFailed: there is no key.

@@ -42,6 +42,9 @@ class Informed:
     def model(self) -> ModelInfo:
         return self._provider.model
 
+    def connect(self) -> None:
+        self._provider.connect()
+
     async def close(self) -> None:
         if self._asking:
             # A connection that is cancelled while it is made leaves its socket open.

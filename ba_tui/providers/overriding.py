@@ -42,6 +42,9 @@ class Overridden:
             async for chunk in chunks:
                 yield chunk
 
+    def connect(self) -> None:
+        self._own.connect()
+
     async def close(self) -> None:
         for provider in (self._own, *self._others.values()):
             await provider.close()

@@ -53,6 +53,9 @@ class Persistent:
     def model(self) -> ModelInfo:
         return self._provider.model
 
+    def connect(self) -> None:
+        self._provider.connect()
+
     async def close(self) -> None:
         await self._provider.close()
 

@@ -155,6 +155,9 @@ class ScriptedProvider:
     def model(self) -> ModelInfo:
         return self._model
 
+    def connect(self) -> None:
+        """There is nothing to connect to."""
+
     async def close(self) -> None:
         """A script holds no connection."""
 

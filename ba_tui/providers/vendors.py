@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def provider_for(
     info: ModelInfo, settings: Settings, access: ProviderAccess, recorder: Recorder | None = None
 ) -> Provider:
-    """The provider of a model; ``recorder`` keeps what it sends and receives. Imports its SDK.
+    """The provider of a model; ``recorder`` keeps what it sends and receives. Imports what its vendor needs.
 
     Raises:
         AuthFailed: there is no key. UsageError: a script can't be read.
@@ -59,7 +59,7 @@ def provider_for(
 def exact_counts(model: str, url: str, prepared: Callable[[], tuple[Settings, ProviderAccess]]) -> ExactCounts:
     """Counts by the endpoint ``url``, with the key of the model's provider. Settings are read at the first count."""
     # Here, because its import can take longer than anybody waits for a count.
-    from ba_tui.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - an SDK, and not everybody's
+    from ba_tui.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - not everybody's
     from ba_tui.providers.tokens.exact import ExactCounts  # noqa: PLC0415
 
     async def ask(request: ModelRequest) -> int:

@@ -15,6 +15,7 @@ from tests.bench import (
     flow,
     long,
     names,
+    requests,
     rest,
     skills,
     start,
@@ -27,7 +28,8 @@ from tests.bench.figures import HEAD, QUICK, Effort, Family, Figure, as_json, li
 FAMILIES: dict[str, Family] = {
     "words": start.words,
     "screen": start.screen,
-    "request": start.first_request,
+    "flags": requests.flags,
+    "request": requests.requests,
     "steps": steps.few,
     "many-steps": steps.many,
     "long-answer": flow.long_answer,

@@ -29,7 +29,7 @@ def long_answer(effort: Effort) -> Iterator[Figure]:
         assert spot.server
         before = terminal.memory()
         terminal.type("ж\x7f")
-        terminal.watch(4.0)  # the SDK is warmed on the first key
+        terminal.watch(4.0)  # what a request needs is loaded on the first key
         warm = terminal.memory()
         after = len(spot.server.lines)
         said(terminal, ORDER)
@@ -45,7 +45,7 @@ def long_answer(effort: Effort) -> Iterator[Figure]:
     yield Figure("200 KB answer, wall", wall, "s", float("inf"))
     yield Figure("its first line is reached by scrolling up", float(not reached), "", 0.0, "0 is yes")
     yield Figure("memory once the input echoes", before, "MB", float("inf"))
-    yield Figure("memory with the SDK in", warm, "MB", 130.0)
+    yield Figure("memory once a request can be made", warm, "MB", 80.0)
     yield Figure("memory after 200 KB", grown, "MB", 155.0)
 
 
@@ -76,4 +76,4 @@ def trickle(effort: Effort) -> Iterator[Figure]:
     yield Figure("answer at 2 KB/s, CPU while keys are pressed", used * 100, "%", 15.0)
     yield Figure("a key meanwhile, median", median(keys) * 1e3, "ms", 10.0)
     yield Figure("a key meanwhile, worst", max(keys) * 1e3, "ms", 40.0)
-    yield Figure("a key while the SDK is imported, worst", max(early) * 1e3, "ms", 80.0)
+    yield Figure("a key while that is loaded, worst", max(early) * 1e3, "ms", 80.0)

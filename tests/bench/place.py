@@ -16,6 +16,9 @@ from tests.bench.terminal import Terminal
 
 BA = Path(sys.executable).with_name("ba")
 MODEL = "anthropic/claude-sonnet-4-5"
+AUTHORITIES = "authorities.pem"
+SYSTEM = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+"""Where systems keep the authorities they know."""
 KEYS = "жшщцюяэыъйёґ"
 """Letters for key presses: nothing else on the screen holds them."""
 
@@ -40,7 +43,9 @@ class Place:
         quiet = {"BA_HOME": str(self.home), "HOME": str(self.root)}
         if self.server is None:
             return quiet
-        return {**quiet, "ANTHROPIC_API_KEY": "bench", "ANTHROPIC_BASE_URL": self.server.url, "BA_MODEL": MODEL}
+        trusted = {"SSL_CERT_FILE": str(self.root / AUTHORITIES)} if self.server.pem else {}
+        asked = {"ANTHROPIC_API_KEY": "bench", "ANTHROPIC_BASE_URL": self.server.url, "BA_MODEL": MODEL}
+        return {**quiet, **trusted, **asked}
 
     def command(self, *flags: str) -> list[str]:
         return [str(BA), *flags]
@@ -71,8 +76,25 @@ def said(terminal: Terminal, order: str) -> None:
     terminal.type("\r")
 
 
+def certified(root: Path) -> Path:
+    """A key and a certificate for localhost; beside it AUTHORITIES, which holds it and those that the system knows.
+
+    All of them, because reading them is part of a start over HTTPS.
+    """
+    made = root / "localhost.pem"
+    words = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1"]
+    named = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    where = ["-keyout", str(root / "key.pem"), "-out", str(root / "certificate.pem")]
+    subprocess.run(["openssl", "req", *words, *named, *where], check=True, capture_output=True)
+    certificate = (root / "certificate.pem").read_text()
+    made.write_text((root / "key.pem").read_text() + certificate)
+    known = [Path(name) for name in SYSTEM if Path(name).is_file()][:1]
+    (root / AUTHORITIES).write_text("".join([*(path.read_text("utf-8") for path in known), certificate]))
+    return made
+
+
 @contextmanager
-def place(*, model: bool = True) -> Generator[Place]:
+def place(*, model: bool = True, tls: bool = False) -> Generator[Place]:
     root = Path(tempfile.mkdtemp(prefix="ba-bench-"))
     for name in ("home", "work"):
         (root / name).mkdir()
@@ -82,7 +104,7 @@ def place(*, model: bool = True) -> Generator[Place]:
         if not model:
             yield spot
             return
-        with ModelServer(root / "body.json") as server:
+        with ModelServer(root / "body.json", certified(root) if tls else None) as server:
             yield Place(root, server)
     finally:
         shutil.rmtree(root, ignore_errors=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import ssl
 import subprocess
 import sys
 import threading
@@ -144,7 +145,11 @@ def keep(body: bytes) -> None:
 
 
 async def main() -> None:
-    server = await asyncio.start_server(lambda r, w: Session(r, w).serve(), "127.0.0.1", 0, limit=1 << 26)
+    context = None
+    if len(sys.argv) > 2:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(sys.argv[2])
+    server = await asyncio.start_server(lambda r, w: Session(r, w).serve(), "127.0.0.1", 0, limit=1 << 26, ssl=context)
     tell(event="port", at=time.monotonic(), port=server.sockets[0].getsockname()[1])
     async with server:
         await server.serve_forever()
@@ -153,19 +158,22 @@ async def main() -> None:
 class ModelServer:
     """The server from outside: its address, and the lines it left."""
 
-    def __init__(self, body: Path) -> None:
+    def __init__(self, body: Path, pem: Path | None = None) -> None:
         self.body = body
+        self.pem = pem
         self.lines: list[dict[str, Any]] = []
         self._news = threading.Condition()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.bench.server", str(body)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "tests.bench.server", str(body), *([str(pem)] if pem else [])],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         threading.Thread(target=self._listen, daemon=True).start()
         self.port = int(self.line("port")["port"])
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"https://localhost:{self.port}" if self.pem else f"http://127.0.0.1:{self.port}"
 
     def _listen(self) -> None:
         assert self._process.stdout

@@ -1,4 +1,4 @@
-"""How long until ba is there: its version, its help, its first screen, its first key, its first request."""
+"""How long until ba is there: its version, its help, its first screen, its first key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tests.bench.place import BA, Place, box, place
 from tests.bench.terminal import Terminal
 
 HELLO = [sys.executable, str(Path(__file__).with_name("hello.py"))]
-IMPORT = "import time, anthropic; print(time.monotonic())"
 
 
 def timed(command: Sequence[str | Path], spot: Place) -> float:
@@ -46,30 +45,3 @@ def screen(effort: Effort) -> Iterator[Figure]:
     floor = median(hello[1:])
     yield Figure("first screen with the input", median(boxes[1:]), "s", 1.5 * floor, f"1.5 × hello-world's {floor:.2f}")
     yield Figure("first key painted", median(usable[1:]), "s", 2.5 * floor, f"2.5 × hello-world's {floor:.2f}")
-
-
-def first_request(effort: Effort) -> Iterator[Figure]:
-    floors: list[float] = []
-    taken: list[float] = []
-    sizes: list[float] = []
-    with place() as spot:
-        assert spot.server
-        for _ in range(effort.starts + 1):
-            begin = time.monotonic()
-            done = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True)
-            floors.append(float(done.stdout) - begin)
-            after = len(spot.server.lines)
-            begin = time.monotonic()
-            subprocess.run(spot.command("-p", "hello"), cwd=spot.folder, env=spot.env, check=True, capture_output=True)
-            request = spot.server.line("request", after)
-            taken.append(request["at"] - begin)
-            sizes.append(request["size"] / 1000)
-    floor = median(floors[1:])
-    yield Figure(
-        "print mode, start to first request",
-        median(taken[1:]),
-        "s",
-        floor + 0.15,
-        f"the SDK's import {floor:.2f} + 0.15",
-    )
-    yield Figure("first request with all tools", median(sizes), "KB", 12.0)

@@ -14,8 +14,9 @@ import pytest
 
 import ba_tui
 from ba_tui import __version__
+from ba_tui.cli.commands import COMMANDS
 from ba_tui.cli.config import print_line, say
-from ba_tui.cli.main import COMMANDS, route, run
+from ba_tui.cli.main import route, run
 from ba_tui.providers.scripted import Planned, Step
 from tests.loopback import ModelServer
 from tests.loopback.replies import Answer, Status
@@ -276,7 +277,7 @@ def test_ctrl_c_ends_in_order_with_130(ba: Program):
 
 
 def test_ctrl_c_while_it_starts_is_as_quiet(ba: Program):
-    (ba.folder / "typer.py").write_text("raise KeyboardInterrupt\n")
+    (ba.folder / "yaml.py").write_text("raise KeyboardInterrupt\n")
     done = ba.run("-p", "hi")
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 

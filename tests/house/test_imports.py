@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ba_tui.providers.scripted import Step
 from tests.bench.terminal import Terminal
 from tests.house.first_paint import SIGN
@@ -77,12 +79,13 @@ def test_print_mode_never_loads_the_app(tmp_path: Path) -> None:
         loaded = loaded_by(
             tmp_path, "-p", "hello", BA_MODEL="anthropic/test", ANTHROPIC_API_KEY="test", ANTHROPIC_BASE_URL=server.url
         )
-    assert "anthropic" in loaded
-    assert loaded & {"textual", "chromadb", "openai", "tiktoken"} == set()
+    assert "httpx2" in loaded
+    assert loaded & {"textual", "chromadb", "anthropic", "openai", "tiktoken", "typer", "pydantic"} == set()
     assert loaded & LATER == set()
 
 
-def test_the_first_paint_waits_for_nothing_heavy(tmp_path: Path) -> None:
+@pytest.mark.parametrize("flags", ["", "--trust --permission-mode plan"])
+def test_the_first_paint_waits_for_nothing_heavy(tmp_path: Path, flags: str) -> None:
     note = tmp_path / "note"
     env = {
         "BA_HOME": str(tmp_path / "home"),
@@ -91,7 +94,7 @@ def test_the_first_paint_waits_for_nothing_heavy(tmp_path: Path) -> None:
         "FIRST_PAINT_NOTE": str(note),
         "ANTHROPIC_API_KEY": "test",
     }
-    with Terminal([sys.executable, "-m", "ba_tui"], tmp_path, env) as terminal:
+    with Terminal([sys.executable, "-m", "ba_tui", *flags.split()], tmp_path, env) as terminal:
         terminal.until(lambda screen: SIGN in screen and note.exists())
     names = note.read_text("utf-8").split()
     loaded = {*names, *(name.partition(".")[0] for name in names)}
@@ -105,6 +108,7 @@ def test_the_first_paint_waits_for_nothing_heavy(tmp_path: Path) -> None:
         "jsonschema",
         "yaml",
         "typer",
+        "ba_tui.assembly",
         "ba_tui.core.events",
         "ba_tui.core.conversation",
     }

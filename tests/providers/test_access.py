@@ -110,6 +110,20 @@ def test_a_loopback_endpoint_needs_no_key(tmp_path: Path, monkeypatch: pytest.Mo
     assert access(tmp_path).missing("openai/anything") == ""
 
 
+def test_what_the_sdk_signs_in_with_counts_as_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(tmp_path))
+    assert access(tmp_path).missing("anthropic/claude-x")
+    (tmp_path / "active_config").write_text("work")
+    assert access(tmp_path).missing("anthropic/claude-x") == ""
+    (tmp_path / "active_config").unlink()
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "token")
+    assert access(tmp_path).missing("anthropic/claude-x") == ""
+    # Another endpoint gets nothing of that.
+    flags = {"providers.mine.kind": "anthropic", "providers.mine.base_url": "https://gateway.example"}
+    flags["providers.mine.api_key_env"] = "MY_SECRET"
+    assert "MY_SECRET" in access(tmp_path, flags).missing("mine/claude-x")
+
+
 def test_a_provider_that_is_not_set_up_is_named(tmp_path: Path):
     with pytest.raises(UsageError, match="nowhere"):
         access(tmp_path).model("nowhere/x")
@@ -122,4 +136,4 @@ def test_scripts_need_nothing(tmp_path: Path, model: str):
 
 def test_keys_stay_out_of_child_processes(tmp_path: Path):
     flags = {"providers.mine.kind": "openai", "providers.mine.api_key_env": "MY_SECRET"}
-    assert {"MY_SECRET", "ANTHROPIC_API_KEY"} <= access(tmp_path, flags).variables()
+    assert {"MY_SECRET", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"} <= access(tmp_path, flags).variables()

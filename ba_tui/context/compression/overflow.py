@@ -25,6 +25,9 @@ class Fitting:
     def model(self) -> ModelInfo:
         return self._provider.model
 
+    def connect(self) -> None:
+        self._provider.connect()
+
     async def close(self) -> None:
         await self._provider.close()
 

@@ -40,7 +40,7 @@ class SummarySettings(Protocol):
 
 @frozen
 class Writer:
-    """Who writes: ``model`` for its window and its prices, ``provider`` to ask it. The latter may import an SDK."""
+    """Who writes: ``model`` for its window and its prices, ``provider`` to ask it; the latter is slow to import."""
 
     model: Callable[[], ModelInfo]
     provider: Callable[[], Awaitable[Provider]]

@@ -73,7 +73,7 @@ class Brain(Protocol):
         ...
 
     def agent(self, model: str) -> Agent:
-        """May import an SDK: call it off the loop. Raises AuthFailed when there is no key."""
+        """May import an HTTP client or an SDK: call it off the loop. Raises AuthFailed when there is no key."""
         ...
 
     def reminders(self, transcript: Transcript) -> Sequence[Message]:

@@ -45,6 +45,8 @@ class Script:
     model: ModelInfo = MODELS[0]
     requests: list[ModelRequest] = field(default_factory=list)
 
+    def connect(self) -> None: ...
+
     async def close(self) -> None: ...
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:

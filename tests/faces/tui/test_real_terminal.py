@@ -14,16 +14,15 @@ from typing import Any
 import pexpect
 import pytest
 
-from ba_tui.permissions.trust.grants import trust_folder
+from ba_tui.permissions.trust.grants import Trust, trust_folder
+from ba_tui.resources import places
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 LIGHT_GROUND = "48;2;251;251;250"
 LEFT = "\x1b[?1049l"
 
 
-@pytest.fixture
-def terminal(tmp_path: Path, ba_home: Path) -> Iterator[pexpect.spawn[str]]:
-    trust_folder(tmp_path)
+def started(tmp_path: Path, ba_home: Path, *flags: str) -> pexpect.spawn[str]:
     env = {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
@@ -35,11 +34,29 @@ def terminal(tmp_path: Path, ba_home: Path) -> Iterator[pexpect.spawn[str]]:
         "LANG": "C.UTF-8",
         "EDITOR": f"sh {tmp_path}/editor.sh",
     }
-    child = pexpect.spawn(
-        sys.executable, ["-m", "ba_tui"], cwd=str(tmp_path), env=env, encoding="utf-8", dimensions=(24, 80), timeout=20
+    command = ["-m", "ba_tui", *flags]
+    return pexpect.spawn(
+        sys.executable, command, cwd=str(tmp_path), env=env, encoding="utf-8", dimensions=(24, 80), timeout=20
     )
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, ba_home: Path) -> Iterator[pexpect.spawn[str]]:
+    trust_folder(tmp_path)
+    child = started(tmp_path, ba_home)
     yield child
     child.close(force=True)
+
+
+def test_the_flag_trusts_the_folder_without_a_question(tmp_path: Path, ba_home: Path) -> None:
+    tools = tmp_path / ".ba" / "tools"
+    tools.mkdir(parents=True)
+    (tools / "mine.py").write_text("VALUE = 1\n")
+    assert not Trust(places()).trusted(tmp_path)
+    child = started(tmp_path, ba_home, "--trust", "hello there")
+    child.expect_exact("I am no model")
+    child.close(force=True)
+    assert Trust(places()).trusted(tmp_path)
 
 
 def test_it_follows_a_light_background(terminal: pexpect.spawn[str]) -> None:

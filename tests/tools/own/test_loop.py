@@ -46,6 +46,9 @@ class Script:
     async def stream(self, request: ModelRequest) -> AsyncIterator[Message]:
         yield self._answers.pop(0) if self._answers else DONE
 
+    def connect(self) -> None:
+        """There is nothing to connect to."""
+
     async def close(self) -> None:
         """Nothing is open."""
 

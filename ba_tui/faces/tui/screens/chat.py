@@ -37,7 +37,7 @@ from ba_tui.faces.tui.panes import NEEDED, WindowTitle
 from ba_tui.faces.tui.replay import replay
 from ba_tui.faces.tui.rooms import ACTS, COMMANDS, ROOMS
 from ba_tui.faces.tui.session import OpenSession
-from ba_tui.faces.tui.transcript.view import TranscriptView
+from ba_tui.faces.tui.transcript.view import SENT, TranscriptView
 from ba_tui.faces.tui.turns import Presses, Turns, paced
 from ba_tui.faces.tui.widgets.activity import Activity
 from ba_tui.faces.tui.widgets.composer import Composer
@@ -116,7 +116,7 @@ class ChatScreen(Screen[None]):
             return
         if (told := await trust.settle(self, notices)) is None:
             return
-        services, start = self.session.live[0], self.session.start
+        start = self.session.start
         drafts, saved = await writing.begin(self)
         await self.show_session()
         for notice in (*told, *self.session.untold):
@@ -125,13 +125,26 @@ class ChatScreen(Screen[None]):
             self.turns.waiting.appendleft(start.prompt)
         writing.bring_back(self, drafts, saved)
         self.turns.ready = True
-        if services.upkeep:
-            self.run_worker(services.upkeep, group="upkeep", exclusive=True, exit_on_error=False)
         await self.check_setup()
         if start.resume == "pick":
             self.call_command("resume")
         self.turns.send_next()
         self._show_queue()
+        if self.turns.busy:
+            self.set_timer(SENT, self._settle)
+        else:
+            self._settle()
+
+    def _settle(self) -> None:
+        """What the first request need not wait for."""
+        upkeep = self.session.live[0].upkeep
+        if upkeep:
+            self.run_worker(upkeep, group="upkeep", exclusive=True, exit_on_error=False)
+        self._load_commands()
+
+    def _load_commands(self) -> None:
+        """Look for commands of the person's own, and the project's."""
+        self.run_worker(self.commands.load, group="own", exclusive=True, exit_on_error=False)
 
     def _assemble(self) -> Sequence[Notice]:
         """In a thread: what is heavy, and the panes that the first paint did without."""
@@ -149,7 +162,8 @@ class ChatScreen(Screen[None]):
         if self.session.started:
             await replay(self.transcript, conversation, lambda event: self._fold(event, self._meters))
         self.show_facts()
-        self.run_worker(self.commands.load, group="own", exclusive=True, exit_on_error=False)
+        if self.turns.ready:
+            self._load_commands()
         branch = await asyncio.to_thread(git_branch, conversation.cwd)
         self.status.show(branch=paintable(branch, newlines=False))
 
@@ -287,7 +301,7 @@ class ChatScreen(Screen[None]):
 
     @on(Composer.Touched)
     def _warm(self) -> None:
-        """The person writes: import what the first prompt will need."""
+        """The person writes: load what the first prompt will need, and connect to the model."""
         if self.session.conversation and not self.turns.missing:
             self.run_worker(self._warm_up, group="warm", exclusive=True, exit_on_error=False)
 

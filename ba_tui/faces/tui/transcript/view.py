@@ -12,7 +12,7 @@ from typing import Any, cast
 from textual.app import App
 from textual.timer import Timer
 
-from ba_tui.core.events import Event, TextDelta, ToolProgress, TurnEnded, TurnStarted
+from ba_tui.core.events import Event, TextDelta, ThinkingDelta, ToolProgress, TurnEnded, TurnStarted
 from ba_tui.faces.tui.transcript import messages, style
 from ba_tui.faces.tui.transcript.browse import Browsing
 from ba_tui.faces.tui.transcript.fold import Records, fold
@@ -25,6 +25,8 @@ from ba_tui.faces.tui.transcript.turn_records import reaches_back
 
 PACE = 0.14
 """Seconds between two paintings of a stream, at least; longer when one painting takes long."""
+SENT = 0.25
+"""Seconds after which the first request has been sent; what its answer needs is loaded then, not while it is made."""
 RECENT = 400
 """Events that are folded at once when a stored conversation is shown."""
 
@@ -91,7 +93,16 @@ class TranscriptView(Browsing, can_focus=True):
                 self.call_later(self.flush)
             else:
                 self.set_timer(max(wait, PACE / 5), self.flush)
-        if isinstance(event, TurnStarted) and self.is_mounted and not self._warm:
+        if self._warm or not self.is_mounted:
+            return
+        if isinstance(event, TurnStarted):
+            self.set_timer(SENT, self._warm_up)
+        elif isinstance(event, TextDelta | ThinkingDelta):
+            self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Load what words need, once, in a thread."""
+        if not self._warm:
             self._warm = True
             self.run_worker(warm, thread=True, exit_on_error=False)
 

@@ -47,7 +47,7 @@ class Composer(Vertical):
         """Up on empty input while prompts wait: the newest should come back for editing."""
 
     class Touched(Message):
-        """The person began to type."""
+        """The person began to type a prompt."""
 
     def __init__(self) -> None:
         super().__init__(id="composer")
@@ -67,6 +67,8 @@ class Composer(Vertical):
         self._dismissed: CompletionRequest | None = None
         self._draft_timer: Timer | None = None
         self.touched = False
+        """Whether the person has typed anything yet."""
+        self._empty = True
         self._heavy = False
         self._weigh_timer: Timer | None = None
 
@@ -175,7 +177,8 @@ class Composer(Vertical):
     @on(PromptInput.Changed)
     def _changed(self, event: PromptInput.Changed) -> None:
         event.stop()
-        if not self.touched and self.prompt.text:
+        empty, self._empty = self._empty, not self.prompt.text
+        if empty and not self._empty:
             self.touched = True
             self.post_message(self.Touched())
         if not self.prompt.text:

@@ -1,0 +1,32 @@
+"""Which commands there are, and in which files. Their order is that of the help."""
+
+from __future__ import annotations
+
+from ba_tui.core.values import frozen
+
+
+@frozen
+class CliCommand:
+    """A command in the file of ``module``: its ``app`` of sub-commands, or the function ``name``."""
+
+    module: str
+    name: str = "app"
+    help: str | None = None
+    hidden: bool = False
+
+
+COMMANDS = {
+    "chat": CliCommand("chat", "chat", hidden=True),
+    "demo": CliCommand("demo", "demo", "Take the guided tour: real tools, sample data."),
+    "run": CliCommand("run", "run"),
+    "sessions": CliCommand("sessions", help="List, show, search, export, import, fork, compare and delete sessions."),
+    "config": CliCommand("config", help="Show, check and change settings."),
+    "permissions": CliCommand("permissions", help="List, check, add and remove permission rules."),
+    "hooks": CliCommand("hooks", help="List the commands that run on events."),
+    "audit": CliCommand("audit", "audit"),
+    "tools": CliCommand("tools", help="List, show, try and write tools."),
+    "skills": CliCommand("skills", help="List, show, check, install, write and remove skills."),
+    "tokens": CliCommand("tokens", "tokens"),
+    "trust": CliCommand("trust", "trust"),
+    "doctor": CliCommand("doctor", "doctor"),
+}

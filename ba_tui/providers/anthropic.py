@@ -56,9 +56,7 @@ class AnthropicProvider:
         self._model = model
         self._transfer = transfer
         self._options = dict(options or {})
-        endpoint = anthropic_endpoint(api_key, base_url) or _signed_in()
-        service = ModelService("Anthropic", VARIABLE, endpoint.url, model.name, endpoint.secret)
-        self._service = service if service.host == urlsplit(ANTHROPIC_URL).netloc else service.elsewhere()
+        endpoint, self._service = self._reach(api_key, base_url)
         self._connection = Connection(endpoint, self._service, transfer.idle)
         self._url = self._connection.url("v1/messages")
         self._extras: dict[str, Any] = {"cache_control": MARK}
@@ -66,6 +64,20 @@ class AnthropicProvider:
             # Their reasoning, and what they say between calls, would come as empty blocks without this.
             self._extras["thinking"] = {"type": "adaptive", "display": "summarized"}
         self._body = Body(self._head, lambda message: encode_message(message, model))
+
+    def _reach(self, key: str | None, url: str | None) -> tuple[Endpoint, ModelService]:
+        """Where requests go, and what its errors call it."""
+        endpoint = anthropic_endpoint(key, url) or _signed_in()
+        service = ModelService("Anthropic", VARIABLE, endpoint.url, self._model.name, endpoint.secret)
+        return endpoint, service if service.host == urlsplit(ANTHROPIC_URL).netloc else service.elsewhere()
+
+    def _fields(self, head: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a request before its messages, as the endpoint wants them."""
+        return head
+
+    def _events(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """``body`` as server-sent events."""
+        return body
 
     @property
     def model(self) -> ModelInfo:
@@ -84,7 +96,7 @@ class AnthropicProvider:
         response, exchange = await self._answer(request)
         assembly = AnthropicReply(self._model, self._service, self._body.ids)
         heard = RecordedBytes(response.aiter_bytes(), exchange)
-        stream = sse.chunks(heard, assembly, self._service, self._transfer.idle)
+        stream = sse.chunks(self._events(heard), assembly, self._service, self._transfer.idle)
         try:
             async with contextlib.aclosing(stream) as chunks:
                 async for chunk in chunks:
@@ -141,7 +153,7 @@ class AnthropicProvider:
         if request.system:
             mark = {"cache_control": MARK} if "cache_control" in self._extras else {}
             head["system"] = [{"type": "text", "text": request.system, **mark}]
-        return encode(head)[:-1] + b',"messages":['
+        return encode(self._fields(head))[:-1] + b',"messages":['
 
     def _tail(self, request: ModelRequest) -> bytes:
         return b"]}" if request.call_tools or not request.tools else b'],"tool_choice":{"type":"none"}}'

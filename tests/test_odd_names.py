@@ -46,7 +46,7 @@ async def talked(work: Path, monkeypatch: pytest.MonkeyPatch, prompt: str, *step
     """What was sent, as text, and all events of one turn."""
     with ModelServer([*steps], last=Step(say="Done.")) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
-        talk = connect({"model": "openai/any", "sandbox": "off"}, work).library.create()
+        talk = connect({"model": "openai/gpt-4o", "sandbox": "off"}, work).library.create()
         turn, events = talk.say(prompt), list[Event]()
         async for event in turn:
             events.append(event)
@@ -93,13 +93,13 @@ async def test_tools_see_and_find_such_names(work: Path, monkeypatch: pytest.Mon
 async def test_sessions_and_checkpoints_keep_such_names(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     edit = (call("read_file", path=SHOWN), call("edit_file", path=SHOWN, old_string="needle", new_string="pin"))
     await talked(work, monkeypatch, "change it", *edit)
-    library = connect({"model": "openai/any"}, work).library
+    library = connect({"model": "openai/gpt-4o"}, work).library
     (info,) = library.sessions()
     assert info.cwd == work
     assert [each.id for each in library.search("pin")] == [info.id]
     elsewhere = work.parent / "elsewhere"
     elsewhere.mkdir()
-    again: Conversation = connect({"model": "openai/any"}, elsewhere).library.open(info.id)
+    again: Conversation = connect({"model": "openai/gpt-4o"}, elsewhere).library.open(info.id)
     assert again.cwd == work
     await again.history()
     await again.past.rewind(1)
@@ -108,7 +108,7 @@ async def test_sessions_and_checkpoints_keep_such_names(work: Path, monkeypatch:
 
 
 async def test_such_names_are_offered_and_can_be_taken(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    talk = connect({"model": "openai/any"}, work).library.create()
+    talk = connect({"model": "openai/gpt-4o"}, work).library.create()
     mentions = talk.inventory.mentions
     assert mentions
     (found,) = await mentions.search("me.txt")

@@ -24,9 +24,9 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.secrets.sharing import PromptSecrets
 from ba_tui.providers.in_use import ModelInUse
 from ba_tui.providers.overriding import Overridden
-from ba_tui.providers.text_calls import TextCalls
 from ba_tui.providers.tokens.calibration import Calibration
 from ba_tui.providers.tokens.registry import encoders_of
+from ba_tui.providers.wire.text_calls import TextCalls
 from ba_tui.resources import project_root
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.tools.builtin.images import pixels

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 from ba_tui.core.ports.rooms import CheckResult, MarkedShare, RoomParts, ToolSource
-from ba_tui.permissions.checks import rule_checks, trust_check
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.planning.workflows import flow_folders
 from ba_tui.resources import Places, bundled, project_root
@@ -15,7 +14,6 @@ from ba_tui.settings import Loaded
 from ba_tui.skills.activation import MARK
 from ba_tui.skills.active import active_skills
 from ba_tui.skills.prompt import SkillNotes
-from ba_tui.tools.checks import sandbox_checks, tool_checks
 from ba_tui.tools.registry import Registry
 from ba_tui.tools.session import GuardedTools
 from ba_tui.tools.workflows import Workflows
@@ -33,6 +31,8 @@ def session_rooms(tools: GuardedTools, notes: SkillNotes, where: Places, trusted
 
 def checked_rooms(loaded: Loaded, where: Places, folder: Path, tools: Callable[[], Registry]) -> tuple[RoomParts, ...]:
     """For the doctor, in the order in which it reports. No session is begun; ``tools`` are those of ``folder``."""
+    from ba_tui.permissions.checks import rule_checks, trust_check  # noqa: PLC0415 - no session needs them
+    from ba_tui.tools.checks import sandbox_checks, tool_checks  # noqa: PLC0415
 
     def trust() -> Iterable[CheckResult]:
         return [trust_check(Trust(where).look(project_root(folder)))]

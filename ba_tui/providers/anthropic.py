@@ -15,16 +15,16 @@ import httpx2
 from ba_tui.core.errors import AuthFailed, BadRequest
 from ba_tui.core.ports.exchanges import Exchange
 from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
-from ba_tui.providers import sse
-from ba_tui.providers.anthropic_wire import AnthropicReply, encode_message, tool_to_wire
-from ba_tui.providers.bodies import Body
 from ba_tui.providers.bounds import ERROR
 from ba_tui.providers.connection import Connection
 from ba_tui.providers.credentials import ANTHROPIC_URL, Endpoint, anthropic_chain, anthropic_endpoint
 from ba_tui.providers.faults import ModelService, from_network
 from ba_tui.providers.http import beginning
-from ba_tui.providers.shapes import decode, encode, fields
 from ba_tui.providers.transfers import DIRECT, RecordedBytes, Transfer
+from ba_tui.providers.wire import sse
+from ba_tui.providers.wire.anthropic_wire import AnthropicReply, encode_message, tool_to_wire
+from ba_tui.providers.wire.bodies import Body
+from ba_tui.providers.wire.shapes import decode, encode, fields
 
 VARIABLE = "ANTHROPIC_API_KEY"
 CURE = f"Set {VARIABLE}, or choose another model with /model."

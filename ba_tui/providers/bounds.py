@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ba_tui.core.errors import AnswerTooLarge
-from ba_tui.providers.shapes import encode
+from ba_tui.providers.wire.shapes import encode
 
 log = logging.getLogger(__name__)
 MB = 2**20

@@ -14,14 +14,14 @@ import httpx2
 from ba_tui.core.errors import AuthFailed, BadRequest
 from ba_tui.core.ports.exchanges import Exchange
 from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
-from ba_tui.providers import sse
-from ba_tui.providers.bodies import Body
 from ba_tui.providers.connection import Connection
 from ba_tui.providers.credentials import Endpoint, openai_endpoint
 from ba_tui.providers.faults import ModelService
-from ba_tui.providers.openai_wire import OpenAIReply, ReasoningField, encode_message, tool_to_wire
-from ba_tui.providers.shapes import encode
 from ba_tui.providers.transfers import DIRECT, RecordedBytes, Transfer
+from ba_tui.providers.wire import sse
+from ba_tui.providers.wire.bodies import Body
+from ba_tui.providers.wire.openai_wire import OpenAIReply, ReasoningField, encode_message, tool_to_wire
+from ba_tui.providers.wire.shapes import encode
 
 VARIABLE = "OPENAI_API_KEY"
 OWN = "https://api.openai.com"

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 from ba_tui.core.ports.exchanges import Exchange, Recorder
 from ba_tui.core.values import frozen
-from ba_tui.providers.bodies import Body
+from ba_tui.providers.wire.bodies import Body
 
 
 class Unrecorded:

@@ -16,13 +16,14 @@ from ba_tui.core.errors import AnswerTooLarge, BadRequest, ConnectionLost, Overl
 from ba_tui.core.events import Retrying, TextDelta
 from ba_tui.core.messages import user
 from ba_tui.core.provider import ModelRequest
-from ba_tui.providers import anthropic_wire, bounds, openai_wire
+from ba_tui.providers import bounds
 from ba_tui.providers.faults import ModelService
 from ba_tui.providers.http import ModelClient
 from ba_tui.providers.retrying import Persistent
-from ba_tui.providers.shapes import decode
-from ba_tui.providers.sse import chunks
 from ba_tui.providers.transfers import Transfer
+from ba_tui.providers.wire import anthropic_wire, openai_wire
+from ba_tui.providers.wire.shapes import decode
+from ba_tui.providers.wire.sse import chunks
 from tests.loopback.hostile import JSON, OK, SSE, HostileServer, Play, Repeated, answer, drip, endless
 from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, delta, until_error
 

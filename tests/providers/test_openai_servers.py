@@ -18,8 +18,8 @@ from ba_tui.core.messages import (
     user,
 )
 from ba_tui.core.provider import ModelRequest
-from ba_tui.providers import openai_wire
 from ba_tui.providers.faults import ModelService
+from ba_tui.providers.wire import openai_wire
 from tests.loopback import ModelServer
 from tests.providers.conftest import GPT, NOW, Connect, call, collect, delta, events, until_error, whole_answer
 

@@ -18,7 +18,7 @@ from ba_tui.providers.facts.reading import llama_props, model_list, ollama_show,
 from ba_tui.providers.facts.servers import ModelServer
 from ba_tui.providers.facts.values import Listed, ModelFacts, merged
 from ba_tui.providers.faults import check_url, from_network, from_response, is_loopback
-from ba_tui.providers.shapes import decode
+from ba_tui.providers.wire.shapes import decode
 
 TIMEOUT = 10.0
 """Seconds for all that is asked of one server."""

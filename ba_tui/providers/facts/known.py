@@ -19,7 +19,7 @@ from ba_tui.core.provider import Prices
 from ba_tui.core.values import frozen
 from ba_tui.providers.facts.servers import ModelServer
 from ba_tui.providers.facts.values import LARGEST, SMALLEST, ModelFacts
-from ba_tui.providers.shapes import decode, fields, text_of
+from ba_tui.providers.wire.shapes import decode, fields, text_of
 from ba_tui.resources import exclusive, read_regular, save_whole
 
 FILE = "model-facts.json"

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ba_tui.core.messages import clean_text
 from ba_tui.providers.facts.values import MILLION, Doubts, Listed, ModelFacts, switch, within
-from ba_tui.providers.shapes import fields, items, text_of
+from ba_tui.providers.wire.shapes import fields, items, text_of
 
 MOST = 2_000
 """Models of one server that are read."""

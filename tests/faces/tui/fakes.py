@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ba_tui.core.agent import Agent
 from ba_tui.core.conversation import Conversation, Services
-from ba_tui.core.errors import BaError, SessionLocked, SessionNotFound, StorageError, UsageError
+from ba_tui.core.errors import SessionLocked, SessionNotFound, UsageError
 from ba_tui.core.events import Event, MessageDone, Mode, Notice, TextDelta, Titled
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.ports.brain import Admitted, Inventory
@@ -20,20 +20,15 @@ from ba_tui.core.ports.jobs import Job
 from ba_tui.core.ports.mentions import Suggestion, Weight
 from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
 from ba_tui.core.ports.sessions import Imported, Outline, SavedRequest, SessionInfo
-from ba_tui.core.ports.setup import FoundServer
 from ba_tui.core.ports.tools import ToolFigures, ToolLine
 from ba_tui.core.ports.trust import Trusting
-from ba_tui.core.provider import ModelInfo, ModelRequest, Prices, ReplyChunk
+from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener
+from tests.faces.tui.fake_setup import MODELS, Ways
 from tests.faces.tui.journal import Memory
 
-MODELS = (
-    ModelInfo("demo/tour", "demo", "tour", window=200_000, prices=Prices(0, 0, 0, 0)),
-    ModelInfo("anthropic/claude-sonnet-4-5", "anthropic", "claude-sonnet-4-5", prices=Prices(3, 15, 0.3, 3.75)),
-    ModelInfo("openai/qwen3-coder", "openai", "qwen3-coder", window=131_072),
-)
 STEP = str | Message | BaseException | asyncio.Event
 
 
@@ -324,61 +319,6 @@ class Names:
 
     async def weigh(self, text: str) -> Sequence[Weight]:
         return [weight for name, weight in self.weights.items() if name in text]
-
-
-@dataclass
-class Ways:
-    reason: str = ""
-    found: Sequence[FoundServer] = ()
-    at: dict[str, FoundServer | BaError] = field(default_factory=dict[str, "FoundServer | BaError"])
-    """Servers by what is typed for them and the key, or why there is none."""
-    refusals: list[BaError] = field(default_factory=list[BaError])
-    """What the next checks of a key end with."""
-    checked: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    keys: list[tuple[str, str]] = field(default_factory=list)
-    remembered: dict[str, str] = field(default_factory=dict)
-    used: list[str] = field(default_factory=list)
-    full: bool = False
-
-    def missing(self, model: str) -> str:
-        return "" if model.partition("/")[0] in dict(self.keys) else self.reason
-
-    def first_model(self, provider: str) -> str:
-        return next((info.id for info in MODELS if info.provider == provider), "")
-
-    async def servers(self) -> Sequence[FoundServer]:
-        return self.found
-
-    async def find_server(self, address: str, key: str = "") -> FoundServer:
-        found = self.at[f"{address} {key}".strip()]
-        if isinstance(found, BaError):
-            raise found
-        return found
-
-    async def check_key(self, provider: str, key: str) -> None:
-        self.checked.append((provider, key))
-        if self.refusals:
-            raise self.refusals.pop(0)
-
-    def save_key(self, provider: str, key: str) -> str:
-        if self.full:
-            raise StorageError("keys.yaml could not be written: no space left.", "Free some.")
-        self.keys.append((provider, key))
-        return "~/.config/ba/keys.yaml"
-
-    def use_server(self, server: FoundServer, model: str, key: str = "") -> str:
-        self.used.append(model)
-        self.keys += [(server.provider, key)] if key else []
-        self.reason = ""
-        return model
-
-    def in_slot(self, slot: str, main: str) -> str:
-        return self.remembered.get(f"{slot}.model") or main
-
-    def remember(self, key: str, value: str) -> None:
-        if key.endswith(".model") and not value.partition("/")[2] and value:
-            raise UsageError(f"There is no model {value!r}.")
-        self.remembered[key] = value
 
 
 @dataclass

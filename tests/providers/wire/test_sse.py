@@ -14,7 +14,7 @@ from ba_tui.core.events import TextDelta
 from ba_tui.core.messages import Message, Text
 from ba_tui.core.provider import ReplyChunk
 from ba_tui.providers.faults import ModelService
-from ba_tui.providers.sse import Decoder, chunks
+from ba_tui.providers.wire.sse import Decoder, chunks
 
 LINES = st.lists(
     st.sampled_from(["data: {}", "data:x", "data: ", "event: ping", ": comment", "id: 3", "", "data: äöü 🎉"]),

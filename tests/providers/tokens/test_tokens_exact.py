@@ -12,7 +12,7 @@ from ba_tui.core.provider import ModelInfo, ModelRequest
 from ba_tui.providers.anthropic import AnthropicProvider
 from ba_tui.providers.tokens.exact import ExactCounts
 from tests.providers.counting_server import CountingServer
-from tests.providers.test_tokens import nothing
+from tests.providers.tokens.test_tokens import nothing
 
 INFO = ModelInfo("anthropic/claude-x", "anthropic", "claude-x")
 

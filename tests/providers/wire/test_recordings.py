@@ -13,10 +13,10 @@ from ba_tui.core.errors import AuthFailed, BadRequest, ModelNotFound, Overloaded
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text, Thinking, user
 from ba_tui.core.provider import ModelRequest
-from ba_tui.providers import anthropic_wire, openai_wire
-from ba_tui.providers.anthropic_wire import AnthropicReply, block_to_wire
 from ba_tui.providers.faults import ModelService
-from ba_tui.providers.shapes import arguments
+from ba_tui.providers.wire import anthropic_wire, openai_wire
+from ba_tui.providers.wire.anthropic_wire import AnthropicReply, block_to_wire
+from ba_tui.providers.wire.shapes import arguments
 from tests.loopback import ModelServer, Raw
 from tests.loopback.replies import JSON, Pace
 from tests.providers.conftest import CLAUDE, NOW, Connect, until_error, whole_answer

@@ -13,11 +13,11 @@ from ba_tui.core.errors import AuthFailed, BadRequest, ConnectionLost, Overloade
 from ba_tui.core.events import TextDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text, Thinking, ToolUse, Usage, user
 from ba_tui.core.provider import ModelRequest
-from ba_tui.providers import anthropic_wire, openai_wire
 from ba_tui.providers.faults import ModelService, from_response
 from ba_tui.providers.scripted import Planned, Step
-from ba_tui.providers.shapes import decode
-from ba_tui.providers.sse import Decoder, chunks
+from ba_tui.providers.wire import anthropic_wire, openai_wire
+from ba_tui.providers.wire.shapes import decode
+from ba_tui.providers.wire.sse import Decoder, chunks
 from tests.loopback import ModelServer, Raw, formats
 from tests.loopback.replies import JSON
 from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, call, delta, until_error, whole_answer

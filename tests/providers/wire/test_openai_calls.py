@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ba_tui.core.events import ToolInputDelta
 from ba_tui.core.messages import Message
-from ba_tui.providers import openai_wire
 from ba_tui.providers.faults import ModelService
+from ba_tui.providers.wire import openai_wire
 from tests.providers.conftest import GPT, call, delta
 
 SERVICE = ModelService("Test", "KEY", "http://127.0.0.1", "m")

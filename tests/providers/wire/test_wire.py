@@ -29,9 +29,9 @@ from ba_tui.core.messages import (
     user,
 )
 from ba_tui.core.provider import ModelRequest
-from ba_tui.providers import anthropic_wire, openai_wire
 from ba_tui.providers.faults import ModelService
 from ba_tui.providers.scripted import Step
+from ba_tui.providers.wire import anthropic_wire, openai_wire
 from tests.loopback import ModelServer, Raw, formats
 from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, call, collect, delta, events, whole_answer
 

@@ -35,7 +35,7 @@ from ba_tui.core.provider import ModelInfo, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.providers.bounds import Load
 from ba_tui.providers.faults import ModelService, cut, from_event, no_answer
-from ba_tui.providers.shapes import arguments, call_id, call_name, clean, count, encode, fields, items, text_of
+from ba_tui.providers.wire.shapes import arguments, call_id, call_name, clean, count, encode, fields, items, text_of
 
 log = logging.getLogger(__name__)
 VENDOR = "anthropic"

@@ -16,7 +16,7 @@ from ba_tui.core.messages import Message
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
-from ba_tui.providers.shapes import arguments, fields, items, text_of
+from ba_tui.providers.wire.shapes import arguments, fields, items, text_of
 
 LONGEST = 60_000
 """Characters at the end of an answer that are searched."""

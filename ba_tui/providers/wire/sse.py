@@ -21,7 +21,7 @@ from ba_tui.core.messages import Message
 from ba_tui.core.provider import ReplyChunk
 from ba_tui.providers.bounds import ERROR, EVENT, MB, RESPONSE, SILENCES, too_large
 from ba_tui.providers.faults import ModelService, from_body, from_network
-from ba_tui.providers.shapes import decode, fields
+from ba_tui.providers.wire.shapes import decode, fields
 
 log = logging.getLogger(__name__)
 DONE = "[DONE]"

@@ -10,7 +10,7 @@ import pytest
 from ba_tui.core.events import Notice, TurnEnded
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
-from ba_tui.providers.text_calls import TextCalls, call_in_text
+from ba_tui.providers.wire.text_calls import TextCalls, call_in_text
 from tests.script import Script, collect, conversation, says
 
 

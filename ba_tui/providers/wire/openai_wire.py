@@ -30,8 +30,8 @@ from ba_tui.core.provider import ModelInfo, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.providers.bounds import Load
 from ba_tui.providers.faults import ModelService, cut, from_event, no_answer
-from ba_tui.providers.openai_calls import EXTRA, VENDOR, Calls
-from ba_tui.providers.shapes import call_id, call_name, clean, count, encode, fields, items, text_of
+from ba_tui.providers.wire.openai_calls import EXTRA, VENDOR, Calls
+from ba_tui.providers.wire.shapes import call_id, call_name, clean, count, encode, fields, items, text_of
 
 ID_LENGTH = 40
 UNSEEN = "[A picture was here; this model can't see pictures.]"

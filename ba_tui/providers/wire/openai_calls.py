@@ -14,7 +14,7 @@ from typing import Any
 from ba_tui.core.events import ToolInputDelta
 from ba_tui.core.messages import Opaque, ToolUse, clean_json, clean_text, new_id
 from ba_tui.providers.bounds import Load
-from ba_tui.providers.shapes import LONGEST_NAME, arguments, fields, text_of
+from ba_tui.providers.wire.shapes import LONGEST_NAME, arguments, fields, text_of
 
 VENDOR = "openai"
 EXTRA = "tool_call_extra"

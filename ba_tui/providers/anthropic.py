@@ -60,6 +60,8 @@ class AnthropicProvider:
         self._connection = Connection(endpoint, self._service, transfer.idle)
         self._url = self._connection.url("v1/messages")
         self._extras: dict[str, Any] = {"cache_control": MARK}
+        self._marks = True
+        """Whether blocks are marked for the cache too."""
         if model.family in ADAPTIVE:
             # Their reasoning, and what they say between calls, would come as empty blocks without this.
             self._extras["thinking"] = {"type": "adaptive", "display": "summarized"}
@@ -132,11 +134,18 @@ class AnthropicProvider:
             try:
                 return await self._post(request)
             except BadRequest as error:
-                refused = next((name for name in self._extras if name in str(error)), None)
-                if refused is None:
+                if not self._leave_out(str(error)):
                     raise
-                del self._extras[refused]
                 self._body.forget()
+
+    def _leave_out(self, refusal: str) -> bool:
+        """Send no more what ``refusal`` names; False when that is nothing of ours."""
+        refused = next((name for name in self._extras if name in refusal), None)
+        if refused is None:
+            return False
+        del self._extras[refused]
+        self._marks = "cache_control" in self._extras
+        return True
 
     async def _post(self, request: ModelRequest) -> tuple[httpx2.Response, Exchange]:
         tail = self._tail(request)
@@ -151,7 +160,7 @@ class AnthropicProvider:
         if request.tools:
             head["tools"] = [tool_to_wire(tool) for tool in request.tools]
         if request.system:
-            mark = {"cache_control": MARK} if "cache_control" in self._extras else {}
+            mark = {"cache_control": MARK} if self._marks else {}
             head["system"] = [{"type": "text", "text": request.system, **mark}]
         return encode(self._fields(head))[:-1] + b',"messages":['
 

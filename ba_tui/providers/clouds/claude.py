@@ -44,6 +44,15 @@ class CloudProvider(AnthropicProvider):
     def _events(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         return self._client.events(body, self._service)
 
+    def _leave_out(self, refusal: str) -> bool:
+        """Some clouds know marks for the cache on blocks only, so these stay until they are refused themselves."""
+        marks = self._marks
+        if super()._leave_out(refusal):
+            self._marks = marks
+            return True
+        self._marks = marks and "cache_control" not in refusal
+        return marks != self._marks
+
     async def count_tokens(self, request: ModelRequest, url: str = COUNTING) -> int:
         """Raises UsageError: clouds count at addresses of their own, or not at all."""
         raise UsageError(f"{self._service.name} has no endpoint that counts tokens.", "They are counted here instead.")

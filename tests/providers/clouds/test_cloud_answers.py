@@ -12,7 +12,7 @@ from ba_tui.core.errors import AuthFailed, BadRequest, BaError, ConnectionLost, 
 from ba_tui.core.provider import Provider
 from ba_tui.providers.scripted import Planned, Step
 from tests.loopback import Answer, ModelServer, Raw, formats
-from tests.loopback.replies import JSON, Pace
+from tests.loopback.replies import JSON, Pace, Status
 from tests.providers.clouds.conftest import ASKED, CLAUDE, FRAMES, MODELS, there
 from tests.providers.conftest import collect, until_error
 from tests.providers.recorder import recording
@@ -59,6 +59,20 @@ async def test_an_error_within_the_frames_of_bedrock_is_told(
     assert "token included in the request is expired" in str(errors[3])
     assert isinstance(errors[3], BaError)
     assert "AWS_PROFILE" in errors[3].hint
+
+
+async def test_marks_for_the_cache_stay_on_blocks_where_a_cloud_knows_no_others(
+    model_server: Callable[..., ModelServer],
+    set_up: Callable[[str, str], None],
+    connect: Callable[[str, str], Provider],
+) -> None:
+    set_up("foundry", "")
+    refusals = [f"{place}: Extra inputs are not permitted" for place in ("cache_control", "system.0.cache_control")]
+    server = model_server([*(Status(400, refusal) for refusal in refusals), Step(say="Noon.")])
+    assert (await collect(connect("foundry", server.url).stream(ASKED)))[-1].text == "Noon."
+    sent = [seen.json for seen in server.requests]
+    assert ["cache_control" in body for body in sent] == [True, False, False]
+    assert ["cache_control" in body["system"][0] for body in sent] == [True, True, False]
 
 
 @pytest.mark.parametrize("kind", CLAUDE)

@@ -37,8 +37,13 @@ async def theirs(kind: str, fields: Mapping[str, Any], url: str) -> None:
 
 @pytest.mark.parametrize("kind", CLAUDE)
 async def test_our_requests_are_those_of_the_sdk(
-    kind: str, set_up: Callable[[str, str], None], connect: Callable[[str, str], Provider]
+    kind: str,
+    set_up: Callable[[str, str], None],
+    connect: Callable[[str, str], Provider],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # AWS signs ASCII only.
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", f"X-Team: {'a' if kind == 'bedrock' else 'α'}")
     async with recording() as server:
         set_up(kind, server.url)
         # The answer is no frame of Bedrock, which is told; the request is what counts.

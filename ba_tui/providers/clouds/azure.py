@@ -12,6 +12,5 @@ class AzureProvider(OpenAIProvider):
     """Raises UsageError: there is no address, or no connection can be set up."""
 
     def _reach(self, key: str | None, url: str | None) -> tuple[Endpoint, ModelService]:
-        cloud, endpoint = CLOUDS["azure"], azure_endpoint(key, url)
-        service = ModelService(cloud.name, cloud.keys[0], endpoint.url, self._model.name, endpoint.secret)
-        return endpoint, service
+        endpoint = azure_endpoint(key, url)
+        return endpoint, CLOUDS["azure"].service(endpoint, self._model.name)

@@ -31,12 +31,9 @@ class CloudProvider(AnthropicProvider):
         self._url = self._client.url
 
     def _reach(self, key: str | None, url: str | None) -> tuple[Endpoint, ModelService]:
-        cloud = CLOUDS[self._kind]
         self._client = CloudClient(self._kind, self._model.name, key, url)
         endpoint = self._client.endpoint
-        variable = next(iter(cloud.keys), "")
-        service = ModelService(cloud.name, variable, endpoint.url, self._model.name, endpoint.secret, cure=cloud.cure)
-        return endpoint, service
+        return endpoint, CLOUDS[self._kind].service(endpoint, self._model.name)
 
     def _fields(self, head: dict[str, Any]) -> dict[str, Any]:
         return self._client.fields(head)

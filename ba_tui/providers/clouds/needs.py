@@ -9,9 +9,14 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import AuthFailed, BaError, UsageError
 from ba_tui.core.values import frozen
+from ba_tui.providers.faults import ModelService
+
+if TYPE_CHECKING:
+    from ba_tui.providers.credentials import Endpoint
 
 _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
@@ -23,6 +28,8 @@ class Cloud:
     name: str
     cure: str
     """What to do when the credentials are refused."""
+    variable: str = ""
+    """Where a key is, if there can be one."""
     package: str = ""
     """The module that must be installed; the extra of this package has the name of the kind."""
     needs: tuple[tuple[str, ...], ...] = ()
@@ -30,29 +37,37 @@ class Cloud:
     keys: tuple[str, ...] = ()
     """Variables of which one holds what proves who asks, unless a key is saved; empty where there are other ways."""
 
+    def service(self, endpoint: Endpoint, model: str) -> ModelService:
+        """What errors call it."""
+        return ModelService(self.name, self.variable, endpoint.url, model, endpoint.secret, cure=self.cure)
+
 
 CLOUDS: Mapping[str, Cloud] = {
     "bedrock": Cloud(
         "Amazon Bedrock",
         "Check AWS_PROFILE, AWS_ACCESS_KEY_ID or AWS_BEARER_TOKEN_BEDROCK, or sign in: aws sso login",
+        "AWS_BEARER_TOKEN_BEDROCK",
         "boto3",
         (_REGION,),
     ),
     "vertex": Cloud(
         "Google Vertex AI",
         "Sign in: gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS.",
+        "",
         "google.auth",
         (("CLOUD_ML_REGION",), ("ANTHROPIC_VERTEX_PROJECT_ID",)),
     ),
     "foundry": Cloud(
         "Microsoft Foundry",
-        "",
+        "Correct ANTHROPIC_FOUNDRY_API_KEY.",
+        "ANTHROPIC_FOUNDRY_API_KEY",
         address=("ANTHROPIC_FOUNDRY_RESOURCE", "ANTHROPIC_FOUNDRY_BASE_URL"),
         keys=("ANTHROPIC_FOUNDRY_API_KEY",),
     ),
     "azure": Cloud(
         "Azure OpenAI",
-        "",
+        "Correct AZURE_OPENAI_API_KEY or AZURE_OPENAI_AD_TOKEN.",
+        "AZURE_OPENAI_API_KEY",
         address=("AZURE_OPENAI_ENDPOINT",),
         keys=("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"),
     ),
@@ -72,7 +87,7 @@ def lacking(kind: str, url: str | None, key: str | None, env: Mapping[str, str] 
     if cloud.address and not url and not any(env.get(name) for name in cloud.address):
         return UsageError(f"{cloud.name} has no address yet.", f"Set {cloud.address[0]}, or base_url in the settings.")
     if cloud.keys and not key and not any(env.get(name) for name in cloud.keys):
-        return AuthFailed(f"There is no API key for {cloud.name} yet.", f"Set {cloud.keys[0]}, or paste one in /setup.")
+        return AuthFailed(f"There is no API key for {cloud.name} yet.", f"Set {cloud.variable}.")
     return None
 
 

@@ -1,16 +1,62 @@
-"""What the person wrote, beyond the end of ba: prompts of earlier days, the draft, and prompts that wait."""
+"""What the person writes: it goes to the input wherever the focus is, and it outlives ba.
+
+That is prompts of earlier days, the draft, and prompts that wait.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import Protocol, runtime_checkable
+
+from textual.events import Key, Paste
+from textual.screen import Screen
 
 from ba_tui.core.events import Notice
 from ba_tui.core.text.wording import count
-from ba_tui.faces.tui.acts.port import Actions
+from ba_tui.faces.tui.acts.port import Actions, PaneActions
 from ba_tui.faces.tui.drafts import DraftStore, SavedInput
 from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.resources import places
+
+
+@runtime_checkable
+class Searchable(Protocol):
+    """A pane with a search of its own; ``searching`` while what is typed goes there."""
+
+    @property
+    def searching(self) -> bool: ...
+
+    def action_search(self) -> None: ...
+
+
+def lead_to_input(chat: PaneActions, screen: Screen[None], event: Key | Paste) -> None:
+    """Give the input the focus before it gets ``event``, when that is text and the focused widget takes none.
+
+    Called before the event is on its way: whatever is typed behind it follows it in order.
+    """
+    prompt, here = chat.composer.prompt, screen.focused
+    if here is prompt:
+        return
+    if isinstance(here, Searchable):
+        if isinstance(event, Key) and event.key == "ctrl+f":
+            here.action_search()
+        if here.searching:
+            return
+    asked = chat.ask and here and chat.ask in here.ancestors_with_self
+    if isinstance(event, Key) and not (event.is_printable if asked else begins_word(event)):
+        return
+    if chat.ask and asked:
+        before = chat.ask.word(event)
+        if before is None:
+            return
+        for key in before:
+            prompt.post_message(Key(key.key, key.character))
+    screen.set_focus(prompt)
+
+
+def begins_word(key: Key) -> bool:
+    return key.is_printable and bool(key.character) and key.character != " "
 
 
 def keep_early(chat: Actions) -> None:

@@ -264,14 +264,15 @@ class ChatScreen(Screen[None]):
     @on(Paste)
     @on(Key)
     def _untaken(self, event: Key | Paste) -> None:
-        """Letters that nobody took are words all the same."""
+        """What came before the input had the focus."""
         if self.early is not None:
             self.early.append(event)
-        elif isinstance(event, Key) and event.character and event.is_printable:
-            apart = self.focused is not None and self.main_area in self.focused.ancestors
-            free = apart and event.key not in self.active_bindings
-            if free or self.focused in (None, self.composer.prompt):
-                self.composer.prompt.focus().insert(event.character)
+
+    @on(Composer.Filled)
+    def _filled(self, event: Composer.Filled) -> None:
+        event.stop()
+        if self.ask:
+            self.ask.input_changed()
 
     @on(Composer.QueueWanted)
     def _edit_queued(self) -> None:

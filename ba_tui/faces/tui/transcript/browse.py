@@ -69,9 +69,16 @@ class Browsing(TranscriptPane):
         self._transcript.lay(at, 0)
         self._show()
 
+    @property
+    def searching(self) -> bool:
+        """Whether what is typed goes to the search."""
+        return self.search is not None
+
     def action_search(self) -> None:
-        self.search = TranscriptSearch()
-        self._show()
+        """Open the search, unless it is open."""
+        if self.search is None:
+            self.search = TranscriptSearch()
+            self._show()
 
     def find(self, query: str, by: int = 0) -> None:
         """Search for ``query``; ``by`` goes on to the next (1) or previous (-1) hit."""
@@ -102,7 +109,7 @@ class Browsing(TranscriptPane):
     async def _on_key(self, event: events.Key) -> None:
         if self.search is None:
             if event.key == "ctrl+f":
-                # At once: through a binding, letters typed right behind it would still move the cursor.
+                # At once: a binding would run after the letters that were typed right behind it.
                 event.stop()
                 event.prevent_default()
                 self.action_search()
@@ -126,7 +133,7 @@ class Browsing(TranscriptPane):
         event.stop()
         event.prevent_default()
 
-    def on_paste(self, event: events.Paste) -> None:
+    def _on_paste(self, event: events.Paste) -> None:
         if self.search is not None:
             event.stop()
             self.find(self.search.query + " ".join(event.text.split()))

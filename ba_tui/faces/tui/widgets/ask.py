@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from textual import on
 from textual.content import Content
+from textual.events import Key, Paste
 from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
@@ -55,8 +56,12 @@ class AskPanel(Widget):
             self.reply = reply
             self.interrupt = interrupt
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, *, writing: Callable[[], bool] = lambda: False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """``writing``: whether the input holds text; answer keys wait meanwhile."""
         super().__init__()
+        self._writing = writing
         self._clock = clock
         self._queue: deque[WaitingQuestion] = deque()
         self._done = 0
@@ -76,6 +81,21 @@ class AskPanel(Widget):
             self._came_from = self.screen.focused
             self._open()
         self._count()
+
+    def input_changed(self) -> None:
+        """The input holds text from now on, or none any more: then the question gets the keys."""
+        if self._form is None:
+            return
+        mine = self._form.has_focus
+        self._form.input_changed()
+        if self._writing() and mine and self._came_from is not None:
+            self._came_from.focus()
+        elif not self._writing() and self.screen.focused in (None, self._came_from):
+            self._form.focus()
+
+    def word(self, event: Key | Paste) -> list[Key] | None:
+        """Return the letters that go to the input before ``event``; None when that is for the question."""
+        return self._form.word(event) if self._form else []
 
     def withdraw(self, ask_id: str) -> None:
         """Take a question away that needs no answer any more."""
@@ -110,7 +130,7 @@ class AskPanel(Widget):
             self._form = None
         if self._queue:
             first = self._queue[0]
-            self._form = AskForm(first.question, first.agent, self._clock)
+            self._form = AskForm(first.question, first.agent, self._clock, self._writing)
             self.display = True
             self.mount(self._form)
             return

@@ -46,6 +46,9 @@ class Composer(Vertical):
     class QueueWanted(Message):
         """Up on empty input while prompts wait: the newest should come back for editing."""
 
+    class Filled(Message):
+        """The input holds text from now on, or none any more."""
+
     class Touched(Message):
         """The person began to type."""
 
@@ -67,6 +70,7 @@ class Composer(Vertical):
         self._dismissed: CompletionRequest | None = None
         self._draft_timer: Timer | None = None
         self.touched = False
+        self._filled = False
         self._heavy = False
         self._weigh_timer: Timer | None = None
 
@@ -178,6 +182,9 @@ class Composer(Vertical):
         if not self.touched and self.prompt.text:
             self.touched = True
             self.post_message(self.Touched())
+        if bool(self.prompt.text) != self._filled:
+            self._filled = not self._filled
+            self.post_message(self.Filled())
         if not self.prompt.text:
             self._place = None
         self._complete()

@@ -76,8 +76,8 @@ def nearest(name: str, rows: Iterable[SlashCommand]) -> str:
 
 
 def complete(query: str, rows: Iterable[SlashCommand]) -> Sequence[Candidate]:
-    """Commands for the popup: those that start with ``query``, by name before alias, then those that hold it or its
-    letters in order."""
+    """Commands for the popup: the one of this name, those that start with ``query``, by name before alias, then those
+    that hold it or its letters in order."""
     query = query.casefold()
     ranked: list[tuple[tuple[int, int], int, Candidate]] = []
     for index, command in enumerate(command for command in rows if command.slash):
@@ -90,9 +90,11 @@ def complete(query: str, rows: Iterable[SlashCommand]) -> Sequence[Candidate]:
 
 
 def _rank(query: str, word: str) -> int | None:
-    if word.startswith(query):
+    if word == query:
         return 0
-    if query in word:
+    if word.startswith(query):
         return 1
+    if query in word:
+        return 2
     letters = iter(word)
-    return 2 if len(query) > 1 and all(letter in letters for letter in query) else None
+    return 3 if len(query) > 1 and all(letter in letters for letter in query) else None

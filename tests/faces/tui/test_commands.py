@@ -180,7 +180,7 @@ async def test_help_lists_every_command_and_live_key(world: World) -> None:
             assert not command.slash or command.title in cells
             assert not command.keys or spelled(command.keys) in cells
         assert "Unfold pastes" in cells
-        assert "G" in cells
+        assert "Shift+Up" in cells
         assert "Yes, for this session: what the line names" in cells
         painted = str(screen.query_one(".rows", Static).content)
         assert all(word in painted for command in COMMANDS if command.slash for word in command.title.split())

@@ -72,8 +72,8 @@ class Completion(Static):
         self.candidates = candidates
         self.chosen = 0
         self.display = bool(candidates)
-        self._rows = max(2, min(ROWS, len(candidates), self.screen.size.height // 2 - 2))
-        self.styles.height = min(self._rows, len(candidates)) or None
+        self._rows = min(len(candidates), max(2, min(ROWS, self.screen.size.height // 2 - 3)))
+        self.styles.height = self._rows + (self._rows < len(candidates)) or None
         self._draw()
 
     def move(self, step: int) -> None:
@@ -101,6 +101,9 @@ class Completion(Static):
             mark = "› " if here else "  "
             style = "$accent" if here else "$foreground"
             lines.append(Content.assemble((mark + label, style), (detail, "$text-muted")))
+        hidden = (first, "above"), (len(self.candidates) - first - len(shown), "below")
+        if words := ", ".join(f"{count} more {where}" for count, where in hidden if count):
+            lines.append(Content.styled(f"  … {words}", "$text-muted"))
         self.update(Content("\n").join(lines))
 
 

@@ -67,6 +67,8 @@ class Composer(Vertical):
         self._stash = ""
         self._searching = False
         self._wanted: CompletionRequest | None = None
+        self._offered: CompletionRequest | None = None
+        """What the names in the popup complete."""
         self._dismissed: CompletionRequest | None = None
         self._draft_timer: Timer | None = None
         self.touched = False
@@ -126,7 +128,10 @@ class Composer(Vertical):
         self._complete()
 
     def _offer(self, candidates: Sequence[Candidate]) -> None:
-        self.popup.offer(candidates)
+        self._offered = self._wanted
+        typed = self._wanted.query if self._wanted else ""
+        # A whole name wins over every other that it begins or that is like it.
+        self.popup.offer(sorted(candidates, key=lambda each: each.insert.strip('/@" ') != typed))
         self.prompt.choosing = bool(candidates)
 
     @on(PromptInput.Submitted)
@@ -256,9 +261,17 @@ class Composer(Vertical):
             case key:
                 self._accept(send=key == "enter")
 
+    def _fits(self, choice: Candidate, asked: CompletionRequest) -> bool:
+        """Whether ``choice``, which may have been offered for fewer letters, still completes what is typed."""
+        return asked == self._offered or asked.query.casefold() in choice.insert.casefold()
+
     def _accept(self, *, send: bool) -> None:
         choice, asked = self.popup.choice, self._wanted
-        if choice is None or asked is None:
+        if choice is None or asked is None or not self._fits(choice, asked):
+            # What was typed since is no part of a name that was offered.
+            if send:
+                self._offer(())
+                self.prompt.submit()
             return
         row, column = self.prompt.cursor_location
         self._dismissed, self._searching = asked, False

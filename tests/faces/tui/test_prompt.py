@@ -13,6 +13,7 @@ from textual.binding import Binding
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.mentions import Suggestion, Weight
+from ba_tui.core.start import Start
 from ba_tui.faces.tui.acts.editor import edited
 from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned
 from ba_tui.faces.tui.widgets.prompt import PromptInput
@@ -149,7 +150,7 @@ async def test_history_and_draft_outlive_the_app_in_private_files(world: World, 
         await hand.idle()
         await hand.type("unsent words")
         await hand.app.action_quit()
-    async with running(world) as hand:
+    async with running(world, Start(resume="last")) as hand:
         await hand.until(lambda: hand.text)
         assert hand.text == "unsent words"
         await hand.press("up")

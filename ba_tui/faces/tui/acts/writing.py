@@ -15,7 +15,7 @@ from textual.screen import Screen
 from ba_tui.core.events import Notice
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.acts.port import Actions, PaneActions
-from ba_tui.faces.tui.drafts import DraftStore, SavedInput
+from ba_tui.faces.tui.drafts import DraftStore, LeftBehind, SavedInput
 from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.resources import places
 
@@ -67,21 +67,53 @@ def keep_early(chat: Actions) -> None:
         chat.composer.drafts = DraftStore(places().state, chat.session.cwd)
 
 
-async def begin(chat: Actions) -> tuple[DraftStore, SavedInput]:
-    """Give the input its history; returns where the session keeps drafts, and what was left in its folder."""
-    state = places().state
-    history, drafts = PromptHistory(state), DraftStore(state, chat.session.cwd)
+async def begin(chat: Actions) -> tuple[DraftStore, LeftBehind]:
+    """Give the input its history; returns where the open session keeps drafts, and what was left."""
+    history = PromptHistory(places().state)
     await asyncio.to_thread(history.load)
-    saved = await asyncio.to_thread(drafts.take_over)
+    left = await _drafts_of(chat, history)
     chat.composer.begin(history)
-    return drafts, saved
+    return left
 
 
-def bring_back(chat: Actions, drafts: DraftStore, saved: SavedInput) -> None:
+async def _drafts_of(chat: Actions, history: PromptHistory) -> tuple[DraftStore, LeftBehind]:
+    services, conversation = chat.session.live
+    drafts = DraftStore(places().state, conversation.cwd, conversation.id)
+
+    def begun(id: str) -> bool:
+        return any(info.id == id for info in services.library.sessions())
+
+    return drafts, await asyncio.to_thread(drafts.take_over, begun, history.shelve)
+
+
+async def follow_session(chat: Actions) -> None:
+    """Keep what is unsent with the session that is open now. What was written in another one stays with that; a new
+    session takes along what is in the input."""
+    _, conversation = chat.session.live
+    before, history = chat.composer.drafts, chat.composer.history
+    if before is None or history is None or before.session == conversation.id:
+        return
+    if chat.session.started:
+        before.current = SavedInput(chat.composer.text, tuple(chat.turns.unsent))
+        await asyncio.to_thread(before.close)
+        chat.composer.drafts = None
+        chat.composer.prompt.reset()
+        chat.turns.forget()
+    bring_back(chat, *await _drafts_of(chat, history))
+
+
+def bring_back(chat: Actions, drafts: DraftStore, left: LeftBehind) -> None:
     """The draft stands in the input again, or in the history when there is another by now; the prompts wait again.
 
     From now on ``drafts`` keeps them.
     """
+    saved = left.own
+    if left.texts and not chat.session.started and chat.session.start.resume == "last":
+        # There is no session to continue, so this is where the person left off.
+        chat.composer.put_back(left.texts[-1])
+    elif left.texts:
+        words = f"{count(len(left.texts), 'unsent text')} from a session that never began"
+        chat.tell(Notice(f"Saved to the history: {words}.", hint="Press Up to get it back."))
     if saved.draft.strip() and not chat.composer.text and not chat.session.start.prompt:
         chat.composer.put_back(saved.draft)
     else:

@@ -117,13 +117,13 @@ class ChatScreen(Screen[None]):
         if (told := await trust.settle(self, notices)) is None:
             return
         services, start = self.session.live[0], self.session.start
-        drafts, saved = await writing.begin(self)
+        left = await writing.begin(self)
         await self.show_session()
         for notice in (*told, *self.session.untold):
             self.tell(notice)
         if start.prompt:
             self.turns.waiting.appendleft(start.prompt)
-        writing.bring_back(self, drafts, saved)
+        writing.bring_back(self, *left)
         self.turns.ready = True
         if services.upkeep:
             self.run_worker(services.upkeep, group="upkeep", exclusive=True, exit_on_error=False)
@@ -150,6 +150,8 @@ class ChatScreen(Screen[None]):
             await replay(self.transcript, conversation, lambda event: self._fold(event, self._meters))
         self.show_facts()
         self.run_worker(self.commands.load, group="own", exclusive=True, exit_on_error=False)
+        if self.turns.ready:
+            await writing.follow_session(self)
         branch = await asyncio.to_thread(git_branch, conversation.cwd)
         self.status.show(branch=paintable(branch, newlines=False))
 

@@ -17,6 +17,7 @@ from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.acts.port import Actions, PaneActions
 from ba_tui.faces.tui.drafts import DraftStore, LeftBehind, SavedInput
 from ba_tui.faces.tui.history import PromptHistory
+from ba_tui.faces.tui.widgets.text_fields import is_text
 from ba_tui.resources import places
 
 
@@ -44,7 +45,7 @@ def lead_to_input(chat: PaneActions, screen: Screen[None], event: Key | Paste) -
         if here.searching:
             return
     asked = chat.ask and here and chat.ask in here.ancestors_with_self
-    if isinstance(event, Key) and not (event.is_printable if asked else begins_word(event)):
+    if isinstance(event, Key) and not (is_text(event) if asked else begins_word(event)):
         return
     if chat.ask and asked:
         before = chat.ask.word(event)
@@ -56,7 +57,7 @@ def lead_to_input(chat: PaneActions, screen: Screen[None], event: Key | Paste) -
 
 
 def begins_word(key: Key) -> bool:
-    return key.is_printable and bool(key.character) and key.character != " "
+    return is_text(key) and not (key.character or "").isspace()
 
 
 def keep_early(chat: Actions) -> None:

@@ -15,6 +15,7 @@ from textual.events import Key
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.text.untrusted import paintable
+from ba_tui.faces.tui.graphemes import without_last
 from ba_tui.faces.tui.inspector.model import Whole
 
 HITS = 500
@@ -55,7 +56,7 @@ class SearchHit:
         elif event.key == "enter":
             self._begin()
         elif event.key in {"backspace", "ctrl+h"}:
-            self.words = self.words[:-1]
+            self.words = without_last(self.words)
         elif event.key == "ctrl+u":
             self.words = ""
         elif event.character and event.is_printable:

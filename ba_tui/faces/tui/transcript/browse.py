@@ -12,6 +12,7 @@ from textual.binding import BindingType
 from textual.scrollbar import ScrollDown, ScrollUp
 
 from ba_tui.core.text.untrusted import paintable
+from ba_tui.faces.tui.graphemes import without_last
 from ba_tui.faces.tui.transcript import style
 from ba_tui.faces.tui.transcript.layout import FIRST, GAP, LayoutPosition
 from ba_tui.faces.tui.transcript.messages import RecordOpened, TranscriptCopy
@@ -123,7 +124,7 @@ class Browsing(TranscriptPane):
         elif key in ("down", "shift+enter"):
             self.find(query, 1)
         elif key in ("backspace", "ctrl+h"):
-            self.find(query[:-1])
+            self.find(without_last(query))
         elif key == "ctrl+u":
             self.find("")
         elif event.character and event.is_printable:

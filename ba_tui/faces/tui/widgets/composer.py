@@ -267,8 +267,9 @@ class Composer(Vertical):
 
     def _accept(self, *, send: bool) -> None:
         choice, asked = self.popup.choice, self._wanted
-        if choice is None or asked is None or not self._fits(choice, asked):
-            # What was typed since is no part of a name that was offered.
+        guessed = choice and send and not (choice.sure or self.popup.moved)
+        if choice is None or asked is None or guessed or not self._fits(choice, asked):
+            # What was typed is no part of a name that was offered.
             if send:
                 self._offer(())
                 self.prompt.submit()

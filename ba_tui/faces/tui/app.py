@@ -159,8 +159,8 @@ class BaApp(App[None]):
         if isinstance(event, Key | Paste) and not event.is_forwarded and chat and self.screen is chat:
             from ba_tui.faces.tui.acts.writing import lead_to_input  # noqa: PLC0415 - loaded with the chat
 
-            if chat.early is None:
-                lead_to_input(chat, chat, event)
+            if chat.early is None and lead_to_input(chat, chat, event):
+                return
         await super().on_event(event)
 
     # Colours

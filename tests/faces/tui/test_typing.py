@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -109,14 +109,15 @@ async def test_the_inspector_names_keys_that_work_where_it_is(world: World) -> N
 
 
 @asynccontextmanager
-async def asking(world: World, *, typed: str = "", now: float | None = None) -> AsyncGenerator[tuple[Hand, AskPanel]]:
-    """A question waits; ``typed`` was in the input before. With ``now`` no time goes by."""
+async def asking(
+    world: World, *, typed: str = "", clock: Callable[[], float] = time.monotonic
+) -> AsyncGenerator[tuple[Hand, AskPanel]]:
+    """A question waits; ``typed`` was in the input before."""
     gate = asyncio.Event()
     world.script.turns = [[gate, answer("", ToolUse("c1", "ask", {}))], ["Ran."]]
     async with running(world, size=(100, 36)) as hand:
         await hand.send("run it")
         await hand.press(*typed)
-        clock = (lambda: now) if now is not None else time.monotonic
         panel = hand.chat.ask = AskPanel(writing=lambda: bool(hand.text), clock=clock)
         await hand.chat.mount(panel, after=hand.chat.main_area)
         gate.set()
@@ -160,11 +161,32 @@ async def test_the_panel_takes_no_key_while_the_input_holds_text(world: World, k
 
 @pytest.mark.parametrize("words", ["now eat 1 and say yes", "please", "a new way", "3 days"])
 async def test_words_begun_as_a_question_appears_go_to_the_input(world: World, words: str) -> None:
-    async with asking(world, now=1.0) as (hand, panel):
+    async with asking(world, clock=lambda: 1.0) as (hand, panel):
         burst(hand, *words)
         await arrived(hand, words)
         assert panel.waiting == 1
         assert not panel.query("Input, TextArea")
+
+
+@pytest.mark.parametrize("words", ["draft words", "now edit yes 1 please", "yes and no", "always", "1 and 2"])
+async def test_a_word_begun_at_a_question_answers_nothing(world: World, words: str) -> None:
+    now = [0.0]
+    async with asking(world, clock=lambda: now[0]) as (hand, panel):
+        now[0] = 60.0
+        burst(hand, *words)
+        await arrived(hand, words)
+        assert panel.waiting == 1
+        assert hand.app.screen is hand.chat
+        assert not panel.query("Input, TextArea")
+
+
+@pytest.mark.parametrize("keys", [["y"], ["y", "y"], ["down", "enter"], ["n"], ["2"]])
+async def test_a_letter_alone_answers(world: World, keys: list[str]) -> None:
+    now = [0.0]
+    async with asking(world, clock=lambda: now[0]) as (hand, panel):
+        now[0] = 60.0
+        burst(hand, *keys)
+        await hand.until(lambda: not panel.waiting)
 
 
 async def test_clearing_the_input_gives_the_question_its_keys(world: World) -> None:

@@ -31,29 +31,33 @@ class Searchable(Protocol):
     def action_search(self) -> None: ...
 
 
-def lead_to_input(chat: PaneActions, screen: Screen[None], event: Key | Paste) -> None:
+def lead_to_input(chat: PaneActions, screen: Screen[None], event: Key | Paste) -> bool:
     """Give the input the focus before it gets ``event``, when that is text and the focused widget takes none.
 
-    Called before the event is on its way: whatever is typed behind it follows it in order.
+    Called before the event is on its way: whatever is typed behind it follows it in order. Returns True when the event
+    is on its way by itself and must not be delivered.
     """
     prompt, here = chat.composer.prompt, screen.focused
     if here is prompt:
-        return
+        return False
     if isinstance(here, Searchable):
         if isinstance(event, Key) and event.key == "ctrl+f":
             here.action_search()
         if here.searching:
-            return
+            return False
     asked = chat.ask and here and chat.ask in here.ancestors_with_self
     if isinstance(event, Key) and not (is_text(event) if asked else begins_word(event)):
-        return
+        if chat.ask and asked:
+            chat.ask.release()
+        return False
     if chat.ask and asked:
         before = chat.ask.word(event)
         if before is None:
-            return
+            return isinstance(event, Key) and chat.ask.hold_back(event)
         for key in before:
             prompt.post_message(Key(key.key, key.character))
     screen.set_focus(prompt)
+    return False
 
 
 def begins_word(key: Key) -> bool:

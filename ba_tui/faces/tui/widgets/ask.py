@@ -17,6 +17,10 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.widgets.ask_body import heading, time_left
 from ba_tui.faces.tui.widgets.ask_form import AskForm
+from ba_tui.faces.tui.widgets.text_fields import is_text
+
+LETTER = 0.15
+"""Seconds for which a letter waits for the next one of a word before it answers."""
 
 
 @frozen
@@ -68,6 +72,9 @@ class AskPanel(Widget):
         self._form: AskForm | None = None
         self._came_from: Widget | None = None
         self._tick: Timer | None = None
+        self._letter: Key | None = None
+        """A letter that answers unless another one follows it at once."""
+        self._letter_timer: Timer | None = None
 
     @property
     def waiting(self) -> int:
@@ -95,7 +102,34 @@ class AskPanel(Widget):
 
     def word(self, event: Key | Paste) -> list[Key] | None:
         """Return the letters that go to the input before ``event``; None when that is for the question."""
+        first = self._take_letter()
+        if first and isinstance(event, Key) and is_text(event) and event.character != first.character:
+            return [first]
+        self._deliver(first)
         return self._form.word(event) if self._form else []
+
+    def hold_back(self, key: Key) -> bool:
+        """Keep a letter that answers for a moment: it may begin a word. False when ``key`` is none."""
+        if self._form is None or not self._form.answers(key):
+            return False
+        self._letter = key
+        self._letter_timer = self.set_timer(LETTER, self.release)
+        return True
+
+    def release(self) -> None:
+        """Let the letter answer that was held back."""
+        self._deliver(self._take_letter())
+
+    def _take_letter(self) -> Key | None:
+        letter, self._letter = self._letter, None
+        if self._letter_timer:
+            self._letter_timer.stop()
+            self._letter_timer = None
+        return letter
+
+    def _deliver(self, letter: Key | None) -> None:
+        if letter and self._form:
+            self._form.post_message(Key(letter.key, letter.character))
 
     def withdraw(self, ask_id: str) -> None:
         """Take a question away that needs no answer any more."""

@@ -79,6 +79,13 @@ class AskForm(AskLayout, can_focus=True):
         answers = self._answers_with(event.key) or (self._only_words and not self._held)
         return self._early.word(event, answers=answers, held=self._held, now=self._clock())
 
+    def answers(self, key: events.Key) -> bool:
+        """Return whether ``key`` is a letter or digit that would answer or open something now."""
+        asks = self._phase in {"asking", "confirm"} and self._writing.field is None and not self._held
+        return (
+            asks and not self._only_words and key.key != "space" and self._answers_with(key.key) and len(key.key) == 1
+        )
+
     def _answers_with(self, key: str) -> bool:
         aside = {"e", "d", "r"} if self.question.kind == "permission" else {"d"}
         return key in aside or row_of(key, self._answers) is not None

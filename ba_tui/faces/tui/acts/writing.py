@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import cache
 from typing import Protocol, runtime_checkable
 
 from textual.events import Key, Paste
 from textual.screen import Screen
 
+from ba_tui.core.errors import BaError
 from ba_tui.core.events import Notice
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.acts.port import Actions, PaneActions
@@ -85,8 +87,17 @@ async def _drafts_of(chat: Actions, history: PromptHistory) -> tuple[DraftStore,
     services, conversation = chat.session.live
     drafts = DraftStore(places().state, conversation.cwd, conversation.id)
 
+    @cache
+    def ids() -> frozenset[str] | None:
+        try:
+            return frozenset(info.id for info in services.library.sessions())
+        except BaError:
+            return None
+
     def begun(id: str) -> bool:
-        return any(info.id == id for info in services.library.sessions())
+        known = ids()
+        # What can't be told may be one: its draft stays where it is.
+        return known is None or id in known
 
     return drafts, await asyncio.to_thread(drafts.take_over, begun, history.shelve)
 

@@ -52,6 +52,9 @@ class SkillText(TranscriptView):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "scroll_down", "Down", show=False),
         Binding("k", "scroll_up", "Up", show=False),
+        Binding("g", "scroll_home", "First line", show=False),
+        Binding("G", "scroll_end", "Last line", show=False),
+        Binding("y", "copy", "Copy", show=False),
         Binding("space", "page_down", "Page down", show=False),
     ]
 
